@@ -14,7 +14,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -56,7 +55,7 @@ class Embedding:
         self._loading: Generation | None = None
         self._state = ModelState(name=store.read_setting("model") or config.name, state="loading")
         self._wanted = store.read_setting("next_model") or self._state.name
-        self._queries = QueryVectors(config.query_cache)
+        self.queries = QueryVectors(config.query_cache)
         self._bulk = BulkPool()
         self._wake = threading.Event()  # there may be work
         self._retry = threading.Event()  # try again at once what failed
@@ -79,17 +78,10 @@ class Embedding:
         self._retry_now()
         if self._thread:
             self._thread.join()
-        self._queries.close()
+        self.queries.close()
         self._bulk.close()
 
     # Vectors ---------------------------------------------------------------------------------------------------------
-
-    def embed_query(self, text: str) -> "tuple[Generation, Vector | Future[Vector]] | None":
-        """Return the model and the vector of a query, or a future of it; None while there is no model."""
-        generation = self.active
-        if generation is None:
-            return None
-        return generation, self._queries.find(generation, text)
 
     def embed_text(self, text: str) -> tuple[Generation, Vector] | None:
         """Return the model and the vector of a memory's text, from the cache if it was embedded before.

@@ -1,17 +1,21 @@
-"""The vectors of queries: embedded in threads of their own, the latest kept in RAM."""
+"""The vectors of queries: the latest are kept in RAM; threads of their own embed, or do what runs beside embedding."""
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.store.vectors import Vector
 
 _THREADS = 4
 
+R = TypeVar("R")
+
 
 class QueryVectors:
-    """An LRU cache of `capacity` query vectors over a pool of threads."""
+    """An LRU cache of `capacity` query vectors, and a pool of threads."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -19,17 +23,17 @@ class QueryVectors:
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(_THREADS, "query-embed")
 
-    def find(self, generation: Generation, text: str) -> "Vector | Future[Vector]":
-        """Return the vector of a query if it is known, else a future of it."""
+    def find(self, generation: Generation, text: str) -> Vector | None:
+        """Return the vector of a query if it is known."""
         key = (generation.model, text)
         with self._lock:
             known = self._known.get(key)
             if known is not None:
                 self._known.move_to_end(key)
-                return known
-        return self._pool.submit(self._embed, generation, text)
+            return known
 
-    def _embed(self, generation: Generation, text: str) -> Vector:
+    def embed(self, generation: Generation, text: str) -> Vector:
+        """Return the vector of a query, embedded by this thread."""
         vector = generation.embedder.embed_query(text)
         with self._lock:
             self._known[generation.model, text] = vector
@@ -37,6 +41,10 @@ class QueryVectors:
                 self._known.popitem(last=False)
         return vector
 
+    def run_beside(self, action: Callable[[], R]) -> "Future[R]":
+        """Run an action in a thread of the pool."""
+        return self._pool.submit(action)
+
     def close(self) -> None:
-        """End the threads; queries not begun are left."""
+        """End the threads; what has not begun is left."""
         self._pool.shutdown(wait=True, cancel_futures=True)

@@ -7,9 +7,11 @@ times deeper than the rows that it makes candidates).
 
 import logging
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from datetime import UTC, datetime
+from functools import partial
 
 import numpy as np
 
@@ -34,55 +36,79 @@ log = logging.getLogger(__name__)
 
 def candidates(retrieval: Retrieval, sources: Sources) -> None:
     """Fill the candidates; a slow or failed arm is left out and named in `degraded`."""
-    _find_nearest_when_embedded(retrieval, sources)
-    began = time.perf_counter()
-    if retrieval.call.mode != "dense" and retrieval.call.query.strip():
-        _add_lexical(retrieval, sources)
-    retrieval.notes["fulltext_ms"] = _elapsed_ms(began)
-    # Read while the query is being embedded, for later stages.
-    retrieval.hints = read_hints(retrieval.call.query, datetime.fromtimestamp(retrieval.now, UTC))
-    if generation := retrieval.generation:
+    generation = retrieval.generation
+    if generation and retrieval.vector is None and retrieval.embedding is None:
+        by_words = _embed_beside_words(retrieval, sources, generation)
+    else:
+        _find_nearest_when_embedded(retrieval, sources)
+        by_words = _search_words(retrieval, sources)
+        _await_vector(retrieval, sources)
+    ask(retrieval, sources, retrieval.vector)
+    if generation and retrieval.vector is not None and by_words is not None:
         try:
-            _add_vectors(retrieval, sources, generation)
+            _add_dense(retrieval, sources, generation, retrieval.vector, by_words)
         except StorageFailed:  # the store has logged it, and repairs it
             retrieval.degrade("vector")
-    else:
-        retrieval.vector = vector = _await_vector(retrieval, sources)
-        ask(retrieval, sources, vector)
     for candidate in retrieval.candidates.values():
         candidate.bm25_rank, candidate.bm25 = retrieval.words.get(candidate.row, (None, None))
 
 
-def _add_vectors(retrieval: Retrieval, sources: Sources, generation: Generation) -> None:
-    # Read while the query is still being embedded.
-    by_words = _read_stored(sources, generation, list(retrieval.candidates))
+def _search_words(retrieval: Retrieval, sources: Sources) -> Stored | None:
+    """Make candidates of what full text finds; return their vectors, None where these cannot be read.
+
+    Beside the embedding of the query there is time for that, and for the hints that later stages need.
+    """
     began = time.perf_counter()
-    retrieval.vector = vector = _await_vector(retrieval, sources)
+    if retrieval.call.mode != "dense" and retrieval.call.query.strip():
+        _add_lexical(retrieval, sources)
+    retrieval.notes["fulltext_ms"] = _elapsed_ms(began)
+    retrieval.hints = read_hints(retrieval.call.query, datetime.fromtimestamp(retrieval.now, UTC))
+    if retrieval.generation is None:
+        return _NONE
+    try:
+        return _read_stored(sources, retrieval.generation, list(retrieval.candidates))
+    except StorageFailed:
+        retrieval.degrade("vector")
+        return None
+
+
+def _embed_beside_words(retrieval: Retrieval, sources: Sources, generation: Generation) -> Stored | None:
+    """Embed the query and find what is near it in this thread, which need not wait for another's answer then."""
+    queries = sources.embedding.queries
+    words = queries.run_beside(partial(_search_words, retrieval, sources))
+    began = time.perf_counter()
+    try:
+        retrieval.vector = queries.embed(generation, retrieval.call.query)
+    except Exception as error:
+        _note_failure(retrieval, error)
     retrieval.notes["embed_wait_ms"] = _elapsed_ms(began)
-    ask(retrieval, sources, vector)  # while the embedding thread searches the index
-    if vector is not None:
-        began = time.perf_counter()
-        _add_dense(retrieval, sources, generation, vector, by_words)
-        retrieval.notes["vector_ms"] = _elapsed_ms(began)
+    if (vector := retrieval.vector) is not None:
+        began, retrieval.near = time.perf_counter(), Future()
+        _settle(retrieval.near, lambda: find_nearest(retrieval, sources, generation, vector))
+        retrieval.notes["nearest_ms"] = _elapsed_ms(began)
+    return _search_words(retrieval, sources) if words.cancel() else words.result()
 
 
 def _find_nearest_when_embedded(retrieval: Retrieval, sources: Sources) -> None:
     """Have the embedding thread go on to the index as soon as it has the vector, beside the full-text search."""
-    generation, embedding = retrieval.generation, retrieval.vector
-    if generation is None or not isinstance(embedding, Future):
+    generation, embedding = retrieval.generation, retrieval.embedding
+    if generation is None or embedding is None:
         return
-    near: Future[Near] = Future()
-    retrieval.near = near
+    near = retrieval.near = Future()
 
     def search(done: "Future[Vector]") -> None:
         if done.cancelled() or done.exception():
             return  # who waits for the vector meets this there, and never asks for what is near it
-        try:
-            near.set_result(find_nearest(retrieval, sources, generation, done.result()))
-        except Exception as error:
-            near.set_exception(error)
+        _settle(near, lambda: find_nearest(retrieval, sources, generation, done.result()))
 
     embedding.add_done_callback(search)
+
+
+def _settle(near: "Future[Near]", find: Callable[[], Near]) -> None:
+    try:
+        near.set_result(find())
+    except Exception as error:
+        near.set_exception(error)
 
 
 def _add_lexical(retrieval: Retrieval, sources: Sources) -> None:
@@ -116,27 +142,34 @@ def _read_stored(sources: Sources, generation: Generation, rows: list[int]) -> S
         return generation.read_exact(connection, rows) if rows else _NONE
 
 
-def _await_vector(retrieval: Retrieval, sources: Sources) -> Vector | None:
-    """Return the query's vector, waiting for it no longer than the deadline allows."""
-    if not isinstance(retrieval.vector, Future):
-        return retrieval.vector
-    remaining_s = retrieval.remaining_s()
+def _await_vector(retrieval: Retrieval, sources: Sources) -> None:
+    """Wait for the query's vector, no longer than the deadline allows."""
+    embedding = retrieval.embedding
+    if embedding is None:
+        return
+    remaining_s, began = retrieval.remaining_s(), time.perf_counter()
     try:
-        return retrieval.vector.result(sources.config.embed_limit_s if remaining_s is None else remaining_s)
-    except FutureTimeoutError:
-        retrieval.vector.cancel()  # if it has not begun nobody needs it
-        retrieval.notes["embed"] = "too slow"
+        retrieval.vector = embedding.result(sources.config.embed_limit_s if remaining_s is None else remaining_s)
     except Exception as error:
+        embedding.cancel()  # if it has not begun nobody needs it
+        _note_failure(retrieval, error)
+    retrieval.notes["embed_wait_ms"] = _elapsed_ms(began)
+
+
+def _note_failure(retrieval: Retrieval, error: Exception) -> None:
+    retrieval.degrade("vector")
+    if isinstance(error, FutureTimeoutError):
+        retrieval.notes["embed"] = "too slow"
+    else:
         log.warning("embedding the query failed: %s", error)
         retrieval.notes["embed"] = str(error)
-    retrieval.degrade("vector")
-    return None
 
 
 def _add_dense(
     retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector, by_words: Stored
 ) -> None:
     """Make candidates of the nearest rows, and give every candidate its exact cosine."""
+    began = time.perf_counter()
     near = retrieval.near.result() if retrieval.near else find_nearest(retrieval, sources, generation, vector)
     retrieval.nearest = near.similarities
     for rank, row in enumerate(near.rows[: retrieval.depth], start=1):
@@ -147,6 +180,7 @@ def _add_dense(
     for candidate in retrieval.candidates.values():
         candidate.similarity = similarities.get(candidate.row)
     retrieval.notes["vectors"] = len(near.rows)
+    retrieval.notes["vector_ms"] = _elapsed_ms(began)
     _note_pending(retrieval, generation)
 
 

@@ -1,13 +1,15 @@
-"""Stage 1: the query's vector: given, that of a memory, from the cache of query vectors, or begun now.
+"""Stage 1: the query's vector: given, that of a memory, or from the cache of query vectors.
 
-The embedding runs beside the full-text search of the next stage, which waits for it only afterwards.
+Another one is left to the next stage, which embeds it beside its full-text search. One that may take longer than it can
+be waited for is begun now in another thread: where the call has a deadline, or a server embeds.
 """
 
-from concurrent.futures import Future
+from functools import partial
 
 import numpy as np
 
 from memoryd.client.errors import Conflict, Invalid, ModelUnavailable
+from memoryd.daemon.embedding.api import is_api
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import namespaces, turns, vectors
@@ -23,14 +25,18 @@ def embed(retrieval: Retrieval, sources: Sources) -> None:
     if call.vector or call.like:
         _use_given(retrieval, sources)
         return
-    begun = sources.embedding.embed_query(call.query)
-    if begun is None:
+    generation = sources.embedding.active
+    if generation is None:
         retrieval.degrade("vector")
         retrieval.notes["model"] = "not ready"
         return
-    retrieval.generation, retrieval.vector = begun
+    retrieval.generation, queries = generation, sources.embedding.queries
+    known = queries.find(generation, call.query)
     if not sources.caller.bound:  # who does not reach everything must not learn what others have asked
-        retrieval.notes["cached"] = not isinstance(begun[1], Future)
+        retrieval.notes["cached"] = known is not None
+    if known is None and (retrieval.deadline is not None or is_api(generation.name)):  # it may have to be given up
+        retrieval.embedding = queries.run_beside(partial(queries.embed, generation, call.query))
+    retrieval.vector = known
 
 
 def _use_given(retrieval: Retrieval, sources: Sources) -> None:

@@ -72,7 +72,8 @@ class Retrieval:
     within: Mask | None = None  # all that is within reach, None where that is everything
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     generation: Generation | None = None
-    vector: "Vector | Future[Vector] | None" = None
+    vector: Vector | None = None
+    embedding: "Future[Vector] | None" = None  # of the vector
     near: "Future[Near] | None" = None  # begun as soon as the vector is there
     nearest: dict[int, float] = field(default_factory=dict)  # cosines of the rows nearest to the query
     method: str = ""  # of fusion

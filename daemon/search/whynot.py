@@ -65,7 +65,7 @@ def _given_filters(call: WhyNot) -> list[str]:
 def _explain_no_candidate(sources: Sources, connection: Connection, retrieval: Retrieval, row: Row, why: Why) -> str:
     words = _explain_missed_words(sources, retrieval, row, why)
     generation = retrieval.generation
-    if generation is None or not isinstance(retrieval.vector, np.ndarray):
+    if generation is None or retrieval.vector is None:
         return f"{words}, and its meaning could not be compared: no model was ready in time"
     why.similarity, why.similarity_rank = _place_by_meaning(connection, generation, retrieval, row, retrieval.vector)
     if why.similarity is None:

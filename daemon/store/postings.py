@@ -64,9 +64,8 @@ class Posting(NamedTuple):
         """Return which of some positions are in it."""
         if not len(self.places):
             return np.zeros(len(places), np.bool_)
-        asked = places.astype(self.places.dtype)  # else all of the posting would be converted
-        at = np.minimum(np.searchsorted(self.places, asked), len(self.places) - 1)
-        inside: NDArray[np.bool_] = self.places[at] == asked
+        asked = places.astype(self.places.dtype, copy=False)  # else all of the posting would be converted
+        inside: NDArray[np.bool_] = self.places.take(self.places.searchsorted(asked), mode="clip") == asked
         return inside
 
 

@@ -14,6 +14,7 @@ from memoryd.client.protocol import Explain, Search
 from memoryd.daemon import search as package
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
+from memoryd.daemon.search.candidates import candidates
 from memoryd.daemon.search.clean import clean
 from memoryd.daemon.search.confidence import confidence
 from memoryd.daemon.search.cut import cut
@@ -275,13 +276,24 @@ def _as_file(transaction: Any, row: int, path: str) -> None:
 # Embed --------------------------------------------------------------------------------------------------------------
 
 
-def test_embed_begins_to_embed_or_takes_the_known_vector(core: Core) -> None:
+def test_embed_leaves_the_query_to_the_next_stage_or_takes_the_known_vector(core: Core) -> None:
     state = retrieval(core, vector=None)
     embed(state, core.sources)
-    assert isinstance(state.vector, Future)
-    assert state.notes["cached"] is False
-    state.vector.result()
+    assert (state.vector, state.embedding, state.notes["cached"]) == (None, None, False)
+    candidates(state, core.sources)
+    assert state.near is not None
+    state = retrieval(core, vector=None)
     embed(state, core.sources)
+    assert isinstance(state.vector, np.ndarray)
+    assert state.notes["cached"] is True
+    assert state.degraded == []
+
+
+def test_embed_begins_in_another_thread_what_may_be_too_slow_for_a_deadline(core: Core) -> None:
+    state = retrieval(core, vector=None, deadline_ms=60_000)
+    embed(state, core.sources)
+    assert isinstance(state.embedding, Future)
+    candidates(state, core.sources)
     assert isinstance(state.vector, np.ndarray)
     assert state.degraded == []
 
