@@ -76,7 +76,9 @@ class Privacy:
             changed = {}
             for name in value.__struct_fields__:
                 old = getattr(value, name)
-                if name not in NAMES and isinstance(old, str | list | dict | msgspec.Struct) and old:
+                if name == "key" and old:
+                    self._check_key(old)
+                elif name not in NAMES and isinstance(old, str | list | dict | msgspec.Struct) and old:
                     new = self._clean(old, kinds)
                     if new is not old:
                         changed[name] = new
@@ -90,6 +92,17 @@ class Privacy:
             tree = redact_tree(value, kinds, self.allowed)
             return value if kinds.total() == before else tree
         return value
+
+    def _check_key(self, key: str) -> None:
+        """Refuse a key that holds a credential: without it, another key of that kind would be the same one."""
+        kinds: Counter[str] = Counter()
+        redact(key, kinds, self.allowed)
+        if kinds:
+            raise Invalid(
+                f"The key holds what looks like {describe_kinds(kinds)}, so nothing was stored. Choose another key, or"
+                " store it as it is with allow_secrets=True (`--allow-secrets` in memctl).",
+                {"secrets": dict(kinds)},
+            )
 
     def _redact_entry(self, number: int, entry: Any, kinds: Counter[str]) -> Any:
         try:

@@ -19,7 +19,18 @@ from memoryd.daemon.memories import adding, duplicates
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.memories.duplicates import Embedded, Known, New, Place
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import feedback, graph_writing, history, links, namespaces, rows, shared, successors, vectors
+from memoryd.daemon.store import (
+    contexts,
+    feedback,
+    graph_writing,
+    history,
+    links,
+    namespaces,
+    rows,
+    shared,
+    successors,
+    vectors,
+)
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
@@ -134,6 +145,7 @@ def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, ope
         namespace=place.number,
         tier=L1,
         turns=0,  # the turns it was made of are the original's
+        neighbours="",  # said beside it, and not shared
         superseded_by=None,
         feedback="",
         updated_at=core.clock(),
@@ -161,7 +173,9 @@ def _move(core: Core, transaction: Transaction, place: Place, going: _Going, ope
         return SharedMemory(id=verdict.same.id, origin=source.id, outcome="merged")
     for other in verdict.contradicted:
         links.add(connection, source.id, other.id, "contradicts", core.clock())
-    rows.change(connection, source.row, {"namespace": place.number, "updated_at": core.clock()})
+    moved = {"namespace": place.number, "neighbours": "", "updated_at": core.clock()}
+    rows.change(connection, source.row, moved)
+    contexts.remove(connection, [source.row])
     shared.name_for_sharing(connection, source.id)
     graph_writing.leave_nodes(connection, [source.row])  # its node belongs to the old namespace
     transaction.after_commit(lambda: core.embedding.refresh([source.row]))

@@ -120,6 +120,14 @@ def test_a_call_may_store_a_credential_on_purpose(daemon: "Daemon", client: Clie
     assert holding(daemon.core.folder) != []  # the test of the others can fail
 
 
+def test_a_key_with_a_credential_is_refused_as_two_would_become_one(client: Client) -> None:
+    with pytest.raises(Invalid, match="key holds what looks like 1 GitHub token.*Choose another key") as caught:
+        client.put(f"session {TOKEN}", "A value of its own")
+    assert TOKEN not in str(caught.value)
+    client.put(f"session {TOKEN}", "A value of its own", allow_secrets=True)
+    assert client.get(key=f"session {TOKEN}").content == "A value of its own"
+
+
 def test_undo_brings_back_what_was_stored_not_what_was_taken_out(client: Client) -> None:
     added = client.add(TEXT)
     changed = client.update(added.id, content="It pushes with nothing.")

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from memoryd.client.errors import AmbiguousId, Conflict, Invalid, NotFound
-from memoryd.client.protocol import Get, History, Memory, Share, Shared, Update
+from memoryd.client.protocol import ExportMemories, Get, History, Memory, Share, Shared, Update
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import changing, reading, sharing
+from memoryd.daemon.memories import changing, reading, sharing, transfer
 from workbench import CountingEmbedder, add, delete, disk_and_memory, found, insert, running, undo
 
 LIMIT_S = 30
@@ -159,6 +159,20 @@ def test_the_past_of_a_shared_memory_stays_private(core: Core) -> None:
     assert [(change.kind, change.action) for change in seen] == [("share", "created")]
     assert "half-baked" not in str(seen)
     assert [change.kind for change in reading.read_changes(core, History(id=id))] == ["add", "update", "share"]
+
+
+@pytest.mark.parametrize("move", [False, True])
+def test_what_was_said_beside_a_shared_memory_stays_private(core: Core, move: bool) -> None:
+    id = add(core, "It is blue", PLACE, neighbours=["My salary is nobody's business"]).id
+    [one], operation = (shared := share(core, id, to="acme", move=move)).memories, shared.operation
+    records = transfer.export(core, ExportMemories(namespace="acme/beta")).records
+    assert [(record.id, record.neighbours) for record in records] == [(one.id, "")]
+    with core.store.reading() as connection:
+        texts = "SELECT c.content FROM contexts c JOIN memories m ON m.row = c.memory WHERE m.id = ?"
+        assert connection.execute(texts, (one.id,)).get is None
+    undo(core, operation)
+    [back] = transfer.export(core, ExportMemories(namespace=PLACE)).records
+    assert back.neighbours == "My salary is nobody's business"
 
 
 def test_the_history_of_a_deleted_memory_that_was_shared_for_a_while(core: Core) -> None:
