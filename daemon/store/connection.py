@@ -11,6 +11,7 @@ from memoryd.client.errors import StorageFailed
 
 # Five vectors of 384 dimensions fit into a page, where one of 4,096 bytes holds two and wastes a quarter.
 PAGE_BYTES = 8192
+CHECKING_CACHE = -65_536  # KiB, of a check of the whole file, which looks each row up in each index
 BUSY_TIMEOUT_MS = 10_000  # another process (a backup, a person's shell) may hold the lock for a moment
 
 

@@ -19,7 +19,7 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.store.connection import open_reader
+from memoryd.daemon.store.connection import CHECKING_CACHE, open_reader
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.upkeep import marks, marks_of
 from memoryd.daemon.store.writer import Transaction
@@ -153,6 +153,7 @@ def find_faults(connection: apsw.Connection, check: Callable[[], None] = lambda:
         check()
         return False
 
+    connection.pragma("cache_size", CHECKING_CACHE)
     connection.set_progress_handler(keep_going, _PROGRESS_STEPS)
     try:
         lines = [" ".join(str(line).split()) for (line,) in connection.execute("PRAGMA integrity_check(10)")]

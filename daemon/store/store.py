@@ -33,7 +33,7 @@ from memoryd.daemon.store import (
     vectors,
 )
 from memoryd.daemon.store.codes import Kept
-from memoryd.daemon.store.connection import make_durable, open_reader, open_writer, page_size
+from memoryd.daemon.store.connection import CHECKING_CACHE, make_durable, open_reader, open_writer, page_size
 from memoryd.daemon.store.facts import Facts, Mask
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import migrate
@@ -346,6 +346,7 @@ class Store:
     def _check_integrity(self, pragma: str) -> list[str]:
         """Return what is wrong. On a connection of its own: FTS5 checks against what a used one has cached."""
         connection = open_reader(self.path)
+        connection.pragma("cache_size", CHECKING_CACHE)
         try:
             return damage.check(connection, pragma)
         finally:

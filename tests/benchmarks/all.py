@@ -28,6 +28,7 @@ BENCHMARKS = (
     "bench_shared",
     "bench_partial",
     "bench_chroma",
+    "bench_peers",
 )
 _WITHOUT_OPTIONS = {"bench_embed"}
 _HERE = Path(__file__).parent

@@ -2,12 +2,15 @@
 
 Every add is on disk when it is acknowledged (synchronous=FULL). Concurrent writers share a transaction, so their rate
 is bounded by the disk's sync time and by the embedding, not by their number. `vector known` means that the text was
-embedded before, which leaves the price of the store alone. Each text is new to the daemon.
+embedded before, which leaves the price of the store alone. Each text is new to the daemon. `--sizes N,N` measures one
+client's adds at these sizes alone, beside what embedding and a sync take there, and `add_many` of 100,000 memories
+whose vectors are known.
 """
 
 import os
 import time
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,26 +21,36 @@ from harness import (
     NO_MODEL,
     Daemon,
     Report,
+    database,
+    drawn,
     give_vectors,
     in_processes,
     median,
+    model_dir,
     prepared,
     repeated,
     running,
+    running_on,
     spread,
     timed,
     vectors,
 )
 
+from memoryd import models
 from memoryd.client import Client
+from memoryd.models.catalog import DEFAULT
 
 _NEW = 10_000_000  # texts from this number on are in no database
 _KNOWN = 3_000
+_BULK = 12_000_000  # numbers of those that are added in bulk
 
 
 def main() -> None:
     """Measure each way of adding."""
     report = Report(__doc__)
+    if report.is_sized:
+        _measure_sizes(report)
+        return
     rounds, seconds, bulk = (150, 2.0, 500) if report.quick else (400, 5.0, 2_000)
     numbers = count(_NEW)
     single, together, many = [], [], []
@@ -55,6 +68,37 @@ def main() -> None:
     report.table(f"add, {CLIENTS} client processes", together)
     report.table("add_many", many)
     report.close()
+
+
+def _measure_sizes(report: Report) -> None:
+    rounds, wanted = (150, 20_000) if report.quick else (400, 100_000)
+    single, many = [], []
+    for size in report.sizes():
+        with running_on(database(size, report.kind), partial(_give, wanted=wanted)) as daemon:
+            single.append({"memories": size, **_single_beside_least(daemon, rounds)})
+            for check, first in (("yes", _BULK), ("no", _BULK + wanted)):
+                bulk = _bulk(daemon, count(first), wanted, dedup=check == "yes")
+                many.append({"memories": size, "duplicate check": check, **bulk, "load": os.getloadavg()[0]})
+    report.table("add, one client", single)
+    report.table("add_many, vectors known", many)
+    report.close()
+
+
+def _single_beside_least(daemon: Daemon, rounds: int) -> dict[str, float]:
+    """Return the times of adds, and of what each has to do at least: to embed and to sync."""
+    embedder = models.load(DEFAULT, model_dir())
+    before = daemon.cpu_ms()
+    found = _single(daemon, count(_NEW), rounds)
+    cost = {"processor ms": (daemon.cpu_ms() - before) / rounds, "load": os.getloadavg()[0]}
+    embed_ms = median(repeated(lambda text: embedder.embed_texts([text]), _texts(count(_NEW + 500_000), rounds)))
+    sync_ms = _sync_ms(daemon.folder)
+    least = {"embed ms": embed_ms, "sync ms": sync_ms, "× embed + sync": found["p50 ms"] / (embed_ms + sync_ms)}
+    return {**found, **least, **cost}
+
+
+def _give(data: Path, wanted: int) -> None:
+    for first in range(_BULK, _BULK + 2 * wanted, wanted):
+        give_vectors(data, drawn(first, wanted), first)
 
 
 def _texts(numbers: Iterator[int], wanted: int) -> list[str]:

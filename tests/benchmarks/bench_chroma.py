@@ -1,7 +1,8 @@
 """Beside Chroma: the same memories, the same vectors, the same questions, in one run.
 
 Chroma (persistent, in the asking process) is given the question's vector; memoryd is asked over its socket, once with
-the text of a new question, which it embeds, and once more with the vector in its cache. Rounds of both alternate.
+the text of a new question, which it embeds, and once more with the vector in its cache. Rounds of both alternate. In
+the end Chroma is asked again with more and more candidates (`ef_search`) until its recall is memoryd's.
 Recall compares ten results with the exact ten by float32; memoryd's are of a search by meaning alone. Adding: Chroma is
 given vectors, memoryd has them in its embedding cache; memoryd syncs to disk before it acknowledges, looks for
 duplicates and has a full-text index.
@@ -14,6 +15,7 @@ import tempfile
 import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,7 @@ from memoryd.client import Client
 from memoryd.models.catalog import DEFAULT
 
 _ROUNDS = 4
+_CANDIDATES = (100, 200, 400, 800, 1600, 3200)  # the first is Chroma's own
 _INSTALL_LIMIT_S = 600
 
 
@@ -53,7 +56,7 @@ def main() -> None:
         return
     searches, ratios, adds = [], [], []
     for size in report.sizes():
-        rows = _compare(python, size, 100 if report.quick else 400)
+        rows = _compare(python, size, 100 if report.quick else 400, report.kind)
         adds.append(rows.pop("adding"))
         searches += [{"memories": size, "search": name, **figures} for name, figures in rows.items()]
         chroma = rows["Chroma, vector given"]["p50 ms"]
@@ -81,34 +84,36 @@ def _chroma_python() -> Path | None:
     return python
 
 
-def _compare(python: Path, size: int, count: int) -> dict[str, Any]:
+def _compare(python: Path, size: int, count: int, kind: str) -> dict[str, Any]:
     questions = corpus.questions(count, size, offset=30_000_000)
     embedder = models.load(DEFAULT, model_dir())
     asked = np.stack([embedder.embed_query(question) for question in questions])
-    ids, matrix = stored_vectors(database(size))
+    ids, matrix = stored_vectors(database(size, kind))
     exact = [[ids[n] for n in np.argsort(-(matrix @ vector))[:10]] for vector in asked]
     found: dict[str, list[float]] = {"chroma": [], "new": [], "part": [], "cached": []}
     recalls: dict[str, list[float]] = {"chroma": [], "memoryd": []}
     progress(f"loading {size:,} memories into Chroma")
     with (
-        _chroma(python, ids, matrix, asked, database(size)) as (facts, ask),
-        running(size) as daemon,
+        _chroma(python, ids, matrix, asked, database(size, kind)) as (facts, ask),
+        running(size, kind=kind) as daemon,
         daemon.client() as client,
     ):
         for question in corpus.questions(30, size, offset=40_000_000):
             client.search(question)
-        ask(0, min(30, count))
+        ask(0, min(30, count), _CANDIDATES[0])
         for number in range(_ROUNDS):
             part = slice(number * count // _ROUNDS, (number + 1) * count // _ROUNDS)
-            answer = ask(part.start, part.stop)
+            answer = ask(part.start, part.stop, _CANDIDATES[0])
             found["chroma"] += answer["times"]
             for got, best in zip(answer["found"], exact[part], strict=True):
                 recalls["chroma"].append(len({ids[n] for n in got} & set(best)) / 10)
             for question, best in zip(questions[part], exact[part], strict=True):
                 _ask_memoryd(client, question, best, found, recalls["memoryd"])
+        raised = _raise_recall(ask, ids, exact, float(np.mean(recalls["memoryd"])))
     ours, theirs = float(np.mean(recalls["memoryd"])), float(np.mean(recalls["chroma"]))
     return {
         "Chroma, vector given": _figures(found["chroma"], theirs),
+        **raised,
         "memoryd, new question": _figures(found["new"], ours),
         "memoryd, its vector part": _figures(found["part"], ours),
         "memoryd, vector cached": _figures(found["cached"], ours),
@@ -118,6 +123,18 @@ def _compare(python: Path, size: int, count: int) -> dict[str, Any]:
             "in batches of 1,000": facts["batched"],
         },
     }
+
+
+def _raise_recall(ask: Any, ids: list[str], exact: list[list[str]], wanted: float) -> dict[str, Any]:
+    """Ask Chroma with more and more candidates, until its recall is as wanted; return the last figures."""
+    rows: dict[str, Any] = {}
+    for candidates in _CANDIDATES[1:]:
+        answer = ask(0, len(exact), candidates)
+        shares = [len({ids[n] for n in got} & set(best)) / 10 for got, best in zip(answer["found"], exact, strict=True)]
+        rows = {f"Chroma, ef_search {candidates}": _figures(answer["times"], float(np.mean(shares)))}
+        if float(np.mean(shares)) >= wanted - 0.0005:
+            break
+    return rows
 
 
 def _ask_memoryd(
@@ -154,7 +171,7 @@ def _chroma(python: Path, ids: list[str], matrix: Vectors, asked: Vectors, data:
         assert child.stdin is not None
         assert child.stdout is not None
         try:
-            yield json.loads(child.stdout.readline()), lambda first, last: _asked(child, first, last)
+            yield json.loads(child.stdout.readline()), partial(_asked, child)
         finally:
             child.kill()
             child.communicate()
@@ -166,10 +183,10 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _asked(child: "subprocess.Popen[str]", first: int, last: int) -> Any:
+def _asked(child: "subprocess.Popen[str]", first: int, last: int, candidates: int) -> Any:
     assert child.stdin is not None
     assert child.stdout is not None
-    child.stdin.write(f"{first} {last}\n")
+    child.stdin.write(f"{first} {last} {candidates}\n")
     child.stdin.flush()
     return json.loads(child.stdout.readline())
 

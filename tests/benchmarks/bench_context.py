@@ -3,10 +3,11 @@
 Two daemons hold the same memories; one of them has a language model that takes 30 s for each answer. Blocks of calls
 on the one and the other alternate, so that a busy moment of the machine falls on both alike; how much the blocks of the
 one without differ among themselves says what a difference means. Each search and context asks a new question, each add
-and observe says something new.
+and observe says something new. `--sizes N,N` measures contexts and observed turns at these sizes alone.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -36,6 +37,9 @@ Calls = dict[str, list[float]]
 def main() -> None:
     """Measure contexts, then the slow model."""
     report = Report(__doc__)
+    if report.is_sized:
+        _measure_sizes(report)
+        return
     with running(MEMORIES) as daemon:
         report.table(f"context, {MEMORIES:,} memories", _contexts(daemon, 60 if report.quick else 300))
         report.table("memctl context, alternating runs", _commands(daemon, 10 if report.quick else 30))
@@ -46,6 +50,36 @@ def main() -> None:
             report.table(f"A language model that takes {ANSWER_S:g} s for an answer, {MEMORIES:,} memories", rows)
             report.note(f"It was asked {len(asked)} times meanwhile; {_usage(slow)}.")
     report.close()
+
+
+def _measure_sizes(report: Report) -> None:
+    rows = []
+    for size in report.sizes():
+        with running(size, kind=report.kind) as daemon, daemon.client() as client:
+            rows += _measure_size(daemon, client, size, 60 if report.quick else 200)
+    report.table("By size", rows)
+    report.close()
+
+
+def _measure_size(daemon: Daemon, client: Client, size: int, calls: int) -> Iterator[dict[str, Any]]:
+    kinds: dict[str, Callable[[int], Any]] = {
+        "observe, one turn": lambda number: client.observe(_said(number, size)[:1], session=f"s{number // 50}"),
+        "context, 800 tokens": lambda number: client.context(corpus.question(_NEW + number, size), max_tokens=800),
+    }
+    for number in range(30):
+        client.context(corpus.question(2 * _NEW + number, size))
+    for name, call in kinds.items():
+        before = daemon.cpu_ms()
+        times = [timed(lambda number=number, call=call: call(number)) for number in range(calls)]
+        cost = {"processor ms": (daemon.cpu_ms() - before) / calls, "load": os.getloadavg()[0]}
+        yield {"memories": size, "call": name, **spread(times), **cost}
+
+
+def _said(number: int, size: int) -> list[dict[str, str]]:
+    return [
+        {"role": "user", "content": corpus.question(number, size)},
+        {"role": "assistant", "content": f"Noted: {corpus.memory(number)}"},
+    ]
 
 
 # Contexts ------------------------------------------------------------------------------------------------------------
@@ -113,10 +147,7 @@ def _block(client: Client, numbers: Iterator[int]) -> Calls:
     times: Calls = {"observe": [], "add": [], "search": [], "context": []}
     for _ in range(_CALLS):
         number = next(numbers)
-        said = [
-            {"role": "user", "content": corpus.question(number, MEMORIES)},
-            {"role": "assistant", "content": f"Noted: {corpus.memory(number)}"},
-        ]
+        said = _said(number, MEMORIES)
         session = f"s{number // 50}"
         times["observe"].append(timed(lambda said=said, session=session: client.observe(said, session=session)))
         times["add"].append(timed(lambda number=number: client.add(corpus.memory(_NEW + number))))

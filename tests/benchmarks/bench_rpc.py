@@ -47,7 +47,7 @@ def main() -> None:
     for daemon_row, echo_row in zip(rows[::2], rows[1::2], strict=True):
         ratio = daemon_row["1 client p50 µs"] / echo_row["1 client p50 µs"]
         share = daemon_row[f"{CLIENTS} clients req/s"] / echo_row[f"{CLIENTS} clients req/s"]
-        report.note(f"{daemon_row['call']}: {ratio:.1f} × the echo's round trip, {share:.0%} of its throughput.")
+        report.note(f"{daemon_row['call']}: {ratio:.2f} × the echo's round trip, {share:.0%} of its throughput.")
     report.close()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import corpus
 from harness import Daemon, Report, median, prepared, running, size_mb
 
-_LIMIT_S = 60.0
+_LIMIT_S = 300.0
 
 
 def main() -> None:
@@ -20,17 +20,19 @@ def main() -> None:
     report = Report(__doc__)
     rounds, searches = (3, 300) if report.quick else (7, 1000)
     sizes = [size for size in report.sizes() if size >= 10_000]
-    report.table("Start: median ms after exec (slowest)", [_starts(size, rounds) for size in [0, *sizes]])
-    report.table("Resident memory", [_memory(size, searches) for size in [0, *report.sizes()]])
+    starts = [_starts(size, rounds, report.kind) for size in [0, *sizes]]
+    report.table("Start: median ms after exec (slowest)", starts)
+    report.table("Resident memory", [_memory(size, searches, report.kind) for size in [0, *report.sizes()]])
     report.close()
 
 
-def _starts(size: int, rounds: int) -> dict[str, Any]:
+def _starts(size: int, rounds: int, kind: str) -> dict[str, Any]:
     found: dict[str, list[float]] = {}
     for _ in range(rounds):
-        with prepared(size) as daemon:
+        with prepared(size, kind=kind) as daemon:
             for name, took_ms in _start(daemon, size).items():
                 found.setdefault(name, []).append(took_ms)
+            found.setdefault("processor ms until then", []).append(daemon.cpu_ms())
     return {"memories": size, **{name: f"{median(times):.0f} ({max(times):.0f})" for name, times in found.items()}}
 
 
@@ -58,8 +60,8 @@ def _start(daemon: Daemon, size: int) -> dict[str, float]:
     return found
 
 
-def _memory(size: int, searches: int) -> dict[str, Any]:
-    with running(size) as daemon, daemon.client() as client:
+def _memory(size: int, searches: int, kind: str) -> dict[str, Any]:
+    with running(size, kind=kind) as daemon, daemon.client() as client:
         after_start = daemon.rss_mb()
         for question in corpus.questions(50, size or 1000):
             client.search(question)

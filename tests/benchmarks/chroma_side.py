@@ -1,7 +1,8 @@
 """The other side of bench_chroma: runs in Chroma's own virtual environment, with Chroma and numpy only.
 
 chroma_side.py FOLDER: reads vectors.npy and questions.npy there, loads them into a persistent collection, prints one
-JSON line about it; then for each line on stdin asks the given share of the questions and prints their times as JSON.
+JSON line about it; then for each line on stdin asks the given share of the questions, with so many candidates (`ef`),
+and prints their times as JSON.
 """
 
 import json
@@ -34,8 +35,12 @@ def main() -> None:
         collection.add(ids=[str(number)], embeddings=vectors[one], documents=texts[one])
     single_s = time.perf_counter() - began
     say(version=chromadb.__version__, batched=(len(vectors) - _SINGLE) / batched_s, single=_SINGLE / single_s)
+    candidates = 0
     for line in sys.stdin:
-        first, last = map(int, line.split())
+        first, last, wanted = map(int, line.split())
+        if wanted != candidates:
+            collection.modify(configuration={"hnsw": {"ef_search": wanted}})
+            candidates = wanted
         times, found = [], []
         for question in questions[first:last]:
             began = time.perf_counter()

@@ -60,9 +60,13 @@ class Report:
         parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file")
         parser.add_argument("--sizes", metavar="N,N", help="numbers of memories instead of the usual ones")
         parser.add_argument("--drawn", action="store_true", help="vectors drawn from real ones: for large sizes")
+        parser.add_argument(
+            "--picture", type=Path, metavar="FILE", help="draw how the figures grow, where that is known"
+        )
         self._given = parser.parse_args()
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that daemons and folders are cleaned up
         self.quick: bool = self._given.quick
+        self.picture: Path | None = self._given.picture
         self.is_sized = bool(self._given.sizes)
         self.kind = "drawn" if self._given.drawn else ""
         self._figures: dict[str, Any] = {"benchmark": Path(sys.argv[0]).stem, "machine": machine(), "tables": {}}
@@ -285,6 +289,15 @@ def prepared(memories: int = 0, config: str = "", kind: str = "") -> Iterator[Da
     finally:
         daemon.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def running_on(data: Path, prepare: Callable[[Path], None], config: str = "") -> Iterator[Daemon]:
+    """Give a started daemon on a copy of a data directory, in which `prepare` may change something before."""
+    with prepared(config=config) as daemon:
+        shutil.copytree(data, daemon.data)
+        prepare(daemon.data)
+        yield daemon.start()
 
 
 @contextmanager
