@@ -3,8 +3,9 @@
 `dispatch` hands every call through here, so there is no way in that leaves a credential: not in a row, its history, the
 journal, full text, the list of skipped turns, a trace or a file that a call writes. Which calls store text follows from
 their field `allow_secrets`; queries and tasks are kept in traces and redacted too, but never refused. Names by which
-things are found (ids, namespaces, paths of workspaces) stay as they are. Files of workspaces are their owner's: what is
-in them stays, and the index holds them redacted (`workspaces/documents/files.py`). What was taken out is kept nowhere.
+things are found (ids, namespaces, paths of workspaces) stay as they are; a key that holds a credential is refused.
+Files of workspaces are their owner's: what is in them stays, and the index holds them redacted
+(`workspaces/documents/files.py`). What was taken out is kept nowhere.
 """
 
 from collections import Counter
