@@ -17,7 +17,7 @@ from memoryd.daemon.store.trimming import UNUSED
 from memoryd.daemon.store.turns import KEPT_CHARS, Turn
 
 SUMMARY = "session_summary"  # the source of notes on sessions
-_MERGED_PAGES = 500
+_MERGED_PAGES = 100  # of one transaction, which others wait for
 _FILLED = 1_000  # free pages that are filled by one statement
 
 
@@ -314,8 +314,8 @@ def overwrite_free_pages(connection: apsw.Connection) -> None:
             " INSERT INTO erased_space SELECT zeroblob(?) FROM n",
             (min(free, _FILLED), size - 100),
         )
+    connection.pragma("secure_delete", "fast")  # they hold nothing but zeros by now
     connection.execute("DROP TABLE erased_space")
-    connection.pragma("secure_delete", "fast")
 
 
 def _count_free(connection: apsw.Connection) -> int:

@@ -27,7 +27,11 @@ def checkpoint(store: Store) -> int:
 
 
 def clear_log(store: Store) -> None:
-    """Fold the whole log into the file and empty it, once no reader is in the way."""
+    """Fold the whole log into the file and empty it, once no reader is in the way.
+
+    Writers wait for that, so most of it is folded before in nobody's way.
+    """
+    _fold(store, "PASSIVE")
     _fold(store, "TRUNCATE")
 
 

@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def _measure_sizes(report: Report) -> None:
-    rounds, wanted = (150, 20_000) if report.quick else (400, 100_000)
+    rounds, wanted = (150, 10_000) if report.quick else (400, 100_000)
     single, many = [], []
     for size in report.sizes():
         with running_on(database(size, report.kind), partial(_give, wanted=wanted)) as daemon:

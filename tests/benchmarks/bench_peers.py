@@ -3,7 +3,7 @@
 Memori (py-memori), mem0 without a language model, LangGraph's store in SQLite, and sqlite-vec with FTS5 as memweave
 uses them, each in a process of its own that calls it directly. None of them embeds: it is given each vector. memoryd
 is asked over its socket by text; its row "vectors known" has them in its cache, as the others do, and looks for
-duplicates of what is added; "new question" embeds as well. A peer that has not taken in all texts after some minutes,
+duplicates of what is added; "new question" embeds as well. A peer that has not taken in all texts after two minutes,
 or that pip cannot install, is left out with the reason. `--drawn` takes vectors drawn from real ones.
 """
 
@@ -44,7 +44,7 @@ PEERS = {
 }
 _ADDED = 50  # what the other side adds one at a time, too
 _NEW = 60_000_000  # numbers of texts that no database holds
-_LIMIT_S, _INSTALL_LIMIT_S = 240, 900
+_LIMIT_S, _INSTALL_LIMIT_S = 120, 900
 _WARM_UP = 5
 
 
