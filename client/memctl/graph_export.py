@@ -55,7 +55,8 @@ def write_private(path: Path, text: str) -> None:
     """Write a file that only its owner may read, as it holds memories; replace one that is there."""
     part = path.with_name(path.name + ".part")
     try:
-        with os.fdopen(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        part.unlink(missing_ok=True)  # else somebody else's file or link of that name would be written
+        with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
             file.write(text)
         part.replace(path)
     except OSError as error:
@@ -117,8 +118,8 @@ def format_html(graph: Graph) -> Iterator[str]:
     page = here.with_name("graph.html").read_text(encoding="utf-8")
     before, after = page.replace("/*MAP*/", drawing.replace("export function", "function")).split("/*DATA*/null")
     yield before
-    # `</` would end the script; it cannot stand in JSON but within a text.
-    yield msgspec.json.encode(lay_out(graph)).decode().replace("</", "<\\/")
+    # `</script` would end the script, `<!--<script` have it never end; in JSON `<` is within a text alone.
+    yield msgspec.json.encode(lay_out(graph)).decode().replace("<", "\\u003c")
     yield after
 
 

@@ -9,11 +9,17 @@ from typing import Any
 
 import msgspec
 
+from memoryd.client.patterns import compile_late
 from memoryd.client.times import iso
 
 DEFAULT_COLUMNS = 100
 # In UTF-8: DEL, C1, and the marks that reverse the direction of what follows.
 _STEERING = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
+_REPLACED = "\N{REPLACEMENT CHARACTER}"
+# C0 but line ends and tabs, DEL, C1, and the marks that reverse the direction of what follows.
+_STEERS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+_CONTROL = compile_late(_STEERS)
+_SHOWN = compile_late(rf"(\x1b\[[\d;]*m)|{_STEERS}")
 REASONS = {
     "vector": "by meaning (the embedding model is not ready)",
     "fulltext": "by words (the full-text index is not ready)",
@@ -37,9 +43,10 @@ def show(args: argparse.Namespace, value: Any, text: Callable[[], str]) -> None:
 
 
 def say(text: str) -> None:
-    """Print text to stdout; what its encoding cannot hold becomes `?`."""
+    """Print text to stdout; of control characters colours are left, what its encoding cannot hold becomes `?`."""
     if sys.stdout:
-        _write(f"{text}\n".encode(sys.stdout.encoding, "replace"))
+        shown = _SHOWN.sub(lambda found: found[0] if found[1] else _REPLACED, text)
+        _write(f"{shown}\n".encode(sys.stdout.encoding, "replace"))
 
 
 def say_json(value: Any) -> None:
@@ -137,11 +144,4 @@ def paint(text: str, *styles: str) -> str:
 
 def make_printable(text: str) -> str:
     """Return text whose control characters cannot steer a terminal; line ends and tabs stay."""
-    if text.isprintable():
-        return text
-    return "".join(c if c in "\n\t" or not _is_control(c) else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def _is_control(c: str) -> bool:
-    # C0, DEL, C1, and the marks that reverse the direction of what follows
-    return c < " " or "\x7f" <= c <= "\x9f" or "\u202a" <= c <= "\u202e" or "\u2066" <= c <= "\u2069"
+    return text if text.isprintable() else _CONTROL.sub(_REPLACED, text)

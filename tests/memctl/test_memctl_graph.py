@@ -140,9 +140,11 @@ def test_an_export_asks_part_by_part_and_keeps_the_largest(memctl: Memctl, fake:
     parts = iter([GraphPart(nodes=NODES[:2], edges=EDGES[:1], next=2), GraphPart(nodes=NODES[2:], edges=EDGES[1:])])
     fake.replies[GraphTopics] = TopicList(topics=TOPICS)
     fake.replies[GraphExport] = lambda: next(parts)
+    (folder / "g.html.part").symlink_to(folder / "elsewhere")  # what another user put there
     done = memctl("graph", "export", "-o", str(folder / "g.html"), "--limit", "2")
     assert done.err == f"{folder / 'g.html'}: 2 nodes of 4, the largest, 2 edges.\n"
     assert stat.S_IMODE((folder / "g.html").stat().st_mode) == 0o600
+    assert not (folder / "elsewhere").exists()
     assert [call.after for call in fake.calls if isinstance(call, GraphExport)] == [0, 2]
 
 
@@ -217,6 +219,7 @@ def test_the_page_holds_the_graph_and_nothing_from_elsewhere(graph: Graph) -> No
     assert data
     assert [item["id"] for item in json.loads(data[1])["nodes"]] == [item.node.id for item in graph.nodes]
     assert page.count("</script>") == 1
+    assert "<" not in data[1]  # `<!--<script` in a text would have the script never end
     assert not re.search(r"https?://|\bsrc=|@import|\burl\(", page.replace(data[0], ""))
 
 

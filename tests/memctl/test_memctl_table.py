@@ -1,7 +1,7 @@
 import pytest
 
 from memoryd.client.memctl import table as module
-from memoryd.client.memctl.output import make_printable
+from memoryd.client.memctl.output import make_printable, say
 from memoryd.client.memctl.table import (
     count_text,
     draw_bar,
@@ -68,6 +68,12 @@ def test_a_cell_is_one_line_and_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in to_one_line("\x1b[31mred\x1b]0;title\x07")
     assert make_printable("a\nb\tc") == "a\nb\tc"
     assert make_printable("a\x9b\u202eb") == "a\ufffd\ufffdb"
+
+
+def test_nothing_that_is_shown_steers_the_terminal_but_colours(capsys: pytest.CaptureFixture[str]) -> None:
+    say("\x1b[1;31mred\x1b[0m\tnamespace a\x9b31m/b\u202e\x7f\x1b]0;title\x07\x1b[2J\nend")
+    shown = "\x1b[1;31mred\x1b[0m\tnamespace a\ufffd31m/b\ufffd\ufffd\ufffd]0;title\ufffd\ufffd[2J\nend\n"
+    assert capsys.readouterr().out == shown
 
 
 def test_wrapped_text_has_so_many_lines_at_most() -> None:

@@ -73,7 +73,7 @@ def check_content(asked: Asked) -> Refusal | None:
     if asked.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         return 415, "A call is sent as application/json."
     length = asked.headers.get("content-length", "")
-    if not length.isdecimal():
+    if not length.isdecimal() or "transfer-encoding" in asked.headers:  # which takes precedence, and has no length
         return 411, "A call needs a length."
     return (413, f"A call has at most {MAX_BODY_BYTES} bytes.") if int(length) > MAX_BODY_BYTES else None
 
