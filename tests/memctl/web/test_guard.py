@@ -68,6 +68,7 @@ ATTACKS = {
     "a form": Attack("check_content", 415, {"content-type": "application/x-www-form-urlencoded"}),
     "a form that looks like JSON": Attack("check_content", 415, {"content-type": "text/plain; application/json"}),
     "a body without an end": Attack("check_content", 411, {"content-length": None}),
+    "a body whose length is a lie": Attack("check_content", 411, {"transfer-encoding": "chunked"}),
     "a body that fills the RAM": Attack("check_content", 413, {"content-length": str(2**40)}),
     "no token": Attack("check_token", 401, {"authorization": None}),
     "a wrong token": Attack("check_token", 401, {"authorization": "Bearer guessed"}),
