@@ -26,10 +26,11 @@ from memoryd.client.offline import go_offline
 from memoryd.client.transport import paths, trust
 from memoryd.daemon import config
 from memoryd.daemon.server import watchdog
-from memoryd.daemon.system import listen, log, notify, process
+from memoryd.daemon.system import listen, log, notify, presence, process
 
 if TYPE_CHECKING:
     from memoryd.daemon.core.core import Core
+    from memoryd.daemon.server.timer import Timer
 
 _SWITCH_INTERVAL_S = 0.0005  # a busy Python thread gives the event loop its turn ten times sooner than by default
 _MODEL_LIMIT_S = 5.0
@@ -159,12 +160,13 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
         worker = Worker(core)
         stack.callback(worker.close)
         worker.start()
-        restarting = asyncio.run(_run(core, settings, listener, given.ready_fd))
-        heir = listener.socket.dup() if restarting and not listener.held else None
+        held = presence.hold([*_lock_paths(folder, socket_path), *([] if listener.held else [listener.path])])
+        code = asyncio.run(_run(core, settings, listener, given.ready_fd, [*held, *core.store.files]))
+        heir = listener.socket.dup() if code == succession.RESTART and not listener.held else None
     logger.info("stopped")
     if heir:
         succession.become_successor(heir, _options(given))
-    return succession.RESTART if restarting else 0
+    return code
 
 
 def _note_former(core: "Core") -> None:
@@ -180,8 +182,13 @@ def _hold_locks(given: argparse.Namespace, folder: Path, socket_path: Path) -> I
     wait_s = _PREDECESSOR_LIMIT_S if given.ready_fd is not None else 0.0
     if listen.is_passed() or given.listener_fd is not None:
         wait_s = _HELD_LIMIT_S
-    yield listen.lock(socket_path.with_name(socket_path.name + ".lock"), f"the socket {socket_path}", wait_s)
-    yield listen.lock(folder / "memoryd.lock", f"the data directory {folder}", wait_s)
+    of_socket, of_data = _lock_paths(folder, socket_path)
+    yield listen.lock(of_socket, f"the socket {socket_path}", wait_s)
+    yield listen.lock(of_data, f"the data directory {folder}", wait_s)
+
+
+def _lock_paths(folder: Path, socket_path: Path) -> tuple[Path, Path]:
+    return socket_path.with_name(socket_path.name + ".lock"), folder / "memoryd.lock"
 
 
 def _stop_on_signals() -> asyncio.Event:
@@ -192,13 +199,38 @@ def _stop_on_signals() -> asyncio.Event:
     return stopping
 
 
-async def _run(core: "Core", settings: config.Config, listener: listen.Listener, ready_fd: int | None) -> bool:
-    """Serve until a signal or a call says to stop, then drain; return whether a successor is to follow."""
+async def _end_when_lost(held: list[presence.Held], stopping: asyncio.Event) -> None:
+    missing = await watchdog.wait_for_loss(held)
+    logger.critical("%s was deleted or moved: this daemon ends, the next client starts another one", missing)
+    stopping.set()
+
+
+async def _wait_for_end(stopping: asyncio.Event, timer: "Timer", jobs: config.JobsConfig) -> None:
+    """Wait until the daemon has to stop; its jobs begin meanwhile."""
+    if jobs.enabled:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), jobs.first_after_s)
+        if not stopping.is_set():
+            timer.start()
+    await stopping.wait()
+    logger.info("stopping")
+    notify.notify_systemd("STOPPING=1")
+
+
+async def _run(
+    core: "Core",
+    settings: config.Config,
+    listener: listen.Listener,
+    ready_fd: int | None,
+    held: list[presence.Held],
+) -> int:
+    """Serve until a signal or a call says to stop, or a file is lost, then drain; return the exit code."""
     from memoryd.client import exposition
     from memoryd.client.protocol import GetStats
     from memoryd.daemon.jobs.runner import Runner
     from memoryd.daemon.server.envelope import FAREWELL
     from memoryd.daemon.server.server import Server
+    from memoryd.daemon.server.succession import RESTART
     from memoryd.daemon.server.textfile import Textfile
     from memoryd.daemon.server.timer import Timer
     from memoryd.daemon.workspaces.watching import Watchers
@@ -211,8 +243,8 @@ async def _run(core: "Core", settings: config.Config, listener: listen.Listener,
     logger.info("ready: socket %s, data %s, pid %d", listener.path, core.folder, os.getpid())
     notify.notify_systemd("READY=1")
     log.keep_bounded(asyncio.get_running_loop())
-    every_s = watchdog.read_interval_s()
-    beating = asyncio.create_task(watchdog.pulse(every_s, core.store.silence_s)) if every_s else None
+    watching = asyncio.create_task(_end_when_lost(held, stopping))
+    beating = asyncio.create_task(watchdog.pulse(watchdog.read_interval_s(), core.store.silence_s))
     # The socket answers from now on. Whoever started the daemon gets word once the model is loaded too, so that its
     # first search is not by words alone.
     await asyncio.to_thread(core.embedding.wait_settled, _MODEL_LIMIT_S if ready_fd is not None else 0.0)
@@ -222,24 +254,19 @@ async def _run(core: "Core", settings: config.Config, listener: listen.Listener,
     textfile = Textfile(settings.metrics, lambda: exposition.format_stats(server.perform(GetStats())), core.supervisor)
     textfile.start()
     timer = Timer(server)
-    if settings.jobs.enabled:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), settings.jobs.first_after_s)
-        if not stopping.is_set():
-            timer.start()
-    await stopping.wait()
-    logger.info("stopping")
-    notify.notify_systemd("STOPPING=1")
+    await _wait_for_end(stopping, timer, settings.jobs)
     await asyncio.to_thread(timer.stop)
     await asyncio.to_thread(textfile.close)
     core.workspaces.stopping.set()  # a long pass is interrupted; calls that read single files are still answered
     await server.stop()
     await asyncio.to_thread(watchers.close)
-    if beating:
-        beating.cancel()
-    if not server.restarting:
-        listen.retire(listener, FAREWELL)
-    return server.restarting
+    lost = watching.done()
+    watching.cancel()
+    beating.cancel()
+    if server.restarting and not lost:
+        return RESTART
+    listen.retire(listener, FAREWELL)
+    return watchdog.LOST if lost else 0
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """SQLite connections as memoryd uses them: WAL, synchronous=FULL, sqlite-vec loaded, files 0600."""
 
+import ctypes
 import os
 from pathlib import Path
 
@@ -49,6 +50,12 @@ def open_reader(path: Path) -> apsw.Connection:
     _prepare(connection)
     connection.pragma("query_only", True)
     return connection
+
+
+def keep_log(connection: apsw.Connection) -> None:
+    """Have the close of a connection leave the write-ahead log that is at the path of its own: it is another's."""
+    chosen = ctypes.c_int(1)
+    connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(chosen))
 
 
 def _prepare(connection: apsw.Connection) -> None:

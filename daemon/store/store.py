@@ -33,7 +33,14 @@ from memoryd.daemon.store import (
     vectors,
 )
 from memoryd.daemon.store.codes import Kept
-from memoryd.daemon.store.connection import CHECKING_CACHE, make_durable, open_reader, open_writer, page_size
+from memoryd.daemon.store.connection import (
+    CHECKING_CACHE,
+    keep_log,
+    make_durable,
+    open_reader,
+    open_writer,
+    page_size,
+)
 from memoryd.daemon.store.facts import Facts, Mask
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import migrate
@@ -42,6 +49,7 @@ from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.postings import Postings, read_common_stems
 from memoryd.daemon.store.reserve import Reserve, build_full_error, is_disk_full
 from memoryd.daemon.store.writer import Follower, Transaction, Writer
+from memoryd.daemon.system.presence import find_missing, hold
 from memoryd.daemon.system.supervisor import Supervisor
 
 T = TypeVar("T")
@@ -81,12 +89,14 @@ class Store:
             log.error("the database was damaged: %s", damage.describe(repaired))
             connection = self._open()
         self._connection = connection
+        self.files = hold([self.path, self.path.with_name(f"{FILE_NAME}-wal")])
         self.on_change: Callable[[], None] | None = None  # called by the writer after memories were changed
         self.on_repair: Callable[[], None] | None = None  # called by the writer after damage was repaired
         most = limit.max_pages(limit_bytes, self._page_bytes)
         self._writer = Writer(
             connection, self._follow_commit, self.repair_soon, self._room_error, most, self.supervisor, self.reserve
         )
+        self._writer.files = self.files
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
         self._readers_lock = threading.Lock()
@@ -384,4 +394,6 @@ class Store:
             for reader in self._readers:
                 reader.close()
             self._readers.clear()
+        if find_missing(self.files[1:]):
+            keep_log(self._connection)
         self._connection.close()

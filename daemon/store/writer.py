@@ -26,6 +26,7 @@ from memoryd.daemon.store.changes import Change, Written
 from memoryd.daemon.store.connection import BUSY_TIMEOUT_MS
 from memoryd.daemon.store.limit import let_grow
 from memoryd.daemon.store.reserve import Reserve, build_full_error
+from memoryd.daemon.system.presence import Held, find_missing
 from memoryd.daemon.system.supervisor import Supervisor
 
 T = TypeVar("T")
@@ -112,6 +113,7 @@ class Writer:
         self.touched_vectors = False  # whether a vector, or what is embedded, was written since the start
         self.follower: Follower | None = None  # gets what each transaction changed, after everybody else
         self._written = Written()
+        self.files: list[Held] = []  # that must be where they were for a write to be found later
         connection.set_update_hook(self._note)
         self._moved_at: float | None = None  # when the writer last got on with something; None while it rests
         connection.set_progress_handler(self._move, _STEPS)
@@ -195,7 +197,9 @@ class Writer:
     def _write(self, batch: "list[_Order]") -> None:
         """Write a batch in one transaction; where all of it is taken back, each job in one of its own."""
         try:
+            self._check_files()
             outcomes = self._commit(batch)
+            self._check_files()
         except BaseException as error:  # also the panic of a library: the other jobs have nothing to do with it
             if len(batch) > 1:
                 for order in batch:
@@ -219,6 +223,11 @@ class Writer:
             self._reserve.take_back()
         if self.follower is not None:
             self._notify(self.follower)
+
+    def _check_files(self) -> None:
+        """Raise `StorageFailed` where what is written would be found by nobody."""
+        if missing := find_missing(self.files):
+            raise StorageFailed(f"{missing} was deleted or moved; nothing more is stored, and the daemon ends.")
 
     def _commit(self, batch: "list[_Order]") -> list[Any]:
         """Run a batch in one transaction; return each job's result or exception. Raise what takes all of it back."""

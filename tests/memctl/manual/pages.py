@@ -56,6 +56,14 @@ SIGNALS = {
 # roff ----------------------------------------------------------------------------------------------------------------
 
 
+EXIT_STATUS = {
+    "0": "ended as it was told to",
+    "1": "failed; the log says why",
+    "74": "its database, lock or socket was deleted or moved while it ran",
+    "75": "asks systemd to start it again, after an upgrade",
+}
+
+
 def verbatim(words: str) -> str:
     """Return text so that roff takes none of it for its own."""
     escaped = words.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
@@ -190,7 +198,7 @@ def memoryd_page() -> str:
         *section("configuration", *_paragraphs(CONFIGURATION)),
         *_settings(),
         *section("signals", *items(SIGNALS)),
-        *section("exit status", *items({"0": "ended as it was told to", "1": "failed; the log says why"})),
+        *section("exit status", *items(EXIT_STATUS)),
     ]
     return "\n".join(lines + _ending("memctl")) + "\n"
 
