@@ -27,6 +27,7 @@ from memoryd.daemon.store.store import Damaged, Interrupted
 from memoryd.daemon.store.vectors import Vector
 
 _WORDS_DEPTH = 4
+_LARGE = 100_000  # vectors
 
 Stored = tuple[list[int], Vector]  # rows and their vectors, shape (rows, dimensions)
 _NONE: Stored = ([], np.zeros((0, 0), np.float32))
@@ -37,8 +38,8 @@ log = logging.getLogger(__name__)
 def candidates(retrieval: Retrieval, sources: Sources) -> None:
     """Fill the candidates; a slow or failed arm is left out and named in `degraded`."""
     generation = retrieval.generation
-    if generation and retrieval.vector is None and retrieval.embedding is None:
-        by_words = _embed_beside_words(retrieval, sources, generation)
+    if generation and retrieval.embedding is None and _takes_long(retrieval, generation):
+        by_words = _find_nearest_beside_words(retrieval, sources, generation)
     else:
         _find_nearest_when_embedded(retrieval, sources)
         by_words = _search_words(retrieval, sources)
@@ -72,16 +73,22 @@ def _search_words(retrieval: Retrieval, sources: Sources) -> Stored | None:
         return None
 
 
-def _embed_beside_words(retrieval: Retrieval, sources: Sources, generation: Generation) -> Stored | None:
+def _takes_long(retrieval: Retrieval, generation: Generation) -> bool:
+    """Return whether embedding or scanning takes longer than to have another thread look for the words meanwhile."""
+    return retrieval.vector is None or len(generation.index) >= _LARGE
+
+
+def _find_nearest_beside_words(retrieval: Retrieval, sources: Sources, generation: Generation) -> Stored | None:
     """Embed the query and find what is near it in this thread, which need not wait for another's answer then."""
     queries = sources.embedding.queries
     words = queries.run_beside(partial(_search_words, retrieval, sources))
     began = time.perf_counter()
-    try:
-        retrieval.vector = queries.embed(generation, retrieval.call.query)
-    except Exception as error:
-        _note_failure(retrieval, error)
-    retrieval.notes["embed_wait_ms"] = _elapsed_ms(began)
+    if retrieval.vector is None:
+        try:
+            retrieval.vector = queries.embed(generation, retrieval.call.query)
+        except Exception as error:
+            _note_failure(retrieval, error)
+        retrieval.notes["embed_wait_ms"] = _elapsed_ms(began)
     if (vector := retrieval.vector) is not None:
         began, retrieval.near = time.perf_counter(), Future()
         _settle(retrieval.near, lambda: find_nearest(retrieval, sources, generation, vector))

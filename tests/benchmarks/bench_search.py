@@ -104,8 +104,8 @@ def _kinds(daemon: Daemon, client: Client, size: int, count: int) -> Iterator[tu
         yield "in a namespace, 6 %", partial(_searches, inside, third, reach="exact")
         yield "in a namespace, 1 % (drawn vectors)", partial(_searches, small, fifth, reach="exact")
         yield "the same again, 1 %", partial(_searches, small, fifth, reach="exact")
-        yield "with a token, 1 % (drawn vectors)", partial(_searches, bound, sixth)
-        yield "the same again with a token, 1 %", partial(_searches, bound, sixth)
+        yield "with a token, 1 % (drawn vectors)", partial(_searches, bound, sixth, reach="exact")
+        yield "the same again with a token, 1 %", partial(_searches, bound, sixth, reach="exact")
         yield (
             "two types, after a date, 22 %",
             partial(_searches, client, fourth, type=["decision", "lesson"], after=later),

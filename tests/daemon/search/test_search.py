@@ -7,6 +7,7 @@ import pytest
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.search import candidates
 from waiting import wait_until
 from workbench import LIMIT_S, add, add_many, delete, found, search, update
 
@@ -165,3 +166,16 @@ def test_exact_vectors_are_found_again_after_they_were_changed_and_made_anew(cor
     core.embedding.refresh(range(1, 4))
     wait_until(lambda: generation.count_waiting() == 0)
     assert exact("white egret") == pytest.approx(1.0)
+
+
+def test_a_known_vector_among_many_is_searched_for_beside_the_words_with_the_same_result(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_many(core, [f"{bird} by the {place}" for bird in ("heron", "ibis") for place in "abcdef"])
+    for query in ("heron c", "the ibis"):
+        one_by_one = [search(core, query) for _ in range(2)][1]
+        with monkeypatch.context() as patch:
+            patch.setattr(candidates, "_LARGE", 1)
+            beside = search(core, query)
+        assert beside.hits == one_by_one.hits
+        assert len(beside.hits) > 1
