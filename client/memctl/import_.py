@@ -127,7 +127,7 @@ def _list_files(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             path = Path(here, name)
-            if name.endswith(".md") and not name.startswith(".") and not path.is_symlink():
+            if name.endswith(".md") and not name.startswith(".") and path.is_file() and not path.is_symlink():
                 yield path
 
 

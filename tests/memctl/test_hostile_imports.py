@@ -1,18 +1,21 @@
 """A source that was made to harm who imports it: one sentence, nothing imported, limits of memory and time hold."""
 
+import os
 import pickle
 import resource
 import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.memctl.importing import child
+from memoryd.client.memctl import import_
+from memoryd.client.memctl.importing import child, markdown
 from memoryd.client.transport.sync import Client
 
 SAMPLES = Path(__file__).parent.parent / "data" / "imports"
@@ -60,6 +63,13 @@ def test_a_folder_beside_the_database_needs_no_word(memctl: Memctl, database: Pa
     (inside / "one.md").write_text("# One\n\nHerons fish at dawn\n")
     change(database, "UPDATE project SET path = ?", str(inside))
     assert memctl("import", "--from", "basic-memory", str(database)).code == 0
+
+
+@pytest.mark.parametrize("list_files", [import_._list_files, markdown.list_below])
+def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path, list_files: Callable[[Path], Iterator[Path]]) -> None:
+    os.mkfifo(tmp_path / "pipe.md")
+    (tmp_path / "one.md").touch()
+    assert list(list_files(tmp_path)) == [tmp_path / "one.md"]
 
 
 def test_a_view_in_place_of_a_table_is_no_table(memctl: Memctl, database: Path) -> None:

@@ -62,7 +62,7 @@ def list_below(folder: Path) -> Iterator[Path]:
             continue
         if path.is_dir():
             yield from list_below(path)
-        elif path.suffix.lower() == ".md":
+        elif path.suffix.lower() == ".md" and path.is_file():  # a pipe of that name never ends
             yield path
 
 
