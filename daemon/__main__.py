@@ -151,6 +151,7 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
         choice = Models(settings.embedding_api, models.load)
         clock = FileClock(given.clock) if given.clock else SystemClock()
         core = Core(folder, settings, models_folder, choice.load, fetch, clock)
+        core.options = _options(given)
         stack.callback(core.close)
         _note_former(core)
         stack.callback(choice.close)

@@ -112,6 +112,8 @@ class Status(Struct, kw_only=True):
     """size of all files in `data_dir`: the database, its log, copies, the daemon's log"""
     disk_full: bool = False
     """whether the disk has no room: what is there is read and deleted, nothing is added until there is"""
+    options: list[str] = []
+    """with which it was started, all paths absolute; shown to the owner"""
 
 
 class Verification(Struct, kw_only=True):

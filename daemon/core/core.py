@@ -72,6 +72,7 @@ class Core:
         ledger = Ledger(self.store.read_setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
         self.cognition = Cognition(llm.choose_provider(config.llm, ledger.spend, self.clock))
         self.ending = threading.Event()  # calls under way have had their time: those in parts end after the present one
+        self.options: list[str] = []  # of the process, to start it again as it is
         self.crowded: Callable[[], bool] = lambda: False  # whether clients are being served: the server says so
         self.events = Events(self.store, self.clock)
         self.effects = Effects(self.store, self.hot, self.recalls)

@@ -55,6 +55,7 @@ def status(context: Context, call: GetStatus) -> Status:
         turns=len(core.active.list_turns(None)),
         data_bytes=_measure_folder(core.folder),
         disk_full=core.store.reserve.is_spent(),
+        options=core.options,
     )
 
 

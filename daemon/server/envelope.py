@@ -15,6 +15,7 @@ from memoryd.client.protocol import (
     MAX_FRAME_BYTES,
     MAX_METADATA_BYTES,
     MAX_METADATA_DEPTH,
+    MAX_VALUE_BYTES,
     METHODS,
     PROGRESS,
     PROTOCOL_VERSION,
@@ -23,6 +24,7 @@ from memoryd.client.protocol import (
     Call,
     Event,
     Progress,
+    Put,
     Request,
     method_name,
 )
@@ -30,6 +32,8 @@ from memoryd.client.transport.frames import frame
 from memoryd.daemon.server.shortening import shorten
 
 log = logging.getLogger(__name__)
+
+_NIL = b"\xc0"
 
 
 class _Tagged(msgspec.Struct):
@@ -45,12 +49,19 @@ class _Given(msgspec.Struct, frozen=True):
     values: msgspec.Raw = msgspec.Raw()
 
 
+class _Record(_Given, frozen=True):
+    """The same of a memory to be imported, which may have a key."""
+
+    key: msgspec.Raw = msgspec.Raw(_NIL)
+
+
 class _Skimmed(_Given, frozen=True):
     """Where a call holds metadata."""
 
+    method: str = ""
     memory: _Given = _Given()
     memories: list[_Given] = []
-    records: list[_Given] = []
+    records: list[_Record] = []
 
 
 _request = msgspec.msgpack.Decoder(Request)
@@ -60,7 +71,6 @@ _encode = msgspec.msgpack.Encoder().encode
 _skimmed = msgspec.msgpack.Decoder(_Skimmed)
 _NAMES = frozenset(method_name(method) for method in METHODS)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError)
-_NIL = b"\xc0"
 _MAX_HEAD_BYTES = 1 + 9 + 9  # of an array and two integers
 _SPARE_BYTES = 1024  # of headers of metadata, which are longer in msgpack
 _MAX_SENTENCE = 1000  # characters of an error's message, which may quote what the client sent
@@ -108,6 +118,7 @@ def _check_metadata_bytes(call: msgspec.Raw) -> None:
     """Refuse metadata over the limit before it is decoded: millions of small values would hold up the event loop.
 
     No value has more bytes as msgpack than the check of metadata counts, headers of the longest objects excepted.
+    That of a memory with a key may be a value of some MiB.
     """
     if len(call) <= MAX_METADATA_BYTES:
         return
@@ -115,10 +126,15 @@ def _check_metadata_bytes(call: msgspec.Raw) -> None:
         skimmed = _skimmed.decode(call)
     except _UNREADABLE:
         return  # the whole decoder says what does not fit
+    has_key = {id(record) for record in skimmed.records if bytes(record.key) != _NIL}
+    if skimmed.method == method_name(Put):
+        has_key.add(id(skimmed.memory))
     for given in (skimmed, skimmed.memory, *skimmed.memories, *skimmed.records):
-        size = max(len(given.metadata), len(given.values))
-        if size > MAX_METADATA_BYTES + _SPARE_BYTES:
-            raise Invalid(f"The metadata is about {size} bytes; the limit is {MAX_METADATA_BYTES}.")
+        size, limit = max(len(given.metadata), len(given.values)), MAX_METADATA_BYTES
+        if id(given) in has_key:
+            limit = MAX_VALUE_BYTES
+        if size > limit + _SPARE_BYTES:
+            raise Invalid(f"The metadata is about {size} bytes; the limit is {limit}.")
 
 
 def progress(request_id: int, event: Progress | Event) -> bytes:

@@ -9,6 +9,7 @@ names and of their files come from a clock that may have been wrong.
 
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -108,10 +109,8 @@ def copy(
     store: Store, target: Path, check: Callable[[], None], tell: Callable[[int, int], None] = lambda done, total: None
 ) -> Copy:
     """Write a checked copy to `target`, mode 0600; `check` may raise to give up, `tell` hears of pages done."""
-    part = target.with_suffix(".part")
-    part.unlink(missing_ok=True)
+    part = _make_part(target)
     try:
-        os.close(os.open(part, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_EXCL, 0o600))
         source, copied = open_reader(store.path), open_plain(part)
         try:
             source.execute("BEGIN")  # one snapshot: the copy never starts again
@@ -130,6 +129,16 @@ def copy(
         raise StorageFailed(f"The copy {target} cannot be written: {error}.") from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def _make_part(target: Path) -> Path:
+    """Make a private file beside `target`, of a name that no other file has; only a kill leaves it there."""
+    try:
+        file, name = tempfile.mkstemp(suffix=".part", prefix="memoryd-", dir=target.parent)
+    except OSError as error:
+        raise StorageFailed(f"The copy {target} cannot be written: {error}.") from None
+    os.close(file)
+    return Path(name)
 
 
 def open_plain(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:

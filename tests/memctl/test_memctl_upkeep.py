@@ -204,13 +204,17 @@ def contents(memctl: Memctl) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_copy_is_restored_under_a_running_daemon_and_the_former_kept(memctl: Memctl, started: Path) -> None:
+def test_a_copy_is_restored_under_a_running_daemon_and_the_former_kept(
+    memctl: Memctl, started: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     memctl("add", "Herons fish at dawn")
     memctl("add", "A slip of the pen")
     memctl("undo")
     memctl("backup")
     memctl("add", "Storks nest on roofs")
     before = memctl("status", "--json").json["pid"]
+    monkeypatch.delenv("MEMORYD_CONFIG")  # the daemon starts again with its own places, not with those of memctl
+    monkeypatch.setenv("MEMORYD_DATA_DIR", str(started.parent / "elsewhere"))
     done = memctl("restore", "latest", "--json").json
     assert (done["memories"], done["taken_up"]) == (1, True)
     assert memctl("status", "--json").json["pid"] != before

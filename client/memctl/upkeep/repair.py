@@ -97,7 +97,7 @@ def _repaired_text(found: Verification) -> str:
 def _recover(args: Namespace) -> int:
     status = get_status(args)
     folder = folder_of(args, status)
-    arguments = read_arguments(status.pid) if status else []
+    arguments = read_arguments(status) if status else []
     if status:
         stop(args, status)
     try:

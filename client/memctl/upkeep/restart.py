@@ -8,7 +8,6 @@ daemon in between meets half of it.
 import time
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -48,7 +47,7 @@ def exchange(args: Namespace, status: Status | None, report: Report) -> Report:
     """See that what was made ready is taken up: stop the daemon, if one runs, and start it again."""
     if report.taken_up or status is None:
         return report
-    arguments = read_arguments(status.pid)
+    arguments = read_arguments(status)
     folder = Path(status.data_dir)
     try:
         ask_to_stop(args)
@@ -106,15 +105,6 @@ def is_alive(pid: int) -> bool:
     return state not in ("Z", "X")
 
 
-def read_arguments(pid: int) -> list[str]:
-    """Return the options that a daemon was started with, to start it so again."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
-    except OSError:
-        return []
-    found: list[str] = []
-    for name in ("--data-dir", "--config", "--log-level", "--clock"):
-        value: Any = next((words[at + 1] for at, word in enumerate(words[:-1]) if word == name), None)
-        value = value or next((word.partition("=")[2] for word in words if word.startswith(f"{name}=")), None)
-        found += [name, value] if value else []
-    return found
+def read_arguments(status: Status) -> list[str]:
+    """Return the options that start a daemon again as it was, wherever this process and its environment are."""
+    return status.options or ["--data-dir", status.data_dir]  # an older one does not say them

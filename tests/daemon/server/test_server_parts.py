@@ -18,8 +18,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from memoryd.client import Client
 from memoryd.client.errors import Busy, Conflict, Invalid, StorageFailed, Untrusted
-from memoryd.client.protocol import Request
+from memoryd.client.protocol import MAX_VALUE_BYTES, Request
 from memoryd.daemon import config
 from memoryd.daemon.server import envelope
 from memoryd.daemon.server.lanes import Lane, Work
@@ -54,6 +55,19 @@ def test_metadata_of_many_small_values_is_refused_before_they_take_memory(call: 
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_metadata_of_a_memory_with_a_key_may_be_large(client: Client) -> None:
+    value = {"value": "x y " * 25_000}
+    client.put("large", "a large value", metadata=value, searchable=False)
+    [record] = client.export_memories().records
+    client.erase(ids=[record.id])
+    assert client.import_memories([record]).created == 1
+    assert client.get(key="large").metadata == value
+    with pytest.raises(Invalid, match="the limit is 65536"):
+        client.import_memories([msgspec.structs.replace(record, key=None)])
+    with pytest.raises(Invalid, match=f"the limit is {MAX_VALUE_BYTES}"):
+        envelope.call_of(_request(method="put", key="k", memory={"metadata": {"a": "x" * (MAX_VALUE_BYTES + 2000)}}))
 
 
 def test_the_names_of_a_call_that_does_not_fit_are_all_that_is_decoded_of_it() -> None:

@@ -53,6 +53,17 @@ def test_a_copy_that_cannot_be_read_is_the_oldest(core: Core, folder: Path) -> N
     assert names(folder / "b") == [broken.name, good]
 
 
+@pytest.mark.parametrize("name", ["safe.part", "safe.sqlite", "safe"])
+def test_a_copy_keeps_its_name_and_the_files_beside_it(core: Core, folder: Path, name: str) -> None:
+    (folder / "b").mkdir()
+    beside = folder / "b" / ("other.part" if name == "safe.part" else "safe.part")
+    beside.write_text("of somebody else")
+    made = copies.copy(core.store, folder / "b" / name, lambda: None)
+    assert (folder / "b" / name).stat().st_size == made.size_bytes
+    assert beside.read_text() == "of somebody else"
+    assert len(list((folder / "b").iterdir())) == 2
+
+
 def test_the_copies_are_printed_for_memctl(core: Core, folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     add(core, "Herons fish at dawn")
     name = made(core, folder / "b", 100.0)

@@ -83,6 +83,8 @@ def test_relative_options_are_those_of_the_folder_of_the_start(folder: Path, wor
             wait_until((work / "s").exists)
             with Client(socket=work / "s", autostart=False) as client:
                 wait_until(lambda: _answers(client))
+                options = client.status().options
+                assert [options[options.index(word) + 1] for word in words[::2]] == [str(work / v) for v in words[1::2]]
                 client.call(Restart())
                 wait_until(lambda: (work / "log").read_text().count("ready: socket") == 2)
                 assert client.status().data_dir == str(work / "d")
