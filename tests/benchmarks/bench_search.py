@@ -48,7 +48,7 @@ BATCH = 100  # searches one after the other, then their traces are asked for: th
 Timed = list[tuple[float, Trace]]
 SMALL = "small/team"  # where one in a hundred memories with drawn vectors lives
 SHARES = (("100 %", "%"), ("6 %", "team1/project3"), ("1 %", SMALL))
-DRAWN = ("new question", "the same again (vector cached)", "with a token, 1 % (drawn vectors)")  # in the picture
+DRAWN = ("new question", "the same again (vector cached)", "in a namespace, 1 % (drawn vectors)")  # in the picture
 
 
 def main() -> None:
