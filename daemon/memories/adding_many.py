@@ -32,9 +32,9 @@ def add_many(
     check(core, call, caller)
     done = AddedMany(results=[], created=0, merged=0, operations=[])
     for part in parts.split(call.memories):
-        if done.results:
-            yield
         try:
+            if done.results:
+                yield
             embedded = _embed(core, part, len(done.results), len(call.memories), report)
             results = _write(core, call, duplicates.search(core, call, part, embedded), done.operations, caller)
         except Exception as error:

@@ -50,4 +50,4 @@ def _refuse_token(tokens: Tokens) -> Unauthenticated:
     if tokens.required:
         advice = "Make one with `memctl token add`, present it with Client(token=…) or MEMORYD_TOKEN."
         return tokens.refusal(f"This daemon wants a token. {advice}")
-    return tokens.refusal("The token of this connection is not in force; present another one.")
+    return tokens.refuse()

@@ -98,15 +98,16 @@ def run_call(context: Context, call: Call[R]) -> Answer[R]:
     actor = Actor(context.caller.name, getattr(clean, "session", None) or "", context.process)
     with act_as(actor):
         result: Answer[R] = privacy.note_redacted(handler(call=clean, **needs), redacted)
-    return _run_as(actor, result) if isinstance(result, Generator) else result
+    return _run_as(context, actor, result) if isinstance(result, Generator) else result
 
 
-def _run_as(actor: Actor, parts: Parts[R]) -> Parts[R]:
-    """Do the parts of a long call in the name of an actor, on whichever thread each is."""
+def _run_as(context: Context, actor: Actor, parts: Parts[R]) -> Parts[R]:
+    """Do the parts of a long call in the name of an actor, on whichever thread each is, while its token is in force."""
+    tokens, caller = context.core.tokens, context.caller
     try:
         while True:
             with act_as(actor):
-                part = next(parts)
+                part = parts.throw(tokens.refuse()) if caller.key and not tokens.is_valid(caller) else next(parts)
             yield part
     except StopIteration as end:
         result: R = end.value

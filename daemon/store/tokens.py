@@ -68,6 +68,10 @@ class Tokens:
         """Return the error for a connection without a token in force; it says where the owner finds its own."""
         return Unauthenticated(sentence, {"owner_token": str(self.owner_file)} if self.required else {})
 
+    def refuse(self) -> Unauthenticated:
+        """Return the error for a connection whose token is in force no more."""
+        return self.refusal("The token of this connection is not in force; present another one.")
+
     def is_valid(self, caller: Caller) -> bool:
         """Return whether the token of a caller is still in force."""
         return caller.key in self._callers

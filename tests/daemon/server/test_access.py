@@ -9,7 +9,8 @@ import pytest
 
 from memoryd.client import AsyncClient, Client, Forbidden, Invalid, NotFound, Unauthenticated, protocol
 from memoryd.client.errors import Conflict
-from memoryd.client.protocol import DECLARED, METHODS, AddToken, Authenticate, NewMemory, RevokeToken, Role
+from memoryd.client.protocol import DECLARED, METHODS, AddMany, AddToken, Authenticate, NewMemory, RevokeToken, Role
+from memoryd.daemon.server.dispatch import Context, run_call
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
 from wire import Wire
 
@@ -274,6 +275,19 @@ def test_a_revoked_token_ends_open_connections_at_once(client: Client, connect: 
     with pytest.raises(Unauthenticated):
         alpha.list()
     assert client.list().total == 1
+
+
+def test_a_revoked_token_ends_a_long_call_between_two_parts(daemon: "Daemon", client: Client, connect: Connect) -> None:
+    connect("acme/alpha")
+    caller = daemon.core.tokens.find_named("acme/alpha 0")
+    call = AddMany(memories=[NewMemory(content=f"Fact {number}") for number in range(150)], namespace="acme/alpha")
+    context: Any = Context(daemon.core, lambda event: None, *[None] * 6)._replace(caller=caller)  # type: ignore[arg-type]
+    parts: Any = run_call(context, call)
+    next(parts)
+    client.call(RevokeToken(name="acme/alpha 0"))
+    with pytest.raises(Unauthenticated, match="The first 50 of 150 are stored, the rest is not: The token"):
+        next(parts)
+    assert client.list().total == 50
 
 
 def test_after_a_wrong_token_a_connection_is_nobody_whoever_it_was(daemon: "Daemon", client: Client) -> None:
