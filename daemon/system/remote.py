@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from memoryd.client.credentials import redact
 from memoryd.client.offline import is_here, is_offline
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _BLOCK = 64 * 1024
+_TOLD_BYTES, _TOLD_CHARS = 2000, 200
 _CONNECT_S = 10.0  # at most, whatever a request may take
 
 
@@ -73,7 +75,7 @@ class Remote:
         """Return the body of the answer to a request; raise `RemoteFailed`."""
         import http.client  # here alone, as in `_connect`: a daemon that asks no server starts without it
 
-        name, give_up_at = self.address.name, self._ticks() + timeout_s
+        name, key, give_up_at = self.address.name, self._key(), self._ticks() + timeout_s
         host = urlsplit(self.address.url).hostname or ""
         if is_offline() and not is_here(host):
             raise RemoteFailed(f"{name} is not asked: {host} is another machine, and `offline` is set.")
@@ -81,7 +83,7 @@ class Remote:
             with self._connect(timeout_s) as (connection, base):
                 connection.connect()
                 self._limit(connection, give_up_at)
-                connection.request("POST", base + path, body, self._build_headers())
+                connection.request("POST", base + path, body, _build_headers(key))
                 with connection.getresponse() as reply:
                     data = self._read(reply, connection, give_up_at, max_bytes)
                     status, after = reply.status, reply.getheader("Retry-After", "")
@@ -91,10 +93,9 @@ class Remote:
             raise Passing(f"{name} cannot be reached: {error or type(error).__name__}.") from None
         if status == 200:
             return data
-        told = data[:200].decode("utf-8", "replace").strip()
         if status in _PASSING:
             raise Passing(f"{name}'s server answered {status}.", float(after) if after.isdecimal() else 0.0)
-        raise Refused(f"{name}'s server answered {status}: {told}", status)
+        raise Refused(f"{name}'s server answered {status}: {_quote(data, key)}", status)
 
     def _read(
         self,
@@ -144,20 +145,28 @@ class Remote:
                 self._open.discard(connection)
             connection.close()
 
-    def _build_headers(self) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", "User-Agent": "memoryd"}
-        if key := self._key():
-            headers["Authorization"] = f"Bearer {key}"
-        return headers
-
     def _key(self) -> str:
         """Return the key from the file or the environment, empty if there is none."""
-        if self.address.key_file:
+        key, place = os.environ.get(self.address.key_env, "").strip(), self.address.key_env
+        if file := self.address.key_file:
             try:
-                return Path(self.address.key_file).expanduser().read_text().strip()
+                key, place = Path(file).expanduser().read_text().strip(), file
             except (OSError, UnicodeDecodeError) as error:
-                raise RemoteFailed(f"The key file {self.address.key_file} cannot be read: {error}.") from None
-        return os.environ.get(self.address.key_env, "")
+                raise RemoteFailed(f"The key file {file} cannot be read: {error}.") from None
+        if not (key.isascii() and key.isprintable()):  # else `http.client` would quote it in its error
+            raise RemoteFailed(f"The key in {place} is not one line of ASCII.")
+        return key
+
+
+def _build_headers(key: str) -> dict[str, str]:
+    headers = {"Content-Type": "application/json", "User-Agent": "memoryd"}
+    return {**headers, "Authorization": f"Bearer {key}"} if key else headers
+
+
+def _quote(data: bytes, key: str) -> str:
+    """Return the beginning of what a server says, without the key, which some repeat."""
+    told = data[:_TOLD_BYTES].decode("utf-8", "replace")
+    return redact(told.replace(key, "[key]") if key else told)[:_TOLD_CHARS].strip()
 
 
 class Breaker:

@@ -208,6 +208,17 @@ def test_the_key_comes_from_a_file_or_the_environment(
         ask(made(server, key_file=str(tmp_path / "absent")))
 
 
+@pytest.mark.parametrize("key", ["one-key\nanother-key", "a-key-in-\u201cquotes\u201d", "a-plain-key"])
+def test_no_error_holds_the_key(server: ModelServer, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("MEMORYD_LLM_KEY", key)
+    server.will(fails(401, f"wrong key: Bearer {key}".encode()))
+    with pytest.raises(ChatFailed) as caught:
+        ask(made(server))
+    assert "key" not in str(caught.value).replace("The key in MEMORYD_LLM_KEY", "").replace(
+        "wrong key: Bearer [key]", ""
+    )
+
+
 def test_no_more_questions_than_allowed_are_under_way(server: ModelServer) -> None:
     under_way, most = [0], [0]
 
