@@ -160,6 +160,16 @@ def test_a_nul_byte_costs_a_prompt_nothing_else(process: Process, agent: Agent) 
         assert [content for *_, content in turns(client)] == [f"{SAYING}."]
 
 
+@pytest.mark.parametrize(
+    ("escaped", "read"),
+    [(r"a \ud83d b", "a \ufffd b"), (r"\ude00\ud83d\ude00", "\ufffd😀"), (r"C:\\ud83d \ud83dx", "C:\\ud83d \ufffdx")],
+)
+def test_half_an_emoji_costs_a_prompt_nothing_else(escaped: str, read: str) -> None:
+    given = b'{"prompt": "' + escaped.encode() + b'", "session_id": "one", "cwd": "/"}'
+    event = answering.read_event("prompt", "claude-code", given)
+    assert (event.text("prompt"), event.session) == (read, "one")
+
+
 def test_what_a_host_puts_before_a_prompt_is_not_taken_for_the_words_of_the_user(
     process: Process, folder: Path, project: Path
 ) -> None:

@@ -160,9 +160,10 @@ def test_a_cancelled_call_gets_no_reply_and_the_others_do(fake: FakeDaemon) -> N
 
 def test_only_messages_reach_standard_output_and_a_broken_line_is_passed_over() -> None:
     deep = b'{"jsonrpc": "2.0", "id": 3, "method": "ping", "params": ' + b"[" * 5000 + b"]" * 5000 + b"}\n"
-    data = lines(*HELLO) + b"this is no JSON\n" + deep + lines({"jsonrpc": "2.0", "id": 2, "method": "ping"})
+    half = b'{"jsonrpc": "2.0", "id": 4, "method": "ping", "params": {"_meta": {"said": "half an emoji: \\ud83d"}}}\n'
+    data = lines(*HELLO) + b"this is no JSON\n" + deep + half + lines({"jsonrpc": "2.0", "id": 2, "method": "ping"})
     done = subprocess.run(MCP, input=data, capture_output=True, timeout=60)
-    assert set(replies(done.stdout)) == {1, 2}
+    assert set(replies(done.stdout)) == {1, 2, 4}
     assert b"a line of the input is no JSON-RPC message" in done.stderr
     assert b"Traceback" not in done.stderr
 

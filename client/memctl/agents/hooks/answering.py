@@ -53,10 +53,20 @@ class Asked(NamedTuple):
 
 def read_event(event: str, agent: str, data: bytes) -> Asked:
     """Read an event; raise what msgspec raises for what is no JSON object."""
-    host, given = HOSTS[agent], msgspec.json.decode(data, type=dict[str, Any])
+    host, given = HOSTS[agent], _decode(data)
     session = next((given[name] for name in host.session if isinstance(given.get(name), str)), "")
     folder = _folder(given)
     return Asked(event, host, given, folder, _namespace(folder), session[:_MAX_SESSION_CHARS], time.time())
+
+
+def _decode(data: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except msgspec.DecodeError:
+        from memoryd.client.memctl.agents.escapes import replace_lone_surrogates
+
+        whole = replace_lone_surrogates(data.decode("latin-1")).encode("latin-1")
+        return msgspec.json.decode(whole, type=dict[str, Any])
 
 
 def _folder(given: dict[str, Any]) -> str:
@@ -189,7 +199,7 @@ def _answer_of(line: bytes) -> tuple[str, str] | None:
     if b'"assistant"' not in line:
         return None
     try:
-        entry = msgspec.json.decode(line)
+        entry = _decode(line)
         if entry["type"] != "assistant" or entry.get("isSidechain"):
             return None
         content = entry["message"]["content"]

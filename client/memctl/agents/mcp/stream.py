@@ -5,7 +5,7 @@ would then get no reply; so the server hears of the end when everything that was
 """
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,8 +13,10 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
+from pydantic import ValidationError
 
+from memoryd.client.memctl.agents.escapes import replace_lone_surrogates
 from memoryd.client.memctl.output import print_note
 
 Incoming = SessionMessage | Exception
@@ -76,6 +78,16 @@ class _Outgoing:
         await self.aclose()
 
 
+def _read_again(error: Exception) -> SessionMessage | None:
+    """Return the message of a line that the SDK did not read, where that is for a surrogate without its other half."""
+    line = str(error.errors()[0]["input"]) if isinstance(error, ValidationError) else ""
+    if (whole := replace_lone_surrogates(line)) == line:
+        return None
+    with suppress(ValidationError):
+        return SessionMessage(jsonrpc_message_adapter.validate_json(whole, by_name=False))
+    return None
+
+
 @asynccontextmanager
 async def open_streams() -> AsyncIterator[tuple[MemoryObjectReceiveStream[Incoming], _Outgoing]]:
     """Yield what the server reads and writes; only its messages reach standard output meanwhile."""
@@ -85,7 +97,7 @@ async def open_streams() -> AsyncIterator[tuple[MemoryObjectReceiveStream[Incomi
     async def hand_over(incoming: Any) -> None:
         async with give:
             async for item in incoming:
-                if isinstance(item, Exception):
+                if isinstance(item, Exception) and (item := _read_again(item)) is None:
                     print_note("memctl: a line of the input is no JSON-RPC message; it is passed over.")
                     continue
                 asked.note_received(item.message)
