@@ -75,7 +75,7 @@ def _works(daemon: Daemon, part: int) -> Iterator[tuple[str, Work]]:
     """Yield bulk calls and jobs; those after which others would have less to do come last."""
     done: list[int | None] = []  # operations to take back
     yield f"add_many of {part:,}", lambda client: done.extend(client.add_many(_new(part)).operations)
-    yield "undo of that", lambda client: client.undo(done.pop())
+    yield "undo of the additions", lambda client: client.undo(done.pop())
     yield "export", lambda client: _repeat(lambda: _export(client, part))
     yield f"import of {part:,}", lambda client: _import(client, part)
     yield "stats", lambda client: _repeat(client.stats)
@@ -90,7 +90,7 @@ def _works(daemon: Daemon, part: int) -> Iterator[tuple[str, Work]]:
     chosen = {"namespace": _SMALL, "reach": "exact", "type": ["lesson"]}
     where = protocol.DeleteWhere(**chosen)
     yield "delete_where of a namespace", lambda client: done.append(client.call(where).operation)
-    yield "undo of that", lambda client: client.undo(done.pop())
+    yield "undo of the deletions", lambda client: client.undo(done.pop())
     yield "erase of a memory", lambda client: client.erase(ids=[client.list(limit=1).memories[0].id])
 
 

@@ -39,8 +39,8 @@ from memoryd.models.catalog import DEFAULT
 PEERS = {
     "memori": ["py-memori"],
     "mem0": ["mem0ai", "qdrant-client"],
-    "langgraph": ["langgraph-checkpoint-sqlite"],
-    "sqlite-vec": ["sqlite-vec"],
+    "langgraph": ["langgraph-checkpoint-sqlite", "pysqlite3-binary"],
+    "sqlite-vec": ["sqlite-vec", "pysqlite3-binary"],
 }
 _ADDED = 50  # what the other side adds one at a time, too
 _NEW = 60_000_000  # numbers of texts that no database holds

@@ -40,7 +40,10 @@ def main() -> None:
         first, last, wanted = map(int, line.split())
         if wanted != candidates:
             collection.modify(configuration={"hnsw": {"ef_search": wanted}})
-            candidates = wanted
+            del collection, client
+            chromadb.api.client.SharedSystemClient.clear_system_cache()  # what is open keeps its own
+            client = chromadb.PersistentClient(path=str(folder / "chroma"))
+            collection, candidates = client.get_collection("memories", embedding_function=None), wanted
         times, found = [], []
         for question in questions[first:last]:
             began = time.perf_counter()

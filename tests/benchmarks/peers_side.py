@@ -9,7 +9,6 @@ an embedder.
 import json
 import os
 import re
-import sqlite3
 import sys
 import time
 from collections.abc import Sequence
@@ -17,6 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+try:
+    import pysqlite3
+
+    sys.modules["sqlite3"] = pysqlite3  # a Python may be built without extensions in its own
+except ImportError:
+    pass
+import sqlite3
 
 _SINGLE = 50
 _BATCH = 1000
@@ -91,7 +98,7 @@ class LangGraph:
 
         connection = sqlite3.connect(folder / "langgraph.db", check_same_thread=False, isolation_level=None)
         embed = lambda texts: [known[text].tolist() for text in texts]  # noqa: E731
-        self.store = SqliteStore(connection, index={"dims": 384, "embed": embed, "fields": ["text"]})
+        self.store = SqliteStore(connection, index={"dims": 384, "embed": embed, "text_fields": ["text"]})
         self.store.setup()
         self.number = 0
 
