@@ -9,7 +9,7 @@ from memoryd.client.protocol import MAX_FRAME_BYTES
 _LENGTH = struct.Struct(">I")
 
 
-def frame(payload: bytes) -> bytes:
+def frame(payload: bytes | bytearray) -> bytes:
     """Return `payload` with its length in front; raise `BadFrame` when it is over the limit."""
     _check_size(len(payload))
     return _LENGTH.pack(len(payload)) + payload

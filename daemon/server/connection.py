@@ -125,8 +125,10 @@ class Connection(asyncio.Protocol):
         """Take the whole frames, as many as may be under way at once."""
         if self in self._server.leaving:
             return
-        self._heard_at = time.monotonic()
-        self._take_frames(self._frames.feed(data))
+        try:
+            self._take_frames(self._frames.feed(data))
+        except MemoryError:
+            self._dismiss(Busy("The daemon has not enough memory for this call.", {"retry_after_ms": 500}))
         self._watch_frame()
         self._regulate()
 
@@ -182,9 +184,8 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def _drop_slow(self) -> None:
-        if self._transport:
-            log.warning("dropped a client that did not read its replies")
-            self._transport.abort()
+        log.warning("dropped a client that did not read its replies")
+        self.abort()
 
     # Patience --------------------------------------------------------------------------------------------------------
 
@@ -265,6 +266,7 @@ class Connection(asyncio.Protocol):
 
     def _receive(self, payload: bytes) -> None:
         request_id = 0
+        self._heard_at = time.monotonic()
         try:
             request = envelope.decode_request(payload)
             request_id = request.id
@@ -282,24 +284,19 @@ class Connection(asyncio.Protocol):
     def _begin(self, request_id: int, call: Call[Any]) -> None:
         self.in_flight += 1
         self._calls += 1
-        began = time.perf_counter()
-        report = partial(self._report, request_id)
-        self._server.served_at = time.monotonic()
-        server = self._server
-        follow = partial(self._follow, request_id)
+        server, began = self._server, time.perf_counter()
+        server.served_at = time.monotonic()
+        report, follow = partial(self._report, request_id), partial(self._follow, request_id)
         declared = DECLARED[type(call)]
-        process = "" if declared.reads else self._find_process()
         given = server.core, report, server.facts, self._caller, self._become, server.jobs, follow, server.lines
-        context = Context(*given, process)
-        lane = declared.lane
-        if lane == "inline":
-            self._finish(
-                call, began, request_id, numbers.answer(request_id, context.sight, partial(run_call, context, call))
-            )
+        context = Context(*given, "" if declared.reads else self._find_process())
+        if declared.lane == "inline":
+            answer = numbers.answer(request_id, context.sight, partial(run_call, context, call))
+            self._finish(call, began, request_id, answer)
             return
         work = partial(self._work, request_id, call, context, began)
         try:
-            self._server.submit(lane, work, self)
+            server.submit(declared.lane, work, self)
         except MemorydError as error:
             self._finish(call, began, request_id, (envelope.encode_refusal(request_id, error), True))
         self._regulate()
@@ -397,4 +394,7 @@ class Connection(asyncio.Protocol):
 
     def _write(self, data: bytes) -> None:
         if self._transport and not self._transport.is_closing() and self not in self._server.leaving:
-            self._transport.write(data)
+            try:
+                self._transport.write(data)
+            except MemoryError:  # a part of it may be sent
+                self.abort()

@@ -67,7 +67,7 @@ class _Skimmed(_Given, frozen=True):
 _request = msgspec.msgpack.Decoder(Request)
 _call = msgspec.msgpack.Decoder(Union[METHODS])  # noqa: UP007
 _tagged = msgspec.msgpack.Decoder(_Tagged)
-_encode = msgspec.msgpack.Encoder().encode
+_encode_into = msgspec.msgpack.Encoder().encode_into
 _skimmed = msgspec.msgpack.Decoder(_Skimmed)
 _NAMES = frozenset(method_name(method) for method in METHODS)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError)
@@ -150,7 +150,14 @@ def answer(request_id: int, result: Callable[[], Any]) -> tuple[bytes, bool]:
         return encode_failure(request_id, error)
 
 
-def _encode_within_limit(request_id: int, result: Any) -> bytes:
+def _encode(value: Any) -> bytearray:
+    """Return a value as msgpack, or raise `MemoryError`, where `msgspec.msgpack.encode` would end the process."""
+    buffer = bytearray()
+    _encode_into(value, buffer)
+    return buffer
+
+
+def _encode_within_limit(request_id: int, result: Any) -> bytearray:
     """Return an encoded reply; where it would exceed the limit of a frame its longest texts are shortened."""
     data = _encode((RESULT, request_id, result))
     return data if len(data) <= MAX_FRAME_BYTES else _encode((RESULT, request_id, shorten(result, len(data))))
@@ -160,7 +167,9 @@ def encode_failure(request_id: int, error: BaseException) -> tuple[bytes, bool]:
     """Return the reply frame of whatever a handler raised, and True; what is not ours is logged."""
     if not isinstance(error, MemorydError):
         log.error("a call failed", exc_info=error)
-        error = Internal(f"The daemon failed: {type(error).__name__}. Its log has the details.")
+        known = isinstance(error, MemoryError)
+        said = "has not enough memory for this call" if known else f"failed: {type(error).__name__}"
+        error = Internal(f"The daemon {said}. Its log has the details.")
     return encode_refusal(request_id, error), True
 
 

@@ -90,7 +90,10 @@ def find_derived(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
             sessions[place, session] = min(at, sessions.get((place, session), at))
         wanted |= _find_made(connection, new)
         past = find_past(connection)
-        wanted |= {one.id for one in past if one.image.row and _is_made_of(one.image.row, known, sessions)}
+        for one in past:
+            if one.image.row and _is_made_of(one.image.row, known, sessions):
+                wanted.add(one.id)
+            wanted |= {copy for copy, of, kind, _ in one.image.links if kind == "shared_from" and of in known}
         for (place, session), at in sessions.items():
             wanted |= _read_ids(connection, _SUMMARIES, (place, SUMMARY, session, at))
     return sorted(known - set(ids))

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -395,5 +395,6 @@ class Store:
                 reader.close()
             self._readers.clear()
         if find_missing(self.files[1:]):
-            keep_log(self._connection)
+            with suppress(apsw.ConnectionClosedError):  # it was closed before, and took its log with it
+                keep_log(self._connection)
         self._connection.close()

@@ -68,16 +68,17 @@ async def test_an_asynchronous_client_starts_one_too(home: Path) -> None:
         assert (await client.add("kept")).outcome == "created"
 
 
-def test_twenty_processes_at_once_end_up_on_one_daemon(home: Path) -> None:
+@pytest.mark.parametrize("number", [8, pytest.param(30, marks=pytest.mark.slow)])
+def test_processes_that_start_at_once_end_up_on_one_daemon(home: Path, number: int) -> None:
     starters = [
         subprocess.Popen([sys.executable, "-c", STATUS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(20)
+        for _ in range(number)
     ]
     answers = [starter.communicate(timeout=100) for starter in starters]
     assert [error for _, error in answers if error] == []
     assert len({answer for answer, _ in answers}) == 1
     with Client(autostart=False) as client:
-        assert client.stats().memories == 20
+        assert client.stats().memories == number
     assert (home / "data" / "memoryd.log").read_text().count("ready: socket") == 1
 
 

@@ -123,6 +123,22 @@ def test_a_clock_that_is_behind_breaks_nothing(daemon: PrivateDaemon, clock: Set
         assert client.status().clock.state == "settling"  # type: ignore[union-attr]
 
 
+def test_a_machine_that_slept_for_weeks_goes_on(daemon: PrivateDaemon, clock: Set) -> None:
+    """While it sleeps, the daemon's own timers stand still (CLOCK_MONOTONIC); the clock and CLOCK_BOOTTIME do not."""
+    with daemon.client() as client:
+        fill(client)
+        assert any("Completed" in hit.content for hit in client.search("nests counted"))
+        clock(passed_s=20 * DAY_S)
+        assert not any("Completed" in hit.content for hit in client.search("nests counted"))
+        assert client.add("Swifts nest in walls").outcome == "created"
+        round_of(client)
+        assert (client.stats().memories, client.status().clock.state) == (6, "steady")  # type: ignore[union-attr]
+        clock(passed_s=40 * DAY_S)
+        round_of(client)
+        assert (client.stats().memories, client.status().clock.state) == (5, "steady")  # type: ignore[union-attr]
+        assert len(client.search("Herons fish at dawn")) > 0
+
+
 @pytest.mark.slow
 def test_restore_latest_after_a_wrong_clock_brings_back_all(
     daemon: PrivateDaemon, clock: Set, memctl: Callable[..., str]

@@ -43,7 +43,7 @@ A background sweep looped and took a processor for hours:
   daemon/jobs/test_jobs_agenda.py: test_back_off_never_exceeds_an_hour
 Any number of recalls at once were let in, which looked like a hang:
   here: test_a_hundred_clients_at_once_get_an_answer_or_hear_when_to_come_again
-  daemon/server/test_server.py: test_a_hundred_clients_at_once_are_all_served
+  daemon/server/test_server.py: test_256_clients_at_once_are_all_served
   daemon/server/test_server.py: test_a_full_lane_answers_busy_at_once_and_forgets_no_accepted_call
 A recall waited behind an import:
   here: test_a_recall_is_answered_while_an_import_of_another_client_is_held
@@ -69,7 +69,7 @@ An upgrade left the old code running:
   e2e/test_restart.py: test_a_newer_client_makes_an_upgraded_daemon_restart_on_its_socket_and_no_call_of_eight_clients_fails
 Daemons were started again and again, several at once:
   daemon/server/test_server_process.py: test_a_second_daemon_on_the_same_data_is_refused_and_the_first_goes_on
-  client/test_client_autostart.py: test_twenty_processes_at_once_end_up_on_one_daemon
+  client/test_client_autostart.py: test_processes_that_start_at_once_end_up_on_one_daemon
   systemd/test_user_manager.py: test_a_service_that_cannot_start_is_given_up_and_says_where_to_look
 Another model of the same dimension was put in place, and vectors of two models were compared:
   daemon/embedding/test_switch.py: test_a_model_of_the_same_name_that_makes_other_vectors_embeds_everything_anew

@@ -143,6 +143,19 @@ def test_the_vectors_of_what_was_erased_are_deleted(daemon: "Daemon", client: Cl
     assert not {one.search_hash for one in now.values()} & set(keys)
 
 
+def test_copies_of_what_was_deleted_before_are_erased_with_it(daemon: "Daemon", client: Client) -> None:
+    with daemon.client("acme/api/alpha") as agent:
+        first = agent.add(SECRET).id
+    second = client.share(first, to="acme/api").memories[0].id
+    third = client.share(second, to="acme").memories[0].id
+    client.delete(second)
+    client.delete(first)
+    assert set(erase(client, ids=[first]).derived) == {second, third}
+    assert client.list().total == 0
+    with pytest.raises(NotFound):
+        client.undo()
+
+
 def test_copies_that_hold_it_are_named_and_rewritten(daemon: "Daemon", client: Client) -> None:
     added, kept = client.add(SECRET), client.add("Herons fish at dawn")
     made = client.call(Backup())

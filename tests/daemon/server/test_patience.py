@@ -1,12 +1,16 @@
 """Connections that say nothing, speak slowly or too much, or are idle: they lock nobody out and take little room."""
 
 import struct
-from collections.abc import Callable
-from contextlib import ExitStack
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
+from memoryd.client.transport.frames import FrameReader
 from memoryd.daemon.server import connection
 from waiting import wait_until
 from wire import Wire, request
@@ -74,6 +78,84 @@ def test_a_frame_that_takes_too_long_ends_the_stream(start_daemon: Start, monkey
         assert wire.ask(STATUS)[0] == 0
         wire.send(begin(100, 3))
         assert wire.receive() == [1, 0, "bad_frame", "A frame was not complete after 0.1 s.", {}]
+
+
+def test_who_sends_a_byte_at_a_time_is_sent_away(start_daemon: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "FRAME_S", 0.1)
+    daemon = start_daemon()
+    with Wire(daemon.socket) as slow, Wire(daemon.socket) as other:
+        assert slow.ask(STATUS)[0] == 0
+        with sending_bytes([slow]):
+            assert slow.receive() == [1, 0, "bad_frame", "A frame was not complete after 0.1 s.", {}]
+        assert other.ask(STATUS)[0] == 0
+
+
+def test_connections_that_send_a_byte_at_a_time_make_room_for_a_client(
+    start_daemon: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "IDLE_S", 0.1)
+    daemon = start_daemon(server={"max_connections": 4})
+    with ExitStack() as stack:
+        wires = [stack.enter_context(Wire(daemon.socket)) for _ in range(4)]
+        assert [wire.ask(STATUS)[0] for wire in wires] == [0] * 4
+        stack.enter_context(sending_bytes(wires))
+        with daemon.client(timeout_s=10) as client:
+            assert client.add("still served").outcome == "created"
+
+
+def test_a_call_that_there_is_no_memory_for_is_refused(start_daemon: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Reader(FrameReader):
+        def feed(self, data: bytes = b"") -> Iterator[bytes]:
+            if len(data) > 20_000:
+                raise MemoryError
+            return super().feed(data)
+
+    monkeypatch.setattr(connection, "FrameReader", Reader)
+    daemon = start_daemon()
+    with Wire(daemon.socket) as wire, Wire(daemon.socket) as other:
+        assert wire.ask(STATUS)[0] == 0
+        wire.send(begin(50_000, 50_000))
+        told = wire.receive()
+        assert told is not None
+        assert told[2:4] == ["busy", "The daemon has not enough memory for this call."]
+        assert other.ask(STATUS)[0] == 0
+
+
+LIMITED = """
+import resource
+from memoryd.daemon.server import envelope
+large = ["x" * 100_000 for _ in range(160)]
+size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+for spare in range(0, 80_000_000, 4_000_000):
+    resource.setrlimit(resource.RLIMIT_AS, (size + spare, -1))
+    print(envelope.answer(1, lambda: large)[1])
+"""
+
+
+def test_a_reply_that_there_is_no_memory_for_ends_no_process() -> None:
+    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True)
+    assert (done.returncode, set(done.stdout.split())) == (0, {"True", "False"}), done.stderr
+
+
+@contextmanager
+def sending_bytes(wires: Sequence[Wire]) -> Iterator[None]:
+    """Send the bytes of an endless frame over some connections, one at a time."""
+    ending = threading.Event()
+
+    def send() -> None:
+        for wire in wires:
+            wire.send(begin(15_000_000, 1))
+        while not ending.wait(0.01):
+            for wire in wires:
+                wire.send(b"x")
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join()
 
 
 def test_large_frames_need_a_token_where_one_is_required(start_daemon: Start) -> None:

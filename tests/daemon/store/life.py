@@ -2,16 +2,17 @@
 
 import random
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
 
-import apsw
-import msgspec
+import pytest
+from past import ACTIVE, KEPT, Done, Entry, Images, Past, State, has_key_twice, read_state
 
+from memoryd.client.errors import Conflict, MemorydError
 from memoryd.client.protocol import (
+    Consolidate,
     Count,
     Erase,
     Get,
+    GetOperation,
     History,
     List,
     NewMemory,
@@ -24,65 +25,15 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs import consolidation
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.memories import changing, erasing, keyed, reading, sharing
 from memoryd.daemon.registry import finish
-from memoryd.daemon.store.store import FILE_NAME
 from workbench import LIMIT_S, Clock, add, add_many, delete, found, undo, update
 
 PLACES = ("", "acme", "acme/api")
 JOBS = ("sweep", "caps", "cluster", "expire", "optimize", "checkpoint", "trim")
 GRACE_S = 31 * 86400.0
-_STORED = (
-    "SELECT m.id, m.content, n.name, coalesce(m.metadata ->> '$.tags', '[]'), m.key, m.expires_at, m.superseded_by"
-    " FROM memories m JOIN namespaces n ON n.id = m.namespace"
-    " UNION ALL SELECT t.key, t.content, n.name, '[]', NULL, NULL, NULL FROM turns t JOIN namespaces n"
-    " ON n.id = t.namespace"
-)
-
-
-class Entry(NamedTuple):
-    """What a memory or turn says."""
-
-    content: str
-    place: str
-    tags: tuple[str, ...] = ()
-    key: str | None = None
-    expires_at: float | None = None
-    successor: str | None = None
-
-
-State = dict[str, Entry]
-Images = dict[str, Entry | None]
-
-
-class Done(NamedTuple):
-    """An operation that can be taken back: what was there before it; `again` is what it took back itself."""
-
-    number: int
-    before: Images
-    again: "Done | None" = None
-
-
-def read_state(connection: Any) -> State:
-    """Return what a database holds; raise for an id that is there twice."""
-    rows = connection.execute(_STORED).fetchall()
-    state = {
-        id: Entry(content, place, tuple(msgspec.json.decode(tags)), *rest) for id, content, place, tags, *rest in rows
-    }
-    assert len(state) == len(rows), "something is there twice"
-    return state
-
-
-def read_file(folder: Path) -> State:
-    """Return what the next start finds in a folder, and that its pages agree."""
-    connection = apsw.Connection(str(folder / FILE_NAME))
-    try:
-        assert connection.execute("PRAGMA quick_check").fetchall() == [("ok",)]
-        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-        return read_state(connection)
-    finally:
-        connection.close()
 
 
 class Life:
@@ -92,7 +43,7 @@ class Life:
         self._core, self._clock, self._jobs = core, clock, Runner(core)
         self._dice = random.Random(0)
         self._number = 0
-        self._past: list[Done] = []
+        self._past = Past()
         self._dead: dict[str, str | None] = {}  # deleted memories and what superseded them
         self.state: State = {}
         self.coming: State = {}
@@ -109,6 +60,7 @@ class Life:
         self._dice = random.Random(f"{seed} {self._number}")  # no two texts are alike
         self.coming, self._new = self.state, None
         ACTIONS[name](self)
+        self._past.note(self.state, self.coming)
         self.state = self.coming
         self.steps += 1
 
@@ -118,8 +70,10 @@ class Life:
             present = read_state(connection)
         assert self.is_possible(present)
         was_done = present != self.state
-        self.state, self._past = present, []
+        self._past.note(self.state, present)
+        self._past.done.clear()
         self._note_dead(self.coming)
+        self.state = present
         return was_done
 
     def is_possible(self, present: State) -> bool:
@@ -130,30 +84,29 @@ class Life:
         return len(new) == 1 and present == {**self.state, new[0]: self._new}
 
     def check(self) -> None:
-        """Compare what is stored, searched, listed and counted with the dictionaries."""
+        """Compare what is stored, searched, listed, counted and in histories with the dictionaries."""
         with self._core.store.reading() as connection:
             assert read_state(connection) == self.state
         alive = {id for id in self.state if self._is_alive(id)}
         for place in PLACES:
-            inside = {id for id in alive if self.state[id].place == place and not self._is_turn(id)}
+            inside = {id for id in alive if self.state[id].place == place and self.state[id].turn != ACTIVE}
             page = reading.list_(self._core, List(namespace=place, reach="exact", limit=100))
             assert page.total == len(inside)
             assert {memory.id for memory in page.memories} <= inside
             counted = reading.count_memories(self._core, Count(namespace=place, reach="exact"))
             assert counted.count == len(inside)
+        texts = {self.state[id].content for id in alive}
         for id in self._dice.sample(sorted(self.state), min(2, len(self.state))):
             entry = self.state[id]
-            hits = found(self._core, entry.content, limit=5)
-            assert (entry.content in hits) == (id in alive), (id, entry)
-            if not self._is_turn(id):
+            hits = found(self._core, entry.content, limit=50)  # a vector may still be made
+            assert (entry.content in hits) == (entry.content in texts), (id, entry)
+            if entry.turn != ACTIVE:
                 assert reading.get(self._core, Get(id=id)).content == entry.content
-                changes = list(reading.read_changes(self._core, History(id=id)))
-                assert changes, id
+        for id in self._dice.sample(sorted(self._past.said), min(2, len(self._past.said))):
+            changes = list(reading.read_changes(self._core, History(id=id)))
+            assert self._past.agrees(id, changes), (id, self._past.said[id], changes)
 
     # What there is ---------------------------------------------------------------------------------------------------
-
-    def _is_turn(self, id: str) -> bool:
-        return id.startswith("bbbbbb")
 
     def _is_expired(self, entry: Entry) -> bool:
         return entry.expires_at is not None and entry.expires_at <= self._clock()
@@ -171,17 +124,21 @@ class Life:
         return True
 
     def _choose(self, plain: bool = False, inner: bool = False) -> str | None:
-        """Return a memory that is alive; a plain one has no key, does not expire and supersedes nothing."""
+        """Return a memory that is alive; a plain one has no key, was no turn, does not expire, supersedes nothing."""
         taken = {entry.successor for entry in self.state.values()}
         wanted = [
             id
             for id, entry in sorted(self.state.items())
-            if not self._is_turn(id)
+            if entry.turn != ACTIVE
             and self._is_alive(id)
-            and not (plain and (entry.key or entry.expires_at or id in taken))
+            and not (plain and (entry.key or entry.expires_at or entry.turn or id in taken))
             and not (inner and not entry.place)
         ]
         return self._dice.choice(wanted) if wanted else None
+
+    def _find_equal(self, content: str, place: str) -> list[str]:
+        wanted = [id for id, entry in self.state.items() if (entry.content, entry.place) == (content, place)]
+        return [id for id in wanted if self._is_alive(id)]
 
     def _make_id(self, kind: str = "a") -> str:
         return f"{kind}{self._number:08x}{self._dice.getrandbits(96):024x}"[:32]
@@ -196,9 +153,16 @@ class Life:
         """Say what the operation leaves: None for what it deletes."""
         self.coming = {id: entry for id, entry in {**self.state, **changes}.items() if entry}  # type: ignore[misc]
 
-    def _finish(self, number: int | None, changes: Images, again: Done | None = None) -> None:
+    def _finish(self, number: int | None, changes: Images) -> None:
         if number is not None:
-            self._past.append(Done(number, {id: self.state.get(id) for id in changes}, again))
+            self._past.add(Done(number, {id: self.state.get(id) for id in changes}))
+        self._note_dead(self.coming)
+
+    def _finish_run(self, number: int | None) -> None:
+        """Note an operation that says itself which memories it concerns."""
+        if number is not None:
+            detail = reading.read_operation(self._core, GetOperation(operation=number, limit=1000))
+            self._finish(number, dict.fromkeys(change.id for change in detail.changes))
         self._note_dead(self.coming)
 
     # Operations ------------------------------------------------------------------------------------------------------
@@ -222,12 +186,17 @@ class Life:
         self._finish(number, changes)
 
     def add_again(self) -> None:
-        if (id := self._choose(plain=True)) is None:
+        """Add what is there already: it lasts as long as the one that lasts longer."""
+        if (id := self._choose()) is None:
             return
         entry = self.state[id]
+        if entry.key or entry.turn or self._find_equal(entry.content, entry.place) != [id]:
+            return
+        changes: Images = {id: entry._replace(expires_at=None)}
+        self._leave(changes)
         done = add(self._core, entry.content, entry.place)
         assert (done.id, done.outcome) == (id, "merged")
-        self._finish(done.operation, {id: entry})
+        self._finish(done.operation, changes)
 
     def supersede(self) -> None:
         if (old := self._choose(plain=True)) is None:
@@ -278,45 +247,84 @@ class Life:
         self._finish(delete(self._core, *ids).operation, changes)
 
     def share(self) -> None:
+        self._share(move=True)
+
+    def copy(self) -> None:
+        self._share(move=False)
+
+    def _share(self, move: bool) -> None:
+        """Share a memory; what says the same there already takes it in."""
         if (id := self._choose(plain=True, inner=True)) is None:
             return
         entry = self.state[id]
         to = entry.place.rpartition("/")[0]
-        changes: Images = {id: entry._replace(place=to)}
+        changes: Images = {id: entry._replace(place=to)} if move else {}
+        for same in (equal := self._find_equal(entry.content, to)):
+            merged = self.state[same]._replace(tags=entry.tags or self.state[same].tags, expires_at=None)
+            changes = {id: entry._replace(successor=same), same: merged} if move else {same: merged}
+        if len(equal) > 1:
+            return
         self._leave(changes)
-        done = sharing.share(self._core, Share(ids=[id], to=to, move=True)).result(LIMIT_S)
+        self._new = None if changes else entry._replace(place=to, successor=None)
+        done = sharing.share(self._core, Share(ids=[id], to=to, move=move)).result(LIMIT_S)
+        [shared] = done.memories
+        assert shared.outcome == ("merged" if equal else "moved" if move else "copied")
+        if self._new:
+            changes = {shared.id: self._new}
+            self._past.copies[shared.id] = id
+            self._leave(changes)
         self._finish(done.operation, changes)
 
     def undo(self) -> None:
-        if not self._past:
+        if self._past.done:
+            self._take_back(self._past.done[-1])
+
+    def undo_any(self) -> None:
+        if self._past.done:
+            self._take_back(self._dice.choice(self._past.done))
+
+    def _take_back(self, old: Done) -> None:
+        """Undo an operation, or find it refused because what it did was changed since."""
+        self._leave(old.before)
+        if self._past.has_changed_since(old) or has_key_twice(self.coming):
+            self.coming = self.state
+            with pytest.raises(Conflict):
+                undo(self._core, old.number)
             return
-        last = self._past[-1]
-        changes = dict(last.before)
-        self._leave(changes)
-        done = undo(self._core, last.number)
-        assert done.undone == last.number
-        del self._past[-1:]
-        if last.again:
-            self._finish(None, changes)
-            self._past.append(last.again)
-        else:
-            self._finish(done.operation, changes, again=last)
+        done = undo(self._core, old.number)
+        assert done.undone == old.number
+        self._past.take_back(old, done.operation, {id: self.state.get(id) for id in old.before})
+        self._note_dead(self.coming)
 
     def observe(self) -> None:
         id, text, place = self._make_id("bbbbbb"), f"We decided that {self._write()}", self._dice.choice(PLACES)
-        self._leave({id: Entry(text, place)})
+        self._leave({id: Entry(text, place, turn=ACTIVE)})
         call = Observe(turns=[NewTurn(role="user", content=text, id=id)], namespace=place, session="s")
         assert observing.observe(self._core, call).result(LIMIT_S).accepted == 1
-        self._past.clear()  # a turn that leaves L0 is another operation
 
     def erase(self) -> None:
         if not self.state:
             return
         id = self._dice.choice(sorted(self.state))
-        self._leave({id: None})
-        assert finish(erasing.erase(self._core, Erase(ids=[id], reach="all"))).count == 1
-        self._past.clear()
+        every = {id, *self._past.find_copies(id)}
+        self._leave(dict.fromkeys(every))
+        erased = finish(erasing.erase(self._core, Erase(ids=[id], reach="all")))
+        assert (erased.count, {id, *erased.derived} >= every & self.state.keys()) == (1, True)
+        self._past.done.clear()
+        self._past.note(self.state, self.coming)
+        self._past.forget(every)
         self._note_dead(self.coming)
+
+    def consolidate(self) -> None:
+        turns = {id: entry._replace(turn=KEPT) for id, entry in self.state.items() if entry.turn == ACTIVE}
+        self._leave({**turns})
+        try:
+            call = Consolidate(reach="all")
+            done = consolidation.consolidate(self._core, lambda progress: None, self._jobs, call)
+        except MemorydError as error:
+            raise JobFailed(error.message) from None
+        assert done.promoted == len(turns)
+        self._finish_run(done.operation)
 
     def wait(self) -> None:
         self._clock.advance(self._dice.choice((10.0, 2000.0, GRACE_S)))
@@ -329,8 +337,9 @@ class Life:
         if run.outcome == "failed":
             raise JobFailed(run.error)
         assert run.outcome == "done"
-        self._past.clear()
-        self._note_dead(self.coming)
+        self._finish_run(run.operation)
+        if name == "trim":
+            self._past.done.clear()
 
 
 class JobFailed(Exception):
@@ -339,5 +348,8 @@ class JobFailed(Exception):
 
 ACTIONS: dict[str, Callable[[Life], None]] = {
     name: getattr(Life, name)
-    for name in ("add add_many add_again supersede put update tag delete share undo observe erase wait job".split())
+    for name in (
+        "add add_many add_again supersede put update tag delete share copy undo undo_any observe erase wait consolidate"
+        " job"
+    ).split()
 }

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from disk import Disk, _Change, unreliable
-from life import ACTIONS, Life, read_file
+from life import ACTIONS, Life
+from past import read_file
 
 from memoryd.daemon.store.store import FILE_NAME, Store
 from workbench import Clock, CountingEmbedder, running

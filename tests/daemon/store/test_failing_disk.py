@@ -8,7 +8,8 @@ from typing import Any
 import apsw
 import pytest
 from disk import Disk, ShortWrite, _Change, build_error, unreliable
-from life import ACTIONS, JobFailed, Life, read_state
+from life import ACTIONS, JobFailed, Life
+from past import read_state
 
 from memoryd.client.errors import MemorydError, StorageFailed
 from memoryd.client.protocol import Verify

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from disk import _Change, unreliable
-from life import read_state
+from past import read_state
 from test_migrations import RELEASES, schema
 
 from memoryd.daemon.store import pages
@@ -61,6 +61,17 @@ def read(folder: Path) -> tuple[object, object]:
 @pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.stem)
 def test_a_migration_that_loses_power_is_finished_by_the_next_start(folder: Path, release: Path) -> None:
     assert migrate(release, folder, every=3 if release != RELEASES[-1] else 1) > 0
+
+
+@pytest.mark.stress
+@pytest.mark.timeout(1200)
+def test_a_migration_that_loses_power_at_any_write_is_finished_by_the_next_start(folder: Path) -> None:
+    losses = 0
+    for release in RELEASES:
+        (folder / release.stem).mkdir()
+        losses += migrate(release, folder / release.stem, every=1)
+        shutil.rmtree(folder / release.stem)
+    print(f"{losses} losses of power")
 
 
 def test_the_first_release_migrates_after_a_loss_of_power(folder: Path) -> None:

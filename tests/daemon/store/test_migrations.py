@@ -119,7 +119,22 @@ def test_a_folder_that_is_missing_is_a_clear_error(folder: Path) -> None:
 
 
 def test_there_is_a_database_of_every_release() -> None:
-    assert [path.name for path in RELEASES] == [f"schema_{n + 1}.sqlite" for n in range(len(migrations.MIGRATIONS))]
+    """Who adds a migration runs tests/data/databases/make.py; the present schema is among them."""
+    numbers = range(1, len(migrations.MIGRATIONS) + 1)
+    assert [path.name for path in RELEASES] == [f"schema_{number}.sqlite" for number in numbers]
+    assert [schema(path)[-1][1] for path in RELEASES] == [str(number) for number in numbers]
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.stem)
+def test_a_migration_that_was_released_is_not_edited(
+    folder: Path, release: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has run it has what it made then, and would never get the change."""
+    monkeypatch.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[: RELEASES.index(release) + 1])
+    connection = apsw.Connection(str(folder / FILE_NAME))
+    migrations.migrate(connection)
+    connection.close()
+    assert {*schema(folder / FILE_NAME)} - {*schema(release)} == set()
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.stem)
