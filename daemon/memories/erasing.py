@@ -22,6 +22,7 @@ from memoryd.daemon.store.writer import Transaction, wait_patiently
 
 _PART = 500  # memories of one transaction
 _MAX_IDS = 1000  # of a reply
+_LOOK_S = 0.02
 
 T = TypeVar("T")
 
@@ -58,11 +59,20 @@ def _erase_all(core: Core, call: Erase, every: Sequence[str], done: Erased) -> P
             done.operation = done.operation or operation
             texts += said
             erased += len(every[start : start + _PART])
+        yield from _await_copy(core)
         yield from clean(core, call.session)
     except Exception as error:
         operations = [] if done.operation is None else [done.operation]
         raise cut_short(error, erased, len(every), operations, "erased") from None
     return texts
+
+
+def _await_copy(core: Core) -> Iterator[None]:
+    """Wait for a copy of the database that was begun before: it holds what was erased, and is to be named."""
+    while not core.store.copying.acquire(timeout=_LOOK_S):
+        core.check_going_on()
+        yield
+    core.store.copying.release()
 
 
 def _choose(core: Core, call: Erase) -> list[str]:

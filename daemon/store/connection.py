@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -55,7 +56,8 @@ def open_reader(path: Path) -> apsw.Connection:
 def keep_log(connection: apsw.Connection) -> None:
     """Have the close of a connection leave the write-ahead log that is at the path of its own: it is another's."""
     chosen = ctypes.c_int(1)
-    connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(chosen))
+    with suppress(apsw.ConnectionClosedError):  # it was closed before
+        connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(chosen))
 
 
 def _prepare(connection: apsw.Connection) -> None:

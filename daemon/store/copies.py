@@ -111,24 +111,30 @@ def copy(
     """Write a checked copy to `target`, mode 0600; `check` may raise to give up, `tell` hears of pages done."""
     part = _make_part(target)
     try:
-        source, copied = open_reader(store.path), open_plain(part)
-        try:
-            source.execute("BEGIN")  # one snapshot: the copy never starts again
-            expected = read_counts(source)
-            _copy_pages(source, copied, check, tell)
-            copied.pragma("journal_mode", "delete")
-            _verify(copied, expected, target, check)
-        finally:
-            copied.close()
-            source.close()
-        sync(part)
-        part.rename(target)
-        sync(target.parent)
-        return Copy(*expected, target.stat().st_size)
+        with store.copying:
+            return _write(store, part, target, check, tell)
     except (OSError, apsw.Error) as error:
         raise StorageFailed(f"The copy {target} cannot be written: {error}.") from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def _write(store: Store, part: Path, target: Path, check: Callable[[], None], tell: Callable[[int, int], None]) -> Copy:
+    """Write a checked copy to the file `part` and give it its name."""
+    source, copied = open_reader(store.path), open_plain(part)
+    try:
+        source.execute("BEGIN")  # one snapshot: the copy never starts again
+        expected = read_counts(source)
+        _copy_pages(source, copied, check, tell)
+        copied.pragma("journal_mode", "delete")
+        _verify(copied, expected, target, check)
+    finally:
+        copied.close()
+        source.close()
+    sync(part)
+    part.rename(target)
+    sync(target.parent)
+    return Copy(*expected, target.stat().st_size)
 
 
 def _make_part(target: Path) -> Path:

@@ -80,6 +80,7 @@ class Store:
         self._advice, self._advised_until = "", 0.0
         self._changed: set[int] | None = set()  # rows that may have other vectors than when it was opened; None: any
         self.reserve = Reserve(folder)
+        self.copying = threading.Lock()  # held while a copy is made
         pages.renew(self.path)
         self.supervisor = Supervisor()
         try:

@@ -1,6 +1,7 @@
 """Erasing for good: no byte of the data directory holds what was said, and nothing brings it back."""
 
 import re
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,12 @@ import pytest
 from memoryd.client import Client
 from memoryd.client.errors import Conflict, NotFound
 from memoryd.client.protocol import Backup, Erase, Erased
-from memoryd.daemon.store import contexts, trimming
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import erasing
+from memoryd.daemon.registry import finish
+from memoryd.daemon.store import contexts, copies, trimming
 from memoryd.daemon.store.vectors import text_hash
-from workbench import wait_until
+from workbench import add, wait_until
 
 if TYPE_CHECKING:
     from conftest import Daemon
@@ -169,3 +173,28 @@ def test_copies_that_hold_it_are_named_and_rewritten(daemon: "Daemon", client: C
     assert copy.execute("SELECT id FROM memories").fetchall() == [(kept.id,)]
     assert copy.execute("PRAGMA integrity_check").get == "ok"
     copy.close()
+
+
+def test_a_copy_that_is_made_meanwhile_is_named(core: Core) -> None:
+    target = core.folder / copies.FOLDER / copies.name_at(0.0)
+    target.parent.mkdir()
+    id = add(core, SECRET).id
+    began, gate = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        began.set()
+        assert gate.wait(60)
+
+    copying = threading.Thread(target=copies.copy, args=(core.store, target, hold))
+    copying.start()
+    assert began.wait(60)
+    erased, parts = None, erasing.erase(core, Erase(ids=[id]))
+    try:
+        for _ in range(20):
+            next(parts)
+    except StopIteration as ended:
+        erased = ended.value
+    gate.set()
+    erased = erased or finish(parts)
+    copying.join()
+    assert erased.copies == [str(target)]
