@@ -80,7 +80,6 @@ class Store:
         self._advice, self._advised_until = "", 0.0
         self._changed: set[int] | None = set()  # rows that may have other vectors than when it was opened; None: any
         self.reserve = Reserve(folder)
-        self.copying = threading.Lock()  # held while a copy is made
         pages.renew(self.path)
         self.supervisor = Supervisor()
         try:
@@ -100,7 +99,7 @@ class Store:
         self._writer.files = self.files
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
-        self._readers_lock = threading.Lock()
+        self._readers_lock, self.copying = threading.Lock(), threading.Lock()  # the other: while a copy is made
         self._repairing, self._repair_from = False, 0.0
         self._checking: threading.Thread | None = None
         self._checked, self._closing = threading.Event(), threading.Event()
