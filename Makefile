@@ -2,10 +2,11 @@
 # make check: format, lint, types, imports, slow tests.                   make bench: every benchmark.
 # make demo-team: three machines share a memory through a PostgreSQL server of its own, which fails over.
 # make stress: the long forms of tests, some twenty minutes.
-# make fuzz: ten minutes of random input for each target.
+# make fuzz: ten minutes of random input for each target; FUZZ_S=180 makes that three.
 # make soak: 200,000 mixed calls on one daemon, and what becomes of its memory (ten to thirty minutes).
 PYTHON ?= python3
 VENV := .venv
+FUZZ_S ?= 600
 BIN := $(VENV)/bin
 # A file of tests runs in one process, files in one more than there are cores: a third of the time is waiting.
 PARALLEL := --numprocesses $(shell expr `nproc` + 1) --dist loadfile
@@ -37,7 +38,7 @@ bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/all.py
 
 fuzz: $(VENV)/installed
-	FUZZ_S=600 $(BIN)/python -m pytest $(PARALLEL) --dist load tests/fuzz
+	FUZZ_S=$(FUZZ_S) $(BIN)/python -m pytest $(PARALLEL) --dist load -rP tests/fuzz
 
 soak: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/soak.py

@@ -2,7 +2,9 @@
 
 Numbers are given in the order of writes, so their gaps would show a bound caller how much others wrote. A keyed
 permutation (a Feistel network over 46 bits) replaces them in its results, errors and events. The numbers that it makes
-are above all real ones, so the owner may use those that an agent names; a bound caller may use no others.
+are above all real ones, so the owner may use those that an agent names; a bound caller may use no others. It stays,
+since numbers counted for each caller, or random ones kept with each operation, need a column, a migration and a look-up
+in each of these ways, and numbers taken from the clock would be long for the owner too.
 """
 
 import functools

@@ -2,7 +2,7 @@
 
 import ctypes
 import os
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 
 import apsw
@@ -10,6 +10,7 @@ import sqlite_vec
 from apsw import Connection as Connection
 
 from memoryd.client.errors import StorageFailed
+from memoryd.daemon.system.presence import Held, find_missing
 
 # Five vectors of 384 dimensions fit into a page, where one of 4,096 bytes holds two and wastes a quarter.
 PAGE_BYTES = 8192
@@ -53,11 +54,12 @@ def open_reader(path: Path) -> apsw.Connection:
     return connection
 
 
-def keep_log(connection: apsw.Connection) -> None:
-    """Have the close of a connection leave the write-ahead log that is at the path of its own: it is another's."""
-    chosen = ctypes.c_int(1)
-    with suppress(apsw.ConnectionClosedError):  # it was closed before
-        connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(chosen))
+def close(connection: apsw.Connection, log: Sequence[Held]) -> None:
+    """Close the writer's connection; a write-ahead log at the path of its own that is another's stays."""
+    if find_missing(log):
+        keep = ctypes.c_int(1)
+        connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(keep))
+    connection.close()
 
 
 def _prepare(connection: apsw.Connection) -> None:

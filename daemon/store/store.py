@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,14 +33,7 @@ from memoryd.daemon.store import (
     vectors,
 )
 from memoryd.daemon.store.codes import Kept
-from memoryd.daemon.store.connection import (
-    CHECKING_CACHE,
-    keep_log,
-    make_durable,
-    open_reader,
-    open_writer,
-    page_size,
-)
+from memoryd.daemon.store.connection import CHECKING_CACHE, close, make_durable, open_reader, open_writer, page_size
 from memoryd.daemon.store.facts import Facts, Mask
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import migrate
@@ -49,7 +42,7 @@ from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.postings import Postings, read_common_stems
 from memoryd.daemon.store.reserve import Reserve, build_full_error, is_disk_full
 from memoryd.daemon.store.writer import Follower, Transaction, Writer
-from memoryd.daemon.system.presence import find_missing, hold
+from memoryd.daemon.system.presence import hold
 from memoryd.daemon.system.supervisor import Supervisor
 
 T = TypeVar("T")
@@ -382,7 +375,9 @@ class Store:
             log.warning("the database was damaged; what is derived has been rebuilt")
 
     def close(self) -> None:
-        """Finish the waiting writes, fold the write-ahead log into the file and close."""
+        """Finish the waiting writes, fold the write-ahead log into the file and close; twice is as good as once."""
+        if self._closing.is_set():
+            return
         self._closing.set()
         self._checked.set()
         if kept := self.take_codes():
@@ -394,7 +389,4 @@ class Store:
             for reader in self._readers:
                 reader.close()
             self._readers.clear()
-        if find_missing(self.files[1:]):
-            with suppress(apsw.ConnectionClosedError):  # it was closed before, and took its log with it
-                keep_log(self._connection)
-        self._connection.close()
+        close(self._connection, self.files[1:])

@@ -1,7 +1,8 @@
 """Structured logs on stderr: one line per event, `key=value`, with systemd's priority prefix when it collects them.
 
 An exception is in the same line, in short: what it is and its outermost and innermost calls. At level debug the
-whole traceback is added, still in that line.
+whole traceback is added, still in that line. Warnings and errors may quote what a client sent, so credentials are taken
+out of them.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import TracebackType
 
+from memoryd.client.credentials import redact
 from memoryd.daemon.config import LogConfig
 
 _PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
@@ -65,11 +67,15 @@ class _Line(logging.Formatter):
         """Return one line; an exception is in escaped fields, so that a line stays one event."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         part = record.name.removeprefix("memoryd.daemon.")
-        fields = f"level={record.levelname.lower()} part={part} msg={_quote(record.getMessage())}"
+        message = record.getMessage()
+        said = message if record.levelno < logging.WARNING else redact(message)
+        fields = f"level={record.levelname.lower()} part={part} msg={_quote(said)}"
         if record.exc_info and record.exc_info[1]:
-            fields += f" error={_quote(_error(record.exc_info[1]))} at={_quote(_format_calls(record.exc_info[2]))}"
+            fields += (
+                f" error={_quote(redact(_error(record.exc_info[1])))} at={_quote(_format_calls(record.exc_info[2]))}"
+            )
             if self._traces:
-                fields += f" trace={_quote(self.formatException(record.exc_info))}"
+                fields += f" trace={_quote(redact(self.formatException(record.exc_info)))}"
         if self._under_systemd:
             return f"<{_PRIORITIES.get(record.levelno, 6)}>{fields}"
         return f"time={at}.{int(record.msecs):03d}Z {fields}"

@@ -1,5 +1,6 @@
 """Nothing of a credential is left on disk or in a reply, whichever way it came in."""
 
+import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,9 @@ import pytest
 
 from memoryd.client import Client, Invalid
 from memoryd.client.protocol import METHODS, READS, Feedback, Record, Tag, method_name
+from memoryd.daemon.system import log
 from waiting import wait_until
+from wire import Wire
 
 if TYPE_CHECKING:
     from conftest import Daemon
@@ -18,6 +21,13 @@ TOKEN = "".join(("gh", "p_", "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"))
 TEXT = f"The deploy pushes with {TOKEN} to the mirror of the payments service."
 CLEAN = "The deploy pushes with [secret: GitHub token] to the mirror of the payments service."
 ONE = {"GitHub token": 1}
+GOLDEN = Path(__file__).parents[2] / "contract" / "golden.jsonl"
+# Names by which things are found and words that are chosen from a list stay as they are given.
+CHOICES = frozenset(
+    "method id ids name names namespace namespaces to reach kind role outcome type level tier status order format"
+    " mode model tokenizer path paths folder workspace file server schema passfile origin target by label".split()
+)
+ENDING = frozenset({"shutdown", "restart", "repair", "add_shared", "subscribe"})
 TEXTS = {"memory", "text", "content", "summary", "note", "output", "task", "message", "description"} | {
     "turns", "memories", "records", "metadata", "values", "tags",
 }  # fmt: skip
@@ -197,3 +207,33 @@ def test_every_call_that_brings_text_to_be_stored_passes_here() -> None:
     # the task of `get_context` is redacted as queries are.
     assert bringing - storing == {"delete_where", "erase", "forget", "get_context"}
     assert storing <= bringing
+
+
+def _put_in(value: Any, name: str = "") -> Any:
+    """Return a call's arguments with the token in each text that is no name or choice."""
+    if isinstance(value, str):
+        return value if name in CHOICES else f"see {TOKEN} there"
+    if isinstance(value, list):
+        return [_put_in(item, name) for item in value]
+    return {key: _put_in(item, key) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+@pytest.mark.slow
+def test_no_text_of_any_call_leaves_a_credential_on_disk_or_in_the_log(
+    daemon: "Daemon", client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    formatter = log._Line(under_systemd=False)
+    id = client.add("The heron fishes at dawn").id
+    refused = 0
+    for line in GOLDEN.read_text().splitlines():
+        example = json.loads(line)
+        if ": request" not in example["name"] or example["value"][2]["method"] in ENDING:
+            continue
+        call = {key: _put_in(value, key) for key, value in example["value"][2].items() if key != "allow_secrets"}
+        given = {"id": id, "ids": [id], "namespace": ""}
+        with Wire(daemon.socket) as wire:
+            refused += wire.ask({**call, **{key: value for key, value in given.items() if key in call}})[0]
+    assert refused < 150  # most are what their method takes
+    daemon.core.store.write(lambda t: None).result()
+    assert holding(daemon.core.folder) == []
+    assert TOKEN not in "".join(map(formatter.format, caplog.records))

@@ -241,6 +241,12 @@ def _line(message: str, under_systemd: bool = False, error: BaseException | None
     return log._Line(under_systemd, traces).format(record)
 
 
+def test_a_line_holds_no_credential_that_a_client_sent() -> None:
+    token = "ghp_" + "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"
+    failure = _raised(lambda: dict[str, str]()[token])
+    assert token not in _line(f"no encoding {token}", error=failure, traces=True)
+
+
 def _raised(function: Callable[[], object]) -> BaseException:
     try:
         function()
