@@ -61,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             go_offline()
         if not installed:
             raise MemorydError("The daemon's parts are not installed; run: pip install 'memoryd[daemon]'")
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
         return _serve(given, settings)
     except MemorydError as error:
         logger.error("%s", error.message)
@@ -133,7 +134,6 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
     from memoryd.daemon.system.clock import FileClock, SystemClock
 
     dispatch.check()
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     os.umask(0o077)
     folder, socket_path = given.data_dir, given.socket
     models_folder = Path(settings.model.folder).expanduser() if settings.model.folder else models.default_models_dir()
