@@ -2,10 +2,11 @@
 
 The same is what differs in nothing but articles, contractions, punctuation and the case of its first word: keeping a
 rephrasing twice costs little, merging look-alikes destroys knowledge. A contradiction is another value of the same
-attribute of the same thing, and is claimed only where one of three rules sees it in the words of content: the same is
-affirmed and denied, one word or number differs where a value is said, or the newer one says that something changed.
+attribute of the same thing, and is claimed only where one of four rules sees it in the words of content: the same is
+affirmed and denied, one word or number differs where a value is said, what is said of all is said of some alone, or the
+newer one says that something changed. Clauses between commas are compared as well.
 Another identifier, number of a thing, name, place or time is another thing. What is no statement, or long, is never
-judged. On the pairs of `tests/data/pairs` (seen half): precision 1.00, recall 0.81.
+judged. On the pairs of `tests/data/pairs` (seen half): precision 1.00, recall 0.92.
 
 Languages: English, German, Chinese, Japanese (`words`); texts in others contradict each other only by a number or a
 name. Pure functions of about 0.1 ms, called on `add`.
@@ -23,6 +24,9 @@ MAX_WORDS = 30
 MAX_CHARS = 250
 _LEAST_SHARED, _LEAST_SHARE = 1.0, 0.3  # words, and share of the shorter statement's, for one that reports a change
 _VALUE_WORDS = 2
+_SHORT = 14  # words of a statement about a state
+_MOST_SHARED = 1.6  # words that two statements about a quantity share
+_MOST_CLAUSES = 9  # pairs of clauses that are looked at
 _ARTICLES = frozenset({"the", "The", "a", "an", "An"})  # "A" is a name as well
 _NO_CONTENT = words.STOP | words.NEGATIVE
 _NUMBER = compile_late(r"[$€£~]?[0-9]")
@@ -70,15 +74,53 @@ def find_contradiction(old: str, new: str) -> str | None:
     one, two = _read(old), _read(new)
     if not one.content or not two.content or max(len(one.words), len(two.words)) > MAX_WORDS:
         return None
+    if words.VAGUE.search(old.casefold()):
+        return None
+    if _is_other_quantity(old, new, one, two):
+        return "quantity"
+    if words.ADDITIVE & two.keys or words.ADDED.search(new):
+        return _find_rule(one, two) if one.negative != two.negative else None
+    parts = [(_read(first), _read(second)) for first in _split(old) for second in _split(new)]
+    clauses = [pair for pair in parts if pair[0].content and pair[1].content][:_MOST_CLAUSES]
+    is_whole = len(clauses) < 2 or one.negative == two.negative  # else one clause denies, which may be another one
+    found = [_find_rule(*pair) for pair in ([(one, two)] if is_whole else []) + clauses]
+    if rule := next(filter(None, found), None):
+        return rule
+    is_changed = _is_change(old, new, one, two) or any(_is_change(old, new, one, part) for _, part in clauses)
+    return "change" if is_changed else None
+
+
+def _split(text: str) -> list[str]:
+    """Return the parts of a sentence between commas, none where one of them is a mere addition of one word."""
+    parts = words.CLAUSE.split(text.strip())
+    return [] if any(part.isascii() and len(part.split()) == 1 for part in parts) else parts
+
+
+def _find_rule(one: Statement, two: Statement) -> str | None:
     only_old, only_new = _is_exclusive(one, two), _is_exclusive(two, one)
     if one.negative != two.negative:
         return "polarity" if _is_denied(one, two, only_old, only_new) else None
-    if words.ADDITIVE & two.keys:
-        return None
     if _is_other_number(one, two, only_old, only_new) or _is_other_value(one, two):
         return "value"
-    changed = words.CHANGE.search(new.casefold()) and only_old and only_new
-    return "change" if changed and _is_about_the_same(one, two) else None
+    is_turned = _is_opposite(only_old, only_new) or _is_turned_round(one, two, only_old, only_new)
+    return "value" if is_turned and set(one.content) & set(two.content) else None
+
+
+def _is_change(old: str, new: str, one: Statement, two: Statement) -> bool:
+    """Return whether the newer statement says that something changed that the older one is about."""
+    old, new = old.casefold(), new.casefold()
+    if not _is_about_the_same(one, two):
+        return False
+    only_old, only_new = _is_exclusive(one, two), _is_exclusive(two, one)
+    is_short = max(len(one.words), len(two.words)) <= _SHORT
+    if is_short and (only_old or only_new) and words.PENDING.search(old) and words.DONE.search(new):
+        return True
+    corrected = None if words.CORRECTED.search(old) else words.CORRECTED.search(new)
+    if corrected and only_new and stem(corrected[1]) in one.content:
+        return True
+    if (one.content[0] in only_old and two.content[0] in only_new) or _is_other_identifier(one, two):
+        return False  # about another thing
+    return bool(only_old and only_new and words.CHANGE.search(new) and not words.CHANGE.search(old))
 
 
 # The rules -----------------------------------------------------------------------------------------------------------
@@ -88,7 +130,8 @@ def _is_denied(one: Statement, two: Statement, only_old: list[str], only_new: li
     """Return whether what one affirms the other denies: nothing of content is said by both alone, but a state."""
     old, new = ([word for word in only if word not in words.LIGHT] for only in (only_old, only_new))
     alone = bool(old and new) and not {*old, *new} <= words.STATES
-    return len(set(one.content) & set(two.content)) >= 2 and not alone
+    is_twice = any(words.OPPOSITES.get(word) in new for word in old)  # closed, not open: the same
+    return len(set(one.content) & set(two.content)) >= 2 and not alone and not is_twice
 
 
 def _is_other_number(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
@@ -107,11 +150,65 @@ def _is_other_value(one: Statement, two: Statement) -> bool:
         return False
     _, first, last, start, end = blocks[0]
     size = last - first
-    if size != end - start or size > _VALUE_WORDS or size == len(one.content):
+    is_last = (
+        last == len(one.content) and end == len(two.content) and one.words[one.places[first]].before in words.MEANS
+    )
+    if (size != end - start and not is_last) or max(size, end - start) > _VALUE_WORDS or size == len(one.content):
         return False
     if not (_is_unbroken(one.places[first:last]) and _is_unbroken(two.places[start:end])):
         return False
     return _is_value(one, two, first, last)
+
+
+def _is_other_identifier(one: Statement, two: Statement) -> bool:
+    """Return whether the statements begin with things of one name and two numbers."""
+    old, new = one.words[one.places[:2][-1]], two.words[two.places[:2][-1]]
+    return _is_number(old.key) and _is_number(new.key) and old.key != new.key and old.before == new.before
+
+
+def _is_other_quantity(old: str, new: str, one: Statement, two: Statement) -> bool:
+    """Return whether one says it of all or of none, the other of some alone."""
+    old, new = old.casefold(), new.casefold()
+    pairs = ((words.WHOLE.search(old), words.PART.search(new)), (words.PART.search(old), words.WHOLE.search(new)))
+    if not any(all(pair) for pair in pairs) or (words.PART.search(old) and words.PART.search(new)):
+        return False
+    rest = [
+        [
+            word
+            for word in only
+            if not words.WHOLE.match(word) and not words.PART.match(word) and word not in words.LIGHT
+        ]
+        for only in (_is_exclusive(one, two), _is_exclusive(two, one))
+    ]
+    is_one = not all(rest) or _is_opposite(*rest)  # else they are about two things
+    return is_one and _measure_shared(one, two) >= _MOST_SHARED and _is_about_the_same(one, two)
+
+
+def _drop_quantities(only: list[str]) -> list[str]:
+    return [word for word in only if not (words.WHOLE.match(word) or words.PART.match(word) or word in words.LIGHT)]
+
+
+def _is_opposite(only_old: list[str], only_new: list[str]) -> bool:
+    """Return whether one says the opposite of the other, and one of the two nothing else."""
+    found = [(word, opposite) for word in only_old if (opposite := words.OPPOSITES.get(word)) in only_new]
+    return bool(found) and min(len(only_old), len(only_new)) == 1
+
+
+def _is_turned_round(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
+    """Return whether one begins with a value and the other ends with another: `X leads it`, `it is led by Y`."""
+    if not 0 < len(only_old) <= _VALUE_WORDS >= len(only_new) > 0 or len(set(one.content) & set(two.content)) < 2:
+        return False
+    return any(
+        first.content[:2].count(only[0]) and second.content[-len(other) :] == other and _is_named(second, other[0])
+        for first, only, second, other in ((one, only_old, two, only_new), (two, only_new, one, only_old))
+        if first.content[-1] not in only and second.content[0] not in other
+    )
+
+
+def _is_named(said: Statement, word: str) -> bool:
+    """Return whether a word of content is what is said to be it, or who does it: `it is X`, `it is done by the X`."""
+    at = said.places[said.content.index(word)]
+    return any(token.before in words.BY for token in said.words[max(0, at - 1) : at + 1])
 
 
 def _is_value(one: Statement, two: Statement, first: int, last: int) -> bool:
@@ -121,6 +218,8 @@ def _is_value(one: Statement, two: Statement, first: int, last: int) -> bool:
     is_number = _is_number(old.key)
     if is_number != _is_number(new.key) or {old.key, new.key} & words.PLACES:
         return False
+    if (old.key.removesuffix("s") in words.TIMES) != (new.key.removesuffix("s") in words.TIMES):
+        return False  # when, and something else
     if (is_number or {old.key, new.key} & words.TIMES) and keys & words.PAST:
         return False  # two events at two times
     if first == 0:  # who: another one only where there is one for it
@@ -132,10 +231,13 @@ def _is_value(one: Statement, two: Statement, first: int, last: int) -> bool:
 
 
 def _is_about_the_same(one: Statement, two: Statement) -> bool:
-    shared = set(one.content) & set(two.content)
-    size = sum(_weight(word) for word in shared)
+    size = _measure_shared(one, two)
     whole = min(sum(map(_weight, set(one.content))), sum(map(_weight, set(two.content))))
     return size >= _LEAST_SHARED and size >= _LEAST_SHARE * whole
+
+
+def _measure_shared(one: Statement, two: Statement) -> float:
+    return sum(_weight(word) for word in set(one.content) & set(two.content) if not _is_number(word))
 
 
 def _weight(word: str) -> float:
@@ -147,6 +249,7 @@ def _weight(word: str) -> float:
 
 def _read(text: str) -> Statement:
     text = unicodedata.normalize("NFKC", text).replace("’", "'").casefold()
+    text = words.MAY.sub("mai", words.HALT.sub("halt", text))
     tokens = list(_tokenize(words.NOISE.sub(" ", words.REASON.sub("", text))))
     denials = sum(token.key in words.NEGATIVE for token in tokens) + bool(words.NO_LONGER.search(text))
     places = [at for at, token in enumerate(tokens) if token.key not in _NO_CONTENT]

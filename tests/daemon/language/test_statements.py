@@ -15,7 +15,10 @@ LOOK_ALIKES = [
     for line in (DATA / "agreement" / "look_alikes.txt").read_text("utf-8").splitlines()
     if not line.startswith("# ")
 ]
-SEEN = [msgspec.json.decode(line) for line in (DATA / "pairs" / "pairs-seen.jsonl").read_bytes().splitlines()]
+SEEN, PRACTICE = (
+    [msgspec.json.decode(line) for line in (DATA / "pairs" / f"pairs-{name}.jsonl").read_bytes().splitlines()]
+    for name in ("seen", "practice")
+)
 
 
 def test_no_look_alike_is_the_same() -> None:
@@ -56,12 +59,13 @@ def test_what_may_change_the_meaning_keeps_texts_apart(old: str, new: str) -> No
     assert not is_same(old, new)
 
 
-def test_the_rules_hold_their_figures_on_the_seen_pairs() -> None:
+@pytest.mark.parametrize("pairs", [SEEN, PRACTICE], ids=["seen", "practice"])
+def test_the_rules_hold_their_figures(pairs: list[dict[str, str]]) -> None:
     """Precision and recall of the rules alone; PERFORMANCE.md has those of `memctl bench pairs`."""
-    claimed = [pair for pair in SEEN if find_contradiction(pair["older"], pair["newer"])]
+    claimed = [pair for pair in pairs if find_contradiction(pair["older"], pair["newer"])]
     right = [pair for pair in claimed if pair["label"] == "contradicts"]
     assert len(right) >= 0.97 * len(claimed)
-    assert len(right) >= 0.8 * sum(pair["label"] == "contradicts" for pair in SEEN)
+    assert len(right) >= 0.84 * sum(pair["label"] == "contradicts" for pair in pairs)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +84,19 @@ def test_the_rules_hold_their_figures_on_the_seen_pairs() -> None:
         ("We meet in room Oak, as always.", "From now on we meet in room Maple.", "value"),
         ("We agreed to meet in room Oak", "The team moved, we meet in the garden room now", "change"),
         ("we own a dog", "we also own a cat now", None),
+        ("Nadia signs off our expenses", "our expenses are signed off by Gareth, Nadia's left", "value"),
+        ("Swim practice starts at 17:30.", "Swim practice has been pushed back to 18:15.", "change"),
+        ("The roof is being repaired.", "The repair of the roof was completed.", "change"),
+        ("the router config is Ben's", "the router config is Clara's, not Ben's", "change"),
+        ("everyone in the band reads music", "only half the band reads music", "quantity"),
+        ("our flight leaves from terminal 2", "just got a text, our flight leaves from terminal 4", "value"),
+        ("The night bus stops at the hospital.", "The night bus doesn't stop at the hospital any more.", "polarity"),
+        ("Der Keller ist feucht.", "Der Keller ist seit der Sanierung trocken.", "value"),
+        ("the shop's closed on Mondays", "they're not open on Mondays, the shop", None),
+        ("Ticket OPS-31 is assigned to Nora.", "Ticket OPS-13 is assigned to Pavel.", None),
+        ("In debug builds assertions are active.", "In release builds assertions are inactive.", None),
+        ("The server is in Scandinavia.", "The server is in Bergen, Norway.", None),
+        ("The payments API is rate limited.", "The catalogue API is not rate limited.", None),
         ("", "", None),
     ],
 )

@@ -1,0 +1,155 @@
+"""What each rule about language is for: the figures of development sets with it and without it.
+
+`RULES` is the table. Each rule is taken out of a temporary daemon, which then stores and answers the seen half of
+`tests/data/team`, and the conversations of `--conversations FILE` where it is given: as turns that are observed, ended
+and consolidated. `memctl bench pairs` judges the seen half of `tests/data/pairs`. All figures are in %.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness import CHECKOUT, Report, progress
+
+_DATA = CHECKOUT / "tests" / "data"
+_MEMCTL = [sys.executable, "-P", "-m", "memoryd.client.memctl"]
+_LIMIT_S = 1800
+
+
+class Rule(NamedTuple):
+    """A rule, the languages that it knows, what it is for, and the Python that takes it out."""
+
+    name: str
+    languages: str
+    purpose: str
+    without: str
+
+
+def _cue(name: str) -> str:
+    return (
+        f"from memoryd.daemon.search import cues\ncues.CUES = tuple(one for one in cues.CUES if one.name != {name!r})"
+    )
+
+
+def _replace(module: str, name: str, value: str) -> str:
+    return f"from memoryd.daemon.language import {module}\n{module}.{name} = {value}"
+
+
+RULES = (
+    Rule("none taken out", "", "", ""),
+    Rule("cue: speaker", "any", "ranks what the one whom a question names has said", _cue("speaker")),
+    Rule("cue: role", "en de zh ja", "ranks the user's turns for `I`, the assistant's for `you said`", _cue("role")),
+    Rule("cue: date", "en de zh ja", "ranks what is of the day or month that a question names", _cue("date")),
+    Rule("cue: when", "en de zh ja", "ranks what names a time where a question asks when", _cue("when")),
+    Rule(
+        "names",
+        "any",
+        "lowers the confidence of hits that lack what a question names",
+        _replace("names", "find_names", "lambda text: names.Names((), ())"),
+    ),
+    Rule(
+        "importance",
+        "en",
+        "holds small talk back from what is given unasked",
+        _replace("rating", "importance", "lambda text: 0.6"),
+    ),
+    Rule(
+        "facts",
+        "en; others by meaning",
+        "makes facts of turns, beside these",
+        _replace("extracting", "extract_by_marks", "lambda found: []")
+        + "\nextracting.extract_by_meaning = lambda found, vectors, examples: []",
+    ),
+    Rule(
+        "facts by meaning",
+        "any",
+        "finds facts by examples of what lasts, beside the marks",
+        _replace(
+            "extracting",
+            "extract_by_meaning",
+            "lambda found, vectors, examples: extracting.extract_by_marks(found)",
+        ),
+    ),
+    Rule(
+        "summaries", "any", "gives a conversation's main sentences", _replace("digesting", "summary", "lambda *_: ''")
+    ),
+    Rule(
+        "contradictions",
+        "en de zh ja",
+        "marks memories that say something else of the same",
+        _replace("statements", "find_contradiction", "lambda old, new: None"),
+    ),
+    Rule(
+        "same statement",
+        "any",
+        "merges statements that differ in articles and punctuation alone",
+        _replace("statements", "is_same", "lambda old, new: old == new"),
+    ),
+)
+
+
+def main() -> None:
+    """Measure each rule."""
+    sys.argv, conversations = _take_option(sys.argv)
+    report = Report(__doc__)
+    rows = []
+    for rule in RULES[:2] if report.quick else RULES:
+        progress(rule.name)
+        rows.append(
+            {"without": rule.name, "languages": rule.languages, "it": rule.purpose, **_measure(rule, conversations)}
+        )
+    report.table("Rules about language", rows)
+    report.close()
+
+
+def _take_option(arguments: list[str]) -> tuple[list[str], str]:
+    if "--conversations" not in arguments:
+        return arguments, ""
+    at = arguments.index("--conversations")
+    return arguments[:at] + arguments[at + 2 :], arguments[at + 1]
+
+
+def _measure(rule: Rule, conversations: str) -> dict[str, str]:
+    with tempfile.TemporaryDirectory(prefix="mb-") as name:
+        folder = Path(name)
+        (folder / "sitecustomize.py").write_text(rule.without + "\n")
+        found = {"team: at rank 1 · hit@5 · unasked": _rate_team(folder)}
+        pairs = _run(folder, "bench", "pairs", str(_DATA / "pairs" / "pairs-seen.jsonl"))["total"]
+        found["pairs: precision · recall"] = " · ".join(_percent(pairs[key]) for key in ("precision", "recall"))
+        if conversations:
+            found["conversations: nDCG@10 · recall@10 · context of 400"] = _rate(folder, conversations)
+    return found
+
+
+def _rate_team(folder: Path) -> str:
+    total = _run(folder, "bench", "eval", str(_DATA / "team"))["ways"]["team"]["total"]
+    unasked = total["contexts"]["500 unasked"]["hit"]
+    return " · ".join(map(_percent, (total["recall_1"], total["hit_5"], unasked)))
+
+
+def _rate(folder: Path, conversations: str) -> str:
+    total = _run(folder, "bench", "eval", conversations, "--way", "observe")["ways"]["observe"]["total"]
+    return " · ".join(map(_percent, (total["ndcg_10"], total["recall_10"], total["contexts"]["400"]["hit"])))
+
+
+def _run(folder: Path, *arguments: str) -> Any:
+    """Return what memctl prints, whose daemon runs without the rule; folders of its own keep it from the user's."""
+    own = {name: str(folder) for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")}
+    environment = os.environ | own | {"PYTHONPATH": str(folder), "MEMORYD_SOCKET": str(folder / "s")}
+    command = [*_MEMCTL, *arguments, "--json"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout)
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f}"
+
+
+if __name__ == "__main__":
+    main()
