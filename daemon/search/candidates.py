@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 def candidates(retrieval: Retrieval, sources: Sources) -> None:
     """Fill the candidates; a slow or failed arm is left out and named in `degraded`."""
     generation = retrieval.generation
-    if generation and retrieval.embedding is None and _takes_long(retrieval, generation):
+    if generation and retrieval.embedding is None and _is_slow(retrieval, generation):
         by_words = _find_nearest_beside_words(retrieval, sources, generation)
     else:
         _find_nearest_when_embedded(retrieval, sources)
@@ -73,7 +73,7 @@ def _search_words(retrieval: Retrieval, sources: Sources) -> Stored | None:
         return None
 
 
-def _takes_long(retrieval: Retrieval, generation: Generation) -> bool:
+def _is_slow(retrieval: Retrieval, generation: Generation) -> bool:
     """Return whether embedding or scanning takes longer than to have another thread look for the words meanwhile."""
     return retrieval.vector is None or len(generation.index) >= _LARGE
 

@@ -42,6 +42,7 @@ BUILT: dict[str, list[str]] = {
     "daemon.language.marks._kind": [],  # KINDS
     "daemon.language.rating._build_feature": [],  # FEATURES
     "daemon.conversations.gate._lines": [],  # NOISE
+    "daemon.language.words._compile_phrases": [],  # CHANGE, PENDING, …
     "client.credentials.redacting.allow_list": [],  # settings: the user's own
     "daemon.config._check": [],  # settings
     "client.memctl.snippet._find_marks": [re.escape("a.b*")],

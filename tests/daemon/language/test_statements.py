@@ -87,7 +87,7 @@ def test_the_rules_hold_their_figures(pairs: list[dict[str, str]]) -> None:
         ("Nadia signs off our expenses", "our expenses are signed off by Gareth, Nadia's left", "value"),
         ("Swim practice starts at 17:30.", "Swim practice has been pushed back to 18:15.", "change"),
         ("The roof is being repaired.", "The repair of the roof was completed.", "change"),
-        ("the router config is Ben's", "the router config is Clara's, not Ben's", "change"),
+        ("the router config is Ben's", "the router config is Clara's, not Ben's", "value"),
         ("everyone in the band reads music", "only half the band reads music", "quantity"),
         ("our flight leaves from terminal 2", "just got a text, our flight leaves from terminal 4", "value"),
         ("The night bus stops at the hospital.", "The night bus doesn't stop at the hospital any more.", "polarity"),
