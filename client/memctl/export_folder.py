@@ -48,6 +48,13 @@ class Report(msgspec.Struct):
     left_out: dict[str, int] = {}
 
 
+def _make_private(folder: Path) -> None:
+    """Make a folder and those above it that are missing, for their owner alone: their names are words of memories."""
+    if not folder.is_dir():
+        _make_private(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
 class ExportFolder:
     """A folder that is being exported into. Use it as a context: the journal is closed whatever happens."""
 
@@ -58,7 +65,7 @@ class ExportFolder:
         self._places = {entry.id: path for path, entry in self._before.items()}
         self._now: dict[str, Entry] = {}
         self._header = Header(FORMAT, scope)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(folder)
         fresh = not (folder / JOURNAL).exists()
         self._journal = (folder / JOURNAL).open("ab")
         os.chmod(folder / JOURNAL, 0o600)
@@ -107,7 +114,7 @@ class ExportFolder:
 
     def _write(self, entry: Entry, data: bytes) -> None:
         path = self.folder / entry.path
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(path.parent)
         draft = path.with_name(f".{entry.id[:8]}.{os.getpid()}.tmp")
         try:
             with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

@@ -41,7 +41,8 @@ def put(core: Core, call: Put, caller: Caller = USER) -> "Future[WasPut]":
         old = rows.read_key(connection, number, call.key)
         if old is not None:
             caller.check_change(old.id, call.namespace)
-            if not is_expired(old, core.clock.read_elapsed()) and _describe(old) == _describe(new):
+            is_alive = old.superseded_by is None and not is_expired(old, core.clock.read_elapsed())
+            if is_alive and _describe(old) == _describe(new):
                 rows.change(connection, old.row, {"expires_at": new.expires_at, "updated_at": now})
                 return WasPut(id=old.id, outcome="unchanged")
         operation = history.begin(connection, "put", caller.log_place(call.namespace), now)

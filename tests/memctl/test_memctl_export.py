@@ -201,13 +201,14 @@ def test_a_journal_does_not_lead_out_of_its_folder(memctl: Memctl, client: Clien
     assert outside.read_text() == "mine"
 
 
-def test_files_are_private_and_no_drafts_stay(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+def test_files_are_private_and_no_drafts_stay(memctl: Memctl, daemon: "Daemon", tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    client.add("We use Valkey")
+    with daemon.client(namespace="acme/api/deep") as client:
+        client.add("We use Valkey")
     memctl("export", "--markdown", str(folder))
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
-    assert len(list(folder.iterdir())) == 2
+    made = [folder, *folder.rglob("*")]
+    assert {(path.is_dir(), path.stat().st_mode & 0o777) for path in made} == {(True, 0o700), (False, 0o600)}
+    assert sum(path.is_file() for path in made) == 2
 
 
 def test_memories_whose_short_ids_and_words_are_the_same_have_files_of_their_own(

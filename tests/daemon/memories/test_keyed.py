@@ -79,6 +79,13 @@ def test_the_same_again_changes_nothing_but_its_time(core: Core, clock: Any) -> 
     assert get(core, "cache").updated_at == clock()
 
 
+def test_the_same_again_is_found_again_where_it_was_superseded(core: Core) -> None:
+    made = put(core, "cache", "We cache in Redis")
+    add(core, "We cache in Valkey", supersedes=made.id)
+    assert put(core, "cache", "We cache in Redis").outcome == "updated"
+    assert get(core, "cache").superseded_by is None
+
+
 def test_a_key_is_of_one_namespace(core: Core) -> None:
     for place in ("", "acme", "acme/api"):
         put(core, "cache", "We cache in Redis", place)
