@@ -19,7 +19,7 @@ _REPLACED = "\N{REPLACEMENT CHARACTER}"
 # C0 but line ends and tabs, DEL, C1, and the marks that reverse the direction of what follows.
 _STEERS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 _CONTROL = compile_late(_STEERS)
-_SHOWN = compile_late(rf"(\x1b\[[\d;]*m)|{_STEERS}")
+_SHOWN = compile_late(rf"(\x1b\[[\d;]*m|\x1b\]8;;(?:file://[!-~]*)?\x1b\\)|{_STEERS}")
 REASONS = {
     "vector": "by meaning (the embedding model is not ready)",
     "fulltext": "by words (the full-text index is not ready)",
@@ -43,7 +43,7 @@ def show(args: argparse.Namespace, value: Any, text: Callable[[], str]) -> None:
 
 
 def say(text: str) -> None:
-    """Print text to stdout; of control characters colours are left, what its encoding cannot hold becomes `?`."""
+    """Print text to stdout; of control characters colours and links to files are left, what its encoding cannot hold becomes `?`."""
     if sys.stdout:
         shown = _SHOWN.sub(lambda found: found[0] if found[1] else _REPLACED, text)
         _write(f"{shown}\n".encode(sys.stdout.encoding, "replace"))

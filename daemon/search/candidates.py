@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 def candidates(retrieval: Retrieval, sources: Sources) -> None:
     """Fill the candidates; a slow or failed arm is left out and named in `degraded`."""
     generation = retrieval.generation
+    if generation:  # whether the vector was known is not to be seen from which of them there are
+        retrieval.notes.update(embed_wait_ms=0.0, vector_ms=0.0)
     if generation and retrieval.embedding is None and _is_slow(retrieval, generation):
         by_words = _find_nearest_beside_words(retrieval, sources, generation)
     else:
@@ -92,7 +94,7 @@ def _find_nearest_beside_words(retrieval: Retrieval, sources: Sources, generatio
     if (vector := retrieval.vector) is not None:
         began, retrieval.near = time.perf_counter(), Future()
         _settle(retrieval.near, lambda: find_nearest(retrieval, sources, generation, vector))
-        retrieval.notes["nearest_ms"] = _elapsed_ms(began)
+        retrieval.notes["vector_ms"] = _elapsed_ms(began)
     return _search_words(retrieval, sources) if words.cancel() else words.result()
 
 
@@ -187,7 +189,7 @@ def _add_dense(
     for candidate in retrieval.candidates.values():
         candidate.similarity = similarities.get(candidate.row)
     retrieval.notes["vectors"] = len(near.rows)
-    retrieval.notes["vector_ms"] = _elapsed_ms(began)
+    retrieval.notes["vector_ms"] = round(retrieval.notes["vector_ms"] + _elapsed_ms(began), 3)
     _note_pending(retrieval, generation)
 
 

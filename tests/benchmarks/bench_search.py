@@ -133,7 +133,7 @@ def _breakdown(found: Timed) -> dict[str, str]:
         known = {
             "full text": notes.get("fulltext_ms", 0.0),
             "waiting for the embedding": notes.get("embed_wait_ms", 0.0),
-            "vectors": notes.get("nearest_ms", 0.0) + notes.get("vector_ms", 0.0),
+            "vectors": notes.get("vector_ms", 0.0),
             "other stages": sum(stage.took_ms for stage in trace.stages if stage.name != "candidates"),
         }
         known["hits and trace"] = trace.took_ms - sum(stage.took_ms for stage in trace.stages)
