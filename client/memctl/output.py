@@ -43,7 +43,7 @@ def show(args: argparse.Namespace, value: Any, text: Callable[[], str]) -> None:
 
 
 def say(text: str) -> None:
-    """Print text to stdout; of control characters colours and links to files are left; `?` is what cannot be encoded."""
+    """Print text to stdout; of control characters colours and links to files are left; `?` is what has no code."""
     if sys.stdout:
         shown = _SHOWN.sub(lambda found: found[0] if found[1] else _REPLACED, text)
         _write(f"{shown}\n".encode(sys.stdout.encoding, "replace"))
