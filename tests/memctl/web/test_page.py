@@ -97,7 +97,7 @@ def test_what_happens_is_shown_at_once_and_hostile_memories_are_text_in_every_vi
             expect(page.locator("main h1")).to_be_visible()
             expect(page.locator(".loading")).to_have_count(0, timeout=20_000)
             if path.startswith(("m/", "search?")):
-                expect(page.locator("main").get_by_text("onerror=").first).to_be_visible()
+                expect(page.locator("main").get_by_text("onerror=").first).to_be_visible(timeout=20_000)
             assert page.locator("main script, main img, main i:has-text('x'), main u").count() == 0
             assert "owned" not in page.title()
 
