@@ -318,6 +318,7 @@ def test_lines_that_are_cut_off_are_named_and_the_others_come_in(memctl: Memctl,
     assert "line 6" in outcome.err
 
 
+@pytest.mark.slow
 def test_a_database_that_its_owner_writes_to_is_read_and_a_locked_one_is_said(
     memctl: Memctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

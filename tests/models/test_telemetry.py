@@ -15,6 +15,7 @@ def in_a_new_process(code: str, home: Path, **variables: str) -> str:
     return subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
 
 
+@pytest.mark.slow
 def test_one_module_imports_onnx_runtime() -> None:
     assert importers("onnxruntime", folders=(*OURS, "tests")) == ["models/session.py"]
 
