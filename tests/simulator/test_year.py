@@ -43,9 +43,10 @@ def play() -> Iterator[Play]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "scale"),
-    [pytest.param(1, QUARTER, id="quarter"), pytest.param(2, QUIET_YEAR, id="year", marks=pytest.mark.slow)],
+    [pytest.param(1, QUARTER, id="quarter"), pytest.param(2, QUIET_YEAR, id="year")],
 )
 def test_every_turn_is_in_exactly_one_place_and_found(play: Play, seed: int, scale: Scale) -> None:
     played = play(seed=seed, scale=scale, undone_sweeps=0.05)

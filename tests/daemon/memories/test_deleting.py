@@ -22,10 +22,20 @@ def count(core: Core, **fields: Any) -> int:
     return reading.count_memories(core, Count(**fields)).count
 
 
+def fill(core: Core, count: int) -> Core:
+    add_many(core, [NewMemory(content=f"note {n} on herons", metadata={"n": n}) for n in range(count)])
+    return core
+
+
 @pytest.fixture
 def filled(core: Core) -> Core:
-    add_many(core, [NewMemory(content=f"note {n} on herons", metadata={"n": n}) for n in range(450)])
-    return core
+    """More than are deleted in one part."""
+    return fill(core, 450)
+
+
+@pytest.fixture
+def few(core: Core) -> Core:
+    return fill(core, 12)
 
 
 def test_what_a_filter_leaves_is_deleted_in_parts_and_one_undo_brings_it_back(filled: Core) -> None:
@@ -40,12 +50,12 @@ def test_what_a_filter_leaves_is_deleted_in_parts_and_one_undo_brings_it_back(fi
     assert len(search(filled, "herons", limit=50)) == 50
 
 
-def test_a_dry_run_names_what_it_would_delete_and_deletes_nothing(filled: Core) -> None:
-    dry = delete_where(filled, where={"n": {"$in": [3, 1]}}, dry_run=True)
-    listed = list(reading.list_(filled, List(ids=dry.ids)))
+def test_a_dry_run_names_what_it_would_delete_and_deletes_nothing(few: Core) -> None:
+    dry = delete_where(few, where={"n": {"$in": [3, 1]}}, dry_run=True)
+    listed = list(reading.list_(few, List(ids=dry.ids)))
     assert (dry.count, dry.operation, dry.dry_run) == (2, None, True)
     assert {memory.metadata["n"] for memory in listed} == {1, 3}
-    assert count(filled) == 450
+    assert count(few) == 12
 
 
 def test_a_filter_that_leaves_nothing_makes_no_operation(core: Core) -> None:
@@ -53,10 +63,10 @@ def test_a_filter_that_leaves_nothing_makes_no_operation(core: Core) -> None:
     assert (done.count, done.ids, done.operation) == (0, [], None)
 
 
-def test_a_delete_without_any_filter_is_refused(filled: Core) -> None:
+def test_a_delete_without_any_filter_is_refused(few: Core) -> None:
     with pytest.raises(Invalid, match="would delete everything"):
-        delete_where(filled, namespace="", reach="all")
-    assert count(filled) == 450
+        delete_where(few, namespace="", reach="all")
+    assert count(few) == 12
 
 
 def test_turns_in_l0_are_deleted_too_and_come_back(core: Core) -> None:
@@ -106,6 +116,6 @@ def test_an_error_in_the_middle_says_how_much_is_deleted(filled: Core, monkeypat
     assert count(filled) == 450
 
 
-def test_a_count_is_of_what_a_filter_leaves(filled: Core) -> None:
-    assert count(filled, where={"n": {"$lt": 7}}) == 7
-    assert count(filled, type=["lesson"]) == 0
+def test_a_count_is_of_what_a_filter_leaves(few: Core) -> None:
+    assert count(few, where={"n": {"$lt": 7}}) == 7
+    assert count(few, type=["lesson"]) == 0

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from conftest import Process
     from memoryd.client import Client
 
+NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
+
 
 def contents(data: Path) -> set[str]:
     connection = sqlite3.connect(data / DATABASE)
@@ -137,11 +139,9 @@ def test_nothing_is_acknowledged_once_the_folder_is_deleted(process: "Process") 
 
 @pytest.mark.slow
 def test_the_end_of_such_a_daemon_harms_none_that_has_its_place(process: "Process", folder: Path) -> None:
-    from conftest import NO_MODEL, Process
-
     _delete_data(process)
     (folder / "next").mkdir()
-    heir = Process(folder / "next", NO_MODEL, {"MEMORYD_DATA_DIR": str(process.data)}).start()
+    heir = type(process)(folder / "next", NO_MODEL, {"MEMORYD_DATA_DIR": str(process.data)}).start()
     try:
         with heir.client() as client:
             client.add("kept")
