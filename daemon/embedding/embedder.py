@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+import numpy as np
 
 from memoryd.client.errors import ModelUnavailable
 from memoryd.client.protocol import ModelState, Progress
@@ -30,6 +31,7 @@ from memoryd.daemon.embedding.bulk import BulkPool, attempt
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.embedding.queries import QueryVectors
 from memoryd.daemon.store import codes, parts, vectors
+from memoryd.daemon.store.index import Key
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
@@ -110,17 +112,23 @@ class Embedding:
 
     # Rows ------------------------------------------------------------------------------------------------------------
 
-    def index_row(self, row: int, namespace: int, kind: str, given: tuple[Generation, Vector] | None) -> None:
-        """Take a committed row into the index, or into the queue of each generation that has no vector of it."""
+    def index_early(self, keys: Sequence[Key], given: Sequence[tuple[Generation, Vector] | None]) -> None:
+        """Take rows that are not committed yet into the index of their vectors."""
+        for generation in {id(one[0]): one[0] for one in given if one}.values():
+            there = [(key, one[1]) for key, one in zip(keys, given, strict=True) if one and one[0] is generation]
+            generation.index.extend([key for key, _ in there], np.stack([vector for _, vector in there]))
+
+    def index_rows(self, keys: Sequence[Key], given: Sequence[tuple[Generation, Vector] | None]) -> None:
+        """Take committed rows into the index, or into the queue of each generation that has no vector of them."""
         for generation in self._list_generations():
-            vector = given[1] if given and given[0].model == generation.model else None
-            generation.index_row(row, namespace, kind, vector)
+            made = [one[1] if one and one[0].model == generation.model else None for one in given]
+            generation.index_rows(keys, made)
         self._wake.set()
 
-    def remove_row(self, row: int) -> None:
-        """Forget a row."""
+    def remove_rows(self, rows: Sequence[int]) -> None:
+        """Forget rows."""
         for generation in self._list_generations():
-            generation.remove_row(row)
+            generation.remove_rows(rows)
 
     def refresh(self, rows: Iterable[int]) -> None:
         """Bring the index in line with what is on disk for some rows: after an undo, a change of text, a rollback."""

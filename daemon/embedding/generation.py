@@ -17,7 +17,7 @@ from memoryd.daemon.store import vectors
 from memoryd.daemon.store.codes import Kept
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.facts import Mask
-from memoryd.daemon.store.index import VectorIndex
+from memoryd.daemon.store.index import Key, VectorIndex
 from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.scan import Wanted
 from memoryd.daemon.store.vectors import Vector
@@ -77,22 +77,39 @@ class Generation:
         with self._lock:
             self._forget(row)
             if own is None:
-                self.own.remove(row)
+                self.own.remove([row])
             else:
                 self.own.add(row, namespace, kind, own)
             if vector is None:
-                self.index.remove(row)
+                self.index.remove([row])
                 self.pending[row] = None
             else:
                 self.index.add(row, namespace, kind, vector)
 
-    def remove_row(self, row: int) -> None:
-        """Forget a row."""
+    def index_rows(self, keys: Sequence[Key], made: Sequence[Vector | None]) -> None:
+        """Take in rows with their vectors, at once; those without one wait for it."""
+        there = [at for at, vector in enumerate(made) if vector is not None]
+        for row, _, _ in keys:
+            self.parts.touch(row)
         with self._lock:
-            self._forget(row)
-            self.index.remove(row)
-            self.own.remove(row)
-        self.parts.remove(row)
+            for row, _, _ in keys:
+                self._forget(row)
+            self.own.remove(row for row, _, _ in keys)
+            if there:
+                self.index.extend([keys[at] for at in there], np.stack([made[at] for at in there]))  # type: ignore[misc]
+            without = [row for (row, _, _), vector in zip(keys, made, strict=True) if vector is None]
+            self.index.remove(without)
+            self.pending |= dict.fromkeys(without)
+
+    def remove_rows(self, rows: Sequence[int]) -> None:
+        """Forget rows."""
+        with self._lock:
+            for row in rows:
+                self._forget(row)
+            self.index.remove(rows)
+            self.own.remove(rows)
+        for row in rows:
+            self.parts.remove(row)
 
     def refresh(self, rows: Iterable[int], stored: Iterable[Stored]) -> None:
         """Take in what is on disk for some rows; those that are not are forgotten."""
@@ -106,7 +123,7 @@ class Generation:
                     with self._lock:
                         self.alone[row] = None
             else:
-                self.remove_row(row)
+                self.remove_rows([row])
 
     def take_stamp(self) -> Stamp:
         """Return the stamps of the latest changes: `find_alike` finds what is taken in after them."""

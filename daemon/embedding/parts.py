@@ -70,9 +70,9 @@ class Parts:
             keys = self._keys.pop(row, [])
             self._touched.pop(row, None)
             self.waiting.discard(row)
-            for key in keys:
-                self.index.remove(key)
-            self._positions.give_up(keys)
+            if keys:
+                self.index.remove(keys)
+                self._positions.give_up(keys)
 
     def list_touched(self, count: int) -> dict[int, int]:
         """Return the oldest rows that are to be looked at, each with the number of its change."""

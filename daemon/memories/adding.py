@@ -6,6 +6,7 @@ texts are merged when they say the same; what contradicts each other is kept and
 """
 
 import secrets
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -92,31 +93,39 @@ def write(core: Core, transaction: Transaction, place: Place, batch: Batch, oper
     """Add memories within one transaction, each compared with those before it as well."""
     newer = duplicates.find_newer(place, batch)
     results: list[Added] = []
-    became: list[int] = []  # the row of each
+    became: list[Row] = []
+    fresh: list[tuple[Row, Embedded]] = []  # new and not in the index yet
     for at, memory in enumerate(batch.memories):
-        near = batch.near[at]
+        near, twins = batch.near[at], [became[twin].row for twin, _ in batch.twins[at]]
         if near is not None:
-            near = [*near, *newer[at], *(became[twin] for twin, _ in batch.twins[at])]
-        new = New(add_lifetime(core, memory), batch.embedded[at], near)
+            near = [*near, *newer[at]]
+        new = New(add_lifetime(core, memory), batch.embedded[at], near, twins)
         same = find_by_id(transaction.connection, place.number, memory)
         verdict = (
             Verdict(same, 1.0, []) if same else duplicates.judge(core, transaction.connection, place, new, batch.known)
         )
+        if verdict.same is not None:  # it may get another text and vector
+            _index(core, transaction, fresh)
+            fresh = []
         added, row = _add_one(core, transaction, place, new, verdict, operation)
+        if verdict.same is None:
+            fresh.append((row, new.embedded))
         results.append(added)
         became.append(row)
+    _index(core, transaction, fresh)
     return results
 
 
 def _add_one(
     core: Core, transaction: Transaction, place: Place, new: New, verdict: Verdict, operation: int
-) -> tuple[Added, int]:
+) -> tuple[Added, Row]:
     """Add a memory or merge it; return the outcome and the row that it is in."""
     memory, embedded = new.memory, new.embedded
     if verdict.same is not None:
-        return merge(core, transaction, place, verdict, memory, embedded, operation), verdict.same.row
+        return merge(core, transaction, place, verdict, memory, embedded, operation), verdict.same
     row = new_row(core, place, memory, content_hash(memory.content))
-    insert(core, transaction, place, row, verdict, embedded, operation)
+    _insert_row(core, transaction, place, row, verdict, operation)
+    _store_vector(transaction, row, embedded)
     if memory.supersedes is not None:
         _supersede(core, transaction, place, memory.supersedes, row.id, operation)
     added = Added(
@@ -127,7 +136,7 @@ def _add_one(
         contradicts=[other.id for other in verdict.contradicted],
         operation=operation,
     )
-    return added, row.row
+    return added, row
 
 
 def compute_expiry(core: Core, source: str, created_at: float) -> float | None:
@@ -148,12 +157,16 @@ def insert(
     core: Core, transaction: Transaction, place: Place, row: Row, verdict: Verdict, embedded: Embedded, operation: int
 ) -> None:
     """Insert a new row with its links and its vector."""
+    _insert_row(core, transaction, place, row, verdict, operation)
+    keep_vector(core, transaction, row, embedded)
+
+
+def _insert_row(core: Core, transaction: Transaction, place: Place, row: Row, verdict: Verdict, operation: int) -> None:
     connection = transaction.connection
     row.row = rows.insert(connection, row)
     history.record(connection, operation, row.id, place.name, None)
     for other in verdict.contradicted:
         links.add(connection, row.id, other.id, "contradicts", core.clock())
-    keep_vector(core, transaction, row, embedded)
 
 
 def find_by_id(connection: Connection, namespace: int | None, memory: NewMemory) -> Row | None:
@@ -296,15 +309,24 @@ def check_replaceable(old: Row, namespace: str, caller: Caller) -> None:
 
 
 def keep_vector(core: Core, transaction: Transaction, row: Row, embedded: Embedded) -> None:
-    """Write the vector and put it into the index at once, so that the next add of this transaction is compared with it.
+    """Write the vector and put it into the index at once: the next add of the transaction is compared with it."""
+    _store_vector(transaction, row, embedded)
+    _index(core, transaction, [(row, embedded)])
 
-    A search may see the index entry before the commit; it finds no row for it and drops it.
-    """
+
+def _store_vector(transaction: Transaction, row: Row, embedded: Embedded) -> None:
     if embedded is not None:
         generation, vector = embedded
         vectors.put(transaction.connection, generation.model, row.text_hash, np.asarray(vector, np.float32))
-        generation.index.add(row.row, row.namespace, row.type, vector)
-        transaction.call_on_rollback(lambda: core.embedding.refresh([row.row]))
-    transaction.after_commit(lambda: core.embedding.index_row(row.row, row.namespace, row.type, embedded))
-    if row.neighbours:
-        transaction.after_commit(lambda: core.embedding.refresh([row.row]))
+
+
+def _index(core: Core, transaction: Transaction, kept: Sequence[tuple[Row, Embedded]]) -> None:
+    """Put vectors into the index. A search may see them before the commit; it finds no row for them and drops them."""
+    if not kept:
+        return
+    keys, embedded = [(row.row, row.namespace, row.type) for row, _ in kept], [one for _, one in kept]
+    core.embedding.index_early(keys, embedded)
+    transaction.call_on_rollback(lambda: core.embedding.refresh([row for row, _, _ in keys]))
+    transaction.after_commit(lambda: core.embedding.index_rows(keys, embedded))
+    if within := [row.row for row, _ in kept if row.neighbours]:
+        transaction.after_commit(lambda: core.embedding.refresh(within))

@@ -19,8 +19,6 @@ from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 
-_PER_REPORT = 32  # memories embedded between two progress events
-
 Report = Callable[[Progress], None]
 
 
@@ -47,11 +45,9 @@ def add_many(
 
 
 def _embed(core: Core, part: Sequence[NewMemory], before: int, total: int, report: Report) -> list[Embedded]:
-    embedded: list[Embedded] = []
-    for start in range(0, len(part), _PER_REPORT):
-        core.check_going_on()
-        embedded += core.embedding.embed_texts([memory.content for memory in part[start : start + _PER_REPORT]])
-        report(Progress(stage="embed", done=before + len(embedded), total=total))
+    core.check_going_on()
+    embedded = core.embedding.embed_texts([memory.content for memory in part])
+    report(Progress(stage="embed", done=before + len(part), total=total))
     return embedded
 
 

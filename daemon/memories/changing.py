@@ -222,8 +222,7 @@ def _change(
 
 
 def _forget(core: Core, gone: list[Row]) -> None:
-    for row in gone:
-        core.embedding.remove_row(row.row)
+    core.embedding.remove_rows([row.row for row in gone])
 
 
 def _exchange(core: Core, gone: list[Row], back: list[Row]) -> None:

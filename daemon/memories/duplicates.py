@@ -46,11 +46,15 @@ class Place(NamedTuple):
 
 
 class New(NamedTuple):
-    """A memory that is to be added, with its vector and the rows that may be near it (None: they are to be found)."""
+    """A memory that is to be added, with its vector and the rows that may be near it.
+
+    `near` are those of the index (None: they are to be found), `twins` those of the same batch, which it has not yet.
+    """
 
     memory: NewMemory
     embedded: Embedded
     near: Iterable[int] | None = None
+    twins: Iterable[int] = ()
 
 
 class Near(NamedTuple):
@@ -198,7 +202,7 @@ def _select_near(core: Core, connection: Connection, place: Place, new: New) -> 
     if near is None:
         like = Wanted(place.number, new.memory.type, _subject_floor(generation, place) - _MARGIN, NEIGHBOURS)
         [near] = generation.find_alike(vector[None, :], like)
-    if not (candidates := sorted(set(near))):
+    if not (candidates := sorted({*near, *new.twins})):
         return []
     numbers, matrix = vectors.read_exact(
         connection, generation.model, candidates, ALIVE, alive_values(core.clock.read_elapsed())

@@ -8,7 +8,7 @@ from memoryd.client.errors import Internal, MemorydError
 from memoryd.client.protocol import NewMemory, Record
 from memoryd.client.transport.batches import split_batches
 
-PART, PART_BYTES = 50, 128 * 1024  # memories of one part, and of their text
+PART, PART_BYTES = 25, 128 * 1024  # memories of one part, and of their text
 
 log = logging.getLogger(__name__)
 

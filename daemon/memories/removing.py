@@ -14,4 +14,4 @@ def remove(core: Core, transaction: Transaction, going: Sequence[Row], operation
     for row in going:
         history.record(connection, operation, row.id, core.store.namespaces.name(row.namespace), row)
         rows.delete(connection, [row.row])
-        transaction.after_commit(lambda number=row.row: core.embedding.remove_row(number))  # type: ignore[misc]
+    transaction.after_commit(lambda: core.embedding.remove_rows([row.row for row in going]))

@@ -13,7 +13,7 @@ search finds what that may have missed among the rows with a later one.
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ from memoryd.daemon.store.positions import Places, Positions, find_distinct, gro
 from memoryd.daemon.store.scan import View, Wanted, compute_scores, find_best, search_above
 from memoryd.daemon.store.vectors import Vector
 
+Key = tuple[int, int, str]  # row, namespace, type
 RESCORE = 64
 _LEARN_AT = 16_384  # vectors
 _LEARN_FROM = 8_192
@@ -74,7 +75,7 @@ class VectorIndex:
         """Add a row or replace its vector."""
         self.extend([(row, namespace, kind)], vector[None, :])
 
-    def extend(self, keys: Sequence[tuple[int, int, str]], vectors: Vector, numbers: Sequence[int] | int = 0) -> None:
+    def extend(self, keys: Sequence[Key], vectors: Vector, numbers: Sequence[int] | int = 0) -> None:
         """Add many (row, namespace, type) with their vectors, shape (n, dimensions).
 
         `numbers` are those of the vectors on disk, 0 where they are not known.
@@ -95,17 +96,18 @@ class VectorIndex:
             if self._basis.rotation is None and self._count >= _LEARN_AT:
                 self._learn_basis()
 
-    def remove(self, row: int) -> None:
-        """Remove a row; one that is not there is no error."""
+    def remove(self, rows: Iterable[int]) -> None:
+        """Remove rows; one that is not there is no error."""
+        rows = list(rows)
         with self._lock:
-            place = self._place(row)
-            if place >= 0:
-                self._present[place] = False
-                self._count -= 1
-                for codes in (self._heads, self._rest):  # nothing of it is left, in a dump neither
-                    codes.write(np.array([place]), np.zeros((1, codes.width), np.int8))
+            places = find_distinct(self._select_known(self._positions.find(rows)))
+            places = places[places >= 0]
+            self._present[places] = False
+            self._count -= len(places)
+            for codes in (self._heads, self._rest):  # nothing of them is left, in a dump neither
+                codes.write(places, np.zeros((len(places), codes.width), np.int8))
             if self._is_owner:
-                self._positions.give_up([row])
+                self._positions.give_up(rows)
 
     def find_nearest(
         self, query: Vector, k: int, allowed: Mask | None = None, namespaces: frozenset[int] | None = None

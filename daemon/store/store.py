@@ -92,7 +92,8 @@ class Store:
         self._writer.files = self.files
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
-        self._readers_lock, self.copying = threading.Lock(), threading.Lock()  # the other: while a copy is made
+        self._readers_lock = threading.Lock()
+        self.copying = threading.Lock()  # while a copy is made, or something is erased
         self._repairing, self._repair_from = False, 0.0
         self._checking: threading.Thread | None = None
         self._checked, self._closing = threading.Event(), threading.Event()

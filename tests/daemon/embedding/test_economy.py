@@ -198,7 +198,7 @@ def test_a_generation_takes_in_a_snapshot_unless_a_row_was_written_or_removed_si
     one, other = embedder._vector("one"), embedder._vector("other")
     generation = Generation(1, "words", embedder)
     generation.index_row(1, 0, "fact", other)
-    generation.remove_row(2)
+    generation.remove_rows([2])
     generation.index_row(3, 0, "fact", None)
     snapshot = [(row, 0, "fact", 70 + row, one.tobytes(), None, 0) for row in (1, 2, 3, 4)] + [
         (5, 0, "fact", None, None, None, 0),
@@ -221,7 +221,7 @@ def test_rows_set_aside_wait_until_they_are_tried_again_or_written_anew() -> Non
     assert generation.list_pending(9) == [2, 3]
     generation.retry()
     assert generation.list_pending(9) == [2, 3, 1]
-    generation.remove_row(1)
+    generation.remove_rows([1])
     assert generation.count_waiting() == 2
 
 

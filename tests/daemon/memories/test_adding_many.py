@@ -266,7 +266,7 @@ def test_where_a_later_part_is_refused_the_error_says_how_many_are_stored(
     core: Core, action: Callable[[Core], None], error: type[MemorydError]
 ) -> None:
     core.store.used_bytes = 2
-    at = TWO if error is StorageFull else PART + 32
+    at = TWO if error is StorageFull else PART
     with pytest.raises(error, match=rf"^The first {PART} of {THREE} are stored, the rest is not: The ") as cut:
         many(core, notes(THREE), at, lambda: action(core), dedup=False)
     assert cut.value.data["stored"] == PART
@@ -297,11 +297,11 @@ def test_a_part_that_fails_is_taken_back_whole_and_the_ones_before_it_stay(
     core: Core, broken: str, error: type[MemorydError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(core, HERON, metadata={"a": "x" * 40_000})
-    given = [*notes(70), NewMemory(content=HERON, metadata={"b": "x" * 40_000}), *notes(20, 200)]
+    given = [*notes(PART + 20), NewMemory(content=HERON, metadata={"b": "x" * 40_000}), *notes(20, 200)]
     if broken == "internal":
-        given[70] = NewMemory(content=HERON)
+        given[PART + 20] = NewMemory(content=HERON)
         monkeypatch.setattr(adding_many.adding, "merge", lambda *given: 1 / 0)
-    with pytest.raises(error, match=f"The first {PART} of 91 are stored") as cut:
+    with pytest.raises(error, match=f"The first {PART} of {PART + 41} are stored") as cut:
         add_many(core, given)
     assert cut.value.data["stored"] == PART
     assert contents(core)[1:] == [f"note {number}" for number in range(PART)]

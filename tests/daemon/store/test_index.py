@@ -149,7 +149,7 @@ def test_what_was_added_or_changed_since_a_stamp_is_found_by_it() -> None:
     index = filled(vectors)
     stamp = index.stamp
     assert [like(index, vector, 1000, 0, "odd", stamp) for vector in vectors[:2]] == [[], []]
-    index.remove(3)
+    index.remove([3])
     index.add(5000, 0, "odd", vectors[3])
     index.add(9, 0, "odd", vectors[10])
     index.add(10, 0, "even", vectors[9])
@@ -163,8 +163,8 @@ def test_a_removed_row_is_never_found_and_its_place_is_used_again() -> None:
     index = filled(vectors)
     size = index.size_bytes()
     for row in range(0, 3000, 2):
-        index.remove(row)
-        index.remove(row)
+        index.remove([row])
+        index.remove([row])
     assert len(index) == 1500
     assert set(index.find_nearest(vectors[0], 3000).rows.tolist()) == set(range(1, 3000, 2))
     index.extend([(row, 0, "new") for row in range(5000, 6500)], vectors[:1500])
@@ -198,7 +198,7 @@ def test_the_place_of_a_vector_is_known_until_the_vector_changes() -> None:
     index.learn([0, 1, 2, 99], [70, 71, 72, 73], np.stack([vectors[0], vectors[1], vectors[3], vectors[3]]))
     assert index.find_places([0, 1, 2, 99]) == [70, 71, 0, 0]  # row 2 has another vector by now
     index.add(1, 0, "x", vectors[3])
-    index.remove(0)
+    index.remove([0])
     assert index.find_places([0, 1, 2]) == [0, 0, 0]
 
 
@@ -276,7 +276,7 @@ def test_an_index_that_has_learned_its_basis_takes_changes_as_before(many: tuple
     assert like(index, vectors[17], 9, 0, "odd", stamp) == [30_000]
     assert set(index.find_alike(vectors[17:18], Wanted(17 % 3, "odd", 0.99, 8))[0]) >= {17}
     assert set(index.find_nearest(vectors[17], 2).rows.tolist()) == {17, 30_000}
-    index.remove(30_000)
+    index.remove([30_000])
     assert index.find_nearest(vectors[17], 1).rows.tolist() == [17]
 
 
@@ -284,7 +284,7 @@ def test_a_restored_index_finds_what_the_dumped_one_found(many: tuple[VectorInde
     index, vectors = many
     gone = {5, 17, 19_999}
     for row in gone:
-        index.remove(row)
+        index.remove([row])
     arrays = index.dump()
     assert not any(arrays[name][5].any() for name in ("heads0", "rest0"))  # nothing is left of what was removed
     again = VectorIndex(DIMENSIONS)
@@ -324,7 +324,7 @@ def test_after_any_changes_the_index_holds_what_a_dict_holds(changes: list[tuple
             model[row] = (namespace, kind, vector)
             stamps[row] = index.stamp
         else:
-            index.remove(row)
+            index.remove([row])
             model.pop(row, None)
     assert len(index) == len(model)
     assert all((row in index) == (row in model) for row in range(14))
