@@ -115,7 +115,7 @@ class CandidateTrace(Struct, kw_only=True):
     origins: list[str] = []
     """what brought it: `words`, `meaning`, `hot`, `graph`, `L0`, `L3`"""
     cues: list[str] = []
-    """what in the question added to its score: `speaker`, `role`, `date`, `when`"""
+    """what in the question added to its score: `speaker`, `role`, `date`, `when`, `state`"""
     machine: str = ""
     """of a shared memory: which machine and role changed it last; empty: this one"""
     lost: str = ""
@@ -238,9 +238,9 @@ class Why(Struct, kw_only=True):
 class Query(Filtered[R], kw_only=True, frozen=True):
     """The parameters that every kind of search takes.
 
-    `fusion` is `weighted` (`vector_weight` x cosine + the rest x BM25 / best BM25) or `rrf` (k = 60). `min_score` cuts
-    on the fused score, `min_similarity` on the cosine, `floor` on the confidence. The search stops at `deadline_ms`
-    with the best finished answer.
+    `fusion` is `weighted` (`vector_weight` x cosine + the rest x BM25 / best BM25, or / half of what the query's words
+    weigh, where the best has less) or `rrf` (k = 60). `min_score` cuts on the fused score, `min_similarity` on the
+    cosine, `floor` on the confidence. The search stops at `deadline_ms` with the best finished answer.
 
     `profile` is a named set of all of this. `half_life_days` multiplies the score by 2^(-age / half-life), except for
     what is pinned or from a file that is not dated. `mmr_lambda` below 1 trades score for variety. `graph` adds

@@ -87,7 +87,7 @@ class Centroids:
             if self._index is None:
                 self._late[node] = None
             else:
-                self._index.remove(node)
+                self._index.remove([node])
 
     def forget(self) -> None:
         """Read everything again at the next use."""
@@ -102,7 +102,7 @@ class Centroids:
                 _fill(connection, self._index, found)
                 for node, late in self._late.items():
                     if late is None:
-                        self._index.remove(node)
+                        self._index.remove([node])
                     elif len(late[1]) == dimensions:
                         _add(self._index, node, *late)
                 self._late.clear()

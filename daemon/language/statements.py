@@ -224,10 +224,18 @@ def _is_value(one: Statement, two: Statement, first: int, last: int) -> bool:
         return False  # two events at two times
     if first == 0:  # who: another one only where there is one for it
         return bool(keys & words.ROLES) and not is_number
+    if _is_of_another(one, one.places[first]):
+        return False
     if is_number:
         named = first == 1 and last < len(one.content) and old.before == one.words[one.places[0]].key
         return not named  # else it is the number of a thing: PR 12 is merged
     return not keys & words.OPEN
+
+
+def _is_of_another(one: Statement, at: int) -> bool:
+    """Return whether a word belongs to what something is said of, or used for: `the X limit is five`, `used for X`."""
+    is_subject = any(word.key in words.IS for word in one.words[at + 1 :])
+    return is_subject or (one.words[at].before in words.FOR and bool(one.keys & words.USE))
 
 
 def _is_about_the_same(one: Statement, two: Statement) -> bool:

@@ -175,6 +175,8 @@ HALT = compile_late(r"\bstop(?:s|ped)?(?= (?:at|in|by|here|there)\b)")  # a bus 
 MAY = compile_late(r"(?<=[0-9] )may\b|(?<=\bin )may\b|(?<=\bby )may\b")  # the month
 MEANS = _set("with using via through mit called")
 BY = _set("by von durch is are ist sind")
+IS = _set("is are was were has have had ist sind war waren hat haben")
+FOR, USE = _set("for für"), _set("use uses used using benutzen benutzt nutzen nutzt verwenden verwendet")
 CLAUSE = compile_late(r"[,;，；](?=\D)|\s[–—-]\s")
 NOISE = _compile_phrases(
     """now; no longer; any ?more; any longer; from now on; these days; as always; no wait; put off; not even; currently;

@@ -1,5 +1,7 @@
 """Stage: cues. What a question says of who spoke, or when, adds a little to the score of memories that fit.
 
+Of two that contradict each other, the newer fits a question about today, the older one about what was before.
+
 `CUES` is the table: a bonus is added where the condition holds, and the trace names it. A question without any such
 word costs nothing; else the beginnings of the best `_POOL` candidates are read, or of those that hold the name.
 """
@@ -16,6 +18,7 @@ from memoryd.client.dates import day_of, find_spans, may_name_a_date
 from memoryd.daemon.search.fuse import order
 from memoryd.daemon.search.hints import Hints
 from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.store.links import find_states
 from memoryd.daemon.store.rows import Beginning, Row, read_beginnings
 
 _POOL = 30  # candidates
@@ -31,6 +34,7 @@ class Said(NamedTuple):
     role: str
     at: datetime
     text: str
+    state: str = ""  # of what contradicts another candidate: "present" the newer, "past" the older
 
 
 class Cue(NamedTuple):
@@ -56,8 +60,9 @@ def _is_by_role(asked: Hints, said: Said) -> bool:
 
 CUES = (
     Cue("speaker", "any", lambda asked, said: bool(said.speaker) and said.speaker in asked.speakers, 0.10),
-    Cue("role", "en de zh ja", _is_by_role, 0.10),
+    Cue("role", "en de zh ja", _is_by_role, 0.12),
     Cue("date", "en de zh ja", _is_dated, 0.15),
+    Cue("state", "en de zh ja", lambda asked, said: bool(asked.state) and said.state == asked.state, 0.15),
     Cue("when", "en de zh ja", lambda asked, said: asked.when and may_name_a_date(said.text.casefold()), 0.03),
 )
 
@@ -71,9 +76,10 @@ def cues(retrieval: Retrieval, sources: Sources) -> None:
     stored = _select_worth_reading(retrieval, asked, [candidate.row for candidate in pool if candidate.row > 0])
     with sources.store.reading() as connection:
         found: dict[int, Row | Beginning] = {**retrieval.recent, **read_beginnings(connection, stored, _READ_CHARS)}
+        states = find_states(connection, stored) if asked.state else {}
     counts: dict[str, int] = {}
     for candidate in pool:
-        for cue in _find_cues(asked, found.get(candidate.row)):
+        for cue in _find_cues(asked, found.get(candidate.row), states.get(candidate.row, "")):
             candidate.score += cue.bonus
             candidate.cues.append(cue.name)
             counts[cue.name] = counts.get(cue.name, 0) + 1
@@ -84,7 +90,7 @@ def cues(retrieval: Retrieval, sources: Sources) -> None:
 def _select_worth_reading(retrieval: Retrieval, asked: Hints, rows: list[int]) -> list[int]:
     """Return the rows that a cue may hold for: who is asked for by name alone is a word of what they said."""
     words = [word for word in retrieval.question.words if word.text in asked.speakers] if retrieval.question else []
-    if asked.role or asked.spans or asked.when or {word.text for word in words} != asked.speakers:
+    if asked.role or asked.spans or asked.when or asked.state or {word.text for word in words} != asked.speakers:
         return rows
     places = retrieval.allowed.positions.find(rows)
     held = np.logical_or.reduce([word.posting.select_held(places) for word in words])
@@ -101,8 +107,8 @@ def read_said(memory: Row | Beginning) -> Said:
     return Said(speaker, role or label, datetime.fromtimestamp(memory.created_at, UTC), text)
 
 
-def _find_cues(asked: Hints, memory: Row | Beginning | None) -> list[Cue]:
+def _find_cues(asked: Hints, memory: Row | Beginning | None, state: str) -> list[Cue]:
     if memory is None:  # deleted meanwhile
         return []
-    said = read_said(memory)
+    said = read_said(memory)._replace(state=state)
     return [cue for cue in CUES if cue.holds(asked, said)]

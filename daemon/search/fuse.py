@@ -1,13 +1,16 @@
 """Stage 3: one score of cosine and BM25.
 
-`weighted`: w x max(0, cosine) + (1 - w) x BM25, both between 0 and 1. `rrf`: the sum of 1 / (60 + rank) over both arms
-(Cormack, Clarke, Buettcher 2009), scaled so that first in both gives 1. `similarity`: the cosine alone.
+`weighted`: w x max(0, cosine) + (1 - w) x BM25, both between 0 and 1. BM25 is 1 for the best, unless even that has
+less than half of what the query's words weigh: then words say little about it, and the cosine decides. `rrf`: the sum
+of 1 / (60 + rank) over both arms (Cormack, Clarke, Buettcher 2009), scaled so that first in both gives 1.
+`similarity`: the cosine alone.
 """
 
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 
 RRF_K = 60
+_MOST = 0.5  # of what the query's words weigh
 
 
 def fuse(retrieval: Retrieval, sources: Sources) -> None:
@@ -20,7 +23,8 @@ def fuse(retrieval: Retrieval, sources: Sources) -> None:
     if retrieval.vector is None and method == "similarity":
         method = "weighted"
     best = max((candidate.bm25 or 0.0 for candidate in found), default=0.0)
-    retrieval.best_bm25, retrieval.weight = best, _weight(retrieval, sources, method)
+    retrieval.full_bm25 = max(best, _MOST * retrieval.question.weight) if retrieval.question else best
+    retrieval.weight = _weight(retrieval, sources, method)
     retrieval.method = method
     for candidate in found:
         if method == "rrf":
@@ -45,7 +49,7 @@ def _weight(retrieval: Retrieval, sources: Sources, method: str) -> float:
 
 def score_of(candidate: Candidate, retrieval: Retrieval) -> float:
     """Return the weighted score of a candidate, on the scale of this retrieval."""
-    words = retrieval.profile.words(candidate.bm25 or 0.0, retrieval.best_bm25)
+    words = retrieval.profile.words(candidate.bm25 or 0.0, retrieval.full_bm25)
     return weigh(candidate.similarity, words, retrieval.weight)
 
 

@@ -18,7 +18,19 @@ _OTHERS = compile_late(
     r"|\b(?:did|have|had) you (?:say|tell|recommend|suggest|mention|said|told)|\byour (?:advice|answer|suggestion)",
     re.I,
 )
-_OVERVIEW = compile_late(r"\border\b|\bfirst\b|\blast\b|\bbefore\b|\bafter\b|\bsummar|\bhow many\b|\boverview\b", re.I)
+_PRESENT = compile_late(
+    r"\b(?:now|nowadays|today|current(?:ly)?|these days|at present)\b"
+    r"|\b(?:heute|jetzt|inzwischen|mittlerweile|aktuell\w*|derzeit\w*)\b"
+    r"|现在|目前|如今|今天|今、|今は|現在",
+    re.I,
+)
+_PAST = compile_late(
+    r"\b(?:original(?:ly)?|former(?:ly)?|previous(?:ly)?|used to|before)\b"
+    r"|\b(?:früher\w*|ursprünglich\w*|vorher|zuvor|damals)\b"
+    r"|以前|原来|之前|当初|もともと|前は",
+    re.I,
+)
+_OVERVIEW = compile_late(r"\border\b|\bfirst\b|\blast\b|\bbefore\b|\bafter\b|\bsummar|\boverview\b", re.I)
 
 
 class Hints(NamedTuple):
@@ -28,11 +40,12 @@ class Hints(NamedTuple):
     role: str = ""
     spans: tuple[Span, ...] = ()
     when: bool = False
+    state: str = ""  # "present" or "past": which of two that disagree is asked for
     named: Names = Names((), ())
 
     def has_cues(self) -> bool:
         """Return whether anything was said of who spoke or when."""
-        return bool(self.speakers or self.role or self.spans or self.when)
+        return bool(self.speakers or self.role or self.spans or self.when or self.state)
 
 
 NO_HINTS = Hints()
@@ -45,4 +58,5 @@ def read_hints(question: str, now: datetime) -> Hints:
     role = "assistant" if _OTHERS.search(question) else "user" if _OWN.search(question) else ""
     spans = tuple(span for span in find_spans(question, now) if (span.end - span.start).days <= _LONGEST_DAYS)
     role = "" if _OVERVIEW.search(question) else role
-    return Hints(names - {"i"}, role, spans, _WHEN.search(question) is not None, find_names(question))
+    state = "past" if _PAST.search(question) else "present" if _PRESENT.search(question) else ""
+    return Hints(names - {"i"}, role, spans, _WHEN.search(question) is not None, state, find_names(question))

@@ -34,15 +34,15 @@ def decay_factor(age_days: float, half_life_days: float) -> float:
     return float(2.0 ** -min(age_days / half_life_days, _MOST_HALVES))
 
 
-def saturate(bm25: float, best: float) -> float:
+def saturate(bm25: float, full: float) -> float:
     """Return BM25 / (1 + BM25), memweave's way into 0..1."""
-    del best
+    del full
     return bm25 / (1.0 + bm25)
 
 
-def normalise(bm25: float, best: float) -> float:
-    """Return BM25 as a share of the best one."""
-    return bm25 / best if best > 0 else 0.0
+def normalise(bm25: float, full: float) -> float:
+    """Return BM25 as a share of what counts as 1."""
+    return bm25 / full if full > 0 else 0.0
 
 
 def memori_factor(access_count: int, unread_days: float | None) -> float:
@@ -146,7 +146,7 @@ class Profile(NamedTuple):
 
     fusion: Literal["weighted", "rrf", "similarity"] | None = None  # None: the configured one
     vector_weight: float | None = None
-    words: Callable[[float, float], float] = normalise  # BM25 and the best BM25 into 0..1
+    words: Callable[[float, float], float] = normalise  # BM25, and which BM25 counts as 1, into 0..1
     min_score: float = 0.0
     rank: Callable[[Facet], float] = _score_default
     rows: bool = False  # the rank needs the rows even if the call gives no half-life

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from memoryd.daemon.search.effects import Effects
 
 LEAST_DEPTH = 50
-# What a hit has of the query's rare words makes up for …
-_MOST_WORDS, _NEARLY = 0.5, 0.15  # … so much less cosine than the floor
-_WORDS_ALONE = 0.4  # … no cosine
+_MOST_WORDS = 0.4  # of what the query's words weigh: makes up for no cosine …
+_NEARLY = 0.15  # … or for one that is so much below the floor
 
 
 class Sources(NamedTuple):
@@ -78,7 +77,7 @@ class Retrieval:
     nearest: dict[int, float] = field(default_factory=dict)  # cosines of the rows nearest to the query
     method: str = ""  # of fusion
     weight: float = 0.0  # of the cosine in the fused score
-    best_bm25: float = 0.0
+    full_bm25: float = 0.0  # what counts as 1
     hints: Hints = NO_HINTS
     question: Question | None = None  # for full text
     words: dict[int, tuple[int, float]] = field(default_factory=dict)  # row: rank and BM25
@@ -114,7 +113,7 @@ class Retrieval:
     def is_relevant(self, similarity: float | None, bm25: float | None) -> bool:
         """Return whether a hit is relevant: by the model's floor, or by most of the query's rare words."""
         if similarity is None or self.generation is None:
-            return self.share(bm25) >= _WORDS_ALONE
+            return self.share(bm25) >= _MOST_WORDS
         floor = self.generation.embedder.floors.relevant
         return similarity >= floor or (similarity >= floor - _NEARLY and self.share(bm25) >= _MOST_WORDS)
 

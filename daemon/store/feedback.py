@@ -52,6 +52,11 @@ def note_citation(feedback: str, by: str, session: str, now: float) -> str | Non
     return text(present.values())
 
 
+def drop_notes(feedback: str) -> str:
+    """Return the column without the reasons given: words of those who saw the memory where it was."""
+    return text(msgspec.structs.replace(vote, note="") for vote in decode_votes(feedback))
+
+
 def merge(one: str, other: str) -> str:
     """Return the column of a memory that two become: of each caller its latest vote."""
     if not (one and other):

@@ -1,7 +1,7 @@
 """Links between memories: origin, target, kind and when they were made. They are deleted with either end."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import apsw
 import msgspec
@@ -45,6 +45,19 @@ def select_contradictions(connection: apsw.Connection, reached: str, limit: int)
         (CONTRADICTS, limit),
     )
     return list(found)
+
+
+def find_states(connection: apsw.Connection, rows: Sequence[int]) -> dict[int, Literal["present", "past"]]:
+    """Return of rows that contradict another one of these whether they are what is true now, or was before."""
+    marks = ", ".join("?" * len(rows))
+    pairs: Any = connection.execute(
+        f"SELECT n.row, o.row, n.created_at >= o.created_at FROM memories n CROSS JOIN links l ON l.origin = n.id"
+        f" AND l.kind = '{CONTRADICTS}' CROSS JOIN memories o ON o.id = l.target"
+        f" WHERE n.row IN ({marks}) AND o.row IN ({marks})",
+        (*rows, *rows),
+    ).fetchall()
+    older = {there if is_newer else here for here, there, is_newer in pairs}
+    return {row: "past" if row in older else "present" for pair in pairs for row in pair[:2]}
 
 
 def restore(connection: apsw.Connection, links: Iterable[Stored]) -> None:

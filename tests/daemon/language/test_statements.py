@@ -97,6 +97,9 @@ def test_the_rules_hold_their_figures(pairs: list[dict[str, str]]) -> None:
         ("In debug builds assertions are active.", "In release builds assertions are inactive.", None),
         ("The server is in Scandinavia.", "The server is in Bergen, Norway.", None),
         ("The payments API is rate limited.", "The catalogue API is not rate limited.", None),
+        ("The retry limit of the importer is five", "The retry limit of the exporter is five", None),
+        ("Server a1 has 16 GB of memory", "Server a2 has 16 GB of memory", None),
+        ("We use Postgres for billing", "We use Postgres for search", None),
         ("", "", None),
     ],
 )
