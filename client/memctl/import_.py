@@ -12,6 +12,7 @@ import msgspec
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import add_secrets
 from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.escapes import decode_json
 from memoryd.client.memctl.importing import SYSTEMS
 from memoryd.client.memctl.importing.sending import SHOWN, Item, Items, open_spool, report_text, send
 from memoryd.client.memctl.output import print_note, show
@@ -103,7 +104,7 @@ def _read_lines(name: str, file: IO[bytes], close: bool = True) -> Iterator[Item
 
 def _read_list(name: str, data: bytes) -> list[msgspec.Raw]:
     try:
-        return msgspec.json.decode(data, type=list[msgspec.Raw])
+        return decode_json(data, list[msgspec.Raw])
     except (msgspec.DecodeError, RecursionError) as error:
         raise Invalid(f"{name}: Not a JSON list: {error}. Nothing was imported.") from None
 

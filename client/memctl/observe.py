@@ -15,6 +15,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.fields import new_memory, new_turn
 from memoryd.client.memctl.arguments import Usage, add_secrets, parse_date
 from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.escapes import decode_json
 from memoryd.client.memctl.link import apply_options, client_for, namespace_of, say_redacted, send
 from memoryd.client.memctl.notes import add_note, remembered_text, resolve_place
 from memoryd.client.memctl.output import paint, show
@@ -197,12 +198,11 @@ def _read_file(path: str) -> list[bytes]:
 
 def _json_lines(name: str, data: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     """Yield the objects of JSON lines; raise `Invalid` naming the line."""
-    decode = msgspec.json.Decoder(dict[str, Any]).decode
     for number, line in enumerate(data, start=1):
         if not line.strip():
             continue
         try:
-            yield decode(line)
+            yield decode_json(line, dict[str, Any])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise Invalid(f"Line {number} of {name} is not a JSON object: {error}.") from None
 

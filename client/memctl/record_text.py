@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import Invalid
+from memoryd.client.memctl.escapes import decode_json
 from memoryd.client.memctl.output import escape_controls
 from memoryd.client.protocol import Memory, Record
 from memoryd.client.times import exact_iso, seconds
@@ -68,7 +69,7 @@ def _format_value(value: Any) -> str:
 def parse_json(line: bytes | msgspec.Raw) -> Record:
     """Return the record of a line of JSON; raise `Invalid`."""
     try:
-        return convert_record(msgspec.json.decode(line, type=dict[str, Any]))
+        return convert_record(decode_json(line, dict[str, Any]))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"Not a JSON object: {error}.") from None
 
@@ -102,7 +103,7 @@ def _parse_head(lines: list[str]) -> dict[str, Any]:
 
 def _decode(name: str, text: str, number: int) -> Any:
     try:
-        return msgspec.json.decode(text.encode())
+        return decode_json(text.encode(), object)
     except (msgspec.DecodeError, RecursionError):
         if text and text[0] not in "\"'[{&*!|>%@`" and name in FIELDS:
             return text  # a word without quotes, as a person writes it

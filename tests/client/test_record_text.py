@@ -201,7 +201,7 @@ def test_other_markdown_files_are_none_of_ours(data: bytes) -> None:
         (edited(type="a\nnonsense"), "Line 5"),
         (edited(type="a\ncontent: b"), "Line 5"),
         (edited(type="a\ncolour: red"), "colour"),
-        (edited(source='"\\ud800"'), "source"),
+        (edited(source='"\\x"'), "source"),
         (edited(metadata='{"n": 99999999999999999999999}'), "Not a memory"),
         (edited(contradicts="5"), "contradicts"),
         (format_markdown(PLAIN) + b"\xff", "UTF-8"),

@@ -12,12 +12,13 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.importing import SYSTEMS
-from memoryd.client.memctl.importing.records import Account, Unconfirmed
+from memoryd.client.memctl.importing.records import Account, Unconfirmed, clean_tree
 from memoryd.client.memctl.importing.sending import Item
 
 MEMORY_BYTES = 2 * 1024**3
@@ -77,13 +78,21 @@ def write_items(path: Path, account: Account) -> None:
             continue
         seen.add(made.id)
         try:
-            line = msgspec.json.encode([where, time, msgspec.to_builtins(made)])
+            line = _encode([where, time, msgspec.to_builtins(made)])
         except RecursionError:
             account.skip("entries that hold themselves")
             continue
         sys.stdout.buffer.write(line + b"\n")
-    sys.stdout.buffer.write(msgspec.json.encode({"skipped": account.skipped, "notes": account.notes}) + b"\n")
+    sys.stdout.buffer.write(_encode({"skipped": account.skipped, "notes": account.notes}) + b"\n")
     sys.stdout.buffer.flush()
+
+
+def _encode(value: Any) -> bytes:
+    """Return JSON; names of files and texts that JSON escapes may hold halves of characters."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(clean_tree(value))
 
 
 def _read_items(items: Iterator[Item], path: Path) -> Iterator[Item]:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import Invalid
+from memoryd.client.memctl.escapes import decode_json
 from memoryd.client.memctl.importing.records import Account, make_record
 from memoryd.client.memctl.importing.sending import Item
 from memoryd.client.protocol import Record
@@ -45,7 +46,7 @@ def read(path: Path, account: Account) -> Iterator[Item]:
 
 def _parse_entry(line: bytes) -> dict[str, Any] | None:
     try:
-        entry = msgspec.json.decode(line)
+        entry = decode_json(line, object)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if not isinstance(entry, dict):

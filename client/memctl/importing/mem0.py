@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import Invalid
+from memoryd.client.memctl.escapes import decode_json
 from memoryd.client.memctl.importing.database import columns_of, is_database, open_database, read_rows, require_tables
 from memoryd.client.memctl.importing.pickled import load_plain
 from memoryd.client.memctl.importing.records import Account, make_record, parse_time
@@ -170,7 +171,7 @@ def _read_history(connection: sqlite3.Connection, file: Path, account: Account) 
 def _read_json(file: Path, account: Account) -> Payloads:
     """Read what is beside a FAISS index, or what `get_all()` returns."""
     try:
-        found = msgspec.json.decode(file.read_bytes().removeprefix(BOM_UTF8))
+        found = decode_json(file.read_bytes().removeprefix(BOM_UTF8), object)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"{file} is not {WHAT}, nor JSON: {error}. Nothing was imported.") from None
     if isinstance(found, dict) and isinstance(found.get("docstore"), dict):

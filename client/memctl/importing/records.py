@@ -67,7 +67,7 @@ def make_record(
     **others: Any,
 ) -> Record | None:
     """Return a memory, None (and count it) when the content is none; `key` is its name in the system it comes from."""
-    text = _clean(content).strip()
+    text = clean(content).strip()
     if not text:
         account.skip("without content")
         return None
@@ -84,7 +84,7 @@ def make_record(
         namespace=namespace,
         type=kind.casefold() if kind.casefold() in TYPES else "fact",
         content=text,
-        summary=_clean(others.pop("summary", "")),
+        summary=clean(others.pop("summary", "")),
         metadata=metadata,
         source=account.system,
         created_at=created_at,
@@ -93,9 +93,18 @@ def make_record(
     )
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Return a text without NUL bytes and halves of characters, which no memory has."""
-    return text.replace("\0", "").encode(errors="replace").decode()
+    return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def clean_tree(value: Any) -> Any:
+    """Return what JSON may hold with clean texts."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean_tree(name): clean_tree(held) for name, held in value.items()}
+    return [clean_tree(held) for held in value] if isinstance(value, list | tuple) else value
 
 
 def stable_id(account: Account, key: str) -> str:
@@ -112,7 +121,7 @@ def to_namespace_part(name: Any) -> str:
 
 def to_type_word(name: Any) -> str:
     """Return a type as a word that a memory may have."""
-    text = " ".join(_clean(str(name or "")).split())
+    text = " ".join(clean(str(name or "")).split())
     return text.encode()[:_WORD_BYTES].decode(errors="ignore")
 
 

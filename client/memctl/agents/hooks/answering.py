@@ -63,10 +63,9 @@ def _decode(data: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except msgspec.DecodeError:
-        from memoryd.client.memctl.agents.escapes import replace_lone_surrogates
+        from memoryd.client.memctl.escapes import decode_json
 
-        whole = replace_lone_surrogates(data.decode("latin-1")).encode("latin-1")
-        return msgspec.json.decode(whole, type=dict[str, Any])
+        return decode_json(data, dict[str, Any])
 
 
 def _folder(given: dict[str, Any]) -> str:

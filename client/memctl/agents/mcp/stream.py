@@ -16,7 +16,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from memoryd.client.memctl.agents.escapes import replace_lone_surrogates
+from memoryd.client.memctl.escapes import replace_lone_surrogates
 from memoryd.client.memctl.output import print_note
 
 Incoming = SessionMessage | Exception
