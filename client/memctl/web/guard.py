@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 ADDRESS = "127.0.0.1"  # no option changes it
 MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_CODE_BYTES = 1024  # of what is sent without the token
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
     " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
@@ -75,7 +76,8 @@ def check_content(asked: Asked) -> Refusal | None:
     length = asked.headers.get("content-length", "")
     if not length.isdecimal() or "transfer-encoding" in asked.headers:  # which takes precedence, and has no length
         return 411, "A call needs a length."
-    return (413, f"A call has at most {MAX_BODY_BYTES} bytes.") if int(length) > MAX_BODY_BYTES else None
+    most = MAX_BODY_BYTES if asked.path.startswith("/api/") else MAX_CODE_BYTES
+    return (413, f"A call has at most {most} bytes.") if int(length) > most else None
 
 
 def check_token(asked: Asked) -> Refusal | None:

@@ -1,5 +1,6 @@
 """The process of the page: its routes, its server, its beginning and its end."""
 
+import asyncio
 import signal
 import socket
 from argparse import Namespace
@@ -13,6 +14,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.link import client_for, namespace_of, own_token
@@ -26,6 +29,7 @@ from memoryd.client.protocol import GetStatus
 from memoryd.client.transport.aio import AsyncClient
 
 STATIC = Path(__file__).with_name("static")
+REQUEST_S = 10.0  # until a request has come, apart from its body
 END_S = 1  # a stream is open as long as the page: it is ended then
 _LONG_S = 600.0  # a job that a person runs
 
@@ -34,7 +38,7 @@ class Page:
     """The endpoints of one run; each call has the daemon's answer, so nothing is kept here."""
 
     def __init__(self, args: Namespace, opening: Opening) -> None:
-        self._args, self._opening, self._streams = args, opening, 0
+        self._args, self._opening, self._streams = args, opening, set[_Events]()
         self._clients = calls.Clients(_make_client(args, args.timeout), _make_client(args, _LONG_S))
 
     def list_routes(self) -> list[Route | Mount]:
@@ -61,17 +65,7 @@ class Page:
         return _make_reply(await calls.answer_call(self._clients, await request.body()))
 
     async def _follow(self, request: Request) -> Response:
-        if self._streams >= MAX_STREAMS:
-            return _refuse("Too many tabs follow what happens.", 429)
-        return StreamingResponse(self._send_events(), media_type="text/event-stream")
-
-    async def _send_events(self) -> AsyncIterator[bytes]:
-        self._streams += 1
-        try:
-            async for frame in follow_events(self._clients.quick):
-                yield frame
-        finally:
-            self._streams -= 1
+        return _Events(follow_events(self._clients.quick), self._streams)
 
     async def _report(self, request: Request) -> Response:
         return _make_reply(await calls.answer_work(self._read_report(request)))
@@ -86,6 +80,55 @@ class Page:
 
     async def _draw_map(self, request: Request) -> Response:
         return _make_reply(await calls.answer_work(slow.read_map(self._args)))
+
+
+class _Events(StreamingResponse):
+    """A stream of events; one of too many is refused when it would begin."""
+
+    def __init__(self, events: AsyncIterator[bytes], streams: "set[_Events]") -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self._streams = streams
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if len(self._streams) >= MAX_STREAMS:
+            await _refuse("Too many tabs follow what happens.", 429)(scope, receive, send)
+            return
+        self._streams.add(self)
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._streams.discard(self)
+
+
+class _Protocol(H11Protocol):
+    """A connection, which ends where no request is whole in time: anybody on the machine can open one."""
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._start_timer()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        super().connection_lost(exc)
+        if self._late:
+            self._late.cancel()
+
+    def _start_timer(self) -> None:
+        if self._late:
+            self._late.cancel()
+        self._late = self.loop.call_later(REQUEST_S, self._drop_silent)
+
+    def _drop_silent(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.abort()
 
 
 def _make_client(args: Namespace, timeout_s: float) -> AsyncClient:
@@ -137,7 +180,7 @@ def bind_port(wanted: int | None, usual: int) -> socket.socket:
 def _make_config(app: Guard) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="h11",
+        http=_Protocol,
         ws="none",
         loop="asyncio",
         lifespan="off",

@@ -13,6 +13,7 @@
 | no credentials, one memory erased at a time | `test_a_wrong_call_gets_one_sentence` |
 | the code works once, no other user sees it | `test_the_code_is_exchanged_once`, `test_the_browser_is_given_…` |
 | the daemon is not overrun by streams | `test_only_so_many_streams_of_events_are_open` |
+| a connection without a whole request ends | `test_a_connection_without_a_whole_request_ends` |
 | files outside the page are not served | `test_a_file_outside_the_static_folder_is_not_served` |
 """
 
@@ -22,16 +23,19 @@ import os
 import socket
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+import uvicorn
 from page import Served
+from starlette.applications import Starlette
 
 from memoryd.client import AsyncClient, Client
 from memoryd.client.memctl import run
-from memoryd.client.memctl.web import calls, guard
+from memoryd.client.memctl.web import calls, guard, serving
 from memoryd.client.memctl.web.opening import Opening
 from memoryd.client.protocol import METHODS, method_name
 from waiting import wait_until
@@ -70,6 +74,7 @@ ATTACKS = {
     "a body without an end": Attack("check_content", 411, {"content-length": None}),
     "a body whose length is a lie": Attack("check_content", 411, {"transfer-encoding": "chunked"}),
     "a body that fills the RAM": Attack("check_content", 413, {"content-length": str(2**40)}),
+    "a code that fills the RAM": Attack("check_content", 413, {"content-length": "4000000"}, path="/open"),
     "no token": Attack("check_token", 401, {"authorization": None}),
     "a wrong token": Attack("check_token", 401, {"authorization": "Bearer guessed"}),
     "a token of another kind": Attack("check_token", 401, {"authorization": "Basic {token}"}),
@@ -309,11 +314,27 @@ async def test_only_so_many_streams_of_events_are_open(site: Served) -> None:
         asked = headers_of(Attack("", 200, {}, "GET", "/api/events"), site.port, token, b"")
         lines = "".join(f"{name}: {value}\r\n" for name, value in asked.items())
         writer.write(f"GET /api/events HTTP/1.1\r\n{lines}\r\n".encode())
-        streams.append((await reader.readline(), writer))
-    found = [line.split()[1] for line, _ in streams]
+        streams.append((reader, writer))
+    found = [(await reader.readline()).split()[1] for reader, _ in streams]
     for _, writer in streams:
         writer.close()
-    assert found == [b"200"] * 8 + [b"429"] * 12
+    assert sorted(found) == [b"200"] * 8 + [b"429"] * 12
+
+
+@pytest.mark.parametrize("sent", ["", "GET / HTTP/1.1\r\nx: ", "{whole}GET / HTTP/1.1\r\nx: "])
+async def test_a_connection_without_a_whole_request_ends(sent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "REQUEST_S", 0.05)
+    listener = serving.bind_port(None, 0)
+    port = listener.getsockname()[1]
+    server = uvicorn.Server(serving._make_config(guard.Guard(Starlette(), port, TOKEN)))
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(sent.replace("{whole}", f"GET / HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n\r\n").encode())
+    with suppress(ConnectionError):
+        assert sent.startswith("{") == ((await asyncio.wait_for(reader.read(), 20)) != b"")
+    writer.close()
+    server.should_exit = True
+    await running
 
 
 async def test_an_answer_of_the_daemon_comes_through_as_json(site: Served) -> None:
