@@ -6,6 +6,7 @@ memoryd [--data-dir DIR] [--socket PATH] [--config FILE] [--log-level LEVEL]
 import argparse
 import asyncio
 import faulthandler
+import gc
 import logging
 import os
 import signal
@@ -130,14 +131,15 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
         handlers,  # noqa: F401
         succession,
     )
-    from memoryd.daemon.store import swap
     from memoryd.daemon.system.clock import FileClock, SystemClock
 
     dispatch.check()
     os.umask(0o077)
     folder, socket_path = given.data_dir, given.socket
     models_folder = Path(settings.model.folder).expanduser() if settings.model.folder else models.default_models_dir()
+    code = 0
     with ExitStack() as stack:
+        stack.push(lambda kind, error, trace: _is_of_loss(code, error))
         make_private(folder)
         trust.make_private(socket_path.parent)
         for lock in _hold_locks(given, folder, socket_path):
@@ -146,8 +148,7 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
             log.keep_in_file(given.log_file, settings.log)
         process.clear(process.keep_temporary_files(folder))
         models.sweep(models_folder)
-        if former := swap.take_up(folder, time()):
-            logger.warning("the database was exchanged; the former one is in %s", former)
+        _take_up_waiting(folder)
         choice = Models(settings.embedding_api, models.load)
         clock = FileClock(given.clock) if given.clock else SystemClock()
         core = Core(folder, settings, models_folder, choice.load, fetch, clock)
@@ -168,6 +169,21 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
     if heir:
         succession.become_successor(heir, _options(given))
     return code
+
+
+def _take_up_waiting(folder: Path) -> None:
+    from memoryd.daemon.store import swap
+
+    if former := swap.take_up(folder, time()):
+        logger.warning("the database was exchanged; the former one is in %s", former)
+
+
+def _is_of_loss(code: int, error: BaseException | None) -> bool:
+    """Return whether what fails at the end comes of the loss of the daemon's files, which is why it ends; log it."""
+    if code != watchdog.LOST or error is None:
+        return False
+    logger.warning("not all could be closed: %s: %s", type(error).__name__, error)
+    return True
 
 
 def _note_former(core: "Core") -> None:
@@ -219,11 +235,7 @@ async def _wait_for_end(stopping: asyncio.Event, timer: "Timer", jobs: config.Jo
 
 
 async def _run(
-    core: "Core",
-    settings: config.Config,
-    listener: listen.Listener,
-    ready_fd: int | None,
-    held: list[presence.Held],
+    core: "Core", settings: config.Config, listener: listen.Listener, ready_fd: int | None, held: list[presence.Held]
 ) -> int:
     """Serve until a signal or a call says to stop, or a file is lost, then drain; return the exit code."""
     from memoryd.client import exposition
@@ -249,6 +261,7 @@ async def _run(
     # The socket answers from now on. Whoever started the daemon gets word once the model is loaded too, so that its
     # first search is not by words alone.
     await asyncio.to_thread(core.embedding.wait_settled, _MODEL_LIMIT_S if ready_fd is not None else 0.0)
+    gc.freeze()  # what stays is not examined again and again, for which all threads wait
     notify.notify_starter(ready_fd, "READY")
     watchers = Watchers(core)
     watchers.start()

@@ -79,6 +79,7 @@ _BEFORE_PLAIN = compile_late(r"(?:^|\s)[A-Z0-9_]*$|[?&;]\w*$")
 _BEFORE_JSON = compile_late(r"\"[\w.-]{0,40}$")
 _BEFORE_YAML = compile_late(r"(?:^|\n)[ \t]*(?:- )?[\w.-]{0,40}$")
 _PHRASE = compile_late(r"[a-z]{3,12}(?:[-_.][a-z]{3,12}){2,7}")
+_LONGEST_KEY = 200  # characters of its end
 _NAME_AT_END = compile_late(r"(?:[_ -]?(?:value|string|text|plain|prod|dev|live|test|b64|base64)|[12s])?$")
 
 _EMPTY = compile_late(
@@ -298,6 +299,7 @@ def _is_phrase(value: str) -> bool:
 
 def name_in(key: str) -> str | None:
     """Return the telling name that a key ends with, if it does."""
+    key = key[-_LONGEST_KEY:]  # a list's key is read for each of its items
     lowered = key.lower()
     names = NAMES if key.isascii() else (*NAMES, *_FOREIGN_NAMES)
     if not any(name in lowered for name in names):

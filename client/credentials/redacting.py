@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -79,7 +80,7 @@ def _find_shaped(text: str, lowered: str) -> Iterator[Found]:
 def _find_broken(text: str, ends: set[int]) -> Iterator[Found]:
     """Yield the long keys that are broken over lines, apart from those that end where a line does (`ends`)."""
     for spans in _join_lines(text, ends):
-        whole = "".join(text[start:end] for start, end in spans)
+        whole, joined = "".join(text[start:end] for start, end in spans), _Joined(spans)
         if _DIGITS.isdisjoint(whole):
             continue
         for shape, anchor in _candidates(whole, whole.lower()):
@@ -87,7 +88,7 @@ def _find_broken(text: str, ends: set[int]) -> Iterator[Found]:
                 () if shape.loose else _matches(shape, anchor, whole, whole.lower() if shape.folded else whole)
             ):
                 start, end = shape.span(whole, match)
-                first, last = _place(spans, start), _place(spans, end - 1)
+                first, last = joined.place(start), joined.place(end - 1)
                 if "\n" in text[first:last] and not _is_example(shape.name, whole[start:end]):
                     yield Found(shape.name, first, last + 1)
         yield from _find_named_broken(text, spans)
@@ -105,7 +106,7 @@ def _find_named_broken(text: str, spans: list[tuple[int, int]]) -> Iterator[Foun
     for one in find_assigned(line, line.lower()):
         whole = made or one.end - one.start == _AWS_SECRET
         if whole and one.kind != "password" and one.start < first[1] - begin < one.end:
-            yield Found(one.kind, begin + one.start, _place([first, *rest], one.end - 1) + 1)
+            yield Found(one.kind, begin + one.start, _Joined([first, *rest]).place(one.end - 1) + 1)
 
 
 def _is_whole_line(text: str, start: int, end: int) -> bool:
@@ -123,18 +124,24 @@ def _join_lines(text: str, ends: set[int]) -> Iterator[list[tuple[int, int]]]:
         if spans and spans[-1][1] != before.end("run"):
             yield spans
             spans = []
-        spans = [*(spans or [before.span("run")]), match.span("run")]
+        if not spans:
+            spans.append(before.span("run"))
+        spans.append(match.span("run"))
     if spans:
         yield spans
 
 
-def _place(spans: Sequence[tuple[int, int]], at: int) -> int:
-    """Return where in the text a character of the joined spans is."""
-    for start, end in spans:
-        if at < end - start:
-            return start + at
-        at -= end - start
-    raise IndexError(at)
+class _Joined:
+    """Spans of a text, joined."""
+
+    def __init__(self, spans: Sequence[tuple[int, int]]) -> None:
+        self._spans = spans
+        self._ends = [*itertools.accumulate(end - start for start, end in spans)]
+
+    def place(self, at: int) -> int:
+        """Return where in the text a character of the joined spans is."""
+        number = bisect_right(self._ends, at)
+        return self._spans[number][1] - self._ends[number] + at
 
 
 def _candidates(text: str, lowered: str) -> Iterator[tuple[Format, str]]:

@@ -91,6 +91,7 @@ class Share(Scoped[Shared], kw_only=True, frozen=True):
 
     All or none, one operation. A copy is a memory of its own, linked `shared_from`. What the target already knows is
     merged as `add` does; a memory that was to be moved is then superseded by the one there.
+    What was found useful is counted on where a memory moves to, without the reasons given; a copy begins without.
     """
 
     ids: list[str]

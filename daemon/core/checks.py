@@ -20,6 +20,7 @@ MAX_WORD_BYTES = 128
 MAX_NEIGHBOURS = 8
 MAX_PATH_BYTES = 4096
 MAX_FILES, MAX_FILES_BYTES = 100, 16_384  # of a turn
+_SHOWN = 80  # characters of the path to a value in metadata
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -114,7 +115,12 @@ def check_depth(value: dict[str, Any] | list[Any], where: str = "metadata", dept
     named = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in named:
         if isinstance(item, dict | list):
-            check_depth(item, f"{where}.{key}", depth - 1)
+            check_depth(item, _join_path(where, f".{key}"), depth - 1)
+
+
+def _join_path(where: str, step: str) -> str:
+    """Return where a value is, as far as it is shown: a long key is not repeated for each of its values."""
+    return (where + step)[:_SHOWN]
 
 
 def metadata_text(metadata: Metadata, limit_bytes: int = MAX_METADATA_BYTES) -> str:
@@ -128,25 +134,27 @@ def _json_size(value: Any, where: str, depth: int) -> int:
     if depth < 0:
         raise _refuse_depth(where)
     if isinstance(value, dict):
-        return 2 + sum(_key_size(key, where) + _json_size(v, f"{where}.{key}", depth - 1) for key, v in value.items())
+        return 2 + sum(
+            _key_size(key, where) + _json_size(v, _join_path(where, f".{key}"), depth - 1) for key, v in value.items()
+        )
     if isinstance(value, list):
-        return 2 + sum(1 + _json_size(item, f"{where}[{n}]", depth - 1) for n, item in enumerate(value))
+        return 2 + sum(1 + _json_size(item, _join_path(where, f"[{n}]"), depth - 1) for n, item in enumerate(value))
     if isinstance(value, str):
         if "\0" in value:
-            raise Invalid(f"The {where[:80]} has a NUL byte.")
+            raise Invalid(f"The {where[:_SHOWN]} has a NUL byte.")
         return len(value.encode()) + 2
     if isinstance(value, float) and not math.isfinite(value):
-        raise Invalid(f"{where[:80]} is not a finite number.")
+        raise Invalid(f"{where[:_SHOWN]} is not a finite number.")
     if value is None or isinstance(value, bool | int | float):
         return 8
-    raise Invalid(f"{where[:80]} is a {type(value).__name__}, which JSON cannot hold.")
+    raise Invalid(f"{where[:_SHOWN]} is a {type(value).__name__}, which JSON cannot hold.")
 
 
 def _refuse_depth(where: str) -> Invalid:
-    return Invalid(f"The metadata is nested deeper than {MAX_METADATA_DEPTH} at {where[:80]}.")
+    return Invalid(f"The metadata is nested deeper than {MAX_METADATA_DEPTH} at {where[:_SHOWN]}.")
 
 
 def _key_size(key: Any, where: str) -> int:
     if not isinstance(key, str) or "\0" in key:
-        raise Invalid(f"{where[:80]} has a key that is not text: {key!r}.")
+        raise Invalid(f"{where[:_SHOWN]} has a key that is not text: {key!r}.")
     return len(key.encode()) + 4

@@ -20,6 +20,9 @@ class Step(NamedTuple):
     data: Any = None  # what `apply` needs beside the target
 
 
+# A plan yields it for what it read without a step, where that may take long: the run looks whether it has to stop.
+LOOK = Step("", "", "")
+
 # Reads only; `now` is in UTC seconds. A generator may be given up between any two steps.
 Plan = Callable[[Core, float], Iterable[Step]]
 # One slice in the writer's transaction. It checks each step again and skips those that hold no more. The last argument

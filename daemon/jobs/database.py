@@ -8,9 +8,8 @@ from memoryd.client.errors import Conflict, Invalid, StorageFailed, Unavailable
 from memoryd.client.protocol import BackedUp, Backup, Progress, Verification, Verify
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from memoryd.daemon.registry import Report, handles
+from memoryd.daemon.registry import Parts, Report, handles
 from memoryd.daemon.store import copies
-from memoryd.daemon.store.copies import Copy
 
 _TELL_EVERY_S = 0.1
 
@@ -46,14 +45,25 @@ def verify(core: Core, report: Report, call: Verify) -> Verification:
 
 
 @handles(Backup)
-def backup(core: Core, report: Report, call: Backup) -> BackedUp:
+def backup(core: Core, report: Report, call: Backup) -> "Parts[BackedUp]":
     """Copy the database to a file and check the copy; the oldest copies in the usual folder go."""
+    check = _check_of(core)
+    for _ in copies.hold(core.store):
+        check()
+        yield
+    try:
+        return _back_up(core, call.path, check, report)
+    finally:
+        core.store.copying.release()
+
+
+def _back_up(core: Core, path: str, check: Callable[[], None], report: Report) -> BackedUp:
     usual = core.folder / copies.FOLDER
-    target = _check_target(core, call.path, usual)
+    target = _check_target(core, path, usual)
     began = time.monotonic()
     if target.parent == usual:
         copies.go_past(core.store, usual)
-    made = _copy(core, target, report)
+    made = copies.copy_held(core.store, target, check, _build_reporter(report))
     removed = [] if target.parent != usual else _rotate(core, usual)
     return BackedUp(
         path=str(target),
@@ -82,10 +92,6 @@ def _check_target(core: Core, path: str, usual: Path) -> Path:
     except OSError as error:
         raise StorageFailed(f"The copy {given} cannot be written: {error.strerror}.") from None
     return target
-
-
-def _copy(core: Core, target: Path, report: Report) -> Copy:
-    return copies.copy(core.store, target, _check_of(core), _build_reporter(report))
 
 
 def _check_of(core: Core) -> Callable[[], None]:

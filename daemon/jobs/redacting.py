@@ -19,7 +19,7 @@ import msgspec
 from memoryd.client import credentials
 from memoryd.client.credentials import describe_kinds, redact, redact_tree
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.work import Check, Step, Work
+from memoryd.daemon.core.work import LOOK, Check, Step, Work
 from memoryd.daemon.memories import erasing
 from memoryd.daemon.store import redacting, turns
 from memoryd.daemon.store.redacting import TABLES, Held
@@ -41,7 +41,9 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     until, any_found = time.monotonic() + _PLAN_S, False
     for held in _iterate(core, state.split()[1:] if state.startswith(version) else []):
         kinds: Counter[str] = Counter()
-        if _redact(core, held, kinds) != held.texts:
+        if _redact(core, held, kinds) == held.texts:
+            yield LOOK
+        else:
             reason = f"holds what looks like {describe_kinds(kinds)}"
             any_found |= held.is_said
             yield (

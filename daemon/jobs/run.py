@@ -7,14 +7,14 @@ memory does not keep the others from being looked after; the run then counts as 
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from memoryd.client.errors import MemorydError, StorageFailed
 from memoryd.client.protocol import JobRun, Outcome, RunBy, SkippedStep
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.work import Step, Work
+from memoryd.daemon.core.work import LOOK, Step, Work
 from memoryd.daemon.jobs.plans import Plan
 from memoryd.daemon.store import history, jobs, settings, targets
 from memoryd.daemon.store.writer import Transaction, wait_patiently
@@ -64,16 +64,21 @@ class Run:
 
     def make_plan(self, limit: int) -> tuple[list[Step], bool]:
         """Return at most `limit` steps of what there is to do, and whether there is more."""
-        steps: list[Step] = []
         found = iter(self.work.plan(self.core, self.core.clock.read_settled()))
         try:
-            for step in islice(found, limit):
-                steps.append(step)
-                self._pause_within(len(steps))
-            return steps, next(found, None) is not None
+            steps = self._look_between(found)
+            return list(islice(steps, limit)), next(steps, None) is not None
         finally:
             if close := getattr(found, "close", None):
                 close()  # it may hold a snapshot of the database
+
+    def _look_between(self, found: Iterable[Step]) -> Iterator[Step]:
+        planned = 0
+        for step in found:
+            self._pause_within(planned)
+            if step is not LOOK:
+                planned += 1
+                yield step
 
     def execute(self, plan: Plan | None = None) -> JobRun:
         """Do all there is to do, or what a plan holds; return how that went."""

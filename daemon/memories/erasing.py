@@ -14,7 +14,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.parts import cut_short
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.search.active import select_turns
-from memoryd.daemon.store import erasing, leftovers, queries, turns, upkeep
+from memoryd.daemon.store import copies, erasing, leftovers, queries, turns, upkeep
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import choose_unique
@@ -22,7 +22,6 @@ from memoryd.daemon.store.writer import Transaction, wait_patiently
 
 _PART = 500  # memories of one transaction
 _MAX_IDS = 1000  # of a reply
-_LOOK_S = 0.02
 
 T = TypeVar("T")
 
@@ -40,7 +39,9 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
         done.left = yield from _search_files(core, texts)
     found = leftovers.find_copies(core.folder, every)
     if call.copies and not call.dry_run:
-        for path in leftovers.rewrite(found, every, core.clock()):
+        with core.store.reading() as connection:
+            every = list(dict.fromkeys([*every, *erasing.find_all_erased(connection)]))
+        for path in leftovers.rewrite(leftovers.find_copies(core.folder, every), every, core.clock()):
             done.rewritten.append(str(path))
             yield
         found = leftovers.find_copies(core.folder, every)
@@ -52,6 +53,9 @@ def _erase_all(core: Core, call: Erase, every: Sequence[str], done: Erased) -> P
     """Erase part by part and clean the file; return what texts there were. An error says how much was erased before."""
     texts: list[str] = []
     erased = 0
+    for _ in copies.hold(core.store):  # a copy that is made meanwhile would hold what is erased
+        core.check_going_on()
+        yield
     try:
         for start in range(0, len(every), _PART):
             yield
@@ -59,20 +63,13 @@ def _erase_all(core: Core, call: Erase, every: Sequence[str], done: Erased) -> P
             done.operation = done.operation or operation
             texts += said
             erased += len(every[start : start + _PART])
-        yield from _await_copy(core)
         yield from clean(core, call.session)
     except Exception as error:
         operations = [] if done.operation is None else [done.operation]
         raise cut_short(error, erased, len(every), operations, "erased") from None
+    finally:
+        core.store.copying.release()
     return texts
-
-
-def _await_copy(core: Core) -> Iterator[None]:
-    """Wait for a copy of the database that was begun before: it holds what was erased, and is to be named."""
-    while not core.store.copying.acquire(timeout=_LOOK_S):
-        core.check_going_on()
-        yield
-    core.store.copying.release()
 
 
 def _choose(core: Core, call: Erase) -> list[str]:
@@ -126,8 +123,7 @@ def erase_within(core: Core, transaction: Transaction, ids: Sequence[str]) -> tu
 
 def _forget(core: Core, ids: Sequence[str], erased: erasing.Erased) -> None:
     """Forget in RAM what was erased."""
-    for row in erased.rows:
-        core.embedding.remove_row(row)
+    core.embedding.remove_rows(erased.rows)
     core.embedding.refresh(erased.changed)
     core.centroids.forget()
     core.sources.traces.clear()

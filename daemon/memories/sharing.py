@@ -165,15 +165,16 @@ def _move(core: Core, transaction: Transaction, place: Place, going: _Going, ope
     if source.key is not None and rows.read_key(connection, place.number, source.key) is not None:
         raise Conflict(f"The key {source.key[:80]!r} is that of another memory there.", {"id": source.id})
     history.record(connection, operation, source.id, core.store.namespaces.name(source.namespace), source)
+    votes = feedback.drop_notes(source.feedback)
     if verdict.same is not None:
         adding.merge(core, transaction, place, verdict, memory, embedded, operation)
         rows.change(connection, source.row, {"superseded_by": verdict.same.id, "updated_at": core.clock()})
-        both = feedback.merge(verdict.same.feedback, source.feedback)
+        both = feedback.merge(verdict.same.feedback, votes)
         rows.change(connection, verdict.same.row, {"feedback": both})
         return SharedMemory(id=verdict.same.id, origin=source.id, outcome="merged")
     for other in verdict.contradicted:
         links.add(connection, source.id, other.id, "contradicts", core.clock())
-    moved = {"namespace": place.number, "neighbours": "", "updated_at": core.clock()}
+    moved = {"namespace": place.number, "neighbours": "", "feedback": votes, "updated_at": core.clock()}
     rows.change(connection, source.row, moved)
     contexts.remove(connection, [source.row])
     shared.name_for_sharing(connection, source.id)

@@ -248,7 +248,7 @@ def _apply(core: Core, transaction: Transaction, step: _Step, operation: int) ->
     if step.what == "created":
         history.record(connection, operation, row.id, step.record.namespace, None)  # the account of turns looks at it
         row.row = rows.insert(connection, row)
-        transaction.after_commit(lambda: core.embedding.index_row(row.row, number, row.type, None))
+        transaction.after_commit(lambda: core.embedding.index_rows([(row.row, number, row.type)], [None]))
     elif step.what == "replaced" and old is not None:
         history.record(connection, operation, row.id, core.store.namespaces.name(old.namespace), old)
         different = {name: new for name in rows.COLUMNS[1:] if (new := getattr(row, name)) != getattr(old, name)}

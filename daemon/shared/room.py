@@ -59,7 +59,7 @@ def _evict(core: Core, transaction: Transaction, root: Root, count: int) -> int:
         rows.delete(connection, [row])
         shared.unqueue(connection, id)  # it is no deletion
         shared.forget_version(connection, id)
-        transaction.after_commit(lambda row=row: core.embedding.remove_row(row))  # type: ignore[misc]
     if going:
+        transaction.after_commit(lambda: core.embedding.remove_rows([row for row, _ in going]))
         shared.change_root(connection, root.id, partial=1)
     return len(going)

@@ -98,7 +98,7 @@ class Session:
         made = None if vector is None or self.generation is None else (self.generation, vector)
         if made is not None:
             vectors.put(self.connection, made[0].model, row.text_hash, made[1])
-        self.transaction.after_commit(lambda: self.core.embedding.index_row(*place, made))
+        self.transaction.after_commit(lambda: self.core.embedding.index_rows([place], [made]))
 
     def delete(self, here: Here) -> None:
         if here.row is not None:

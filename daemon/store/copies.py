@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,8 +27,10 @@ from memoryd.daemon.store.writer import Transaction
 
 FOLDER = "backups"
 _PAGES = 256
+_LOOK_S = 0.02
 _ROOM = 1.2  # times the size of the database that must be free for a copy
 _PROGRESS_STEPS = 50_000  # of SQLite's virtual machine between two looks at whether to give up
+LOGS = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a database that was not closed
 _COUNTERS = ("operations", "turns", "skipped")  # each grows with every row; the first that differs decides
 
 
@@ -109,10 +111,28 @@ def copy(
     store: Store, target: Path, check: Callable[[], None], tell: Callable[[int, int], None] = lambda done, total: None
 ) -> Copy:
     """Write a checked copy to `target`, mode 0600; `check` may raise to give up, `tell` hears of pages done."""
+    for _ in hold(store):
+        check()
+    try:
+        return copy_held(store, target, check, tell)
+    finally:
+        store.copying.release()
+
+
+def hold(store: Store) -> Iterator[None]:
+    """Wait, a moment at a time, for a copy or an erase under way; none begins until `copying` is released.
+
+    What runs on a lane yields its thread meanwhile: what it waits for may have its next part there.
+    """
+    while not store.copying.acquire(timeout=_LOOK_S):
+        yield
+
+
+def copy_held(store: Store, target: Path, check: Callable[[], None], tell: Callable[[int, int], None]) -> Copy:
+    """Write a copy as `copy` does, after `hold`."""
     part = _make_part(target)
     try:
-        with store.copying:
-            return _write(store, part, target, check, tell)
+        return _write(store, part, target, check, tell)
     except (OSError, apsw.Error) as error:
         raise StorageFailed(f"The copy {target} cannot be written: {error}.") from None
     finally:
@@ -152,6 +172,16 @@ def open_plain(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Conn
     connection = apsw.Connection(str(path), flags=flags)
     connection.set_busy_timeout(10_000)
     return connection
+
+
+def fold_log(path: Path) -> None:
+    """Fold the log of a daemon that was killed into its file; raise an error of apsw where that does not succeed."""
+    connection = open_plain(path)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # what was not committed is rolled back
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    finally:
+        connection.close()
 
 
 def read_counts(connection: apsw.Connection) -> tuple[int, int]:

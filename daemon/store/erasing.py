@@ -80,6 +80,16 @@ def find_erased(connection: apsw.Connection, prefixes: Iterable[str]) -> list[st
     return [str(id) for prefix in prefixes for (id,) in connection.execute(sql, rows.id_range(prefix))]
 
 
+def find_all_erased(connection: apsw.Connection) -> list[str]:
+    """Return all that was erased and is not there again: an erase that was cut short has left it in copies."""
+    sql = (
+        "SELECT DISTINCT h.memory FROM history h JOIN operations o ON o.id = h.operation"
+        f" WHERE o.kind = '{history.ERASE}' AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory)"
+        " AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.key = h.memory)"
+    )
+    return [str(id) for (id,) in connection.execute(sql)]
+
+
 def find_derived(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
     """Return what was made of memories and turns: facts, summaries of their sessions, copies; deleted ones too."""
     wanted, known = set(ids), set[str]()

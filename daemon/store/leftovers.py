@@ -2,7 +2,8 @@
 
 Copies of the database are in the folder of backups and in the folders of former databases (`before-*`). One that holds
 what was erased is named, and rewritten when that is asked for: it is erased from a file beside it, which gets its name
-once it was checked.
+once it was checked. One with a log beside it (of a daemon that was killed, or a former database too damaged to fold it
+in) is named as well: the log may hold anything. It is folded in first.
 """
 
 import mmap
@@ -21,6 +22,7 @@ from memoryd.daemon.store.migrations import migrate
 _TEXTS = 32  # that are searched for
 _PIECE = 40  # bytes of each
 _LEAST = 12  # bytes of a text that could be no chance
+_PART = 500  # memories that are erased from a copy by one statement
 
 
 def choose_pieces(texts: Sequence[str]) -> list[bytes]:
@@ -58,13 +60,15 @@ def list_copies(folder: Path) -> list[Path]:
 
 
 def find_copies(folder: Path, ids: Iterable[str]) -> list[Path]:
-    """Return those that hold any of some memories or turns; one that cannot be read may."""
+    """Return those that hold any of some memories or turns; one that cannot be read, or has a log beside it, may."""
     wanted = set(ids)
     return [path for path in list_copies(folder) if _select_held(path, wanted) is not False]
 
 
 def _select_held(path: Path, ids: set[str]) -> bool | None:
-    """Return whether a copy holds any of some ids; None where it cannot be read."""
+    """Return whether a copy holds any of some ids; None where it cannot be read, or not all of it."""
+    if _has_log(path):
+        return None
     try:
         connection = apsw.Connection(
             f"{path.absolute().as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -88,19 +92,54 @@ def rewrite(paths: Iterable[Path], ids: Sequence[str], now: float) -> Iterator[P
     for path in paths:
         part = path.with_suffix(".part")
         try:
-            shutil.copyfile(path, part)
-            part.chmod(0o600)
+            if _has_log(path):
+                _fold_log(path, part)
+            _copy(path, part)
             _erase_from(part, ids, now)
-            copies.sync(part)
-            kept = path.stat()
-            os.utime(part, ns=(kept.st_atime_ns, kept.st_mtime_ns))
-            part.replace(path)
-            copies.sync(path.parent)
+            _replace(path, part)
         except (OSError, apsw.Error) as error:
             raise StorageFailed(f"The copy {path} cannot be rewritten: {error}.") from None
         finally:
-            part.unlink(missing_ok=True)
+            _remove(part)
         yield path
+
+
+def _has_log(path: Path) -> bool:
+    return any(log.stat().st_size for log in _list_logs(path) if log.exists())
+
+
+def _list_logs(path: Path) -> list[Path]:
+    return [path.with_name(f"{path.name}{suffix}") for suffix in copies.LOGS]
+
+
+def _fold_log(path: Path, part: Path) -> None:
+    """Fold the log of a copy into it; the file may be linked elsewhere, where the log is not that file's."""
+    if path.stat().st_nlink > 1:
+        _copy(path, part)
+        _replace(path, part)
+    copies.fold_log(path)
+    for log in _list_logs(path):
+        log.unlink(missing_ok=True)
+
+
+def _copy(path: Path, part: Path) -> None:
+    _remove(part)  # of a daemon that was killed: its log would be taken for this one's
+    shutil.copyfile(path, part)
+    part.chmod(0o600)
+
+
+def _replace(path: Path, part: Path) -> None:
+    """Put a file, once it is on disk, in the place of a copy, of whose time it is from then on."""
+    copies.sync(part)
+    kept = path.stat()
+    os.utime(part, ns=(kept.st_atime_ns, kept.st_mtime_ns))
+    part.replace(path)
+    copies.sync(path.parent)
+
+
+def _remove(part: Path) -> None:
+    for file in (part, *_list_logs(part)):
+        file.unlink(missing_ok=True)
 
 
 def _erase_from(part: Path, ids: Sequence[str], now: float) -> None:
@@ -109,7 +148,8 @@ def _erase_from(part: Path, ids: Sequence[str], now: float) -> None:
         migrate(connection)
         with connection:
             every = [*ids, *erasing.find_derived(connection, ids)]
-            erasing.erase(connection, every, now)
+            for start in range(0, len(every), _PART):
+                erasing.erase(connection, every[start : start + _PART], now)
         is_first = True
         while erasing.merge(connection, is_first):
             is_first = False

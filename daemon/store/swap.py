@@ -3,7 +3,7 @@
 The other one is made ready as `next/memoryd.sqlite` in the data directory, whole and on disk. Whoever holds the lock of
 the directory takes it up: the former files go to a folder of their own, named for why and when, and the new one takes
 the name in one step. A crash at any point leaves either the former database in place, or `next` to be taken up again.
-What was not taken up for long is given up: whoever made it ready was killed, and the daemon has written on since.
+Where the daemon has written on for long since, it is given up: whoever made it ready was killed.
 """
 
 import logging
@@ -15,14 +15,13 @@ from pathlib import Path
 
 import apsw
 
-from memoryd.daemon.store.copies import open_plain, sync
+from memoryd.daemon.store.copies import LOGS, fold_log, sync
 from memoryd.daemon.store.store import FILE_NAME
 
 NEXT = "next"
-LIMIT_S = 600.0
+LIMIT_S = 600.0  # of writing on
 _REASON = "reason"  # file in `next`: restore, recovery, reset
 _DISCARD = "discard"  # file in `next`: the former database is not kept
-_SUFFIXES = ("-wal", "-shm", "-journal")
 
 log = logging.getLogger(__name__)
 
@@ -67,17 +66,20 @@ def take_up(folder: Path, now: float) -> Path | None:
     if not is_waiting(folder):
         return None
     place, file = folder / NEXT, folder / FILE_NAME
-    if now - place.stat().st_mtime > LIMIT_S:
-        log.warning("a database that was made ready in %s long ago was given up", place)
+    if _read_last_write(file) - place.stat().st_mtime > LIMIT_S:
+        log.warning(
+            "a database that was made ready in %s is given up: the present one was written to long after", place
+        )
         cancel(folder)
         return None
     reason = (place / _REASON).read_text() if (place / _REASON).is_file() else "change"
     kept = _folder_for(folder, reason, now)
     if file.exists():
-        _fold_log(file)
+        with suppress(apsw.Error):  # one too damaged for that keeps its log beside it
+            fold_log(file)
         with suppress(FileExistsError):
             os.link(file, kept / FILE_NAME)
-    for suffix in _SUFFIXES:  # what belongs to the former database would be taken for the new one's
+    for suffix in LOGS:  # what belongs to the former database would be taken for the new one's
         with suppress(FileNotFoundError):
             (folder / f"{FILE_NAME}{suffix}").rename(kept / f"{FILE_NAME}{suffix}")
     sync(kept)
@@ -91,6 +93,12 @@ def take_up(folder: Path, now: float) -> Path | None:
     return kept
 
 
+def _read_last_write(file: Path) -> float:
+    """Return when a database was written to last, in UTC seconds; 0 without one."""
+    parts = (file, file.with_name(f"{FILE_NAME}-wal"))
+    return max((part.stat().st_mtime for part in parts if part.exists()), default=0.0)
+
+
 def _folder_for(folder: Path, reason: str, now: float) -> Path:
     stem = f"before-{reason}-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}"
     for number in range(1, 100):
@@ -99,13 +107,3 @@ def _folder_for(folder: Path, reason: str, now: float) -> Path:
             kept.mkdir(mode=0o700)
             return kept
     raise FileExistsError(f"{folder / stem} and 98 more exist.")
-
-
-def _fold_log(file: Path) -> None:
-    """Fold the log of a daemon that was killed into its file; one too damaged for that keeps its log beside it."""
-    with suppress(apsw.Error):
-        connection = open_plain(file)
-        try:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        finally:
-            connection.close()

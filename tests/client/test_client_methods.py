@@ -259,7 +259,7 @@ def test_add_many_says_what_is_stored_when_a_later_call_or_part_of_it_is_refused
 
     def note(event: Progress) -> None:
         seen.append(event)
-        if event.done == 132 and any(before.done >= event.done for before in seen[:-1]):  # in the second call
+        if event.done == 5 * PART and any(before.done >= event.done for before in seen[:-1]):  # in the second call
             daemon.core.store.limit_bytes = 1
 
     told = r"^The first \d+ memories are stored by calls before this one\. The first \d+ of \d+ are stored, the rest"
@@ -276,7 +276,7 @@ def test_add_many_says_what_is_stored_when_a_later_call_or_part_of_it_is_refused
 def test_add_many_reports_progress_up_to_all(memory: Any) -> None:
     seen: list[Progress] = []
     memory.add_many(({"content": f"note {number}"} for number in range(70)), on_progress=seen.append)
-    assert [event.done for event in seen] == [32, 50, 70]
+    assert [event.done for event in seen] == [PART, 2 * PART, 70]
     assert {(event.stage, event.total) for event in seen} == {("embed", 70)}
 
 

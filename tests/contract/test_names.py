@@ -57,8 +57,8 @@ GIVEN = set(
     abatch aclose active connection_lost connection_made context cues data_received doctor dream error feedback
     graph_abstract graph_dedupe graph_edges graph_export graph_node graph_nodes graph_regroup graph_topics handles
     hello history hot installed jaccard job_history jobs logistic main matches may_name_a_date namespace namespaces
-    on_weekday operation operations overlaps persistent_load reading remaining_s retry_after_s rpc rrf
-    shared shared_conflicts sharing skipped stats status tiers topics trace traces turns update visit why_not
+    on_response_complete on_weekday operation operations overlaps persistent_load reading remaining_s retry_after_s
+    rpc rrf shared shared_conflicts sharing skipped stats status tiers topics trace traces turns update visit why_not
     workspace_status workspaces
     """.split()
 )

@@ -136,7 +136,7 @@ def test_a_memory_that_no_search_finds_is_noticed(play: Play) -> None:
     spoiled(played, f"INSERT INTO memories_fts (memories_fts, rowid, content, metadata, neighbours) {former}")
     played.core.store.postings.note_changes(connection, range(1, 2000))  # so many that what is kept is read anew
     for row in rows:
-        played.core.embedding.remove_row(row)
+        played.core.embedding.remove_rows([row])
     assert invariants.unreachable(played.core)
 
 

@@ -110,7 +110,7 @@ def test_between_two_comparisons_with_the_disk_the_job_looks_in_ram(core: Core, 
         number = rows.read_ids(connection, [row.id])[row.id].row
     core.store.write(lambda t: t.connection.execute("DELETE FROM vec_embeddings")).result()
     assert run(jobs, "embed").counts == {}
-    generation.remove_row(number)
+    generation.remove_rows([number])
     assert run(jobs, "embed").counts == {"queued": 1}
 
 

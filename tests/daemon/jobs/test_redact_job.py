@@ -1,6 +1,8 @@
 """What is kept is checked again when the rules of credentials change, once, and conversations are redacted for good."""
 
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,8 +11,10 @@ from conversing import FACTS, observe
 from memoryd.client.protocol import Consolidate, Get
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import consolidating, redacting
+from memoryd.daemon.jobs import run as job_run
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.memories import reading
+from memoryd.daemon.store.redacting import Held
 from moving import everything, run
 from workbench import add, found, search, update, wait_until
 
@@ -72,6 +76,24 @@ def test_a_large_store_is_checked_in_several_runs(core: Core, jobs: Runner, monk
         runs += 1
     assert runs > 3
     assert {turn.content for turn in core.active.list_turns(None)} == {CLEAN, FACTS[0], f"Also {CLEAN}"}
+
+
+def test_a_plan_ends_at_the_text_at_which_the_job_is_paused(
+    core: Core, jobs: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    observe(core, *FACTS)
+    checked = []
+
+    def check(core: Core, held: Held, kinds: Any) -> tuple[str, ...]:
+        checked.append(held)
+        if len(checked) == 2:
+            jobs.pause("redact")
+        return held.texts
+
+    monkeypatch.setattr(redacting, "_redact", check)
+    monkeypatch.setattr(job_run, "time", SimpleNamespace(perf_counter=count().__next__))
+    assert "paused" in run(jobs, "redact").error
+    assert len(checked) == 2 < len(FACTS)
 
 
 def test_what_was_added_on_purpose_is_listed_and_stays(core: Core, jobs: Runner) -> None:

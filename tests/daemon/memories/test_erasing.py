@@ -1,6 +1,8 @@
 """Erasing for good: no byte of the data directory holds what was said, and nothing brings it back."""
 
+import os
 import re
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,9 +17,9 @@ from memoryd.client.protocol import Backup, Erase, Erased
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import erasing
 from memoryd.daemon.registry import finish
-from memoryd.daemon.store import contexts, copies, trimming
+from memoryd.daemon.store import contexts, copies, leftovers, trimming, upkeep
 from memoryd.daemon.store.vectors import text_hash
-from workbench import add, wait_until
+from workbench import add, search, wait_until
 
 if TYPE_CHECKING:
     from conftest import Daemon
@@ -103,7 +105,7 @@ def test_nothing_on_disk_holds_what_was_erased(said: tuple["Daemon", Client]) ->
 def test_an_erased_memory_is_not_brought_back(said: tuple["Daemon", Client]) -> None:
     daemon, client = said
     before = {operation.id for operation in client.operations(limit=1000)}
-    done = erase(client, ids=["5e5e", "a5a5"])
+    done = erase(client, ids=["5e" * 8, "a5" * 8])
     assert done.count == 2
     with pytest.raises(Conflict, match="erased for good"):
         client.undo(done.operation)
@@ -175,6 +177,34 @@ def test_copies_that_hold_it_are_named_and_rewritten(daemon: "Daemon", client: C
     copy.close()
 
 
+def test_a_former_database_is_rewritten_with_its_log(daemon: "Daemon", client: Client) -> None:
+    """Its log was not folded in, its file is linked elsewhere, and a kill cut short a rewriting before."""
+    kept = client.add("Herons fish at dawn")
+    wait_until(lambda: daemon.core.embedding.count_pending() == 0)
+    upkeep.clear_log(daemon.core.store)
+    added = client.add(SECRET)
+    file, log = daemon.core.store.path, daemon.core.store.path.with_name("memoryd.sqlite-wal")
+    former = daemon.core.folder / "before-recovery-20260101T000000Z" / "memoryd.sqlite"
+    former.parent.mkdir()
+    for source, name in ((file, former.name), (log, log.name), (file, "memoryd.part"), (log, "memoryd.part-wal")):
+        shutil.copyfile(source, former.parent / name)
+    linked = former.parent / "linked"
+    os.link(former, linked)
+    assert {name for name, _ in holding(former.parent, WORDS)} == {"memoryd.sqlite-wal", "memoryd.part-wal"}
+    assert erase(client, ids=[added.id]).copies == [str(former)]
+    with (former.parent / "memoryd.part-wal").open("r+b") as stale:
+        stale.truncate(stale.seek(0, os.SEEK_END) // 2)
+    done = erase(client, ids=[added.id], copies=True)
+    assert (done.copies, done.rewritten) == ([], [str(former)])
+    assert holding(daemon.core.folder, WORDS) == []
+    assert sorted(path.name for path in former.parent.iterdir()) == ["linked", "memoryd.sqlite"]
+    copy = apsw.Connection(str(former))
+    assert copy.execute("SELECT id FROM memories").fetchall() == [(kept.id,)]
+    assert copy.execute("SELECT count(*) FROM history WHERE memory = ?", (added.id,)).get == 1  # that it was erased
+    assert copy.execute("PRAGMA integrity_check").get == "ok"
+    copy.close()
+
+
 def test_a_copy_that_is_made_meanwhile_is_named(core: Core) -> None:
     target = core.folder / copies.FOLDER / copies.name_at(0.0)
     target.parent.mkdir()
@@ -198,3 +228,63 @@ def test_a_copy_that_is_made_meanwhile_is_named(core: Core) -> None:
     erased = erased or finish(parts)
     copying.join()
     assert erased.copies == [str(target)]
+
+
+def test_a_copy_that_begins_while_something_is_erased_waits_for_its_end(core: Core) -> None:
+    target = core.folder / copies.FOLDER / copies.name_at(0.0)
+    target.parent.mkdir()
+    parts = erasing.erase(core, Erase(ids=[add(core, SECRET).id]))
+    while search(core, "quokkafarm").hits:
+        next(parts)
+    waits = threading.Event()
+    copying = threading.Thread(target=copies.copy, args=(core.store, target, waits.set))
+    copying.start()
+    assert waits.wait(60)
+    copying.join(0.3)
+    assert not target.exists()
+    assert finish(parts).copies == []
+    copying.join()
+    assert holding(target.parent, WORDS) == []
+
+
+def test_a_copy_that_is_asked_for_within_an_erase_waits_for_its_parts(
+    start_daemon: Callable[..., "Daemon"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasing, "_PART", 1)
+    daemon = start_daemon()
+    with daemon.client() as client, daemon.client(timeout_s=20) as other:
+        ids = [client.add(f"The shelf {number} holds the jar {number * 7}").id for number in range(15)]
+        erased: list[Erased] = []
+        erasing_all = threading.Thread(target=lambda: erased.append(erase(client, ids=ids)))
+        erasing_all.start()
+        wait_until(daemon.core.store.copying.locked)
+        assert other.call(Backup()).memories == 0
+        erasing_all.join(20)
+        assert erased[0].count == 15
+
+
+def test_more_is_erased_from_a_copy_than_one_statement_takes(core: Core) -> None:
+    ids = [add(core, SECRET).id, *(f"{number:032x}" for number in range(33_000))]
+    target = core.folder / copies.FOLDER / copies.name_at(0.0)
+    target.parent.mkdir()
+    copies.copy(core.store, target, lambda: None)
+    assert list(leftovers.rewrite([target], ids, 0.0)) == [target]
+    assert holding(target.parent, WORDS) == []
+
+
+def test_an_erase_that_was_cut_short_and_is_made_again_takes_copies_along(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasing, "_PART", 1)
+    add(core, SECRET, metadata={"session": "s"})
+    add(core, "The wombatfarm is closed", metadata={"session": "s"})
+    target = core.folder / copies.FOLDER / copies.name_at(0.0)
+    target.parent.mkdir()
+    copies.copy(core.store, target, lambda: None)
+    parts = erasing.erase(core, Erase(session="s", copies=True))
+    next(parts)
+    next(parts)  # the first part is done
+    parts.close()
+    done = finish(erasing.erase(core, Erase(session="s", copies=True)))
+    assert (done.count, done.rewritten) == (1, [str(target)])
+    assert holding(core.folder, WORDS) == []

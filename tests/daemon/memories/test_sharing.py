@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from memoryd.client.errors import AmbiguousId, Conflict, Invalid, NotFound
-from memoryd.client.protocol import ExportMemories, Get, History, Memory, Share, Shared, Update
+from memoryd.client.protocol import ExportMemories, Feedback, Get, History, Memory, Share, Shared, Update
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import changing, reading, sharing, transfer
+from memoryd.daemon.memories import changing, feedback, reading, sharing, transfer
 from workbench import CountingEmbedder, add, delete, disk_and_memory, found, insert, running, undo
 
 LIMIT_S = 30
@@ -173,6 +173,24 @@ def test_what_was_said_beside_a_shared_memory_stays_private(core: Core, move: bo
     undo(core, operation)
     [back] = transfer.export(core, ExportMemories(namespace=PLACE)).records
     assert back.neighbours == "My salary is nobody's business"
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_why_a_moved_memory_was_found_useful_stays_private(core: Core, is_known: bool) -> None:
+    if is_known:
+        add(core, "Deploys are on Tuesday", "acme")
+    id = add(core, "Deploys are on Tuesday", PLACE).id
+    feedback.give(core, Feedback(id=id, useful=True, note="Kim was sick", namespace=PLACE)).result(LIMIT_S)
+    [one], operation = (shared := share(core, id, to="acme", move=True)).memories, shared.operation
+    [there] = transfer.export(core, ExportMemories(namespace="acme/beta")).records
+    assert [(vote.useful, vote.note) for vote in there.votes] == [(True, "")]
+    assert (there.id == id, one.outcome) == ((False, "merged") if is_known else (True, "moved"))
+    assert (found := get(core, there.id).usefulness) is not None
+    assert (found.useful, found.notes) == (1, [])
+    undo(core, operation)
+    back = get(core, id).usefulness
+    assert back is not None
+    assert back.notes == ["Kim was sick"]
 
 
 def test_the_history_of_a_deleted_memory_that_was_shared_for_a_while(core: Core) -> None:

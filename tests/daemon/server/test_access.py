@@ -10,6 +10,7 @@ import pytest
 from memoryd.client import AsyncClient, Client, Forbidden, Invalid, NotFound, Unauthenticated, protocol
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import DECLARED, METHODS, AddMany, AddToken, Authenticate, NewMemory, RevokeToken, Role
+from memoryd.daemon.memories.parts import PART
 from memoryd.daemon.server.dispatch import Context, run_call
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
 from wire import Wire
@@ -285,9 +286,9 @@ def test_a_revoked_token_ends_a_long_call_between_two_parts(daemon: "Daemon", cl
     parts: Any = run_call(context, call)
     next(parts)
     client.call(RevokeToken(name="acme/alpha 0"))
-    with pytest.raises(Unauthenticated, match="The first 50 of 150 are stored, the rest is not: The token"):
+    with pytest.raises(Unauthenticated, match=rf"The first {PART} of 150 are stored, the rest is not: The token"):
         next(parts)
-    assert client.list().total == 50
+    assert client.list().total == PART
 
 
 def test_after_a_wrong_token_a_connection_is_nobody_whoever_it_was(daemon: "Daemon", client: Client) -> None:

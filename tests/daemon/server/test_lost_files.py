@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from memoryd.client import MemorydError, StorageFailed
+from memoryd.daemon import __main__ as entry
 from memoryd.daemon.server.watchdog import LOST
 from memoryd.daemon.store.store import FILE_NAME as DATABASE
 from waiting import wait_until
@@ -152,3 +153,12 @@ def test_the_end_of_such_a_daemon_harms_none_that_has_its_place(process: "Proces
             assert [memory.content for memory in client.list()] == ["kept"]
     finally:
         heir.stop()
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "is_of_loss"), [(LOST, OSError("gone"), True), (LOST, None, False), (0, OSError("gone"), False)]
+)
+def test_what_cannot_be_closed_after_a_loss_changes_no_exit_code(
+    code: int, error: OSError | None, is_of_loss: bool
+) -> None:
+    assert entry._is_of_loss(code, error) is is_of_loss

@@ -333,7 +333,7 @@ def test_a_stop_ends_a_call_in_parts_once_its_time_is_over_and_says_what_is_stor
     memories = [{"content": f"note {number}"} for number in range(5_000)]
 
     def stop(event: Progress) -> None:
-        if event.done == 132:
+        if event.done == 5 * PART:
             daemon._loop.call_soon_threadsafe(daemon._stop.set)
 
     told = r"^The first [\d,]+ of 5,000 are stored, the rest is not: The daemon is stopping"

@@ -70,6 +70,23 @@ def test_metadata_of_a_memory_with_a_key_may_be_large(client: Client) -> None:
         envelope.call_of(_request(method="put", key="k", memory={"metadata": {"a": "x" * (MAX_VALUE_BYTES + 2000)}}))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"x" * 1_000_000: [""] * 200_000},
+        {"x" * 1_000_000 + "password": [""] * 200_000},
+        {"value": "\n".join(["abcdefghijklm1"] * 300_000)},
+        {"value": "\n".join(["QUtJQabcdefghAKIA7"] * 200_000)},
+    ],
+    ids=["long key", "long telling key", "many lines", "many anchors over lines"],
+)
+def test_no_value_under_a_key_takes_the_square_of_its_size(daemon: Any, value: dict[str, Any]) -> None:
+    with daemon.client(timeout_s=60) as client:
+        client.put("k", "a value", metadata=value)
+        assert client.get(key="k").metadata == value
+
+
 def test_the_names_of_a_call_that_does_not_fit_are_all_that_is_decoded_of_it() -> None:
     request = _request(method="count_tokens", texts=["abcde"] * 200_000)
     tracemalloc.start()

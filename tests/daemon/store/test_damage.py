@@ -139,6 +139,7 @@ def test_a_repair_that_fails_is_not_tried_at_each_search(copied: Path, monkeypat
 
 
 @pytest.mark.stress
+@pytest.mark.timeout(1800)
 def test_a_damaged_page_of_any_table_or_index_is_repaired(sound: Path, folder: Path) -> None:
     names = list(list_trees(sound / FILE_NAME))
     for name in names:

@@ -31,7 +31,9 @@ def word_of(folder: Path) -> str | None:
 def make_ready(folder: Path, discard: bool = False) -> None:
     make(swap.begin(folder), "new")
     swap.mark_ready(folder, "restore", discard)
-    os.utime(folder / swap.NEXT, (NOW, NOW))
+    for path in (folder / swap.NEXT, folder / FILE_NAME):
+        if path.exists():
+            os.utime(path, (NOW, NOW))
 
 
 def test_what_is_ready_is_taken_up_and_the_former_is_kept_with_a_date(folder: Path) -> None:
@@ -45,11 +47,19 @@ def test_what_is_ready_is_taken_up_and_the_former_is_kept_with_a_date(folder: Pa
     assert swap.take_up(folder, NOW) is None
 
 
-def test_what_was_made_ready_long_ago_is_given_up(folder: Path) -> None:
+def test_a_database_that_was_written_to_long_after_stays(folder: Path) -> None:
     make(folder, "old")
     make_ready(folder)
+    os.utime(folder / FILE_NAME, (NOW, NOW + swap.LIMIT_S + 1))
     assert swap.take_up(folder, NOW + swap.LIMIT_S + 1) is None
     assert (word_of(folder), swap.is_waiting(folder)) == ("old", False)
+
+
+def test_what_was_made_ready_is_taken_up_however_much_later(folder: Path) -> None:
+    make(folder, "old")
+    make_ready(folder)
+    assert swap.take_up(folder, NOW + 400 * 86_400) is not None
+    assert word_of(folder) == "new"
 
 
 def test_the_log_of_a_killed_daemon_goes_with_the_former_database(folder: Path) -> None:
