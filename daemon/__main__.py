@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -163,7 +163,8 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
         stack.callback(worker.close)
         worker.start()
         held = presence.hold([*_lock_paths(folder, socket_path), *([] if listener.held else [listener.path])])
-        code = asyncio.run(_run(core, settings, listener, given.ready_fd, [*held, *core.store.files]))
+        held += core.store.files
+        code = _run_to_end(_run(core, settings, listener, given.ready_fd, held), held)
         heir = listener.socket.dup() if code == succession.RESTART and not listener.held else None
     logger.info("stopped")
     if heir:
@@ -176,6 +177,17 @@ def _take_up_waiting(folder: Path) -> None:
 
     if former := swap.take_up(folder, time()):
         logger.warning("the database was exchanged; the former one is in %s", former)
+
+
+def _run_to_end(serving: Coroutine[None, None, int], held: list[presence.Held]) -> int:
+    """Run the event loop; return the exit code, which tells of a lost file also where something fails for it first."""
+    try:
+        return asyncio.run(serving)
+    except Exception as error:
+        if not (missing := presence.find_missing(held)):
+            raise
+        logger.critical("%s was deleted or moved: this daemon ends (%s)", missing, error)
+        return watchdog.LOST
 
 
 def _is_of_loss(code: int, error: BaseException | None) -> bool:

@@ -16,6 +16,7 @@ from memoryd.client import MemorydError, StorageFailed
 from memoryd.daemon import __main__ as entry
 from memoryd.daemon.server.watchdog import LOST
 from memoryd.daemon.store.store import FILE_NAME as DATABASE
+from memoryd.daemon.system import presence
 from waiting import wait_until
 from workbench import CountingEmbedder, add, running
 
@@ -147,7 +148,7 @@ def test_the_end_of_such_a_daemon_harms_none_that_has_its_place(process: "Proces
         with heir.client() as client:
             client.add("kept")
         assert process.child is not None
-        assert process.child.wait(30) == LOST
+        assert process.child.wait(30) == LOST, (process.folder / "log").read_text()
         heir.kill()
         with heir.start().client() as client:
             assert [memory.content for memory in client.list()] == ["kept"]
@@ -162,3 +163,16 @@ def test_what_cannot_be_closed_after_a_loss_changes_no_exit_code(
     code: int, error: OSError | None, is_of_loss: bool
 ) -> None:
     assert entry._is_of_loss(code, error) is is_of_loss
+
+
+async def _fail() -> int:
+    raise OSError("disk I/O error")
+
+
+def test_what_fails_for_a_lost_file_ends_the_daemon_as_the_loss_does(tmp_path: Path) -> None:
+    (tmp_path / "there").touch()
+    held = presence.hold([tmp_path / "there"])
+    with pytest.raises(OSError, match="disk"):
+        entry._run_to_end(_fail(), held)
+    (tmp_path / "there").unlink()
+    assert entry._run_to_end(_fail(), held) == LOST

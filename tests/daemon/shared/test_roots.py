@@ -88,8 +88,7 @@ def test_what_one_machine_adds_the_other_finds_soon(two: tuple[Client, Client]) 
     one, other = two
     one.add("deploys are on Tuesday")
     wait_until(lambda: "deploys are on Tuesday" in texts(other))
-    [hit] = other.search("when do we deploy")
-    assert hit.content == "deploys are on Tuesday"
+    wait_until(lambda: [hit.content for hit in other.search("when do we deploy")] == ["deploys are on Tuesday"])
     wait_until(lambda: (root_of(one).waiting, root_of(one).state) == (0, "ready"))
     assert root_of(one).memories == 1
     history = other.call(GetSharing())
