@@ -162,8 +162,7 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
         worker = Worker(core)
         stack.callback(worker.close)
         worker.start()
-        held = presence.hold([*_lock_paths(folder, socket_path), *([] if listener.held else [listener.path])])
-        held += core.store.files
+        held = _hold_files(core, listener, socket_path)
         code = _run_to_end(_run(core, settings, listener, given.ready_fd, held), held)
         heir = listener.socket.dup() if code == succession.RESTART and not listener.held else None
     logger.info("stopped")
@@ -179,8 +178,14 @@ def _take_up_waiting(folder: Path) -> None:
         logger.warning("the database was exchanged; the former one is in %s", former)
 
 
+def _hold_files(core: "Core", listener: listen.Listener, socket_path: Path) -> list[presence.Held]:
+    """Return which files those are without which the daemon ends: its locks, its own socket, the database."""
+    places = [*_lock_paths(core.folder, socket_path), *([] if listener.held else [listener.path])]
+    return [*presence.hold(places), *core.store.files]
+
+
 def _run_to_end(serving: Coroutine[None, None, int], held: list[presence.Held]) -> int:
-    """Run the event loop; return the exit code, which tells of a lost file also where something fails for it first."""
+    """Run the event loop; return the exit code, which names a lost file also where something fails for it first."""
     try:
         return asyncio.run(serving)
     except Exception as error:

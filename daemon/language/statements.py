@@ -172,14 +172,7 @@ def _is_other_quantity(old: str, new: str, one: Statement, two: Statement) -> bo
     pairs = ((words.WHOLE.search(old), words.PART.search(new)), (words.PART.search(old), words.WHOLE.search(new)))
     if not any(all(pair) for pair in pairs) or (words.PART.search(old) and words.PART.search(new)):
         return False
-    rest = [
-        [
-            word
-            for word in only
-            if not words.WHOLE.match(word) and not words.PART.match(word) and word not in words.LIGHT
-        ]
-        for only in (_is_exclusive(one, two), _is_exclusive(two, one))
-    ]
+    rest = [_drop_quantities(_is_exclusive(one, two)), _drop_quantities(_is_exclusive(two, one))]
     is_one = not all(rest) or _is_opposite(*rest)  # else they are about two things
     return is_one and _measure_shared(one, two) >= _MOST_SHARED and _is_about_the_same(one, two)
 
