@@ -1,12 +1,12 @@
 """Times at the edges: people write ISO 8601, storage and wire hold UTC seconds."""
 
-import re
 from datetime import UTC, datetime
 
 from memoryd.client.errors import Invalid
+from memoryd.client.patterns import compile_late
 
 When = float | str | datetime
-_EXACT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)Z")
+_EXACT = compile_late(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)Z")
 
 
 def seconds(when: When) -> float:

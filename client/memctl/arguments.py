@@ -16,15 +16,16 @@ import memoryd
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.commands import COMMANDS, DEFAULT_VERBS, EXAMPLES, Command, summary, verbs
 from memoryd.client.memctl.output import columns, say
+from memoryd.client.patterns import compile_late
 from memoryd.client.protocol import ProfileName, Reach, Tier
 from memoryd.client.times import moment
 
 MAX_TIMEOUT_S = 86400.0
 _WITH_VALUE = ("--socket", "--namespace", "--timeout")
-_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
-_DECIMAL = re.compile(r"-?[0-9]+\.[0-9]+(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
+_INTEGER = compile_late(r"-?(0|[1-9][0-9]{0,17})")
+_DECIMAL = compile_late(r"-?[0-9]+\.[0-9]+(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
 
-_COMPARISON = re.compile(r"([^=<>!]+)(=|!=|>=|<=|>|<)(.*)", re.DOTALL)
+_COMPARISON = compile_late(r"([^=<>!]+)(=|!=|>=|<=|>|<)(.*)", re.DOTALL)
 _OPERATORS = {"=": "$eq", "!=": "$ne", ">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
 
 

@@ -15,6 +15,7 @@ import msgspec
 from memoryd.client.memctl.agents.hooks import hosts, touched
 from memoryd.client.memctl.agents.hooks.hosts import HOSTS, Host
 from memoryd.client.memctl.agents.hooks.wire import Link
+from memoryd.client.patterns import compile_late
 from memoryd.client.project import project_namespace
 from memoryd.client.transport import paths
 
@@ -26,11 +27,11 @@ _LOST = ("compact", "clear")  # sources of a session's start after which it has 
 _MAX_TASK_CHARS, _MAX_TEXT_CHARS, _MAX_SESSION_CHARS = 4000, 60_000, 64
 _MAX_SPEAKER_BYTES = 128
 _TRANSCRIPT_TAIL = 512 * 1024  # bytes
-_COMMAND = re.compile(r"/[\w:-]+(\s|$)")  # `/compact`, not a path
+_COMMAND = compile_late(r"/[\w:-]+(\s|$)")  # `/compact`, not a path
 # What hosts put before a prompt of what hooks said: taken for the user's words it would be learnt again.
 # What is opened and not closed is theirs: taken to its end, so that the text is read once.
-_INJECTED = [re.compile(rf"<{name}>(?:.*?</{name}>\s*|(.*))", re.DOTALL) for name in ("hook_context", "memories")]
-_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update) File|Move to): (.+)$", re.MULTILINE)
+_INJECTED = [compile_late(rf"<{name}>(?:.*?</{name}>\s*|(.*))", re.DOTALL) for name in ("hook_context", "memories")]
+_PATCHED = compile_late(r"^\*\*\* (?:(?:Add|Update) File|Move to): (.+)$", re.MULTILINE)
 _MEMORY_FILES = frozenset({"CLAUDE.md", "AGENTS.md", "GEMINI.md", "MEMORY.md"})
 
 
