@@ -1,6 +1,7 @@
 """Words by what they do in a statement, in English, German, Chinese and Japanese: the tables of `statements`.
 
-`STOP` says nothing of content. `NEGATIVE` denies. `LIGHT` is content that a denial may add or drop. `STATES` are passed
+`STOP` says nothing of content. `NEGATIVE` denies. `LIGHT` is content that a denial may add or drop. `STATES` are
+passed
 through one after the other. `PAST` reports an event. `PLACES` hold side by side. `ROLES` have one holder. `OPEN` takes
 many values beside each other. `ADDITIVE` says that something is beside something else.
 """
@@ -17,28 +18,31 @@ def _set(text: str) -> frozenset[str]:
 STOP = _set(
     """
 a an the this that these those of to in on at by for with through via from into onto as yet per and or
-but so than then there here it its
+but so than then during there here it its
 is are was were be been being am do does did has have had having will would shall should can could may might must get
-gets got i me my mine we us our ours you your yours he him his he she her hers they them their who which what when where
-please just really very actually always ever up out over any ve because since yes well oh wait allowed permitted
+gets got i me my mine we us our ours you your yours he him his he she her hers they them their who which what when
+where
+please : just really very actually always ever up out over any ve because since yes well oh wait allowed permitted
 possible required able keep kept put set raised lowered increased
 der die das den dem des ein eine einen einem einer eines und oder ist sind war waren wird werden wurde hat haben hatte
 habe ich mir mich mein meine meinen wir uns unser sie ihr es er im in am an auf bei mit von vom zu zum zur aus als wie
 so für um ab noch immer schon darf kann muss nach hinaus man erst
-的 了 在 是 我 你 他 她 们 把 被 就 都 也 还 要 会 里 那 这 可 以 已 经 着 过 到 给 其 实 有 为 上 許 许 允
+的 仍 然 了 在 是 我 你 他 她 们 把 被 就 都 也 还 要 会 里 那 这 可 以 已 经 着 过 到 给 其 实 有 为 上 許 许 允
 """
 )
 NEGATIVE = _set(
     """
-not no never none nobody nothing neither without cannot refuse refuses refused reject rejects rejected removed dropped
+not no never none nobody nothing neither without cannot
+missing lack lacks lacked forbid forbids ban bans banned quit quits refuse refuses refused reject rejects rejected
+removed dropped
 stop stopped forbidden prohibited off disabled
-nicht kein keine keinen keinem keiner nie niemals niemand ohne nichts
+untersagt verboten fehlt fehlen nicht kein keine keinen keinem keiner nie niemals niemand ohne nichts
 不 没 無 无 未 禁 别
 """
 )
 ADDITIVE = _set(
     """
-also too another additionally addition besides well further second extra both other
+also too another additionally addition besides well further second extra other
 auch weitere weiterer zusätzlich nebenbei ausserdem außerdem 也 还 另 又
 """
 )
@@ -47,11 +51,14 @@ LIGHT = _set(
 )
 STATES = _set("start begun don finish open clos wait fix repair runn ready complet")
 _OPPOSITES = """
-open clos wet dry empty full paid unpaid public privat
-feucht trocken offen geschlossen leer voll geöffnet geschlossen
+open clos wet dry empty full paid unpaid public privat compulsory optional mandatory optional obligatory voluntary
+manual automatic manually automatically onlin offlin lock unlock visibl hidden slow fast cheap expensiv
+left right free busy married singl insid outsid synchronous asynchronous
+feucht trocken offen geschlossen leer voll geöffnet geschlossen pflicht freiwillig manuell automatisch
 """
-OPPOSITES = dict(zip(_OPPOSITES.split()[::2], _OPPOSITES.split()[1::2], strict=True))
-OPPOSITES |= {second: first for first, second in OPPOSITES.items()}
+OPPOSITES = frozenset(zip(_OPPOSITES.split()[::2], _OPPOSITES.split()[1::2], strict=True))
+DENYING = ("un", "in", "im", "non", "non-", "dis")  # prefixes
+OPPOSITES |= {(second, first) for first, second in OPPOSITES}
 PAST = _set(
     """
 was were had went took gave got saw ate came said did made bought visited ran found lasted happened released failed
@@ -68,7 +75,8 @@ dezember heute gestern morgen
 )
 PLACES = _set(
     """
-staging production prod development dev test testing qa ci local demo preview linux macos windows mac android ios home
+sandbox live staging production prod development dev test testing qa ci local demo preview linux macos windows mac
+android ios home
 office server client laptop desktop primary replica frontend backend
 """
 )
@@ -81,8 +89,14 @@ maintains maintainer go goes ask contact responsibility verantwortlich zuständi
 OPEN = _set(
     """
 like likes love loves prefer prefers want wants speak speaks learn learns play plays read reads eat eats drink drinks
-visit visits see saw met add adds added fix fixes fixed include includes contain contains offer offers support supports
+visit visits see saw met add adds added fix fixes fixed include includes
+contain contains cover covers handle handles highlight highlights accept accepts
+import imports export exports offer offers support supports
 know knows went bought had discuss discussed mention mentioned write wrote watch watched
+sell sells serve serves stock stocks teach teaches grow grows collect collects check checks test tests track tracks
+list lists detect detects report reports validate validates need needs require requires understand understands
+invite invited hire hired order ordered book booked pack packed try tried enjoy enjoys hate hates
+mag mögen spricht lernt liest kauft verkauft unterstützt enthält braucht besucht sah traf 买 卖 看 吃 喝 学 欢
 """
 )
 # One of these shows that a text is English; none is a common word of another language.
@@ -111,11 +125,25 @@ IN_FULL |= {
     f"{verb}n't": f"{verb} not" for verb in "is are was were do does did has have had should would could".split()
 }
 
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve",
-    "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+# After a number: so much of it, not the number of a thing.
+UNITS = _set(
+    """
+% percent euro euros dollar dollars pound pounds cent cents kilo kilos kg gram grams ton tons litre litres liter liters
+pixel pixels px km metre metres meter meters mile miles cm mm second seconds minute minutes hour hours day days week
+weeks month months
+year years people seats rooms times degrees byte bytes kb mb gb tb prozent sekunde sekunden minute minuten stunde
+stunden
+tag tage tagen woche wochen monat monate monaten jahr jahre jahren kilometer leute personen mal grad
+"""
 )
+
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen",
+    "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn",
+)
+_TENS = ("twenty thirty forty fifty sixty", "zwanzig dreißig vierzig fünfzig sechzig")
 NUMBERS = {word: str(number) for ones in _ONES for number, word in enumerate(ones.split())}
+NUMBERS |= {word: str(10 * number) for tens in _TENS for number, word in enumerate(tens.split(), 2)}
 
 
 def _compile_phrases(spaced: str, other: str = "") -> re.Pattern[str]:
@@ -126,63 +154,86 @@ def _compile_phrases(spaced: str, other: str = "") -> re.Pattern[str]:
 
 # The newer statement says that something changed.
 CHANGE = _compile_phrases(
-    """now; no longer; any ?more; any longer; instead; moved; from now on; these days; switched; changed; replaced;
-    put off;
-    postponed; since the; no wait; pushed (?:back|to); brought forward; renamed; (?:updat|upgrad)ed to;
-    tak(?:en|ing) over;
-    took over; handed (?:over )?to; (?:raised|cut|lowered|increased|reduced) to; went (?:up|down); down to; after all;
-    misread; from this \\w+ on; is wrong; had it wrong; passed (?:from|to); not \\S+ but; rather than;
-    jetzt; statt; ab sofort; verlegt; verschoben; nicht mehr; mittlerweile; inzwischen; nur noch; neuerdings; umbenannt;
-    übernommen; sondern""",
-    r"^(?:since|as of|seit)\b|^not \w+,"
-    "|改|搬到|换成|换|交给|推迟|不再|现在|如今|涨到|降到|变了|不是.*而是"
-    "|移行|変更|やめ|になりました|に変わ|なった|乗り換え|に変え|に代わ|に延び|今は|今では|現在は|ではなく|値上げ|値下げ",
+    """now; no longer; any ?more; any longer; instead; from now on; from here on; going forward; these days;
+    since then; moved; switched; swapped; changed; replaced; superseded; migrated; converted; relocated; transferred;
+    renamed; rebranded; reassigned; became; turned into; turns out; since the; no wait; after all; misread; is wrong;
+    is gone; had it wrong; mistaken; not \\S+ but; rather than; from (?:this|next) \\w+ on; ditched; dropped;
+    abandoned; scrapped; put off; postponed; rescheduled; shifted; delayed (?:to|until); brought forward; moved up;
+    (?:pushed|put) (?:back|to|out); push(?: \\S+){1,3} to; slipped to; extended to; shortened to; tak(?:en|es|ing) over;
+    took over; handed (?:over )?to; passed (?:from|to); succeeded; stepped (?:in|down|up);
+    (?:updat|upgrad|downgrad|rais|bump|increas|decreas|reduc|lower)ed to; cut to; doubled; halved; upped;
+    (?:went|gone|goes) (?:up|down); (?:up|down|risen|rose|fell|fallen|grew|grown|shrank|climbed|dropped) to; jetzt;
+    nun; statt(?= ); stattdessen; ab sofort; ab heute; künftig; nicht mehr; mittlerweile; inzwischen; seitdem;
+    nur noch; neuerdings; sondern; verlegt; verschoben; vertagt; vorgezogen; umbenannt; umgezogen; umgestellt;
+    gewechselt; geändert; ersetzt; abgelöst; ausgetauscht; getauscht; migriert; übernommen; übernimmt; übergeben;
+    übertragen; angehoben; erhöht; gesenkt; reduziert; verlängert; verkürzt; gestiegen; gesunken""",
+    r"^(?:since|as of|seit)\b|^not \w+,|^new\b[^:]*:"
+    r"|\b\w{2,}(?:ed|unk|own) to (?:[0-9$€£]|one|two|three|four|five|six|seven|eight|nine|ten)\b"
+    "|改|换|搬到|迁到|迁移|交给|移交|接手|接管|推迟|延期|延到|延长|缩短|提前到|调到|调整|涨到|降到|降至|降为|提高到"
+    "|升|增加到|减少到|不再|现在|如今|变了|变成|变为|取代|代替|切换|转到|转给|不是.*而是"
+    "|移行|変更|やめ|になりました|に変わ|なった|乗り換え|切り替え|置き換え|に変え|に代わ|に替え|引き継|交代|移転"
+    "|延期|前倒し|に延び|延長|短縮|今は|今では|現在は|今後|ではなく|値上げ|値下げ|引き上げ|引き下げ|増やし|減らし",
 )
 # What is not done yet, and what says that it is.
 PENDING = _compile_phrases(
-    """being; in the middle of; looking for; searching; vacant; still; waiting; pending; yet; in progress; to be;
-    suchen?; noch; gerade; läuft""",
-    "正在|还没|尚未|まだ|中です|ている",
+    """being; in the middle of; looking for; searching; vacant; still; waiting; awaiting; pending; yet; in progress;
+    to be; ongoing; stuck; unresolved; unfinished; blocked; under (?:way|review); awaits?; haven't; hasn't;
+    (?:have|has) not; on (?:its|their|the) way; working on; broken; out of order; suchen?; noch; gerade; läuft;
+    wartet; warten; ausstehend; steht aus; unterwegs; kaputt; defekt; gesperrt""",
+    "正在|还在|还没|未着手|尚未|等待|卡在|进行中|坏了|まだ|中です|ている|ていない|待ち|壊れ|故障",
 )
 DONE = _compile_phrases(
-    """done; found; filled; resolved; closed; handed in; back; finished; completed?; ready; fixed; repaired;
-    arrived; here;
-    picked up; merged; submitted; over; all in;
-    (?:ist|sind) da; gefunden; fertig; erledigt; gemacht; abgeschlossen; vorbei""",
-    "完工|完成|好了|修好|完了|終わ|済み|ました",
+    """done; found; filled; resolved; solved; sorted; closed; handed in; back; finished; completed?; ready; fixed;
+    repaired; arrived; here; delivered; shipped; released; landed; signed; approved; passed; paid; sent; restored;
+    recovered; launched; published; works? again; unblocked; picked up; merged; submitted; over; all in;
+    (?:ist|sind) da; gefunden; fertig; erledigt; gemacht; abgeschlossen; vorbei; behoben; gelöst; geschafft;
+    eingereicht; angekommen; eingetroffen; repariert; bezahlt; unterschrieben; geliefert; beendet; bestanden;
+    freigegeben; bewilligt; genehmigt; zugesagt; (?:geht|läuft|funktioniert) wieder""",
+    "完工|完成|好了|修好|完了|交了|解决|通过了|合并|上线|发布|结束|搞定|修复|恢复|签了|终于"
+    "|終わ|済み|ました|解決|直った|届い|復旧|できた",
 )
 # What the newer says instead of what it names here.
 CORRECTED = compile_late(
-    r"(?:, ?not|\brather than|\binstead of|\bstatt|, ?nicht"
+    r"(?:, ?not|\brather than|\binstead of|\bstatt|, ?nicht|\bnicht (?=der|die|das)|\bmoved out of|\baway from"
+    r"|\breplac(?:ed|es)|\bditched|\bdropped|\babandoned|\bno(?= \S+ (?:(?:is|are) )?left)"
     r"|\b(?:over|passed|moved|switched|changed|migrated)\b(?: \S+){0,4} from)"
-    r" (?:the |an? |in |on |by |with |von )?([^\W\d_]+)"
+    r" (?:the |an? |in |on |by |with |von |der |die |das )?(\w[\w.]*\w)"
 )
 # Of all or of none; of some alone.
 WHOLE = _compile_phrases(
-    """all; every; everyone; everybody; each; both; none; nobody(?! but); no one(?! but);
-    alle; jede[rs]?; beide; keine[rs]?; niemand""",
-    "所有|全部|每|すべて|全て|全員|誰も",
+    """all; every; everyone; everybody; each; both; none; nobody(?! but); no one(?! but); entire; whole?; alle[rns]?;
+    jede[rs]?; beide; keine[rs]?; niemand; sämtliche[rn]?""",
+    "所有|全部|全体|每|すべて|全て|全員|みんな|誰も",
 )
 PART = _compile_phrases(
-    """half; some; few; several; most; only; (?:one|two|three|four|five|six|[0-9]+) of; two; three; four;
-    halbe?; einige; ein paar; nur""",
-    "一半|部分|只有|半分|一部|しか",
+    """half; some; few; several; most; only; (?:one|two|three|four|five|six|[0-9]+) of; two; three; four; a third;
+    a quarter; part of; partly; partially; all but; halbe?; hälfte; einige; ein paar; nur; manche; mehrere; wenige;
+    ein teil; teils; teilweise""",
+    "一半|部分|只有|还有|有些|少数|个别|半分|一部|しか|いくつか|ほとんど|数人|数名",
 )
 # Of one not named: the newer may only say more.
 VAGUE = _compile_phrases("some(?:one|body|thing); but an?; jemand; etwas", "有人|誰か")
 ADDED = compile_late(r"[㐀-鿿ァ-ヿー]も")
 HALT = compile_late(r"\bstop(?:s|ped)?(?= (?:at|in|by|here|there)\b)")  # a bus stops there: that denies nothing
 MAY = compile_late(r"(?<=[0-9] )may\b|(?<=\bin )may\b|(?<=\bby )may\b")  # the month
-MEANS = _set("with using via through mit called")
+MEANS = _set("with using via through as mit als called :")
 BY = _set("by von durch is are ist sind")
 IS = _set("is are was were has have had ist sind war waren hat haben")
 FOR, USE = _set("for für"), _set("use uses used using benutzen benutzt nutzen nutzt verwenden verwendet")
 CLAUSE = compile_late(r"[,;，；](?=\D)|\s[–—-]\s")
 NOISE = _compile_phrases(
-    """now; no longer; any ?more; any longer; from now on; these days; as always; no wait; put off; not even; currently;
-    nicht mehr; ab jetzt; jetzt; nicht einmal""",
+    """now; no longer; any ?more; any longer; from now on; these days; as always; no wait; put off; not even;
+    currently; going forward; from here on(?: out)?; from (?:this|next) \\w+ on; as of (?:today|now); nicht mehr;
+    ab (?:jetzt|heute|sofort); jetzt; nicht einmal; künftig""",
     r"\binstead of \S+|\bstatt (?:in )?\S+"
     r"|^(?:the |my )?\w+ (?:says|tells me|told me|reckons|meint|sagt)\b(?: that\b)?",
+)
+BUT = compile_late(r"\b(?:nobody|no one|none|nothing) (?:but|except|other than)\b|\bniemand außer\b")  # only these
+# Under which circumstances: what is said of others is no contradiction.
+CIRCUMSTANCE = compile_late(r"(?:in|on|at|for|under|during|when|if|while|bei|im|auf|wenn|für|während)\b")
+FROM = compile_late(r"从|から|\bvon\b")  # what it was comes after or before it
+NOT_BEFORE = compile_late(  # it will be then
+    r"(?:\b(?:won't|will not|wird nicht)((?: \w+){1,3}) (?:before|vor)|(?:n't|\bnot)((?: \w+){1,3}) (?:until|till))\b"
 )
 NO_LONGER = compile_late(r"\bno longer\b|\bnicht mehr\b")
 REASON = compile_late(

@@ -59,13 +59,13 @@ def test_what_may_change_the_meaning_keeps_texts_apart(old: str, new: str) -> No
     assert not is_same(old, new)
 
 
-@pytest.mark.parametrize("pairs", [SEEN, PRACTICE], ids=["seen", "practice"])
-def test_the_rules_hold_their_figures(pairs: list[dict[str, str]]) -> None:
+@pytest.mark.parametrize(("pairs", "least"), [(SEEN, 0.9), (PRACTICE, 0.78)], ids=["seen", "practice"])
+def test_the_rules_hold_their_figures(pairs: list[dict[str, str]], least: float) -> None:
     """Precision and recall of the rules alone; PERFORMANCE.md has those of `memctl bench pairs`."""
     claimed = [pair for pair in pairs if find_contradiction(pair["older"], pair["newer"])]
     right = [pair for pair in claimed if pair["label"] == "contradicts"]
     assert len(right) >= 0.97 * len(claimed)
-    assert len(right) >= 0.84 * sum(pair["label"] == "contradicts" for pair in pairs)
+    assert len(right) >= least * sum(pair["label"] == "contradicts" for pair in pairs)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,17 @@ def test_the_rules_hold_their_figures(pairs: list[dict[str, str]]) -> None:
         ("The retry limit of the importer is five", "The retry limit of the exporter is five", None),
         ("Server a1 has 16 GB of memory", "Server a2 has 16 GB of memory", None),
         ("We use Postgres for billing", "We use Postgres for search", None),
+        ("Tag v2.1.0 has the fix", "Tag v2.0.9 has the bug", None),
+        ("Test case TC-20 fails on ARM", "Test case TC-21 passes on ARM", None),
+        ("The tasks are run by cron", "The tasks are run by systemd, no cron is left", "value"),
+        ("Logs go to Loki", "Elastic has replaced Loki for logs", "change"),
+        ("the tram comes at nine", "the tram won't come before ten", "value"),
+        ("The exporter encrypts the files", "The exporter writes the files unencrypted", "value"),
+        ("The files are encrypted", "The files on the server are unencrypted", "value"),
+        ("I weigh 70 kilos", "I weigh 68 kilos by now", "value"),
+        ("Nobody but Ada can merge here", "Only Ada can merge here", None),
+        ("In live mode, cards are charged", "In test mode, cards are simulated", None),
+        ("窗口由王芳负责", "窗口已从王芳移交给李雷", "change"),
         ("", "", None),
     ],
 )
