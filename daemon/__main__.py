@@ -63,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not installed:
             raise MemorydError("The daemon's parts are not installed; run: pip install 'memoryd[daemon]'")
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        gc.disable()  # of what is imported and loaded nothing is garbage; `_run` turns it on again
         return _serve(given, settings)
     except MemorydError as error:
         logger.error("%s", error.message)
@@ -279,6 +280,7 @@ async def _run(
     # first search is not by words alone.
     await asyncio.to_thread(core.embedding.wait_settled, _MODEL_LIMIT_S if ready_fd is not None else 0.0)
     gc.freeze()  # what stays is not examined again and again, for which all threads wait
+    gc.enable()
     notify.notify_starter(ready_fd, "READY")
     watchers = Watchers(core)
     watchers.start()
