@@ -30,9 +30,10 @@ _MOST_CLAUSES = 9  # pairs of clauses that are looked at
 _ARTICLES = frozenset({"the", "The", "a", "an", "An"})  # "A" is a name as well
 _NO_CONTENT = words.STOP | words.NEGATIVE
 _NUMBER = compile_late(r"[$€£~]?[0-9]|v[0-9]")
-_IDENTIFIER = compile_late(r"^[^\W\d_]+[-_]?[0-9]")
+_IDENTIFIER = compile_late(r"^[^\W\d_]+[-_]?[0-9]|^[0-9]+[a-z]+[0-9]")
 _TOKEN = compile_late(
-    r"[#$€£~v]?[0-9]+(?:[.,:/-][0-9]+)*[a-z%]*"  # numbers, dates, times
+    r"[0-9]+[a-z]+[0-9][a-z0-9]*"  # a hash
+    r"|[#$€£~v]?[0-9]+(?:[.,:/-][0-9]+)*[a-z%]*"  # numbers, dates, times
     r"|[^\W\d_぀-ヿ㐀-鿿가-힯]+(?:['.][^\W\d_]+)*(?:[-_][^\W_぀-ヿ㐀-鿿]+)*[0-9]*(?:\.[0-9]+)*(?:\(\))?"
     r"|(?<=\w):(?=\s)|[゠-ヿー]+|[㐀-鿿]|[぀-ゟ]+"  # katakana, each Chinese character, hiragana
 )
@@ -111,9 +112,9 @@ def _find_rule(one: Statement, two: Statement) -> str | None:
 def _is_change(old: str, new: str, one: Statement, two: Statement) -> bool:
     """Return whether the newer statement says that something changed that the older one is about."""
     old, new = old.casefold(), new.casefold()
-    if not _is_about_the_same(one, two):
-        return False
     only_old, only_new = _is_exclusive(one, two), _is_exclusive(two, one)
+    if not _is_about_the_same(one, two) or (one.negative != two.negative and _is_any_opposite(only_old, only_new)):
+        return False
     is_short = max(len(one.words), len(two.words)) <= _SHORT
     is_another = one.content[0] in only_old and two.content[0] in only_new
     is_another |= any(map(_has_digit, only_old)) and any(map(_has_digit, only_new))  # invoices 7 and 8
@@ -136,7 +137,7 @@ def _is_denied(one: Statement, two: Statement, only_old: list[str], only_new: li
     """Return whether what one affirms the other denies: nothing of content is said by both alone, but a state."""
     old, new = ([word for word in only if word not in words.LIGHT] for only in (only_old, only_new))
     alone = bool(old and new) and not {*old, *new} <= words.STATES
-    is_twice = any(_is_opposite_word(word, other) for word in old for other in new)  # closed, not open: the same
+    is_twice = _is_any_opposite(old, new)  # closed, not open: the same
     return len(set(one.content) & set(two.content)) >= 2 and not alone and not is_twice
 
 
@@ -167,9 +168,10 @@ def _is_other_value(one: Statement, two: Statement) -> bool:
 
 
 def _is_other_identifier(one: Statement, two: Statement) -> bool:
-    """Return whether the statements begin with things of one name and two numbers."""
+    """Return whether the statements begin with things of one name and two numbers or identifiers."""
     old, new = one.words[one.places[:2][-1]], two.words[two.places[:2][-1]]
-    return _is_number(old.key) and _is_number(new.key) and old.key != new.key and old.before == new.before
+    is_numbered = _has_digit(old.key) and _has_digit(new.key)
+    return is_numbered and old.key != new.key and old.before == new.before
 
 
 def _is_other_quantity(old: str, new: str, one: Statement, two: Statement) -> bool:
@@ -177,6 +179,8 @@ def _is_other_quantity(old: str, new: str, one: Statement, two: Statement) -> bo
     old, new = old.casefold(), new.casefold()
     pairs = ((words.WHOLE.search(old), words.PART.search(new)), (words.PART.search(old), words.WHOLE.search(new)))
     if not any(all(pair) for pair in pairs) or (words.PART.search(old) and words.PART.search(new)):
+        return False
+    if words.EXCEPT.search(old) or words.EXCEPT.search(new):
         return False
     rest = [_drop_quantities(_is_exclusive(one, two)), _drop_quantities(_is_exclusive(two, one))]
     is_one = not all(rest) or _is_opposite(*rest)  # else they are about two things
@@ -187,15 +191,15 @@ def _drop_quantities(only: list[str]) -> list[str]:
     return [word for word in only if not (words.WHOLE.match(word) or words.PART.match(word) or word in words.LIGHT)]
 
 
-def _is_opposite_word(word: str, other: str) -> bool:
-    is_denied = any(prefix + word == other or prefix + other == word for prefix in words.DENYING)
-    return is_denied or (word, other) in words.OPPOSITES
+def _is_any_opposite(only_old: list[str], only_new: list[str]) -> bool:
+    pairs = {(word, other) for word in only_old for other in only_new}
+    denied = {(word, prefix + word) for pair in pairs for word in pair for prefix in words.DENYING}
+    return any({pair, pair[::-1]} & (words.OPPOSITES | denied) for pair in pairs)
 
 
 def _is_opposite(only_old: list[str], only_new: list[str]) -> bool:
     """Return whether one says the opposite of the other, and one of the two nothing else."""
-    is_found = any(_is_opposite_word(word, other) for word in only_old for other in only_new)
-    return is_found and min(len(only_old), len(only_new)) == 1
+    return _is_any_opposite(only_old, only_new) and min(len(only_old), len(only_new)) == 1
 
 
 def _is_turned_round(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
@@ -237,13 +241,19 @@ def _is_value(one: Statement, two: Statement, first: int, last: int) -> bool:
         is_named = (first == 1 and is_followed and old.before == one.words[one.places[0]].key) or last - first > 1
         is_measured = one.words[one.places[last - 1 :][:2][-1]].key in words.UNITS  # I weigh 81 kilos
         return is_measured or not is_named  # else it is the number of a thing: PR 12 is merged
-    return not keys & words.OPEN
+    return not keys & words.OPEN and not _is_one_of_some(one, one.places[first])
 
 
 def _is_of_another(one: Statement, at: int) -> bool:
     """Return whether a word belongs to what something is said of, or used for: `the X limit is five`, `used for X`."""
     is_subject = any(word.key in words.IS for word in one.words[at + 1 :])
     return is_subject or (one.words[at].before in words.FOR and bool(one.keys & words.USE))
+
+
+def _is_one_of_some(one: Statement, at: int) -> bool:
+    """Return whether a word is what somebody or something has one of: `it has a garden`."""
+    before = [word.key for word in one.words[max(0, at - 2) : at]]
+    return len(before) == 2 and before[0] in words.HAVE and before[1] in words.ONE_OF_SOME
 
 
 def _is_about_the_same(one: Statement, two: Statement) -> bool:

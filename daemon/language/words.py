@@ -95,8 +95,10 @@ import imports export exports offer offers support supports
 know knows went bought had discuss discussed mention mentioned write wrote watch watched
 sell sells serve serves stock stocks teach teaches grow grows collect collects check checks test tests track tracks
 list lists detect detects report reports validate validates need needs require requires understand understands
+own owns maintain maintains manage manages betreut leitet pay pays cook cooks stop stops show shows display displays
+bring brings brought provide provides expose exposes calculate calculates bietet bieten berechnet zeigt bringt
 invite invited hire hired order ordered book booked pack packed try tried enjoy enjoys hate hates
-mag mögen spricht lernt liest kauft verkauft unterstützt enthält braucht besucht sah traf 买 卖 看 吃 喝 学 欢
+mag mögen spricht lernt liest kauft verkauft unterstützt enthält braucht besucht sah traf 买 卖 看 吃 喝 学 欢 带 种
 """
 )
 # One of these shows that a text is English; none is a common word of another language.
@@ -201,8 +203,8 @@ CORRECTED = compile_late(
 )
 # Of all or of none; of some alone.
 WHOLE = _compile_phrases(
-    """all; every; everyone; everybody; each; both; none; nobody(?! but); no one(?! but); entire; whole?; alle[rns]?;
-    jede[rs]?; beide; keine[rs]?; niemand; sämtliche[rn]?""",
+    """all; every; everyone; everybody; each; both; none; nobody(?! but| except); no one(?! but| except); entire;
+    whole?; alle[rns]?; jede[rs]?; beide; keine[rs]?; niemand; sämtliche[rn]?""",
     "所有|全部|全体|每|すべて|全て|全員|みんな|誰も",
 )
 PART = _compile_phrases(
@@ -213,7 +215,7 @@ PART = _compile_phrases(
 )
 # Of one not named: the newer may only say more.
 VAGUE = _compile_phrases("some(?:one|body|thing); but an?; jemand; etwas", "有人|誰か")
-ADDED = compile_late(r"[㐀-鿿ァ-ヿー]も")
+ADDED = compile_late(r"[㐀-鿿ァ-ヿー]も|\b(?:as well|on top of|in addition)\b", re.I)
 HALT = compile_late(r"\bstop(?:s|ped)?(?= (?:at|in|by|here|there)\b)")  # a bus stops there: that denies nothing
 MAY = compile_late(r"(?<=[0-9] )may\b|(?<=\bin )may\b|(?<=\bby )may\b")  # the month
 MEANS = _set("with using via through as mit als called :")
@@ -228,6 +230,8 @@ NOISE = _compile_phrases(
     r"\binstead of \S+|\bstatt (?:in )?\S+"
     r"|^(?:the |my )?\w+ (?:says|tells me|told me|reckons|meint|sagt)\b(?: that\b)?",
 )
+EXCEPT = compile_late(r"\b(?:except|außer)\b|以外|除了")
+HAVE, ONE_OF_SOME = _set("has have had hat habe haben"), _set("a an ein eine einen")  # what one may have several of
 BUT = compile_late(r"\b(?:nobody|no one|none|nothing) (?:but|except|other than)\b|\bniemand außer\b")  # only these
 # Under which circumstances: what is said of others is no contradiction.
 CIRCUMSTANCE = compile_late(r"(?:in|on|at|for|under|during|when|if|while|bei|im|auf|wenn|für|während)\b")
