@@ -243,5 +243,14 @@ NO_LONGER = compile_late(r"\bno longer\b|\bnicht mehr\b")
 REASON = compile_late(
     r"(?:(?<=\w )(?:because|since|due to|weil|wegen|damit)\b|, (?:so|as|because|weil|damit)\b).*", re.DOTALL
 )
-NO_STATEMENT = compile_late(r"[!！]|[?？]$")
+GREETING = compile_late(r"(?:^|(?<=: ))(?:hey|hi|hello|hallo)(?: \w+)?, ", re.I)
+SENTENCES = compile_late(r"[.。] *[^\W\d]|\w\? ")  # several
+# A question, an exclamation, thanks, or what is asked of an assistant for once.
+NO_STATEMENT = compile_late(
+    r"[!！]|[?？]$|^(?:\w+: )?(?:thanks|thank you|thx|danke|谢谢|ありがとう)"
+    r"|^(?:\w+: )?(?:(?:now|please|ok|okay|and|then|so)\b[,.]? )*(?:give|create|explain|continue|describe|translate"
+    r"|summari[sz]e|generate|suggest|help|tell|show|list|extract|rewrite|write(?! your)|expand|elaborate|provide"
+    r"|do (?:it|that|this)|make (?:it|me|the|this)|more|what|how|let's)\b",
+    re.I,
+)
 HIRAGANA_NOT = compile_late(r"ない|ません|なかった|なく|ず$")

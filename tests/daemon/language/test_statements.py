@@ -59,13 +59,15 @@ def test_what_may_change_the_meaning_keeps_texts_apart(old: str, new: str) -> No
     assert not is_same(old, new)
 
 
-@pytest.mark.parametrize(("pairs", "least"), [(SEEN, 0.9), (PRACTICE, 0.78)], ids=["seen", "practice"])
-def test_the_rules_hold_their_figures(pairs: list[dict[str, str]], least: float) -> None:
+@pytest.mark.parametrize(
+    ("pairs", "precision", "recall"), [(SEEN, 0.99, 0.9), (PRACTICE, 0.95, 0.78)], ids=["seen", "practice"]
+)
+def test_the_rules_hold_their_figures(pairs: list[dict[str, str]], precision: float, recall: float) -> None:
     """Precision and recall of the rules alone; PERFORMANCE.md has those of `memctl bench pairs`."""
     claimed = [pair for pair in pairs if find_contradiction(pair["older"], pair["newer"])]
     right = [pair for pair in claimed if pair["label"] == "contradicts"]
-    assert len(right) >= 0.97 * len(claimed)
-    assert len(right) >= least * sum(pair["label"] == "contradicts" for pair in pairs)
+    assert len(right) >= precision * len(claimed)
+    assert len(right) >= recall * sum(pair["label"] == "contradicts" for pair in pairs)
 
 
 @pytest.mark.parametrize(
