@@ -77,7 +77,7 @@ def find_contradiction(old: str, new: str) -> str | None:
     one, two = _read(old), _read(new)
     if not one.content or not two.content or max(len(one.words), len(two.words)) > MAX_WORDS:
         return None
-    if words.VAGUE.search(old.casefold()):
+    if words.VAGUE.search(old.casefold()) or any(words.EXCEPT.search(text.casefold()) for text in (old, new)):
         return None
     if _is_other_quantity(old, new, one, two):
         return "quantity"
@@ -119,10 +119,13 @@ def _is_change(old: str, new: str, one: Statement, two: Statement) -> bool:
     if not _is_about_the_same(one, two) or (one.negative != two.negative and _is_any_opposite(only_old, only_new)):
         return False
     is_short = max(len(one.words), len(two.words)) <= _SHORT
-    is_another = one.content[0] in only_old and two.content[0] in only_new
-    is_another |= any(map(_has_digit, only_old)) and any(map(_has_digit, only_new))  # invoices 7 and 8
     is_done = is_short and bool(only_old or only_new) and not two.negative
-    if is_done and not is_another and words.PENDING.search(old) and words.DONE.search(new):
+    if (
+        is_done
+        and not _is_of_two(one, two, only_old, only_new)
+        and words.PENDING.search(old)
+        and words.DONE.search(new)
+    ):
         return True
     corrected = None if words.CORRECTED.search(old) else words.CORRECTED.search(new)
     if corrected and only_new and stem(corrected[1]) in one.content[1:]:
@@ -131,6 +134,18 @@ def _is_change(old: str, new: str, one: Statement, two: Statement) -> bool:
         return False  # about another thing
     is_left = bool(only_old or words.FROM.search(new))
     return is_left and bool(only_new and words.CHANGE.search(new) and not words.CHANGE.search(old))
+
+
+def _is_of_two(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
+    """Return whether two states are of two things: of two numbers, or beginning otherwise with only a state shared."""
+    if any(map(_has_digit, only_old)) and any(map(_has_digit, only_new)):
+        return True  # invoices 7 and 8
+    shared = {word for word in set(one.content) & set(two.content) - words.STATES if not _is_state(word)}
+    return one.content[0] in only_old and two.content[0] in only_new and sum(map(_weight, shared)) < 1
+
+
+def _is_state(word: str) -> bool:
+    return bool(words.DONE.search(word) or words.PENDING.search(word))
 
 
 # The rules -----------------------------------------------------------------------------------------------------------
@@ -183,15 +198,13 @@ def _is_other_quantity(old: str, new: str, one: Statement, two: Statement) -> bo
     pairs = ((words.WHOLE.search(old), words.PART.search(new)), (words.PART.search(old), words.WHOLE.search(new)))
     if not any(all(pair) for pair in pairs) or (words.PART.search(old) and words.PART.search(new)):
         return False
-    if words.EXCEPT.search(old) or words.EXCEPT.search(new):
-        return False
-    rest = [_drop_quantities(_is_exclusive(one, two)), _drop_quantities(_is_exclusive(two, one))]
+    bare = [_read(words.PART.sub(" ", words.WHOLE.sub(" ", text))) for text in (old, new)]
+    rest = [
+        [word for word in only if word not in words.LIGHT]
+        for only in (_is_exclusive(*bare), _is_exclusive(*reversed(bare)))
+    ]
     is_one = not all(rest) or _is_opposite(*rest)  # else they are about two things
     return is_one and _measure_shared(one, two) >= _MOST_SHARED and _is_about_the_same(one, two)
-
-
-def _drop_quantities(only: list[str]) -> list[str]:
-    return [word for word in only if not (words.WHOLE.match(word) or words.PART.match(word) or word in words.LIGHT)]
 
 
 def _is_any_opposite(only_old: list[str], only_new: list[str]) -> bool:
@@ -242,7 +255,8 @@ def _is_value(one: Statement, two: Statement, first: int, last: int) -> bool:
         return False
     if is_number:
         is_named = (first == 1 and is_followed and old.before == one.words[one.places[0]].key) or last - first > 1
-        is_measured = one.words[one.places[last - 1 :][:2][-1]].key in words.UNITS  # I weigh 81 kilos
+        unit = one.words[one.places[first + 1 :][0] if first + 1 < len(one.places) else -1].key
+        is_measured = unit in words.UNITS | words.TIMES  # I weigh 81 kilos
         return is_measured or not is_named  # else it is the number of a thing: PR 12 is merged
     return not keys & words.OPEN and not _is_one_of_some(one, one.places[first])
 
@@ -289,7 +303,7 @@ def _read(text: str) -> Statement:
 
 def _tokenize(text: str) -> Iterator[Token]:
     before = ""
-    for match in _TOKEN.finditer(text.replace("禁止", "不")):
+    for match in _TOKEN.finditer(text.replace("禁止", "不").replace(words.SURELY, "")):
         word = match[0]
         if word.endswith("n't") or word in words.CONTRACTED:
             word = "not"

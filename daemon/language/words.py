@@ -32,11 +32,11 @@ so für um ab noch immer schon darf kann muss nach hinaus man erst
 )
 NEGATIVE = _set(
     """
-not no never none nobody nothing neither without cannot
+not no never none nobody nothing neither without cannot impossible unable unmöglich
 missing lack lacks lacked forbid forbids ban bans banned quit quits refuse refuses refused reject rejects rejected
 removed dropped
 stop stopped forbidden prohibited off disabled
-untersagt verboten fehlt fehlen nicht kein keine keinen keinem keiner nie niemals niemand ohne nichts
+untersagt verboten fehlt fehlen nicht kein keine keinen keinem keiner keines nie niemals niemand ohne nichts
 不 没 無 无 未 禁 别
 """
 )
@@ -47,7 +47,10 @@ auch weitere weiterer zusätzlich nebenbei ausserdem außerdem 也 还 另 又
 """
 )
 LIGHT = _set(
-    "need us all every each som most both few many much half everybody everyon somebody 所 些 每 alle jede jeder einige"
+    """
+need us all every each som most both few many much half everybody everyon somebody 所 些 每 alle jede jeder
+einige paar meist meisten
+"""
 )
 STATES = _set("start begun don finish open clos wait fix repair runn ready complet")
 _OPPOSITES = """
@@ -93,11 +96,11 @@ visit visits see saw met add adds added fix fixes fixed include includes
 contain contains cover covers handle handles highlight highlights accept accepts
 import imports export exports offer offers support supports
 know knows went bought had discuss discussed mention mentioned write wrote watch watched
-sell sells serve serves stock stocks teach teaches grow grows collect collects check checks test tests track tracks
-list lists detect detects report reports validate validates need needs require requires understand understands
+sell sells serve serves stock stocks teach teaches grow grows collect collects checks tests tracks
+halt hält lists detect detects reports validate validates need needs require requires understand understands
 own owns maintain maintains manage manages betreut leitet pay pays cook cooks stop stops show shows display displays
 bring brings brought provide provides expose exposes calculate calculates bietet bieten berechnet zeigt bringt
-invite invited hire hired order ordered book booked pack packed try tried enjoy enjoys hate hates
+invite invited hire hired ordered book booked pack packed try tried enjoy enjoys hate hates
 mag mögen spricht lernt liest kauft verkauft unterstützt enthält braucht besucht sah traf 买 卖 看 吃 喝 学 欢 带 种
 """
 )
@@ -234,17 +237,17 @@ EXCEPT = compile_late(r"\b(?:except|außer)\b|以外|除了")
 HAVE, ONE_OF_SOME = _set("has have had hat habe haben"), _set("a an ein eine einen")  # what one may have several of
 BUT = compile_late(r"\b(?:nobody|no one|none|nothing) (?:but|except|other than)\b|\bniemand außer\b")  # only these
 # Under which circumstances: what is said of others is no contradiction.
-CIRCUMSTANCE = compile_late(r"(?:in|on|at|for|under|during|when|if|while|bei|im|auf|wenn|für|während)\b")
+CIRCUMSTANCE = compile_late(r"(?:in|on|at|for|under|during|when|if|while|bei|im|auf|wenn|für|während) ")
 FROM = compile_late(r"从|から|\bvon\b")  # what it was comes after or before it
 NOT_BEFORE = compile_late(  # it will be then
     r"(?:\b(?:won't|will not|wird nicht)((?: \w+){1,3}) (?:before|vor)|(?:n't|\bnot)((?: \w+){1,3}) (?:until|till))\b"
 )
-NO_LONGER = compile_late(r"\bno longer\b|\bnicht mehr\b")
+NO_LONGER = compile_late(r"\bno longer\b|\bnicht mehr\b|\btoo \w+ (?:for \w+ )?to\b")
 REASON = compile_late(
     r"(?:(?<=\w )(?:because|since|due to|weil|wegen|damit)\b|, (?:so|as|because|weil|damit)\b).*", re.DOTALL
 )
 GREETING = compile_late(r"(?:^|(?<=: ))(?:hey|hi|hello|hallo)(?: \w+)?, ", re.I)
-SENTENCES = compile_late(r"[.。] *[^\W\d]|\w\? ")  # several
+SENTENCES = compile_late(r"(?<=\w\w\w)\. *[^\W\d]|。 *\w|\w\? ")  # several
 # A question, an exclamation, thanks, or what is asked of an assistant for once.
 NO_STATEMENT = compile_late(
     r"[!！]|[?？]$|^(?:\w+: )?(?:thanks|thank you|thx|danke|谢谢|ありがとう)"
@@ -253,4 +256,5 @@ NO_STATEMENT = compile_late(
     r"|do (?:it|that|this)|make (?:it|me|the|this)|more|what|how|let's)\b",
     re.I,
 )
+SURELY = "必ず"  # which ends as a denial does
 HIRAGANA_NOT = compile_late(r"ない|ません|なかった|なく|ず$")
