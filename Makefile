@@ -59,6 +59,7 @@ manual: $(VENV)/installed
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m compileall -q client daemon models scheduler
 	touch $@
 
 clean:
