@@ -1,4 +1,4 @@
-"""Stage: cues. What a question says of who spoke, or when, adds a little to the score of memories that fit.
+"""Stage: cues. What a question says of who, when and which adds a little to the score of memories that fit.
 
 Of two that contradict each other, the newer fits a question about today, the older one about what was before.
 
@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from memoryd.client.dates import day_of, find_spans, may_name_a_date
+from memoryd.daemon.language.names import is_named
 from memoryd.daemon.search.fuse import order
 from memoryd.daemon.search.hints import Hints
 from memoryd.daemon.search.retrieval import Retrieval, Sources
@@ -24,16 +25,18 @@ from memoryd.daemon.store.rows import Beginning, Row, read_beginnings
 _POOL = 30  # candidates
 _READ_CHARS = 1_000  # of a memory
 _SPEAKER = re.compile(r"([^\W\d_][^\n:]{0,39}): ")
+_FIRST_WORD = re.compile(r"[^\W\d_]+")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Said(NamedTuple):
-    """What a memory says of who spoke and when."""
+    """What a memory says of who spoke, of whom, and when."""
 
     speaker: str
     role: str
     at: datetime
     text: str
+    subject: str = ""  # the first word, where nobody is named as the speaker
     state: str = ""  # of what contradicts another candidate: "present" the newer, "past" the older
 
 
@@ -58,11 +61,19 @@ def _is_by_role(asked: Hints, said: Said) -> bool:
     return bool(asked.role) and said.role == asked.role and said.speaker in ("", said.role)
 
 
+def _has_identifiers(asked: Hints, said: Said) -> bool:
+    """Return whether the memory holds every identifier and number of the question."""
+    held = said.text.casefold()
+    return bool(asked.named.identifiers) and all(is_named(one, held) for one in asked.named.identifiers)
+
+
 CUES = (
     Cue("speaker", "any", lambda asked, said: bool(said.speaker) and said.speaker in asked.speakers, 0.10),
+    Cue("subject", "any", lambda asked, said: bool(said.subject) and said.subject in asked.speakers, 0.10),
+    Cue("identifier", "any", _has_identifiers, 0.25),
     Cue("role", "en de zh ja", _is_by_role, 0.12),
     Cue("date", "en de zh ja", _is_dated, 0.15),
-    Cue("state", "en de zh ja", lambda asked, said: bool(asked.state) and said.state == asked.state, 0.15),
+    Cue("state", "en de zh ja", lambda asked, said: bool(asked.state) and said.state == asked.state, 0.25),
     Cue("when", "en de zh ja", lambda asked, said: asked.when and may_name_a_date(said.text.casefold()), 0.03),
 )
 
@@ -90,7 +101,8 @@ def cues(retrieval: Retrieval, sources: Sources) -> None:
 def _select_worth_reading(retrieval: Retrieval, asked: Hints, rows: list[int]) -> list[int]:
     """Return the rows that a cue may hold for: who is asked for by name alone is a word of what they said."""
     words = [word for word in retrieval.question.words if word.text in asked.speakers] if retrieval.question else []
-    if asked.role or asked.spans or asked.when or asked.state or {word.text for word in words} != asked.speakers:
+    others = asked.role or asked.spans or asked.when or asked.state or asked.named.identifiers
+    if others or {word.text for word in words} != asked.speakers:
         return rows
     places = retrieval.allowed.positions.find(rows)
     held = np.logical_or.reduce([word.posting.select_held(places) for word in words])
@@ -98,13 +110,15 @@ def _select_worth_reading(retrieval: Retrieval, asked: Hints, rows: list[int]) -
 
 
 def read_said(memory: Row | Beginning) -> Said:
-    """Return what a memory says of who spoke and when."""
+    """Return what a memory says of who spoke, of whom, and when."""
     about = _decode(memory.metadata) if "speaker" in memory.metadata or "role" in memory.metadata else {}
     text = memory.content[:_READ_CHARS]
     found = _SPEAKER.match(text)
     label = found[1].casefold() if found else ""
     speaker, role = str(about.get("speaker") or label).casefold(), str(about.get("role") or "")
-    return Said(speaker, role or label, datetime.fromtimestamp(memory.created_at, UTC), text)
+    first = None if speaker else _FIRST_WORD.match(text)
+    subject = first[0].casefold() if first else ""
+    return Said(speaker, role or label, datetime.fromtimestamp(memory.created_at, UTC), text, subject)
 
 
 def _find_cues(asked: Hints, memory: Row | Beginning | None, state: str) -> list[Cue]:

@@ -44,8 +44,8 @@ class Hints(NamedTuple):
     named: Names = Names((), ())
 
     def has_cues(self) -> bool:
-        """Return whether anything was said of who spoke or when."""
-        return bool(self.speakers or self.role or self.spans or self.when or self.state)
+        """Return whether anything was said of who, when or which."""
+        return bool(self.speakers or self.role or self.spans or self.when or self.state or self.named.identifiers)
 
 
 NO_HINTS = Hints()

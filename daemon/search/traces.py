@@ -62,9 +62,9 @@ class Traces:
         self._lock = threading.Lock()
 
     def keep(self, kept: Kept) -> None:
-        """Keep a trace; the rows of its candidates are let go."""
+        """Keep a trace; the texts of its candidates are let go."""
         for candidate in kept.candidates:
-            candidate.record, candidate.related = None, []
+            candidate.record, candidate.related, candidate.stems = None, [], ()
         with self._lock:
             self._kept[kept.trace.id] = kept
             while len(self._kept) > self._capacity:

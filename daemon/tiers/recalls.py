@@ -87,10 +87,11 @@ class Recalls:
 
     def forget(self, ids: Iterable[str]) -> None:
         """Forget what was returned of some memories."""
+        gone = list(ids)
         with self._lock:
-            for told in self._told.values():
-                for id in ids:
-                    told.pop(id, None)
+            for (namespace, _), told in self._told.items():
+                for id in gone:
+                    self._drop(namespace, told.pop(id, None))
 
     def find_repeated(self, namespace: str, session: str, text: str) -> list[str]:
         """Return the ids of the memories that a text merely repeats: each of its sentences was returned.

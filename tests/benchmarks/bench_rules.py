@@ -43,6 +43,8 @@ RULES = (
     Rule("none taken out", "", "", ""),
     Rule("cue: speaker", "any", "ranks what the one whom a question names has said", _cue("speaker")),
     Rule("cue: role", "en de zh ja", "ranks the user's turns for `I`, the assistant's for `you said`", _cue("role")),
+    Rule("cue: subject", "any", "ranks what begins with the one whom a question names", _cue("subject")),
+    Rule("cue: identifier", "any", "ranks what holds the identifiers and numbers of a question", _cue("identifier")),
     Rule("cue: date", "en de zh ja", "ranks what is of the day or month that a question names", _cue("date")),
     Rule("cue: state", "en de zh ja", "ranks of two that disagree the one that `now`, `before` ask for", _cue("state")),
     Rule("cue: when", "en de zh ja", "ranks what names a time where a question asks when", _cue("when")),

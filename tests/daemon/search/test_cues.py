@@ -39,6 +39,15 @@ def row(content: str, created_at: float = LONG_AGO, metadata: str = "{}") -> Row
         ("What did Caroline research?", "Caroline: I looked into agencies", {}, ["speaker"]),
         ("What did Caroline research?", "agencies", {"metadata": '{"speaker": "Caroline"}'}, ["speaker"]),
         ("What did Caroline research?", "Melanie: Caroline looked into agencies", {}, []),
+        ("How does Mara like it?", "Mara prefers it short", {}, ["subject"]),
+        ("How does Mara like it?", "The team asked Mara", {}, []),
+        ("What is WIN-1201 about?", "WIN-1201: blank labels", {}, ["identifier"]),
+        ("What is WIN-1201 about?", "WIN-1210: rotated labels", {}, []),
+        ("memory of a batch size of 250?", "batch size 250: 190 MB", {}, ["identifier"]),
+        ("memory of a batch size of 250?", "batch size 2500: 600 MB", {}, []),
+        ("firmware of gate 2?", "gate 4 has firmware 2.4.2", {}, []),
+        ("does 4.2 of api.py work?", "4.2 works", {}, []),
+        ("2番ゲートのファームウェアは？", "2番ゲートのスキャナーは2.4.3です。", {}, ["identifier"]),
         ("what is my size?", "user: I wear 42", {}, ["role"]),
         ("what is my size?", "Paul: I wear 42", {"metadata": '{"role": "user", "speaker": "Paul"}'}, []),
         ("what is my size?", "I wear 42", {"metadata": '{"role": "user"}'}, ["role"]),
@@ -107,4 +116,4 @@ def test_published_profiles_know_no_cues(core: Core) -> None:
 
 def test_each_row_of_the_table_has_a_name_and_a_small_bonus() -> None:
     assert len({cue.name for cue in CUES}) == len(CUES)
-    assert all(0 < cue.bonus <= 0.15 and cue.languages for cue in CUES)
+    assert all(0 < cue.bonus <= 0.25 and cue.languages for cue in CUES)

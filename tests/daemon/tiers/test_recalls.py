@@ -86,6 +86,18 @@ def test_sentences_are_bounded_and_the_oldest_sessions_are_evicted(monkeypatch: 
     assert guard._held == {}
 
 
+def test_what_is_forgotten_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recalls, "SENTENCES", 4)
+    guard = Recalls()
+    for number in range(10):
+        guard.note("acme", "s", [told("a", f"The ledger {number} is closed. So is {number + 1}.")])
+        guard.forget(iter(["a", "unknown"]))
+    guard.note("acme", "s", [told("b", CACHE)])
+    guard.note("acme", "other", [told("c", LEDGER)])
+    assert guard.is_known("acme", "s")
+    assert guard.find_repeated("acme", "s", CACHE) == ["b"]
+
+
 def test_an_observed_repetition_is_evidence_on_the_original(core: Core) -> None:
     original = add(core, CACHE, "acme")
     core.recalls.note("acme", "s", memories(core))
