@@ -79,7 +79,7 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
             counts["skipped"] += 1
             continue
         place = core.store.namespaces.name(row.namespace)
-        history.record(transaction.connection, operation, row.id, place, row)
+        history.record_move(transaction.connection, operation, place, row)
         rows.change(transaction.connection, row.row, {"tier": TIERS[L1].to})
         counts["moved"] += 1
     return counts

@@ -18,9 +18,10 @@ MAX_DETAILED = 300  # changes of one transaction that are reported one by one
 _WATCHED = frozenset({"history", "turns", "memories"})
 # A turn is a side as well: what undo puts back into L0.
 _BEFORE = (
-    "coalesce(h.before ->> '$.row.namespace', h.before ->> '$.turn.namespace'),"
-    f" iif(h.before ->> '$.turn.key' IS NULL, h.before ->> '$.row.tier', {L0!r}),"
-    " coalesce(h.before ->> '$.row.type', h.before ->> '$.turn.role')"
+    "coalesce(h.before ->> '$.row.namespace', h.before ->> '$.moved.namespace', h.before ->> '$.turn.namespace'),"
+    " iif(h.before ->> '$.turn.key' IS NULL,"
+    f" coalesce(h.before ->> '$.row.tier', h.before ->> '$.moved.tier'), {L0!r}),"
+    " coalesce(h.before ->> '$.row.type', h.before ->> '$.moved.type', h.before ->> '$.turn.role')"
 )
 _AFTER = f"coalesce(m.namespace, t.namespace), iif(t.key IS NULL, m.tier, {L0!r}), coalesce(m.type, t.role)"
 _FROM = (
@@ -29,7 +30,8 @@ _FROM = (
 )
 _ONE_BY_ONE = (
     f"SELECT h.operation, o.kind, h.memory, 1, {_BEFORE},"
-    f" substr(coalesce(h.before ->> '$.row.content', h.before ->> '$.turn.content'), 1, {TEXT_CHARS}),"
+    " substr(coalesce(h.before ->> '$.row.content', h.before ->> '$.turn.content',"
+    f" iif(h.before ->> '$.moved' IS NULL, NULL, m.content)), 1, {TEXT_CHARS}),"
     f" {_AFTER}, substr(coalesce(m.content, t.content), 1, {TEXT_CHARS}){_FROM} ORDER BY h.id"
 )
 _COUNTED = (

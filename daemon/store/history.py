@@ -3,10 +3,11 @@
 An operation records for each memory it touches the row before it (NULL if there was none). The row after it is the
 `before` of the next record of that memory, or the row itself. Records are in the order of the changes, which is not
 that of the operations: a job's run is one operation, and callers change memories while it lasts. Undo puts the former
-rows back; it is an operation like any other, so undoing an undo does the change again.
+rows back; it is an operation like any other, so undoing an undo does the change again. Of a move between tiers, which
+changes nothing else, only the former tier is kept: the rest is as in the row after it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -24,12 +25,21 @@ _ADDS = ("add", "add_many")
 JOB = "job:"  # begins the kind of an operation that a background job made
 
 
-class Image(msgspec.Struct):
-    """A memory's row and its links (origin, target, kind, created_at) as they were, or a turn of L0."""
+class Moved(msgspec.Struct):
+    """The tier that a memory was in before a move; what else it was is in what comes after."""
 
-    row: Row | None
+    namespace: int
+    type: str
+    tier: str
+
+
+class Image(msgspec.Struct, omit_defaults=True):
+    """A memory's row and links (origin, target, kind, created_at) as they were, its former tier, or a turn of L0."""
+
+    row: Row | None = None
     links: list[Stored] = []
     turn: Turn | None = None
+    moved: Moved | None = None
 
 
 class Rights(NamedTuple):
@@ -72,10 +82,16 @@ def record(connection: apsw.Connection, operation: int, memory: str, namespace: 
     _keep(connection, operation, memory, namespace, before.text_hash if before else None, image)
 
 
+def record_move(connection: apsw.Connection, operation: int, namespace: str, before: Row) -> None:
+    """Keep the tier of a memory before the operation moves it to another one."""
+    image = Image(moved=Moved(before.namespace, before.type, before.tier))
+    _keep(connection, operation, before.id, namespace, None, image)
+
+
 def record_turn(connection: apsw.Connection, operation: int, turn: Turn, namespace: str) -> None:
     """Keep a turn of L0 before the operation takes it away; undo puts it back into its place."""
     key = vectors.text_hash(turn.content)
-    _keep(connection, operation, turn.key, namespace, key, Image(None, [], turn))
+    _keep(connection, operation, turn.key, namespace, key, Image(turn=turn))
 
 
 def _keep(
@@ -126,10 +142,28 @@ def read_states(connection: apsw.Connection, memory: str, condition: str) -> lis
         " JOIN operations o ON o.id = h.operation WHERE h.memory = ? ORDER BY h.id",
         (memory,),
     )
-    return [
-        State(number, kind, at, decode_image(before).row if before else None, Actor(*who))
+    states = [
+        (State(number, kind, at, None, Actor(*who)), decode_image(before) if before else None)
         for number, kind, at, before, *who in found
     ]
+    known = complete([image for _, image in states], rows.read_ids(connection, [memory]).get(memory))
+    return [state._replace(row=row) for (state, _), row in zip(states, known, strict=True)]
+
+
+def complete(images: Sequence[Image | None], present: Row | None) -> list[Row | None]:
+    """Return the rows of all the images of a memory from one of them on, in their order; `present` is its row now."""
+    found: list[Row | None] = []
+    after = present
+    for image in reversed(images):
+        former = image.row if image else None
+        after = put_back(after, image.moved) if image and image.moved else former
+        found.append(after)
+    return found[::-1]
+
+
+def put_back(after: Row | None, moved: Moved) -> Row | None:
+    """Return a row as it was before a move."""
+    return msgspec.structs.replace(after, tier=moved.tier) if after else None
 
 
 def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> str:
@@ -164,20 +198,35 @@ def undo(
     connection.execute("UPDATE operations SET undone_by = NULL WHERE undone_by = ?", (number,))
     present = rows.read_ids(connection, [memory for memory, _, _ in images])
     active = turns.read_keys(connection, [memory for memory, _, _ in images])
+    decoded = {memory: decode_image(before) for memory, _, before in images if before}
     for memory, place, _ in images:
-        if turn := active.get(memory):
-            record_turn(connection, mine, turn, place)
-        else:
-            record(connection, mine, memory, place, present.get(memory))
-    decoded = [decode_image(before) for _, _, before in images if before]
-    former = {image.row.id: image for image in decoded if image.row}
-    back = [image.row for image in former.values() if image.row]
+        _record_present(connection, mine, place, (memory, active.get(memory), present.get(memory)), decoded.get(memory))
+    former = {memory: image for memory, image in decoded.items() if image.row}
+    moved = [put_back(present.get(memory), image.moved) for memory, image in decoded.items() if image.moved]
+    back = [row for row in [*(image.row for image in former.values()), *moved] if row]
     _check_keys(connection, back, present)
     rows.replace(connection, list(present.values()), back)
-    rings = turns.exchange(connection, active.values(), [image.turn for image in decoded if image.turn])
+    rings = turns.exchange(connection, active.values(), [image.turn for image in decoded.values() if image.turn])
     _restore_links(connection, former)
     connection.execute("UPDATE operations SET undone_by = ? WHERE id = ?", (mine, number))
     return number, mine, list(present.values()), back, rings
+
+
+def _record_present(
+    connection: apsw.Connection,
+    operation: int,
+    namespace: str,
+    present: tuple[str, Turn | None, Row | None],
+    before: Image | None,
+) -> None:
+    """Keep what an undo takes away (a memory's id, its turn or row) before it puts back what was before."""
+    memory, turn, row = present
+    if turn:
+        record_turn(connection, operation, turn, namespace)
+    elif row and before and before.moved:
+        record_move(connection, operation, namespace, row)
+    else:
+        record(connection, operation, memory, namespace, row)
 
 
 def _check_keys(connection: apsw.Connection, back: Iterable[Row], present: Mapping[str, Row]) -> None:

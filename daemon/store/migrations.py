@@ -173,7 +173,21 @@ _LONG = """
 CREATE INDEX memories_long ON memories (row) WHERE length(content) > 1000 AND tier <> 'documents';
 """
 
-MIGRATIONS: tuple[str, ...] = (SCHEMA, _SUCCESSION, _SPEAKERS, _SHARED, _CONTEXTS, _KEYED, _FILTERED, _PARTIAL, _LONG)
+# Of a move between tiers the history keeps the former tier alone, which a former memoryd cannot read.
+_MOVES = "SELECT 1;"
+
+MIGRATIONS: tuple[str, ...] = (
+    SCHEMA,
+    _SUCCESSION,
+    _SPEAKERS,
+    _SHARED,
+    _CONTEXTS,
+    _KEYED,
+    _FILTERED,
+    _PARTIAL,
+    _LONG,
+    _MOVES,
+)
 
 
 def migrate(connection: apsw.Connection) -> None:

@@ -6,7 +6,7 @@ import apsw
 
 from memoryd.client.protocol import Operation
 from memoryd.daemon.store import rows, turns
-from memoryd.daemon.store.history import Image, condition_for, decode_image, name_actor
+from memoryd.daemon.store.history import Image, complete, condition_for, decode_image, name_actor
 from memoryd.daemon.store.rows import Row
 
 
@@ -63,23 +63,39 @@ def _choose(wanted: Wanted) -> tuple[str, list[Any]]:
 def list_steps(connection: apsw.Connection, operation: int, condition: str, page: tuple[int, int]) -> list[Step]:
     """Return what an operation did in the namespaces of `condition`, in order; `page` is (limit, offset)."""
     found: list[Any] = connection.execute(
-        "SELECT h.memory, h.namespace, h.before, n.id, n.before FROM history h LEFT JOIN history n ON n.id ="
+        "SELECT h.id, h.memory, h.namespace, h.before, n.id, n.before FROM history h LEFT JOIN history n ON n.id ="
         " (SELECT l.id FROM history l WHERE l.memory = h.memory AND l.id > h.id ORDER BY l.id LIMIT 1)"
         f" WHERE h.operation = ? AND {condition_for(condition, 'h.namespace')} ORDER BY h.id LIMIT ? OFFSET ?",
         (operation, *page),
     ).fetchall()
-    latest = [memory for memory, _, _, later, _ in found if later is None]
+    latest = [memory for _, memory, _, _, later, _ in found if later is None]
     now = rows.read_ids(connection, latest)
     active = turns.read_keys(connection, [memory for memory in latest if memory not in now])
     now |= {key: turns.to_row(turn) for key, turn in active.items()}
-    return [
-        Step(memory, namespace, _row_of(before), now.get(memory) if later is None else _row_of(after))
-        for memory, namespace, before, later, after in found
-    ]
+    steps = []
+    for number, memory, namespace, before, later, after in found:
+        images = _decode(before), _decode(after)
+        if any(image and image.moved for image in images):
+            steps.append(Step(memory, namespace, *_read_moved(connection, memory, number)))
+        else:
+            known = now.get(memory) if later is None else _row_of(images[1])
+            steps.append(Step(memory, namespace, _row_of(images[0]), known))
+    return steps
 
 
-def _row_of(text: str | None) -> Row | None:
-    image: Image | None = decode_image(text) if text else None
+def _read_moved(connection: apsw.Connection, memory: str, number: int) -> tuple[Row | None, Row | None]:
+    """Return a memory before and after a row of its history where one of them is known by what came later."""
+    texts = connection.execute("SELECT before FROM history WHERE memory = ? AND id >= ? ORDER BY id", (memory, number))
+    present = rows.read_ids(connection, [memory]).get(memory)
+    before, after, *_ = [*complete([_decode(text) for (text,) in texts], present), present]
+    return before, after
+
+
+def _decode(text: str | None) -> Image | None:
+    return decode_image(text) if text else None
+
+
+def _row_of(image: Image | None) -> Row | None:
     if image is None:
         return None
     return turns.to_row(image.turn) if image.turn else image.row

@@ -21,13 +21,14 @@ from conversing import (
     run,
     talk,
 )
-from memoryd.client.protocol import NewTurn
+from memoryd.client.protocol import GetOperation, History, NewTurn
 from memoryd.daemon.config import Config, LifetimeConfig, TiersConfig
 from memoryd.daemon.conversations.promoting import PROMOTE
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.caps import CAPS
 from memoryd.daemon.jobs.expiring import EXPIRE
 from memoryd.daemon.jobs.sweeping import SWEEP, cold_age_s, recency
+from memoryd.daemon.memories import reading
 from memoryd.daemon.store import rows
 from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, found, running, search, undo, update
 
@@ -132,6 +133,34 @@ def test_a_sweep_is_one_operation_and_undo_restores_everything(core: Core, clock
     if count:
         undo(core, operation)
     assert everything(core) == before
+
+
+def test_the_history_keeps_of_a_move_the_former_tier_and_shows_the_rest_from_what_came_later(
+    core: Core, clock: Clock
+) -> None:
+    id = add(core, FACTS[0], importance=0.7).id
+    clock.advance(20 * DAY_S)
+    operation, _ = run(core, SWEEP)
+    with core.store.reading() as connection:
+        [kept] = connection.execute("SELECT before FROM history WHERE operation = ?", (operation,)).fetchall()
+    assert msgspec.json.decode(kept[0]) == {"moved": {"namespace": 1, "type": "fact", "tier": "L1"}}
+    update(core, id, content=FACTS[1])
+    [made, moved, changed] = reading.read_changes(core, History(id=id)).changes
+    assert (made.changed["content"], made.changed["tier"]) == ((None, FACTS[0]), (None, "L1"))
+    assert moved.changed == {"tier": ("L1", "L2")}
+    assert changed.changed["content"] == (FACTS[0], FACTS[1])
+    [change] = reading.read_operation(core, GetOperation(operation=operation)).changes
+    assert (change.preview, change.changed) == (FACTS[0], {"tier": ("L1", "L2")})
+    [change] = reading.read_operation(core, GetOperation(operation=made.operation)).changes
+    assert change.changed["tier"] == (None, "L1")
+    undo(core)
+    back = undo(core, operation).operation
+    assert contents(core, "L1") == [FACTS[0]]
+    undo(core, back)
+    assert contents(core, "L2") == [FACTS[0]]
+    delete(core, id)
+    [*_, last] = reading.read_changes(core, History(id=id)).changes
+    assert last.changed["tier"] == ("L2", None)
 
 
 # Questions and answers -----------------------------------------------------------------------------------------------

@@ -16,7 +16,10 @@ from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import FILE_NAME, Store
 from workbench import CountingEmbedder, add, found, running
 
-RELEASES = sorted((Path(__file__).parents[2] / "data" / "databases").glob("schema_*.sqlite"))
+RELEASES = sorted(
+    (Path(__file__).parents[2] / "data" / "databases").glob("schema_*.sqlite"),
+    key=lambda path: int(path.stem.removeprefix("schema_")),
+)
 
 
 def schema(path: Path) -> list[tuple[str, ...]]:
