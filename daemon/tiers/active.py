@@ -97,6 +97,10 @@ class Active:
         return {namespace: len(ring) for namespace, ring in list(self._rings.items())}
 
     def _put(self, namespace: int, ring: tuple[Turn, ...]) -> None:
+        gone = {turn.key for turn in self._rings.get(namespace, ())} - {turn.key for turn in ring}
+        with self._lock:
+            for key in gone:
+                self._texts.pop(key, None)
         if ring:
             self._rings[namespace] = ring
         else:

@@ -178,6 +178,16 @@ def test_the_texts_that_are_kept_read_are_bounded(core: Core, monkeypatch: pytes
     assert len(found(core, "heron", limit=30)) == 20
 
 
+def test_the_text_of_a_turn_is_kept_read_while_the_turn_is_in_l0(core: Core) -> None:
+    for number in range(50):
+        turn = NewTurn(role="user", content=f"We saw heron number {number} at the weir.")
+        observing.observe(core, Observe(turns=[turn])).result(LIMIT_S)
+        assert found(core, "heron", limit=30)
+    held = {turn.key for turn in core.active.list_turns(None)}
+    assert core.active._texts.keys() == held
+    assert len(held) == 20
+
+
 def test_a_turn_that_is_a_memory_too_is_shown_once(core: Core) -> None:
     observe(core, ["a heron at the weir"])
     assert len(found(core, "heron")) == 1
