@@ -13,13 +13,12 @@ name. Pure functions of some 0.1 ms, called on `add`.
 """
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
-from functools import lru_cache
-from typing import NamedTuple
 
 from memoryd.client.patterns import compile_late
 from memoryd.daemon.language import words
+from memoryd.daemon.language.reading import Statement, has_digit, is_number, read_statement, stem
 
 MAX_WORDS = 30
 MAX_CHARS = 250
@@ -28,38 +27,9 @@ _VALUE_WORDS = 2
 _SHORT = 14  # words of a statement about a state
 _MOST_SHARED = 1.6  # words that two statements about a quantity share
 _MOST_CLAUSES = 9  # pairs of clauses that are looked at
-_KEPT = 256  # statements: an added one is compared with many
+_MEASURE = words.LIGHT | {stem(word) for word in words.MEASURE}
 _ARTICLES = frozenset({"the", "The", "a", "an", "An"})  # "A" is a name as well
-_NO_CONTENT = words.STOP | words.NEGATIVE
-_NUMBER = compile_late(r"[$€£~]?[0-9]|v[0-9]")
 _IDENTIFIER = compile_late(r"^[^\W\d_]+[-_]?[0-9]|^[0-9]+[a-z]+[0-9]")
-_TOKEN = compile_late(
-    r"[0-9]+[a-z]+[0-9][a-z0-9]*"  # a hash
-    r"|[#$€£~v]?[0-9]+(?:[.,:/-][0-9]+)*[a-z%]*"  # numbers, dates, times
-    r"|[^\W\d_぀-ヿ㐀-鿿가-힯]+(?:['.][^\W\d_]+)*(?:[-_][^\W_぀-ヿ㐀-鿿]+)*[0-9]*(?:\.[0-9]+)*(?:\(\))?"
-    r"|(?<=\w):(?=\s)|[゠-ヿー]+|[㐀-鿿]|[぀-ゟ]+"  # katakana, each Chinese character, hiragana
-)
-
-
-class Token(NamedTuple):
-    """A word or number, and the one before it."""
-
-    key: str
-    before: str
-
-
-class Statement(NamedTuple):
-    """A text as the rules read it: its words, the stems of content, where in `words` these are, and its polarity."""
-
-    words: list[Token]
-    content: list[str]
-    places: list[int]
-    negative: bool
-
-    @property
-    def keys(self) -> set[str]:
-        """All words."""
-        return {word.key for word in self.words}
 
 
 def is_same(old: str, new: str) -> bool:
@@ -76,7 +46,7 @@ def find_contradiction(old: str, new: str) -> str | None:
     if max(len(old), len(new)) > MAX_CHARS or any(words.NO_STATEMENT.search(text.strip()) for text in (old, new)):
         return None
     old, new = words.GREETING.sub("", old), words.GREETING.sub("", new)
-    one, two = _read(old), _read(new)
+    one, two = read_statement(old), read_statement(new)
     if not one.content or not two.content or max(len(one.words), len(two.words)) > MAX_WORDS:
         return None
     if words.VAGUE.search(old.casefold()) or any(words.EXCEPT.search(text.casefold()) for text in (old, new)):
@@ -85,8 +55,10 @@ def find_contradiction(old: str, new: str) -> str | None:
         return "quantity"
     if words.ADDITIVE & two.keys or words.ADDED.search(new):
         return _find_rule(one, two) if one.negative != two.negative else None
-    parts = [(_read(first), _read(second)) for first in _split(old) for second in _split(new)]
+    parts = [(read_statement(first), read_statement(second)) for first in _split(old) for second in _split(new)]
     clauses = [pair for pair in parts if pair[0].content and pair[1].content][:_MOST_CLAUSES]
+    if _is_other_identifier(one, two):
+        clauses = []  # of two things
     is_whole = len(clauses) < 2 or one.negative == two.negative  # else one clause denies, which may be another one
     found = [_find_rule(*pair) for pair in ([(one, two)] if is_whole else []) + clauses]
     if rule := next(filter(None, found), None):
@@ -108,7 +80,8 @@ def _find_rule(one: Statement, two: Statement) -> str | None:
     only_old, only_new = _is_exclusive(one, two), _is_exclusive(two, one)
     if one.negative != two.negative:
         return "polarity" if _is_denied(one, two, only_old, only_new) else None
-    if _is_other_number(one, two, only_old, only_new) or _is_other_value(one, two):
+    is_other = _is_other_number(one, two, only_old, only_new) or _is_other_value(one, two)
+    if is_other or _is_other_measure(one, two, only_old, only_new):
         return "value"
     is_turned = _is_opposite(only_old, only_new) or _is_turned_round(one, two, only_old, only_new)
     return "value" if is_turned and set(one.content) & set(two.content) else None
@@ -127,6 +100,8 @@ def _is_change(old: str, new: str, one: Statement, two: Statement) -> bool:
         return True
     if (one.content[0] in only_old and two.content[0] in only_new) or _is_other_identifier(one, two):
         return False  # about another thing
+    if (one.keys - two.keys) & words.PLACES and (two.keys - one.keys) & words.PLACES:
+        return False  # about another place
     is_left = bool(only_old or words.FROM.search(new))
     return is_left and bool(only_new and words.CHANGE.search(new) and not words.CHANGE.search(old))
 
@@ -140,7 +115,7 @@ def _is_done(one: Statement, two: Statement, only_old: list[str], only_new: list
 
 def _is_of_two(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
     """Return whether two states are of two things: of two numbers, or beginning otherwise with only a state shared."""
-    if any(map(_has_digit, only_old)) and any(map(_has_digit, only_new)):
+    if any(map(has_digit, only_old)) and any(map(has_digit, only_new)):
         return True  # invoices 7 and 8
     shared = {word for word in set(one.content) & set(two.content) - words.STATES if not _is_state(word)}
     return one.content[0] in only_old and two.content[0] in only_new and sum(map(_weight, shared)) < 1
@@ -163,10 +138,38 @@ def _is_denied(one: Statement, two: Statement, only_old: list[str], only_new: li
 
 def _is_other_number(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
     """Return whether all that differs is a number after at least two words of content: a value of theirs."""
-    if len(only_old) != 1 or len(only_new) != 1 or not (_is_number(only_old[0]) and _is_number(only_new[0])):
+    if len(only_old) != 1 or len(only_new) != 1 or not (is_number(only_old[0]) and is_number(only_new[0])):
         return False
     at = min(one.content.index(only_old[0]), two.content.index(only_new[0]))
     return at >= 2 and not (one.keys | two.keys) & words.PAST
+
+
+def _is_other_measure(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
+    """Return whether the statements say two numbers of the same, in other words: one may say what else happened."""
+    found, rest = [], []
+    for said, only in ((one, only_old), (two, only_new)):
+        numbers = [word for word in only if is_number(word)]
+        if len(numbers) != 1:
+            return False
+        at = said.places[said.content.index(numbers[0])]
+        found.append((said.words[at].before, said.words[at + 1].key if at + 1 < len(said.words) else ""))
+        rest.append([word for word in only if word not in _MEASURE and word != numbers[0]])
+    keys = one.keys | two.keys
+    if keys & words.PAST or (one.keys ^ two.keys) & words.ABOUT or _measure_shared(one, two) < _MOST_SHARED:
+        return False
+    if all(rest) or len(rest[0] + rest[1]) > _VALUE_WORDS or _is_narrower(one, rest[0]) or _is_narrower(two, rest[1]):
+        return False
+    return all(unit in words.UNITS | words.TIMES or before in words.STOP for before, unit in found)
+
+
+def _is_narrower(said: Statement, only: list[str]) -> bool:
+    """Return whether one of these words says which of several: it is before what both name, or after `of`, `in`."""
+    for word in only:
+        at = said.places[said.content.index(word)]
+        is_before = any(place == at + 1 and stem(said.words[place].key) not in only for place in said.places)
+        if is_before or any(token.key in words.WITHIN for token in said.words[max(0, at - 2) : at]):
+            return True
+    return False
 
 
 def _is_other_value(one: Statement, two: Statement) -> bool:
@@ -189,9 +192,11 @@ def _is_other_value(one: Statement, two: Statement) -> bool:
 
 def _is_other_identifier(one: Statement, two: Statement) -> bool:
     """Return whether the statements begin with things of one name and two numbers or identifiers."""
-    old, new = one.words[one.places[:2][-1]], two.words[two.places[:2][-1]]
-    is_numbered = _has_digit(old.key) and _has_digit(new.key)
-    return is_numbered and old.key != new.key and old.before == new.before
+    pairs = [(one.words[at], two.words[other]) for at, other in zip(one.places[:2], two.places[:2], strict=False)]
+    return any(
+        has_digit(old.key) and has_digit(new.key) and old.key != new.key and old.before == new.before
+        for old, new in pairs
+    )
 
 
 def _is_other_quantity(old: str, new: str, one: Statement, two: Statement) -> bool:
@@ -200,7 +205,7 @@ def _is_other_quantity(old: str, new: str, one: Statement, two: Statement) -> bo
     pairs = ((words.WHOLE.search(old), words.PART.search(new)), (words.PART.search(old), words.WHOLE.search(new)))
     if not any(all(pair) for pair in pairs) or (words.PART.search(old) and words.PART.search(new)):
         return False
-    bare = [_read(words.PART.sub(" ", words.WHOLE.sub(" ", text))) for text in (old, new)]
+    bare = [read_statement(words.PART.sub(" ", words.WHOLE.sub(" ", text))) for text in (old, new)]
     rest = [
         [word for word in only if word not in words.LIGHT]
         for only in (_is_exclusive(*bare), _is_exclusive(*reversed(bare)))
@@ -249,18 +254,18 @@ def _is_value(one: Statement, two: Statement, first: int, last: int) -> bool:
     is_followed = last < len(one.content) or last - first > 1
     if is_followed and any(_IDENTIFIER.search(word) for word in one.content[first:last]):
         return False  # test case TC-204 fails
-    is_number = _is_number(old.key)
-    if is_number != _is_number(new.key) or {old.key, new.key} & words.PLACES:
+    is_amount = is_number(old.key)
+    if is_amount != is_number(new.key) or {old.key, new.key} & words.PLACES:
         return False
     if (old.key.removesuffix("s") in words.TIMES) != (new.key.removesuffix("s") in words.TIMES):
         return False  # when, and something else
-    if (is_number or {old.key, new.key} & words.TIMES) and keys & words.PAST:
+    if (is_amount or {old.key, new.key} & words.TIMES) and keys & words.PAST:
         return False  # two events at two times
     if first == 0:  # who: another one only where there is one for it
-        return bool(keys & words.ROLES) and not is_number
+        return bool(keys & words.ROLES) and not is_amount
     if _is_of_another(one, one.places[first]):
         return False
-    if is_number:
+    if is_amount:
         is_named = (first == 1 and is_followed and old.before == one.words[one.places[0]].key) or last - first > 1
         unit = one.words[one.places[first + 1 :][0] if first + 1 < len(one.places) else -1].key
         is_measured = unit in words.UNITS | words.TIMES  # I weigh 81 kilos
@@ -288,50 +293,11 @@ def _is_about_the_same(one: Statement, two: Statement) -> bool:
 
 
 def _measure_shared(one: Statement, two: Statement) -> float:
-    return sum(_weight(word) for word in set(one.content) & set(two.content) if not _is_number(word))
+    return sum(_weight(word) for word in set(one.content) & set(two.content) if not is_number(word))
 
 
 def _weight(word: str) -> float:
     return 0.34 if len(word) == 1 and not word.isascii() else 1.0
-
-
-# Reading -------------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(_KEPT)
-def _read(text: str) -> Statement:
-    text = unicodedata.normalize("NFKC", text).replace("’", "'").casefold()
-    text = words.NOT_BEFORE.sub(r"\1\2", text)
-    text = words.BUT.sub("only", words.MAY.sub("mai", words.HALT.sub("halt", text)))
-    tokens = list(_tokenize(words.NOISE.sub(" ", words.REASON.sub("", text))))
-    denials = sum(token.key in words.NEGATIVE for token in tokens) + bool(words.NO_LONGER.search(text))
-    places = [at for at, token in enumerate(tokens) if token.key not in _NO_CONTENT]
-    return Statement(tokens, [stem(tokens[at].key) for at in places], places, denials % 2 == 1)
-
-
-def _tokenize(text: str) -> Iterator[Token]:
-    before = ""
-    for match in _TOKEN.finditer(text.replace("禁止", "不").replace(words.SURELY, "")):
-        word = match[0]
-        if word.endswith("n't") or word in words.CONTRACTED:
-            word = "not"
-        elif "぀" <= word[0] <= "ゟ":
-            word = "not" if words.HIRAGANA_NOT.search(word) else ""
-        word = word.partition("'")[0]
-        word = words.NUMBERS.get(word, word)
-        if word:
-            yield Token(word, before)
-        before = word
-
-
-def stem(word: str) -> str:
-    """Return an English word without its commonest endings; others as they are."""
-    if len(word) < 4 or not word.isascii() or not word.isalpha():
-        return word
-    for tail in ("ing", "ed", "es", "s"):
-        if word.endswith(tail) and len(word) - len(tail) >= 3 and not word.endswith("ss"):
-            return word.removesuffix(tail).rstrip("e")
-    return word.rstrip("e")
 
 
 def _is_exclusive(one: Statement, other: Statement) -> list[str]:
@@ -343,12 +309,7 @@ def _is_unbroken(places: Sequence[int]) -> bool:
     return places[-1] - places[0] == len(places) - 1
 
 
-def _has_digit(word: str) -> bool:
-    return any(map(str.isdigit, word))
-
-
-def _is_number(word: str) -> bool:
-    return _NUMBER.match(word) is not None
+# The same ------------------------------------------------------------------------------------------------------------
 
 
 def _simplify(text: str) -> str:

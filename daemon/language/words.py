@@ -1,9 +1,9 @@
 """Words by what they do in a statement, in English, German, Chinese and Japanese: the tables of `statements`.
 
 `STOP` says nothing of content. `NEGATIVE` denies. `LIGHT` is content that a denial may add or drop. `STATES` are
-passed
-through one after the other. `PAST` reports an event. `PLACES` hold side by side. `ROLES` have one holder. `OPEN` takes
-many values beside each other. `ADDITIVE` says that something is beside something else.
+passed through one after the other. `PAST` reports an event. `PLACES` hold side by side. `ROLES` have one holder.
+`OPEN` takes many values beside each other. `MEASURE` has a value or says one. `ADDITIVE` says that something is beside
+something else.
 """
 
 import re
@@ -56,7 +56,7 @@ STATES = _set("start begun don finish open clos wait fix repair runn ready compl
 _OPPOSITES = """
 open clos wet dry empty full paid unpaid public privat compulsory optional mandatory optional obligatory voluntary
 manual automatic manually automatically onlin offlin lock unlock visibl hidden slow fast cheap expensiv
-left right free busy married singl insid outsid synchronous asynchronous
+pass fail win los on off rais lower left right free busy married singl insid outsid synchronous asynchronous
 feucht trocken offen geschlossen leer voll geöffnet geschlossen pflicht freiwillig manuell automatisch
 """
 OPPOSITES = frozenset(zip(_OPPOSITES.split()[::2], _OPPOSITES.split()[1::2], strict=True))
@@ -142,6 +142,27 @@ tag tage tagen woche wochen monat monate monaten jahr jahre jahren kilometer leu
 """
 )
 
+# What has a value, and what says that it has one: other words of this kind say nothing else.
+MEASURE = _set(
+    """
+amount balance begin begins bind binds capacity charge charges close closes cost costs cut date dates day daily deadline
+default dosage dose duration end ends entries entry evening expire expires fee gets give gives go goes hold holds hour
+hourly interval last lasts length limit line listen listens long longer max maximum min minimum monthly move night
+nightly number nowadays only open opens operation pay pays per period portion price prescribed quota raised rate
+release releases render rendered return returns run runs schedule scheduled ship ships size spend speed split start
+starts take takes threshold time timeout total use uses valid value weekly weigh weighs wide width yearly
+beträgt betragen dauert gilt gelten kostet kosten zahlen zahlt eingestellt steht liegt höchstens mindestens beginnt
+endet
+设 定 大 小 数 量 值 限 最 共 約 额 費 料 設 開 始 終 了 時 間
+"""
+)
+ABOUT = _set(
+    """
+about around roughly approximately nearly almost above below over under more fewer less least most than between
+rund etwa circa ca über unter mehr weniger knapp fast 约 左 右 超 多 約
+"""
+)
+
 _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen",
     "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn",
@@ -188,7 +209,8 @@ PENDING = _compile_phrases(
     "正在|还在|还没|未着手|尚未|等待|卡在|进行中|坏了|まだ|中です|ている|ていない|待ち|壊れ|故障",
 )
 DONE = _compile_phrases(
-    """done; found; filled; resolved; solved; sorted; closed; handed in; back; finished; completed?; ready; fixed;
+    """done; found; filled; resolved; answered; replied; responded; installed; agreed; sold; booked; solved;
+    sorted; closed; handed in; back; finished; completed?; ready; fixed; beantwortet;
     repaired; arrived; here; delivered; shipped; released; landed; signed; approved; passed; paid; sent; restored;
     recovered; launched; published; works? again; unblocked; picked up; merged; submitted; over; all in;
     (?:ist|sind) da; gefunden; fertig; erledigt; gemacht; abgeschlossen; vorbei; behoben; gelöst; geschafft;
@@ -223,6 +245,7 @@ HALT = compile_late(r"\bstop(?:s|ped)?(?= (?:at|in|by|here|there)\b)")  # a bus 
 MAY = compile_late(r"(?<=[0-9] )may\b|(?<=\bin )may\b|(?<=\bby )may\b")  # the month
 MEANS = _set("with using via through as mit als called :")
 BY = _set("by von durch is are ist sind")
+WITHIN = _set("of for in on at with from by per für in im am bei von mit")
 IS = _set("is are was were has have had ist sind war waren hat haben")
 FOR, USE = _set("for für"), _set("use uses used using benutzen benutzt nutzen nutzt verwenden verwendet")
 CLAUSE = compile_late(r"[,;，；](?=\D)|\s[–—-]\s")
@@ -250,10 +273,12 @@ GREETING = compile_late(r"(?:^|(?<=: ))(?:hey|hi|hello|hallo)(?: \w+)?, ", re.I)
 SENTENCES = compile_late(r"(?<=\w\w\w)\. *[^\W\d]|。 *\w|\w\? ")  # several
 # A question, an exclamation, thanks, or what is asked of an assistant for once.
 NO_STATEMENT = compile_late(
-    r"[!！]|[?？]$|^(?:\w+: )?(?:thanks|thank you|thx|danke|谢谢|ありがとう)"
-    r"|^(?:\w+: )?(?:(?:now|please|ok|okay|and|then|so)\b[,.]? )*(?:give|create|explain|continue|describe|translate"
-    r"|summari[sz]e|generate|suggest|help|tell|show|list|extract|rewrite|write(?! your)|expand|elaborate|provide"
-    r"|do (?:it|that|this)|make (?:it|me|the|this)|more|what|how|let's)\b",
+    r"[!！]|[?？]$|^(?:\w+: )?(?:thanks|thank you|thx|danke|谢谢|ありがとう|good (?:morning|afternoon|evening|night)"
+    r"|guten (?:morgen|tag|abend)|gute nacht|早上好|晚上好|晚安|你好|おはよう|こんにちは|こんばんは|おやすみ)"
+    r"|^(?:\w+: )?(?:(?:now|please|ok|okay|and|then|so|no|wait|well|hm+|oh)\b[,.]? )*"
+    r"(?:give|create|explain|continue|describe|translate|summari[sz]e|generate|suggest|help|tell"
+    r"|show|list|extract|rewrite|write(?! your)|expand|elaborate|provide"
+    r"|do (?:it|that|this)|make (?:it|me|the|this)|more|what|how|let's|let me)\b",
     re.I,
 )
 SURELY = "必ず"  # which ends as a denial does

@@ -1,0 +1,91 @@
+"""Statements as the rules of `statements` read them: words, the stems of content, and whether they deny.
+
+A word is a word, a number, an identifier, or a character of Chinese. Pure functions.
+"""
+
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from memoryd.client.patterns import compile_late
+from memoryd.daemon.language import words
+
+_KEPT = 256  # statements: an added one is compared with many
+_NO_CONTENT = words.STOP | words.NEGATIVE
+_NUMBER = compile_late(r"[$€£~]?[0-9]|v[0-9]")
+_COUNTRY = compile_late(r"\bUS\b")  # not "us"
+_TOKEN = compile_late(
+    r"[0-9]+[a-z]+[0-9][a-z0-9]*"  # a hash
+    r"|[#$€£~v]?[0-9]+(?:[.,:/-][0-9]+)*[a-z%]*"  # numbers, dates, times
+    r"|[^\W\d_぀-ヿ㐀-鿿가-힯]+(?:['.][^\W\d_]+)*(?:[-_][^\W_぀-ヿ㐀-鿿]+)*[0-9]*(?:\.[0-9]+)*(?:\(\))?"
+    r"|(?<=\w):(?=\s)|[゠-ヿー]+|[㐀-鿿]|[぀-ゟ]+"  # katakana, each Chinese character, hiragana
+)
+
+
+class Token(NamedTuple):
+    """A word or number, and the one before it."""
+
+    key: str
+    before: str
+
+
+class Statement(NamedTuple):
+    """A text as the rules read it: its words, the stems of content, where in `words` these are, and its polarity."""
+
+    words: list[Token]
+    content: list[str]
+    places: list[int]
+    negative: bool
+
+    @property
+    def keys(self) -> set[str]:
+        """All words."""
+        return {word.key for word in self.words}
+
+
+@lru_cache(_KEPT)
+def read_statement(text: str) -> Statement:
+    """Return a text as the rules read it."""
+    text = _COUNTRY.sub("usa", unicodedata.normalize("NFKC", text).replace("’", "'")).casefold()
+    text = words.NOT_BEFORE.sub(r"\1\2", text)
+    text = words.BUT.sub("only", words.MAY.sub("mai", words.HALT.sub("halt", text)))
+    tokens = list(_tokenize(words.NOISE.sub(" ", words.REASON.sub("", text))))
+    denials = sum(token.key in words.NEGATIVE for token in tokens) + bool(words.NO_LONGER.search(text))
+    places = [at for at, token in enumerate(tokens) if token.key not in _NO_CONTENT]
+    return Statement(tokens, [stem(tokens[at].key) for at in places], places, denials % 2 == 1)
+
+
+def _tokenize(text: str) -> Iterator[Token]:
+    before = ""
+    for match in _TOKEN.finditer(text.replace("禁止", "不").replace(words.SURELY, "")):
+        word = match[0]
+        if word.endswith("n't") or word in words.CONTRACTED:
+            word = "not"
+        elif "぀" <= word[0] <= "ゟ":
+            word = "not" if words.HIRAGANA_NOT.search(word) else ""
+        word = word.partition("'")[0]
+        word = words.NUMBERS.get(word, word)
+        if word:
+            yield Token(word, before)
+        before = word
+
+
+def stem(word: str) -> str:
+    """Return an English word without its commonest endings; others as they are."""
+    if len(word) < 4 or not word.isascii() or not word.isalpha():
+        return word
+    for tail in ("ing", "ed", "es", "s"):
+        if word.endswith(tail) and len(word) - len(tail) >= 3 and not word.endswith("ss"):
+            return word.removesuffix(tail).rstrip("e")
+    return word.rstrip("e")
+
+
+def has_digit(word: str) -> bool:
+    """Return whether a word has a digit anywhere."""
+    return any(map(str.isdigit, word))
+
+
+def is_number(word: str) -> bool:
+    """Return whether a word is a number, an amount or a version."""
+    return _NUMBER.match(word) is not None
