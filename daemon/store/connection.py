@@ -14,6 +14,7 @@ from memoryd.daemon.system.presence import Held, find_missing
 
 # Five vectors of 384 dimensions fit into a page, where one of 4,096 bytes holds two and wastes a quarter.
 PAGE_BYTES = 8192
+_WRITER_CACHE, _READER_CACHE = -8192, -2048  # KiB; a reader's pages are in the system's cache as well
 CHECKING_CACHE = -65_536  # KiB, of a check of the whole file, which looks each row up in each index
 BUSY_TIMEOUT_MS = 10_000  # another process (a backup, a person's shell) may hold the lock for a moment
 
@@ -25,6 +26,7 @@ def open_writer(path: Path) -> apsw.Connection:
         connection = apsw.Connection(str(path))
         connection.pragma("page_size", PAGE_BYTES)  # of a new file
         _prepare(connection)
+        connection.pragma("cache_size", _WRITER_CACHE)
         connection.pragma("secure_delete", "fast")  # what is deleted within a page is overwritten
     except (OSError, apsw.Error) as error:
         raise StorageFailed(f"The database {path} cannot be opened: {_reason(error)}.") from None
@@ -51,6 +53,7 @@ def open_reader(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     _prepare(connection)
     connection.pragma("query_only", True)
+    connection.pragma("cache_size", _READER_CACHE)
     return connection
 
 
@@ -68,7 +71,6 @@ def _prepare(connection: apsw.Connection) -> None:
     connection.load_extension(sqlite_vec.loadable_path())
     connection.enable_load_extension(False)
     connection.pragma("foreign_keys", True)
-    connection.pragma("cache_size", -8192)  # KiB
     connection.pragma("temp_store", "memory")
 
 
