@@ -29,7 +29,7 @@ def add_many(
     """Check all memories, then embed, compare and write them part by part."""
     check(core, call, caller)
     done = AddedMany(results=[], created=0, merged=0, operations=[])
-    for part in parts.split(call.memories):
+    for part in parts.split(call.memories, parts.PART if call.dedup else parts.UNCOMPARED):
         try:
             if done.results:
                 yield

@@ -9,6 +9,7 @@ from memoryd.client.protocol import NewMemory, Record
 from memoryd.client.transport.batches import split_batches
 
 PART, PART_BYTES = 25, 128 * 1024  # memories of one part, and of their text
+UNCOMPARED = 50  # memories of one part that are compared with no other
 
 log = logging.getLogger(__name__)
 

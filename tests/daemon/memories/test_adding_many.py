@@ -20,8 +20,9 @@ from workbench import LIMIT_S, CountingEmbedder, add, add_many, delete, undo, up
 
 HERON = "The grey heron fishes at dawn near the old mill"
 HERON_A = "A grey heron fishes at dawn near an old mill"
-PART = parts.PART
+PART, UNCOMPARED = parts.PART, parts.UNCOMPARED
 TWO, THREE = 2 * PART, 2 * PART + 25
+ALL = 2 * UNCOMPARED + 25
 
 
 def notes(count: int, first: int = 0) -> list[NewMemory]:
@@ -61,17 +62,17 @@ def commits(core: Core, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_call_is_committed_in_parts_as_one_operation_that_one_undo_takes_back(core: Core, commits: list[int]) -> None:
-    added = add_many(core, notes(THREE), dedup=False)
-    assert commits == [PART, PART, 25]
-    assert (added.created, added.merged, len(added.operations)) == (THREE, 0, 1)
+    added = add_many(core, notes(ALL), dedup=False)
+    assert commits == [UNCOMPARED, UNCOMPARED, 25]
+    assert (added.created, added.merged, len(added.operations)) == (ALL, 0, 1)
     [operation] = reading.operations(core, Operations()).operations
-    assert (operation.id, operation.kind, operation.memories) == (added.operations[0], "add_many", THREE)
+    assert (operation.id, operation.kind, operation.memories) == (added.operations[0], "add_many", ALL)
     assert {one.operation for one in added} == {operation.id}
     last = reading.read_changes(core, History(id=added.results[-1].id)).changes
     assert [(change.operation, change.action) for change in last] == [(operation.id, "created")]
     undone = undo(core)
-    assert (undone.undone, len(undone.ids), contents(core)) == (operation.id, THREE, [])
-    assert len(undo(core, undone.operation).ids) == THREE == len(contents(core))
+    assert (undone.undone, len(undone.ids), contents(core)) == (operation.id, ALL, [])
+    assert len(undo(core, undone.operation).ids) == ALL == len(contents(core))
 
 
 def test_long_texts_make_smaller_parts_and_one_that_is_longer_than_a_part_goes_alone() -> None:
@@ -266,15 +267,15 @@ def test_where_a_later_part_is_refused_the_error_says_how_many_are_stored(
     core: Core, action: Callable[[Core], None], error: type[MemorydError]
 ) -> None:
     core.store.used_bytes = 2
-    at = TWO if error is StorageFull else PART
-    with pytest.raises(error, match=rf"^The first {PART} of {THREE} are stored, the rest is not: The ") as cut:
-        many(core, notes(THREE), at, lambda: action(core), dedup=False)
-    assert cut.value.data["stored"] == PART
+    at = 2 * UNCOMPARED if error is StorageFull else UNCOMPARED
+    with pytest.raises(error, match=rf"^The first {UNCOMPARED} of {ALL} are stored, the rest is not: The ") as cut:
+        many(core, notes(ALL), at, lambda: action(core), dedup=False)
+    assert cut.value.data["stored"] == UNCOMPARED
     assert "retry_after_ms" not in cut.value.data  # to send it again would store the first part twice
-    assert contents(core) == [f"note {number}" for number in range(PART)]
+    assert contents(core) == [f"note {number}" for number in range(UNCOMPARED)]
     [operation] = cut.value.data["operations"]
     core.store.limit_bytes = 0
-    assert len(undo(core, operation).ids) == PART
+    assert len(undo(core, operation).ids) == UNCOMPARED
 
 
 def test_a_stop_before_the_first_part_lets_the_client_send_all_again(core: Core) -> None:

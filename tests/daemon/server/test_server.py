@@ -13,7 +13,7 @@ import pytest
 from memoryd.client import AsyncClient, Client, Internal, Unavailable
 from memoryd.client.protocol import List, Progress, Shutdown
 from memoryd.daemon.context.counting import SLICE_CHARS
-from memoryd.daemon.memories.parts import PART
+from memoryd.daemon.memories.parts import PART, UNCOMPARED
 from memoryd.daemon.registry import HANDLERS
 from memoryd.daemon.server import connection
 from memoryd.daemon.system import peer
@@ -333,7 +333,7 @@ def test_a_stop_ends_a_call_in_parts_once_its_time_is_over_and_says_what_is_stor
     memories = [{"content": f"note {number}"} for number in range(5_000)]
 
     def stop(event: Progress) -> None:
-        if event.done == 5 * PART:
+        if event.done == 5 * UNCOMPARED:
             daemon._loop.call_soon_threadsafe(daemon._stop.set)
 
     told = r"^The first [\d,]+ of 5,000 are stored, the rest is not: The daemon is stopping"
@@ -341,7 +341,7 @@ def test_a_stop_ends_a_call_in_parts_once_its_time_is_over_and_says_what_is_stor
         client.add_many(memories, dedup=False, on_progress=stop)
     with daemon.core.store.reading() as connection:
         stored = connection.execute("SELECT count(*) FROM memories").get
-    assert stored in range(PART, 5_000, PART)
+    assert stored in range(UNCOMPARED, 5_000, UNCOMPARED)
 
 
 def test_a_stop_ends_a_long_call_that_only_reads_at_once(start_daemon: Start) -> None:
