@@ -12,7 +12,7 @@ import pytest
 from memoryd.client import AsyncClient, Client, Invalid, MemorydError, NewMemory, NotFound, StorageFull
 from memoryd.client.protocol import Add, GetStatus, Hit, Progress
 from memoryd.client.transport import batches
-from memoryd.daemon.memories.parts import PART
+from memoryd.daemon.memories.parts import PART, UNCOMPARED
 
 if TYPE_CHECKING:
     from conftest import Daemon
@@ -259,7 +259,8 @@ def test_add_many_says_what_is_stored_when_a_later_call_or_part_of_it_is_refused
 
     def note(event: Progress) -> None:
         seen.append(event)
-        if event.done == 5 * PART and any(before.done >= event.done for before in seen[:-1]):  # in the second call
+        is_second = any(before.done >= event.done for before in seen[:-1])  # of the calls
+        if event.done == 2 * UNCOMPARED and is_second:
             daemon.core.store.limit_bytes = 1
 
     told = r"^The first \d+ memories are stored by calls before this one\. The first \d+ of \d+ are stored, the rest"
@@ -268,7 +269,7 @@ def test_add_many_says_what_is_stored_when_a_later_call_or_part_of_it_is_refused
     daemon.core.store.limit_bytes = 0
     first, second = cut.value.data["operations"]
     assert memory.list().total == cut.value.data["stored"]
-    assert len(memory.undo(second).ids) % PART == 0
+    assert len(memory.undo(second).ids) % UNCOMPARED == 0
     assert len(memory.undo(first).ids) == seen[0].total
     assert memory.list().total == 0
 

@@ -202,8 +202,9 @@ def test_a_restart_answers_before_the_model_is_there_and_embeds_nothing_again(fo
         loaded = True
         wait_until(lambda: core.embedding.active is not None and core.embedding.count_pending() == 0)
         assert embedder.texts == ["Written before the model was there"]
-        assert core.embedding.active is not None
-        assert len(core.embedding.active.index) == 61
+        generation = core.embedding.active
+        assert generation is not None
+        wait_until(lambda: len(generation.index) == 61)  # just after the commit
 
 
 # Many at once --------------------------------------------------------------------------------------------------------
