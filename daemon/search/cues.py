@@ -3,7 +3,8 @@
 Of two that contradict each other, the newer fits a question about today, the older one about what was before.
 
 `CUES` is the table: a bonus is added where the condition holds, and the trace names it. A question without any such
-word costs nothing; else the beginnings of the best `_POOL` candidates are read, or of those that hold the name.
+word costs nothing; else the beginnings of the best `_POOL` candidates are read, or of those that hold the name. Who
+asks for meaning alone (a `vector_weight` of 1) gets what is nearest, without cues.
 """
 
 import re
@@ -81,7 +82,8 @@ CUES = (
 def cues(retrieval: Retrieval, sources: Sources) -> None:
     """Add the bonuses of the cues that hold, and rank again."""
     asked = retrieval.hints
-    if retrieval.method != "weighted" or not retrieval.profile.cues or not asked.has_cues():
+    is_weighted = retrieval.method == "weighted" and retrieval.weight < 1.0
+    if not is_weighted or not retrieval.profile.cues or not asked.has_cues():
         return
     pool = retrieval.ranked[:_POOL]
     stored = _select_worth_reading(retrieval, asked, [candidate.row for candidate in pool if candidate.row > 0])
