@@ -1,11 +1,10 @@
 """Sharing, and who may do what: share outward, present a token, add, list and revoke tokens."""
 
-from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
 
-from memoryd.client.protocol.base import Call, Done, Scoped, rpc
+from memoryd.client.protocol.base import Call, Done, Iterated, Listed, Scoped, rpc
 
 Role = Literal["agent", "lead"]
 
@@ -21,19 +20,13 @@ class SharedMemory(Struct, kw_only=True):
     """what happened; `merged`: it was known there"""
 
 
-class Shared(Struct, kw_only=True):
+class Shared(Listed[SharedMemory], kw_only=True):
     """What was shared, in order, and the operation that `undo` takes back."""
 
     memories: list[SharedMemory]
     """in the order of the ids"""
     operation: int
     """its number, for `undo`"""
-
-    def __iter__(self) -> Iterator[SharedMemory]:
-        return iter(self.memories)
-
-    def __len__(self) -> int:
-        return len(self.memories)
 
 
 class Identity(Struct, kw_only=True):
@@ -75,14 +68,11 @@ class Token(Struct):
     """when a connection last presented it, to the minute"""
 
 
-class TokenList(Struct, kw_only=True):
+class TokenList(Iterated[Token], kw_only=True):
     """All tokens, by name."""
 
     tokens: list[Token]
     """by name"""
-
-    def __iter__(self) -> Iterator[Token]:
-        return iter(self.tokens)
 
 
 @rpc("within", grows=True)

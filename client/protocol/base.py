@@ -1,6 +1,6 @@
 """What all calls share: version and limits, the envelope, the bases of calls, plain types."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -30,6 +30,7 @@ Access = Literal["anyone", "within", "outward", "owner"]
 Lane = Literal["inline", "interactive", "bulk", "control"]
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Request(Struct, array_like=True, frozen=True):
@@ -62,6 +63,23 @@ class Progress(Struct, frozen=True):
     """how much of it"""
     total: int
     """of how much"""
+
+
+class Iterated(Struct, Generic[T], kw_only=True):
+    """A result that is iterated over as the first list among its fields is."""
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._find_items())
+
+    def _find_items(self) -> list[T]:
+        return next(value for value in msgspec.structs.astuple(self) if isinstance(value, list))
+
+
+class Listed(Iterated[T], Generic[T], kw_only=True):
+    """One that has a length too, so that it is false when the list is empty."""
+
+    def __len__(self) -> int:
+        return len(self._find_items())
 
 
 class Done(Struct, kw_only=True):

@@ -1,11 +1,10 @@
 """The graph of L2: nodes, what is in them and between them, topics; merging and grouping by hand; export."""
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Fraction, Limit, Scoped, rpc
+from memoryd.client.protocol.base import MAX_INTEGER, Fraction, Limit, Listed, Scoped, rpc
 from memoryd.client.protocol.jobs import PlannedStep
 
 NodeKind = Literal["cluster", "concept"]
@@ -40,7 +39,7 @@ class Node(Struct, kw_only=True):
     """the language model that gave the label, or `rules`"""
 
 
-class NodePage(Struct, kw_only=True):
+class NodePage(Listed[Node], kw_only=True):
     """Nodes in the order asked for, how many match in all, and how many memories still wait for a node."""
 
     nodes: list[Node]
@@ -49,12 +48,6 @@ class NodePage(Struct, kw_only=True):
     """how many match in all"""
     waiting: int = 0
     """memories of L2 within reach that have no node yet"""
-
-    def __iter__(self) -> Iterator[Node]:
-        return iter(self.nodes)
-
-    def __len__(self) -> int:
-        return len(self.nodes)
 
 
 class Edge(Struct, kw_only=True):
@@ -74,7 +67,7 @@ class Edge(Struct, kw_only=True):
     """how strong it is"""
 
 
-class EdgePage(Struct, kw_only=True):
+class EdgePage(Listed[Edge], kw_only=True):
     """Edges, the heaviest first, how many there are in all, and (number, label) of their nodes."""
 
     edges: list[Edge]
@@ -83,12 +76,6 @@ class EdgePage(Struct, kw_only=True):
     """how many match in all"""
     labels: list[tuple[int, str]] = []
     """number and label of each node in `edges`"""
-
-    def __iter__(self) -> Iterator[Edge]:
-        return iter(self.edges)
-
-    def __len__(self) -> int:
-        return len(self.edges)
 
 
 class NodeMember(Struct, kw_only=True):
@@ -148,19 +135,13 @@ class Topic(Struct, kw_only=True):
     """how many members these have"""
 
 
-class TopicList(Struct, kw_only=True):
+class TopicList(Listed[Topic], kw_only=True):
     """Topics, the largest first; `alone` counts the nodes that belong to none."""
 
     topics: list[Topic]
     """the largest first"""
     alone: int = 0
     """nodes within reach that belong to no topic"""
-
-    def __iter__(self) -> Iterator[Topic]:
-        return iter(self.topics)
-
-    def __len__(self) -> int:
-        return len(self.topics)
 
 
 class GraphChange(Struct, kw_only=True):

@@ -1,11 +1,10 @@
 """The history of memories and the operation log: reading them, taking operations back."""
 
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Action, Choice, Limit, Scoped, Seconds, rpc
+from memoryd.client.protocol.base import MAX_INTEGER, Action, Choice, Iterated, Limit, Scoped, Seconds, rpc
 
 
 class Change(Struct, kw_only=True):
@@ -29,16 +28,13 @@ class Change(Struct, kw_only=True):
     """the process that called, as `name (pid)`; empty: the daemon itself"""
 
 
-class Changes(Struct, kw_only=True):
+class Changes(Iterated[Change], kw_only=True):
     """The history of one memory, oldest first."""
 
     id: str
     """id of the memory"""
     changes: list[Change]
     """oldest first"""
-
-    def __iter__(self) -> Iterator[Change]:
-        return iter(self.changes)
 
 
 class Operation(Struct, kw_only=True):
@@ -64,14 +60,11 @@ class Operation(Struct, kw_only=True):
     """the process that called, as `name (pid)`; empty: the daemon itself"""
 
 
-class OperationLog(Struct, kw_only=True):
+class OperationLog(Iterated[Operation], kw_only=True):
     """Operations, newest first."""
 
     operations: list[Operation]
     """newest first"""
-
-    def __iter__(self) -> Iterator[Operation]:
-        return iter(self.operations)
 
 
 class OperationChange(Change, kw_only=True):
@@ -85,16 +78,13 @@ class OperationChange(Change, kw_only=True):
     """the beginning of its text"""
 
 
-class OperationDetail(Struct, kw_only=True):
+class OperationDetail(Iterated[OperationChange], kw_only=True):
     """One operation with what it did, in order."""
 
     operation: Operation
     """the entry of the log"""
     changes: list[OperationChange]
     """from `offset` on, at most `limit`; `operation.memories` counts all of them"""
-
-    def __iter__(self) -> Iterator[OperationChange]:
-        return iter(self.changes)
 
 
 class Undone(Struct, kw_only=True):

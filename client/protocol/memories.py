@@ -1,6 +1,5 @@
 """Memories: adding, reading, changing, deleting, their history and undo."""
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -11,6 +10,7 @@ from memoryd.client.protocol.base import (
     Fraction,
     Limit,
     Line,
+    Listed,
     Metadata,
     Redacted,
     Scoped,
@@ -116,19 +116,13 @@ class Memory(Struct, kw_only=True):
     """what feedback comes to; null: nobody has given any"""
 
 
-class Page(Struct, kw_only=True):
+class Page(Listed[Memory], kw_only=True):
     """Memories in the order asked for, and how many match in all."""
 
     memories: list[Memory]
     """in the order asked for"""
     total: int
     """how many match in all"""
-
-    def __iter__(self) -> Iterator[Memory]:
-        return iter(self.memories)
-
-    def __len__(self) -> int:
-        return len(self.memories)
 
     def __getitem__(self, index: int) -> Memory:
         return self.memories[index]
@@ -153,7 +147,7 @@ class Added(Struct, kw_only=True):
     """credentials that were taken out before anything was stored, by kind"""
 
 
-class AddedMany(Struct, kw_only=True):
+class AddedMany(Listed[Added], kw_only=True):
     """Outcome of `add_many`: one `Added` per memory, in order. One call is one operation."""
 
     results: list[Added]
@@ -166,12 +160,6 @@ class AddedMany(Struct, kw_only=True):
     """its number, for `undo`, as a list of one"""
     redacted: Redacted = {}
     """credentials that were taken out before anything was stored, by kind"""
-
-    def __iter__(self) -> Iterator[Added]:
-        return iter(self.results)
-
-    def __len__(self) -> int:
-        return len(self.results)
 
 
 class Changed(Struct, kw_only=True):

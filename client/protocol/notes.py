@@ -1,11 +1,10 @@
 """Writing into the files of workspaces, and what their index and they disagree on."""
 
-from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
 
-from memoryd.client.protocol.base import Call, Line, Redacted, Scoped, rpc
+from memoryd.client.protocol.base import Call, Line, Listed, Redacted, Scoped, rpc
 from memoryd.client.protocol.tiers import TurnList
 
 Standing = Literal["missing", "extra", "changed"]
@@ -98,7 +97,7 @@ class FileDifference(Struct, kw_only=True):
     """what differs, by line; at most 100; none: equal chunks stand another number of times"""
 
 
-class Differences(Struct, kw_only=True):
+class Differences(Listed[FileDifference], kw_only=True):
     """Where files and index differ; none: they are equal. `total` counts the files, of which the first are listed."""
 
     files: list[FileDifference]
@@ -107,12 +106,6 @@ class Differences(Struct, kw_only=True):
     """how many files differ"""
     compared: int
     """how many were compared"""
-
-    def __iter__(self) -> Iterator[FileDifference]:
-        return iter(self.files)
-
-    def __len__(self) -> int:
-        return len(self.files)
 
 
 @rpc("within", grows=True)

@@ -1,11 +1,10 @@
 """One memory for several machines: roots that are shared through a PostgreSQL server, conflicts, who may read them."""
 
-from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
 
-from memoryd.client.protocol.base import Call, Done, Limit, Redacted, rpc
+from memoryd.client.protocol.base import Call, Done, Iterated, Limit, Redacted, rpc
 from memoryd.client.protocol.memories import Memory
 
 
@@ -85,16 +84,13 @@ class SharedRoot(Struct, kw_only=True):
     """others that share it, as far as is known"""
 
 
-class Sharing(Struct, kw_only=True):
+class Sharing(Iterated[SharedRoot], kw_only=True):
     """The shared roots, and what this machine is called there."""
 
     machine: str
     """name of this machine on the servers; empty while nothing is shared"""
     roots: list[SharedRoot]
     """by name"""
-
-    def __iter__(self) -> Iterator[SharedRoot]:
-        return iter(self.roots)
 
 
 class SharedConflict(Struct, kw_only=True):
@@ -110,14 +106,11 @@ class SharedConflict(Struct, kw_only=True):
     """which role wrote it"""
 
 
-class SharedConflicts(Struct, kw_only=True):
+class SharedConflicts(Iterated[SharedConflict], kw_only=True):
     """Conflicts that nobody has resolved."""
 
     conflicts: list[SharedConflict]
     """by the id of the memory"""
-
-    def __iter__(self) -> Iterator[SharedConflict]:
-        return iter(self.conflicts)
 
 
 class ResolvedConflict(Struct, kw_only=True):

@@ -1,11 +1,10 @@
 """Search: queries, hits, and how they were found."""
 
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import Choice, Filtered, Fraction, Limit, R, Reach, Scoped, rpc
+from memoryd.client.protocol.base import Choice, Filtered, Fraction, Limit, Listed, R, Reach, Scoped, rpc
 from memoryd.client.protocol.memories import Memory
 
 ProfileName = Literal["default", "memweave", "memori", "swarm", "cache"]
@@ -46,7 +45,7 @@ class Hit(Memory, kw_only=True):
 SharedOutcome = Literal["", "asked", "late", "offline", "unasked"]
 
 
-class Hits(Struct, kw_only=True):
+class Hits(Listed[Hit], kw_only=True):
     """Hits, best first. `degraded` names what was left out (`vector`, `fulltext`, `shared`) or incomplete.
 
     `shared` says how it was with shared memories that are not on this machine: `asked`, they are in the answer;
@@ -65,12 +64,6 @@ class Hits(Struct, kw_only=True):
     """id of the kept trace, for `get_trace`"""
     took_ms: float = 0.0
     """time in the daemon"""
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
-    def __len__(self) -> int:
-        return len(self.hits)
 
     def __getitem__(self, index: int) -> Hit:
         return self.hits[index]
@@ -184,17 +177,11 @@ class TraceSummary(Struct, kw_only=True):
     """what was left out"""
 
 
-class TraceList(Struct, kw_only=True):
+class TraceList(Listed[TraceSummary], kw_only=True):
     """Retrievals that are kept, newest first."""
 
     traces: list[TraceSummary]
     """newest first"""
-
-    def __iter__(self) -> Iterator[TraceSummary]:
-        return iter(self.traces)
-
-    def __len__(self) -> int:
-        return len(self.traces)
 
 
 class Explanation(Struct, kw_only=True):

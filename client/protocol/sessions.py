@@ -1,11 +1,10 @@
 """Sessions and tasks: what was done in them and what came of it."""
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import Done, Limit, Scoped, Seconds, rpc
+from memoryd.client.protocol.base import Done, Limit, Listed, Scoped, Seconds, rpc
 from memoryd.client.protocol.memories import Added, Memory
 
 
@@ -94,17 +93,11 @@ class LoggedSession(Struct, kw_only=True):
     """how its tasks went, in order"""
 
 
-class SessionLog(Struct, kw_only=True):
+class SessionLog(Listed[LoggedSession], kw_only=True):
     """Sessions, the latest first."""
 
     sessions: list[LoggedSession]
     """the latest first"""
-
-    def __iter__(self) -> Iterator[LoggedSession]:
-        return iter(self.sessions)
-
-    def __len__(self) -> int:
-        return len(self.sessions)
 
 
 @rpc("within", reads=True)
@@ -126,17 +119,11 @@ class GetLog(Scoped[SessionLog], kw_only=True, frozen=True):
     """how many sessions at most"""
 
 
-class Conversation(Struct, kw_only=True):
+class Conversation(Listed[Memory], kw_only=True):
     """Turns of one conversation in the order of time, in L0 or memories by now."""
 
     turns: list[Memory]
     """in the order in which they were said"""
-
-    def __iter__(self) -> Iterator[Memory]:
-        return iter(self.turns)
-
-    def __len__(self) -> int:
-        return len(self.turns)
 
 
 @rpc("within", reads=True)

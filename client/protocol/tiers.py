@@ -1,11 +1,10 @@
 """The tiers: observing conversations, what is in L0, what was not kept, where everything is and how it flowed."""
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Limit, Redacted, Scoped, Seconds, TierName, rpc
+from memoryd.client.protocol.base import MAX_INTEGER, Limit, Listed, Redacted, Scoped, Seconds, TierName, rpc
 from memoryd.client.protocol.memories import NewMemory
 
 MAX_TURNS = 500
@@ -47,7 +46,7 @@ class ObservedTurn(Struct, kw_only=True):
     """id of the memory or turn that it repeats"""
 
 
-class Observed(Struct, kw_only=True):
+class Observed(Listed[ObservedTurn], kw_only=True):
     """Outcome of an observe, turn by turn in order. What was accepted is on disk."""
 
     turns: list[ObservedTurn]
@@ -58,12 +57,6 @@ class Observed(Struct, kw_only=True):
     """how many were not kept"""
     redacted: Redacted = {}
     """credentials that were taken out before anything was stored, by kind"""
-
-    def __iter__(self) -> Iterator[ObservedTurn]:
-        return iter(self.turns)
-
-    def __len__(self) -> int:
-        return len(self.turns)
 
     @property
     def ids(self) -> list[str]:
@@ -98,7 +91,7 @@ class Turn(Struct, kw_only=True):
     """paths of the files that it is about"""
 
 
-class ActiveTurns(Struct, kw_only=True):
+class ActiveTurns(Listed[Turn], kw_only=True):
     """Turns of L0, newest first; `ring` is how many a namespace holds at most."""
 
     turns: list[Turn]
@@ -107,12 +100,6 @@ class ActiveTurns(Struct, kw_only=True):
     """how many there are"""
     ring: int
     """how many L0 holds of each namespace"""
-
-    def __iter__(self) -> Iterator[Turn]:
-        return iter(self.turns)
-
-    def __len__(self) -> int:
-        return len(self.turns)
 
 
 class SkippedTurn(Struct, kw_only=True):
@@ -132,17 +119,11 @@ class SkippedTurn(Struct, kw_only=True):
     """when it was said"""
 
 
-class SkippedTurns(Struct, kw_only=True):
+class SkippedTurns(Listed[SkippedTurn], kw_only=True):
     """Turns that were not kept, newest first."""
 
     turns: list[SkippedTurn]
     """newest first"""
-
-    def __iter__(self) -> Iterator[SkippedTurn]:
-        return iter(self.turns)
-
-    def __len__(self) -> int:
-        return len(self.turns)
 
 
 class TierState(Struct, kw_only=True):

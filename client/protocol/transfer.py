@@ -1,11 +1,10 @@
 """Taking memories out of a daemon and putting them back exactly as they were, into the same one or another."""
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Call, Filtered, Limit, Redacted, rpc
+from memoryd.client.protocol.base import MAX_INTEGER, Call, Filtered, Limit, Listed, Redacted, rpc
 from memoryd.client.protocol.memories import Memory, Vote
 
 MAX_RECORDS = 10_000  # of one call
@@ -41,7 +40,7 @@ class Record(Memory, kw_only=True):
     """the feedback, one vote of each caller; a bound caller is shown its own"""
 
 
-class Exported(Struct, kw_only=True):
+class Exported(Listed[Record], kw_only=True):
     """One batch of an export in the order of ids; ask again with `after_id` = `next` until that is null.
 
     `total` counts what the whole export holds, `left_out` what it does not: `documents` (chunks of files, which are
@@ -56,12 +55,6 @@ class Exported(Struct, kw_only=True):
     """memories of the whole export"""
     left_out: dict[str, int] = {}
     """how many `documents` and turns in `L0` are within reach and not exported"""
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self.records)
-
-    def __len__(self) -> int:
-        return len(self.records)
 
 
 class Imported(Struct, kw_only=True):

@@ -1,11 +1,10 @@
 """Workspaces: folders of Markdown files that the daemon indexes and watches. The files are the truth."""
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Call, Done, Limit, rpc
+from memoryd.client.protocol.base import MAX_INTEGER, Call, Done, Iterated, Limit, Listed, rpc
 
 MAX_GLOBS = 64
 Watching = Literal["inotify", "scanning", "gone", "off"]
@@ -31,17 +30,11 @@ class Workspace(Struct, kw_only=True):
     """how the daemon detects changes"""
 
 
-class WorkspaceList(Struct, kw_only=True):
+class WorkspaceList(Listed[Workspace], kw_only=True):
     """All workspaces, by namespace."""
 
     workspaces: list[Workspace]
     """by namespace"""
-
-    def __iter__(self) -> Iterator[Workspace]:
-        return iter(self.workspaces)
-
-    def __len__(self) -> int:
-        return len(self.workspaces)
 
 
 class FileProblem(Struct, kw_only=True):
@@ -110,14 +103,11 @@ class IndexedWorkspace(Struct, kw_only=True):
     """why it could not be done; empty: it was"""
 
 
-class Indexed(Struct, kw_only=True):
+class Indexed(Iterated[IndexedWorkspace], kw_only=True):
     """What bringing the index up to date did, workspace by workspace."""
 
     workspaces: list[IndexedWorkspace]
     """one entry each"""
-
-    def __iter__(self) -> Iterator[IndexedWorkspace]:
-        return iter(self.workspaces)
 
 
 @rpc("owner", grows=True)
