@@ -3,13 +3,16 @@
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
+
 from memoryd.client.protocol import NewTurn, Observe, Observed
-from memoryd.daemon.conversations import judging, observing
+from memoryd.daemon.conversations import judging, observing, promoting
+from memoryd.daemon.conversations.promoting import PROMOTE
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.store import history, rows, turns
 from memoryd.daemon.store.rows import Row
-from workbench import LIMIT_S
+from workbench import LIMIT_S, wait_until
 
 HOUR_S, DAY_S = 3600.0, 86400.0
 
@@ -51,6 +54,17 @@ def run(
         return operation, dict(work.apply(core, transaction, steps, operation))
 
     return core.store.write(job).result(LIMIT_S)
+
+
+in_each_place = pytest.mark.parametrize("place", ["L0", "stored"])
+
+
+def settle(core: Core, place: str) -> None:
+    """Judge all that was said; bring it to one of these places, and wait until it can be found."""
+    judge(core)
+    if place == "stored":
+        run(core, PROMOTE, promoting.plan_steps(core, core.active.fill(), "asked for"), kind="promote")
+    wait_until(lambda: core.embedding.count_pending() == 0)
 
 
 def ring(core: Core, namespace: str = "") -> list[str]:

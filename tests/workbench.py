@@ -132,6 +132,23 @@ def found(core: Core, query: str, **options: Any) -> list[str]:
     return [hit.content for hit in search(core, query, **options)]
 
 
+def make_row(content: str, **fields: Any) -> Row:
+    """Return a row with the fields that a test is about; of the others any that will do."""
+    given: dict[str, Any] = {
+        "id": "0" * 32,
+        "namespace": 1,
+        "type": "fact",
+        "source": "manual",
+        "tier": "L1",
+        "importance": 0.5,
+        "created_at": 0.0,
+        "updated_at": 0.0,
+        "content_hash": b"",
+        "text_hash": b"",
+    }
+    return Row(content=content, **{**given, **fields})
+
+
 def insert(store: Store, content: str, namespace: str = "", **fields: Any) -> Row:
     """Put a row into a bare store."""
 
@@ -139,17 +156,13 @@ def insert(store: Store, content: str, namespace: str = "", **fields: Any) -> Ro
         number = store.namespaces.ensure(transaction, namespace)
         given = {
             "id": vectors.text_hash(content).hex()[:32],
-            "type": "fact",
-            "source": "manual",
-            "tier": "L1",
-            "importance": 0.5,
             "created_at": 1.0,
             "updated_at": 1.0,
             "content_hash": content_hash(content),
             "text_hash": vectors.text_hash(content),
             **fields,
         }
-        row = Row(namespace=number, content=content, **given)
+        row = make_row(content, namespace=number, **given)
         row.row = rows.insert(transaction.connection, row)
         return row
 

@@ -3,14 +3,12 @@
 import pytest
 from msgspec import convert
 
-from conversing import judge, observe, run
+from conversing import observe, settle
 from memoryd.client.protocol import GetContext, Hit
 from memoryd.daemon.context import preparing
 from memoryd.daemon.context.unasked import FEW, FEW_TOKENS, select_worth
-from memoryd.daemon.conversations import promoting
-from memoryd.daemon.conversations.promoting import PROMOTE
 from memoryd.daemon.core.core import Core
-from workbench import LIMIT_S, add, add_many, wait_until
+from workbench import LIMIT_S, add, add_many
 
 FIXES = "PR #421 fixes the paging bug in the portal."
 HIT = {
@@ -72,8 +70,6 @@ def test_a_prompt_that_nothing_is_surely_about_gets_few_tokens(core: Core) -> No
 @pytest.mark.parametrize("asked", ["unasked", "opening"])
 def test_a_turn_of_low_importance_does_not_come_up_unasked(core: Core, asked: str) -> None:
     observe(core, MINOR, session="s")
-    judge(core)
-    run(core, PROMOTE, promoting.plan_steps(core, core.active.fill(), "asked for"), kind="promote")
-    wait_until(lambda: core.embedding.count_pending() == 0)
+    settle(core, "stored")
     assert context(core, MINOR) == [MINOR]
     assert context(core, MINOR, **{asked: True}) == []

@@ -1,10 +1,7 @@
 """Facts of conversations as memories beside their turns: known ones are evidence, contradictions are linked."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from memoryd.client.protocol import EndSession, Get, List, NewTurn, Observe, Tiers, Verify
 from memoryd.daemon.config import CognitionConfig, Config
@@ -16,20 +13,9 @@ from memoryd.daemon.language.extracting import Fact
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import turns
-from workbench import LIMIT_S, Clock, CountingEmbedder, add, found, running, search, undo
+from workbench import LIMIT_S, CountingEmbedder, add, found, running, search, undo
 
 DECIDED = "We decided to use Postgres 16 for the ledger."
-
-
-@pytest.fixture
-def clock() -> Any:
-    return Clock()
-
-
-@pytest.fixture
-def core(folder: Path, clock: Any) -> Iterator[Core]:
-    with running(folder, CountingEmbedder(), clock=clock) as made:
-        yield made
 
 
 class Saying:

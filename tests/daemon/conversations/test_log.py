@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from conversing import FACTS, judge, observe, run
+from conversing import FACTS, in_each_place, observe, settle
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import CompleteTask, EndSession, GetAround, GetLog, NewTurn
-from memoryd.daemon.conversations import log, promoting, tasks, thinking
-from memoryd.daemon.conversations.promoting import PROMOTE
+from memoryd.daemon.conversations import log, tasks, thinking
 from memoryd.daemon.core.core import Core
 from workbench import LIMIT_S, Clock, add
 
@@ -34,17 +33,7 @@ def work(core: Core, clock: Clock) -> None:
     observe(core, "A remark of nobody in particular", namespace="acme")
 
 
-@pytest.fixture(params=["L0", "stored"])
-def place(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-def settle(core: Core, place: str) -> None:
-    judge(core)
-    if place == "stored":
-        run(core, PROMOTE, promoting.plan_steps(core, core.active.fill(), "asked for"), kind="promote")
-
-
+@in_each_place
 def test_sessions_are_told_latest_first_with_what_they_came_to(core: Core, clock: Clock, place: str) -> None:
     began = clock.now
     work(core, clock)
@@ -58,6 +47,7 @@ def test_sessions_are_told_latest_first_with_what_they_came_to(core: Core, clock
     assert "limit of the importer is 300 MB" in early.summary
 
 
+@in_each_place
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
@@ -81,6 +71,7 @@ def test_the_log_can_be_narrowed(
     assert [one.session for one in log.read_log(core, GetLog(**{"namespace": "acme", **asked}))] == expected
 
 
+@in_each_place
 def test_the_log_has_what_came_about_within_a_time(core: Core, clock: Clock, place: str) -> None:
     began = clock.now
     work(core, clock)

@@ -14,7 +14,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import digesting
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import thoughts
-from workbench import LIMIT_S, Clock, CountingEmbedder, found, running, undo
+from workbench import LIMIT_S, CountingEmbedder, found, running, undo
 
 SAID = [
     "Hello there, how are you?",
@@ -22,11 +22,6 @@ SAID = [
     "The double charges were caused by the retry middleware.",
     "Thanks a lot, that was great!",
 ]
-
-
-@pytest.fixture
-def clock() -> Any:
-    return Clock()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +17,10 @@ from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import thoughts
 from memoryd.daemon.store.thoughts import Heard, Key, Rest
-from workbench import LIMIT_S, Clock, CountingEmbedder, delete, running, wait_until
+from workbench import LIMIT_S, CountingEmbedder, delete, running, wait_until
 
 DECIDED = "We decided to use Postgres 16 for the ledger."
 RULE = "Backups must never leave the building 7."
-
-
-@pytest.fixture
-def clock() -> Any:
-    return Clock()
-
-
-@pytest.fixture
-def core(folder: Path, clock: Any) -> Iterator[Core]:
-    with running(folder, CountingEmbedder(), clock=clock) as made:
-        yield made
 
 
 class Recorder:
@@ -67,6 +57,28 @@ class Recorder:
         self.gate.set()
 
 
+@pytest.fixture
+def recorder(core: Core) -> Recorder:
+    made = Recorder()
+    core.cognition.provider = made  # type: ignore[assignment]
+    return made
+
+
+@contextmanager
+def while_it_thinks(core: Core, recorder: Recorder) -> Iterator[None]:
+    """Let a thread think; its provider answers when the block ends."""
+    recorder.gate.clear()
+    recorder.asked.clear()
+    thread = threading.Thread(target=think, args=(core,))
+    thread.start()
+    assert recorder.asked.wait(LIMIT_S)
+    try:
+        yield
+    finally:
+        recorder.gate.set()
+        thread.join(LIMIT_S)
+
+
 def observe(core: Core, *said: str, session: str = "", namespace: str = "", role: str = "user") -> list[str]:
     turns = [NewTurn(role=role, content=text) for text in said]
     return observing.observe(core, Observe(namespace=namespace, session=session, turns=turns)).result(LIMIT_S).ids
@@ -90,9 +102,7 @@ def waiting(core: Core) -> dict[str, int]:
         return thoughts.count_waiting(connection, "TRUE")
 
 
-def test_a_conversation_is_thought_about_once_after_it_rests(core: Core, clock: Any) -> None:
-    recorder = Recorder()
-    core.cognition.provider = recorder  # type: ignore[assignment]
+def test_a_conversation_is_thought_about_once_after_it_rests(core: Core, clock: Any, recorder: Recorder) -> None:
     observe(core, DECIDED)
     clock.advance(29)
     observe(core, RULE)
@@ -125,9 +135,7 @@ def test_one_that_never_rests_is_thought_about_after_ten_minutes(core: Core, clo
     assert extracted(core) == [DECIDED]
 
 
-def test_each_session_and_namespace_has_its_own_run(core: Core, clock: Any) -> None:
-    recorder = Recorder()
-    core.cognition.provider = recorder  # type: ignore[assignment]
+def test_each_session_and_namespace_has_its_own_run(core: Core, clock: Any, recorder: Recorder) -> None:
     observe(core, "We decided to paint it green in 2027", namespace="a")
     observe(core, "We decided to paint it blue in 2028", namespace="b")
     observe(core, "We decided to paint it red in 2029", namespace="b", session="s")
@@ -136,18 +144,11 @@ def test_each_session_and_namespace_has_its_own_run(core: Core, clock: Any) -> N
     assert sorted(len(given) for given in recorder.given) == [1, 1, 1]
 
 
-def test_turns_that_come_while_it_thinks_are_thought_about_next(core: Core, clock: Any) -> None:
-    recorder = Recorder()
-    core.cognition.provider = recorder  # type: ignore[assignment]
+def test_turns_that_come_while_it_thinks_are_thought_about_next(core: Core, clock: Any, recorder: Recorder) -> None:
     observe(core, DECIDED)
     clock.advance(31)
-    recorder.gate.clear()
-    thread = threading.Thread(target=think, args=(core,))
-    thread.start()
-    assert recorder.asked.wait(LIMIT_S)
-    observe(core, RULE)
-    recorder.gate.set()
-    thread.join(LIMIT_S)
+    with while_it_thinks(core, recorder):
+        observe(core, RULE)
     assert waiting(core) == {"extract": 1}
     assert think(core) == 0
     clock.advance(31)
@@ -155,18 +156,11 @@ def test_turns_that_come_while_it_thinks_are_thought_about_next(core: Core, cloc
     assert recorder.given == [[DECIDED], [RULE]]
 
 
-def test_what_is_deleted_while_it_thinks_is_not_kept(core: Core, clock: Any) -> None:
-    recorder = Recorder()
-    core.cognition.provider = recorder  # type: ignore[assignment]
+def test_what_is_deleted_while_it_thinks_is_not_kept(core: Core, clock: Any, recorder: Recorder) -> None:
     [id] = observe(core, DECIDED)
     clock.advance(31)
-    recorder.gate.clear()
-    thread = threading.Thread(target=think, args=(core,))
-    thread.start()
-    assert recorder.asked.wait(LIMIT_S)
-    delete(core, id)
-    recorder.gate.set()
-    thread.join(LIMIT_S)
+    with while_it_thinks(core, recorder):
+        delete(core, id)
     assert (extracted(core), waiting(core)) == ([], {})
 
 
@@ -254,9 +248,7 @@ def test_a_thread_works_it_off_and_a_stop_flushes_what_is_not_due(core: Core, cl
     assert waiting(core) == {"summary": 1}
 
 
-def test_a_stop_does_not_wait_for_a_provider_that_hangs(core: Core, clock: Any) -> None:
-    recorder = Recorder()
-    core.cognition.provider = recorder  # type: ignore[assignment]
+def test_a_stop_does_not_wait_for_a_provider_that_hangs(core: Core, clock: Any, recorder: Recorder) -> None:
     recorder.gate.clear()
     observe(core, DECIDED)
     clock.advance(31)
@@ -319,9 +311,7 @@ def test_extraction_can_be_switched_off(folder: Path, clock: Any) -> None:
         assert waiting(core) == {}
 
 
-def test_a_long_conversation_is_thought_about_in_portions(core: Core, clock: Any) -> None:
-    recorder = Recorder()
-    core.cognition.provider = recorder  # type: ignore[assignment]
+def test_a_long_conversation_is_thought_about_in_portions(core: Core, clock: Any, recorder: Recorder) -> None:
     said = [f"We decided on colour {number}. " + "It is so. " * 400 for number in range(8)]
     observe(core, *said)
     clock.advance(31)

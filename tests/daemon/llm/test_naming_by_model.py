@@ -20,14 +20,9 @@ from memoryd.daemon.llm.llm import Llm
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.memories import changing, reading
 from memoryd.daemon.store import history
-from workbench import LIMIT_S, Clock, CountingEmbedder, add, running
+from workbench import LIMIT_S, CountingEmbedder, add, running
 
 SUBJECTS = ("harbour crane", "tax ledger", "garden hose")
-
-
-@pytest.fixture
-def clock() -> Any:
-    return Clock()
 
 
 @pytest.fixture

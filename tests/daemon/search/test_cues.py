@@ -9,7 +9,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.search.cues import CUES, read_said
 from memoryd.daemon.search.hints import read_hints
 from memoryd.daemon.store.rows import Row
-from workbench import add, search, trace
+from workbench import add, make_row, search, trace
 
 NOW = datetime(2026, 5, 29, 7, 1, tzinfo=UTC)
 YESTERDAY = datetime(2026, 5, 28, 12, tzinfo=UTC).timestamp()
@@ -17,20 +17,7 @@ LONG_AGO = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 
 
 def row(content: str, created_at: float = LONG_AGO, metadata: str = "{}") -> Row:
-    return Row(
-        namespace=1,
-        id="0" * 32,
-        type="turn",
-        source="manual",
-        tier="L1",
-        importance=0.5,
-        created_at=created_at,
-        updated_at=created_at,
-        content_hash=b"",
-        text_hash=b"",
-        content=content,
-        metadata=metadata,
-    )
+    return make_row(content, type="turn", created_at=created_at, updated_at=created_at, metadata=metadata)
 
 
 @pytest.mark.parametrize(

@@ -21,26 +21,15 @@ from memoryd.daemon.search.profiles import (
     saturate,
     swarm_factor,
 )
-from memoryd.daemon.store.rows import Row
+from workbench import make_row
 
 NOW = datetime(2026, 3, 31, tzinfo=UTC).timestamp()
 
 
 def facet(score: float = 1.0, half_life_days: float | None = None, by_graph: bool = False, **fields: Any) -> Facet:
-    given: dict[str, Any] = {"created_at": NOW, "importance": 0.5, "tier": "L1", **fields}
+    given: dict[str, Any] = {"created_at": NOW, **fields}
     similarity = given.pop("similarity", score)
-    row = Row(
-        id="ab" * 16,
-        namespace=1,
-        type="fact",
-        source="manual",
-        updated_at=NOW,
-        content_hash=b"",
-        text_hash=b"",
-        content="",
-        **given,
-    )
-    return Facet(score, similarity, row, NOW, half_life_days, by_graph)
+    return Facet(score, similarity, make_row("", updated_at=NOW, **given), NOW, half_life_days, by_graph)
 
 
 def ranked(profile: str, *arguments: Any, **fields: Any) -> float:

@@ -1,34 +1,19 @@
 """What belongs together is one hit: questions with answers, facts with their turns."""
 
-import pytest
-
-from conversing import FACTS, judge, observe, run, talk
+from conversing import FACTS, in_each_place, observe, settle, talk
 from memoryd.client.protocol import GetContext, Hit
 from memoryd.daemon.context import preparing
-from memoryd.daemon.conversations import promoting
-from memoryd.daemon.conversations.promoting import PROMOTE
 from memoryd.daemon.core.core import Core
-from workbench import LIMIT_S, Clock, add, delete, search, update, wait_until
+from workbench import LIMIT_S, Clock, add, delete, search, update
 
 ASKED, TOLD = "On which port does the gateway listen?", "Nine thousand and ninety since the last release of March."
-
-
-@pytest.fixture(params=["L0", "stored"])
-def place(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-def settle(core: Core, place: str) -> None:
-    judge(core)
-    if place == "stored":
-        run(core, PROMOTE, promoting.plan_steps(core, core.active.fill(), "asked for"), kind="promote")
-    wait_until(lambda: core.embedding.count_pending() == 0)
 
 
 def shown(hit: Hit) -> list[tuple[str, str, str]]:
     return [(one.kind, one.id, one.content) for one in hit.related]
 
 
+@in_each_place
 def test_a_question_comes_with_its_answer_and_the_answer_with_its_question(core: Core, place: str) -> None:
     asked, told = talk(core, ASKED, TOLD, session="s").ids
     add(core, FACTS[0])
@@ -57,6 +42,7 @@ def test_the_answer_of_another_namespace_a_deleted_or_an_expired_one_is_not_show
     assert search(core, ASKED, limit=1).hits[0].related == []
 
 
+@in_each_place
 def test_of_a_fact_and_its_turn_the_better_one_is_shown_and_names_the_other(core: Core, place: str) -> None:
     said = "We talked about the weather at length, and that the ledger will use Postgres 16."
     [turn] = observe(core, said, session="s").ids

@@ -15,7 +15,7 @@ from memoryd.daemon.store.facts import Facts
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.store import Store
-from workbench import insert
+from workbench import insert, make_row
 
 NOW = 1000.0
 
@@ -109,22 +109,7 @@ def test_rows_that_a_mask_does_not_know_are_not_allowed(store: Store) -> None:
 def test_the_columns_grow_with_the_rows(store: Store, count: int) -> None:
     def job(transaction: Any) -> None:
         for number in range(count):
-            rows.insert(
-                transaction.connection,
-                rows.Row(
-                    id=f"{number:032x}",
-                    namespace=1,
-                    type="fact",
-                    source="manual",
-                    tier="L1",
-                    importance=0.5,
-                    created_at=0.0,
-                    updated_at=0.0,
-                    content_hash=b"",
-                    text_hash=b"",
-                    content=str(number),
-                ),
-            )
+            rows.insert(transaction.connection, make_row(str(number), id=f"{number:032x}"))
 
     insert(store, "the namespace")
     store.write(job).result()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memoryd.daemon.store import fulltext, rows
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import Interrupted, Store
-from workbench import insert
+from workbench import insert, make_row
 
 EVERYTHING = Filter()
 
@@ -176,29 +176,13 @@ def test_only_what_the_filter_leaves_is_found(store: Store) -> None:
     assert found(store, "heron", Filter(words={"type": ["lesson"]})) == []
 
 
-def row_of(content: str, number: int, kind: str) -> rows.Row:
-    return rows.Row(
-        id=f"{number:032x}",
-        namespace=1,
-        type=kind,
-        source="manual",
-        tier="L1",
-        importance=0.5,
-        created_at=0.0,
-        updated_at=0.0,
-        content_hash=b"",
-        text_hash=b"",
-        content=content,
-    )
-
-
 @pytest.mark.parametrize("allowed", [1, 2, 30, 400])
 def test_a_filter_that_leaves_few_gets_all_of_them_that_match(store: Store, allowed: int) -> None:
     def job(transaction: Any) -> None:
         for number in range(1, 401):
             kind = "lesson" if number <= allowed else "fact"
             content = "heron " * (number > allowed) + f"heron {number}"  # those left match worst
-            rows.insert(transaction.connection, row_of(content, number, kind))
+            rows.insert(transaction.connection, make_row(content, id=f"{number:032x}", type=kind))
 
     insert(store, "the namespace")
     store.write(job).result()

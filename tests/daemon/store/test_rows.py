@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memoryd.client.errors import AmbiguousId, Invalid, NotFound
 from memoryd.daemon.store import queries, rows
 from memoryd.daemon.store.store import Store
-from workbench import insert
+from workbench import insert, make_row
 
 FIRST, SECOND, OTHER = "abcd" + "0" * 28, "abcd" + "1" * 28, "abff" + "0" * 28
 
@@ -93,19 +93,7 @@ def test_many_rows_are_read_by_number_and_by_id(store: Store, count: int) -> Non
 def insert_many(store: Store, transaction: object, count: int) -> None:
     number = store.namespaces.ensure(transaction, "")  # type: ignore[arg-type]
     for n in range(count):
-        row = rows.Row(
-            id=f"{n + 1:032x}",
-            namespace=number,
-            type="fact",
-            source="manual",
-            tier="L1",
-            importance=0.5,
-            created_at=n,
-            updated_at=n,
-            content_hash=b"",
-            text_hash=b"",
-            content=f"text {n}",
-        )
+        row = make_row(f"text {n}", id=f"{n + 1:032x}", namespace=number, created_at=n, updated_at=n)
         rows.insert(transaction.connection, row)  # type: ignore[attr-defined]
 
 
