@@ -131,7 +131,7 @@ def _measure(rule: Rule, conversations: str) -> dict[str, str]:
 def _rate_team(folder: Path) -> str:
     total = _run(folder, "bench", "eval", str(_DATA / "team"))["ways"]["team"]["total"]
     unasked = total["contexts"]["500 unasked"]["hit"]
-    return " · ".join(map(_percent, (total["recall_1"], total["hit_5"], unasked)))
+    return " · ".join(map(_percent, (total["hit_1"], total["hit_5"], unasked)))
 
 
 def _rate(folder: Path, conversations: str) -> str:

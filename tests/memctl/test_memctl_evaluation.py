@@ -9,7 +9,7 @@ import pytest
 
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.bench import conversations, kinds, team
-from memoryd.client.memctl.bench.evaluation import choose_unrelated
+from memoryd.client.memctl.bench.evaluation import choose_unrelated, drop_neutral
 from memoryd.client.memctl.bench.material import Asked, Choice, Material
 from memoryd.client.memctl.bench.pairs import Judged, Pair, count_figures
 from memoryd.client.memctl.bench.questions import Question, make_by_session, make_by_turn, read_questions
@@ -93,7 +93,8 @@ def test_the_reciprocal_rank_is_of_the_first_right_answer() -> None:
 
 def test_a_ranking_has_all_figures_and_only_zeros_where_nothing_is_right() -> None:
     found = rank_figures([{"a"}, {"x"}, {"b"}], [A, B])
-    assert (found["recall_1"], found["recall_5"], found["hit_5"], found["all_5"], found["mrr"]) == (0.5, 1, 1, 1, 1)
+    assert (found["recall_1"], found["recall_5"], found["all_5"], found["mrr"]) == (0.5, 1, 1, 1)
+    assert (found["hit_1"], found["hit_5"]) == (1, 1)
     assert set(rank_figures([{"x"}], []).values()) == {0.0}
 
 
@@ -302,8 +303,8 @@ def test_every_way_is_described_and_of_one_kind() -> None:
 
 
 def test_a_summary_holds_the_means() -> None:
-    one = Score("a", "t", "turn", 10, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0, kept=1.0)
-    two = Score("b", "t", "turn", 20, 0.0, 0.5, 1.0, 1.0, 0.5, 0.25, 4.0, kept=0.5)
+    one = Score("a", "t", "turn", 10, *[1.0] * 7, 2.0, kept=1.0)
+    two = Score("b", "t", "turn", 20, 0.0, 0.5, 1.0, 0.0, 1.0, 0.5, 0.25, 4.0, kept=0.5)
     total = summarise([one, two])
     assert total.kept == 0.75
     assert (total.questions, total.memories) == (2, 30)
@@ -319,13 +320,13 @@ def test_questions_about_other_material_are_unrelated() -> None:
 
 
 def test_memories_of_one_place_count_once() -> None:
-    scores = [Score(id, "t", "add", 10, *[0.0] * 7, store="s") for id in "ab"]
+    scores = [Score(id, "t", "add", 10, *[0.0] * 8, store="s") for id in "ab"]
     assert summarise(scores).memories == 10
 
 
 def test_contexts_are_summed_up_by_their_size() -> None:
     sizes = [[ContextScore(400, 1.0, 0.5, 300, 2.0)], [ContextScore(400, 0.0, 0.0, 50, 3.0, disputed=True)]]
-    scores = [Score("a", "t", "add", 1, *[0.0] * 7, empty=True, contexts=made) for made in sizes]
+    scores = [Score("a", "t", "add", 1, *[0.0] * 8, empty=True, contexts=made) for made in sizes]
     made = summarise(scores).contexts["400"]
     assert (made.hit, made.recall, made.tokens, made.median_tokens, made.small) == (0.5, 0.25, 175.0, 50, 0.5)
     assert made.disputed == 0.5
@@ -349,3 +350,12 @@ def test_links_are_set_against_the_labels_of_pairs() -> None:
     assert [one.wrong for one in given] == [False, True, True, True, False]
     none = count_figures([judged("compatible", False)])
     assert (none.precision, none.recall) == (None, None)
+
+
+def test_what_a_gold_turn_replies_to_takes_no_place_in_the_ranking(tmp_path: Path) -> None:
+    write_team(tmp_path)
+    (material,) = team.make_materials(tmp_path, "team", Choice())
+    neutral, with_answer, unknown = frozenset({"t1"}), frozenset({"t1", "t2"}), frozenset[str]()
+    hits = [neutral, with_answer, unknown]
+    assert drop_neutral(hits, material.questions[0]) == [with_answer, unknown]
+    assert drop_neutral(hits, material.questions[1]) == hits

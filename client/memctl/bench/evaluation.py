@@ -6,7 +6,7 @@ from itertools import cycle, islice
 from typing import Any, NamedTuple
 
 from memoryd.client.memctl.bench.material import Asked, Material
-from memoryd.client.memctl.bench.scoring import ContextScore, Score, rank_figures, share_held
+from memoryd.client.memctl.bench.scoring import ContextScore, Keys, Score, rank_figures, share_held
 from memoryd.client.memctl.bench.storing import VECTORS_S, Place, Store, clear, fill
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.service import wait_until_ready
@@ -106,8 +106,13 @@ def _ask(client: Client, store: Store, way: str, asked: Asked) -> Score:
             *(_ask_context(client, store, asked, budget) for budget in BUDGETS),
             _ask_unasked(client, store, asked),
         ],
-        **rank_figures([_keys(store, hit) for hit in hits], asked.gold),
+        **rank_figures(drop_neutral([_keys(store, hit) for hit in hits], asked), asked.gold),
     )
+
+
+def drop_neutral(hits: Sequence[Keys], asked: Asked) -> list[Keys]:
+    """Return the hits without those that give nothing but what is neither right nor wrong."""
+    return [keys for keys in hits if not keys or not asked.neutral.issuperset(keys)]
 
 
 def _keys(store: Store, hit: Hit) -> frozenset[Hashable]:

@@ -28,7 +28,8 @@ class Item(NamedTuple):
 class Asked(NamedTuple):
     """A question. Each part of `gold` is one right answer: any of its keys gives it. Without gold nothing answers it.
 
-    `at` is when it is asked (UTC seconds), None: at any time.
+    `at` is when it is asked (UTC seconds), None: at any time. A hit that gives nothing but `neutral` keys is neither
+    right nor wrong: it takes no place in the ranking.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Asked(NamedTuple):
     gold: tuple[frozenset[Hashable], ...]
     language: str = ""
     at: float | None = None
+    neutral: frozenset[Hashable] = frozenset()
 
 
 class Material(NamedTuple):

@@ -21,6 +21,7 @@ FIGURES = {
     "R@1": "recall_1",
     "R@5": "recall_5",
     "R@10": "recall_10",
+    "HIT@1": "hit_1",
     "HIT@5": "hit_5",
     "NDCG@10": "ndcg_10",
     "MRR": "mrr",

@@ -85,6 +85,7 @@ class Score(msgspec.Struct):
     recall_1: float
     recall_5: float
     recall_10: float
+    hit_1: float
     hit_5: float
     ndcg_10: float
     mrr: float
@@ -105,6 +106,7 @@ def rank_figures(hits: Sequence[Keys], gold: Gold) -> dict[str, float]:
         "recall_1": recall_at(1, found),
         "recall_5": recall_at(5, found),
         "recall_10": recall_at(10, found),
+        "hit_1": hit_at(1, found),
         "hit_5": hit_at(5, found),
         "all_5": float(max(found) <= 5),
         "ndcg_10": ndcg_at(10, found),
@@ -143,6 +145,7 @@ class Summary(msgspec.Struct):
     recall_1: float
     recall_5: float
     recall_10: float
+    hit_1: float
     hit_5: float
     ndcg_10: float
     mrr: float
@@ -162,7 +165,7 @@ class Unanswerable(msgspec.Struct):
     contexts: dict[str, ContextSummary]
 
 
-_MEANS = ("recall_1", "recall_5", "recall_10", "hit_5", "ndcg_10", "mrr", "all_5", "empty", "kept")
+_MEANS = ("recall_1", "recall_5", "recall_10", "hit_1", "hit_5", "ndcg_10", "mrr", "all_5", "empty", "kept")
 
 
 def summarise(scores: Iterable[Score]) -> Summary:

@@ -2,8 +2,9 @@
 
 `memories.jsonl` (`id`, `type`, `created_at`, `content`), `turns.jsonl` (`id`, `session`, `role`, `speaker`,
 `created_at`, `content`), `questions-HALF.jsonl` (`id`, `question`, `asked_at`, `language`, `category`, `gold`,
-`alternatives`). Memories are added and sessions observed in the order of time. A question with one gold item is
-answered by an alternative as well; one with two needs both.
+`alternatives`, `context`). Memories are added and sessions observed in the order of time. A question with one gold item
+is answered by an alternative as well; one with two needs both. Finding the `context`, to which the gold item replies,
+is neither right nor wrong.
 """
 
 from collections.abc import Iterator
@@ -49,6 +50,7 @@ class Question(msgspec.Struct):
     category: str
     gold: list[str]
     alternatives: list[str] = []
+    context: list[str] = []
 
 
 def make_materials(folder: Path, way: str, choice: Choice) -> Iterator[Material]:
@@ -71,7 +73,8 @@ def _make_turn(one: Turn) -> Item:
 
 def _make_asked(one: Question) -> Asked:
     gold = tuple(frozenset([key, *one.alternatives]) for key in one.gold)
-    return Asked(one.id, one.category, one.question, gold, one.language, _parse_seconds(one.asked_at))
+    at = _parse_seconds(one.asked_at)
+    return Asked(one.id, one.category, one.question, gold, one.language, at, frozenset(one.context))
 
 
 def _parse_seconds(date: str) -> float:
