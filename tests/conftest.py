@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
 from memoryd.daemon.config import Config, ModelConfig
 from memoryd.daemon.conversations.worker import Worker
@@ -255,9 +256,6 @@ def client(daemon: Daemon) -> Iterator[Client]:
         yield connected
 
 
-NO_JOBS = "[jobs]\nenabled = false\n"  # jobs run by themselves only where a test wants them to
-
-
 class Process:
     """The real `memoryd` in a process of its own, on a folder that outlives it."""
 
@@ -307,9 +305,6 @@ class Process:
             return 0
         self.child.send_signal(signal.SIGTERM)
         return self.child.wait(30)
-
-
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import corpus
-from harness import Daemon, Report, percentile, progress, running
+from harness import NO_MODEL, Daemon, Report, percentile, progress, running
 
 from memoryd.client import Client
 
@@ -26,7 +26,6 @@ EDITS = 20
 EMBED_S = 20.0  # for how long the making of vectors is watched
 QUIET_S = 3.0
 PLACES = ("/usr/share", "/usr/lib", sys.base_prefix, sys.prefix)
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 LIMIT_S = 60.0
 
 

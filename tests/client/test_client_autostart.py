@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from configs import NO_MODEL
 from memoryd.client import AsyncClient, Client, MemorydError, Unavailable
 from memoryd.client.protocol import Shutdown
 from waiting import wait_until
 
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 STATUS = """
 import os, sys
 from memoryd.client import Client

@@ -6,18 +6,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import apsw
 import pytest
+from killing import kill_amid, open_snapshot
 
+from configs import NO_MODEL
 from memoryd.client import Client, MemorydError
 from memoryd.client.protocol import NewMemory, Verify
-from workbench import Process, wait_until
+from workbench import wait_until
 
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 WRITERS = 3
 BIRDS = ("heron", "egret", "stork", "crane", "ibis", "bittern", "spoonbill", "avocet", "plover", "dunlin", "snipe")
 
@@ -95,12 +95,9 @@ def write_until_killed(process: Any, ledger: Ledger, name: str, seed: str) -> No
         return
 
 
-def stored(path: Path) -> dict[str, str]:
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    connection.pragma("query_only", True)
-    rows: dict[str, str] = dict(connection.execute("SELECT id, content FROM memories").fetchall())
-    connection.close()
-    return rows
+def stored(process: Any) -> dict[str, str]:
+    with open_snapshot(process) as connection:
+        return dict(connection.execute("SELECT id, content FROM memories").fetchall())
 
 
 def kill_while_starting(process: Any, after_s: float) -> None:
@@ -117,34 +114,22 @@ def live_and_die(process: Any, ledger: Ledger, dice: random.Random, life: int) -
     process.start()
     with process.client() as client:
         assert client.call(Verify()).problems == []
-    assert ledger.settle(stored(process.data / "memoryd.sqlite")) == []
+    assert ledger.settle(stored(process)) == []
     aim = ledger.acknowledged + dice.randrange(1, 60)
     writers = [
         threading.Thread(target=write_until_killed, args=(process, ledger, name, f"{life} {name}"))
         for name in "abc"[:WRITERS]
     ]
-    for writer in writers:
-        writer.start()
-    wait_until(lambda: ledger.acknowledged >= aim or not any(writer.is_alive() for writer in writers))
-    time.sleep(dice.random() * 0.01)  # not to wait for anything: at any moment of a write
-    process.kill()
-    for writer in writers:
-        writer.join(30)
-        assert not writer.is_alive()
+
+    def have_done_enough() -> bool:
+        return ledger.acknowledged >= aim or not any(writer.is_alive() for writer in writers)
+
+    kill_amid(process, writers, have_done_enough, dice, within_s=0.01)
 
 
 @pytest.fixture
-def environment(request: pytest.FixtureRequest) -> dict[str, str]:
-    variant: str = request.param
-    return {} if variant == "words" else {"MEMORYD_MODEL_DIR": str(request.getfixturevalue("model_dir"))}
-
-
-@pytest.fixture
-def process(folder: Path, environment: dict[str, str]) -> Iterator[Any]:
-    running = Process(folder, "" if environment else NO_MODEL, environment)
-    yield running
-    if running.child is not None:
-        running.kill()
+def process(make_process: Callable[..., Any], environment: dict[str, str]) -> Any:
+    return make_process("" if environment else NO_MODEL, environment)
 
 
 @pytest.mark.slow
@@ -163,11 +148,11 @@ def test_no_acknowledged_write_is_lost_however_often_the_daemon_is_killed(
         live_and_die(process, ledger, dice, life)
     process.start()
     with process.client() as client:
-        assert ledger.settle(stored(process.data / "memoryd.sqlite")) == []
+        assert ledger.settle(stored(process)) == []
         assert client.call(Verify()).problems == []
         if environment:
             wait_until(lambda: client.status().model.state == "ready" and client.status().pending_embeddings == 0, 60)
-            alive = next(iter(stored(process.data / "memoryd.sqlite").values()))
+            alive = next(iter(stored(process).values()))
             nearest = max(hit.similarity or 0.0 for hit in client.search(alive))  # another may have more of its words
             assert nearest == pytest.approx(1.0, abs=1e-3)
     assert process.stop() == 0

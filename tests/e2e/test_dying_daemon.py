@@ -1,7 +1,7 @@
 """The real daemon is killed at each of its writes to the database in turn, those of jobs and of its start included."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,20 +10,17 @@ import apsw
 import pytest
 from test_crash import Ledger, stored, write
 
+from configs import NO_MODEL
 from memoryd.client import MemorydError
 from memoryd.client.protocol import RunJob, Verify
-from workbench import Process
 
 SCRIPT = str(Path(__file__).with_name("dying_daemon.py"))
 JOBS = ("sweep", "caps", "cluster", "expire", "optimize", "checkpoint", "trim", "backup")
 
 
 @pytest.fixture
-def process(folder: Path) -> Iterator[Any]:
-    running = Process(folder, '[model]\nname = "none"\nfetch = false\n')
-    yield running
-    if running.child is not None:
-        running.kill()
+def process(make_process: Callable[..., Any]) -> Any:
+    return make_process(NO_MODEL)
 
 
 def live_until_killed(process: Any, ledger: Ledger, number: int) -> None:
@@ -50,7 +47,7 @@ def check(process: Any, ledger: Ledger) -> None:
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     has_tables = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'memories'").fetchall()
     connection.close()
-    assert ledger.settle(stored(path) if has_tables else {}) == []
+    assert ledger.settle(stored(process) if has_tables else {}) == []
 
 
 def kill_at(process: Any, numbers: list[int]) -> Ledger:

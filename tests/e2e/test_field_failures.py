@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import workbench
+from configs import NO_MODEL
 from memoryd.client import AsyncClient, Busy
 from memoryd.client.protocol import Consolidate, GraphExport, GraphNodes, JobHistory, Jobs, RunJob, Verify
 from memoryd.daemon.jobs.table import JOBS
@@ -24,7 +25,6 @@ from workbench import CountingEmbedder, add, found, running
 if TYPE_CHECKING:
     from conftest import Daemon, Process
 
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 TESTS = Path(__file__).parent.parent
 TABLE = """
 The embedder failed to load once and the daemon stayed "warming" for hours:

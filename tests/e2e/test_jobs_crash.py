@@ -3,21 +3,20 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-import apsw
 import pytest
+from killing import open_snapshot
 
+from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client, MemorydError
 from memoryd.client.protocol import JobHistory, Jobs, NewMemory, RunJob, Verify
 from memoryd.daemon.jobs.table import JOBS
-from workbench import Process, wait_until
+from workbench import wait_until
 
 LIVES = 12
 BIRDS = ("heron", "egret", "stork", "crane", "ibis", "bittern", "spoonbill", "avocet", "plover", "dunlin", "snipe")
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 DAY_S = 86400.0
 WITHOUT_A_PAUSE = (
     "[jobs]\nfirst_after_s = 0.0\nbackoff_s = 0.001\nfailures = 1000\nkeep_runs = 20\nhistory_operations = 200\n"
@@ -41,35 +40,19 @@ HALVES = {
 
 
 @pytest.fixture
-def environment(request: pytest.FixtureRequest) -> dict[str, str]:
-    variant: str = request.param
-    return {} if variant == "words" else {"MEMORYD_MODEL_DIR": str(request.getfixturevalue("model_dir"))}
+def process(make_process: Callable[..., Any], environment: dict[str, str]) -> Any:
+    return make_process(WITHOUT_A_PAUSE + ("" if environment else NO_MODEL), environment)
 
 
-@pytest.fixture
-def process(folder: Path, environment: dict[str, str]) -> Iterator[Any]:
-    running = Process(folder, WITHOUT_A_PAUSE + ("" if environment else NO_MODEL), environment)
-    yield running
-    if running.child is not None:
-        running.kill()
-
-
-def opened(path: Path) -> apsw.Connection:
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    connection.pragma("query_only", True)
-    return connection
-
-
-def check(path: Path) -> None:
-    connection = opened(path)
-    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-    assert {what: connection.execute(sql).get for what, sql in HALVES.items()} == dict.fromkeys(HALVES, 0)
-    outcomes = dict(connection.execute("SELECT outcome, count(*) FROM runs GROUP BY 1").fetchall())
+def check(process: Any) -> None:
+    with open_snapshot(process) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        assert {what: connection.execute(sql).get for what, sql in HALVES.items()} == dict.fromkeys(HALVES, 0)
+        outcomes = dict(connection.execute("SELECT outcome, count(*) FROM runs GROUP BY 1").fetchall())
     assert outcomes.keys() <= {"running", "done", "interrupted"}, outcomes
     # One run at a time, so a crash cuts off one.
     assert outcomes.get("running", 0) <= 1
-    connection.close()
 
 
 def some_memories(dice: random.Random, count: int) -> list[NewMemory]:
@@ -109,11 +92,10 @@ def test_nothing_is_lost_or_half_done_when_the_daemon_is_killed_while_jobs_run(
     expected: set[str] = set()
     for _ in range(LIVES):
         live_and_die(process, dice, expected)
-        check(process.data / "memoryd.sqlite")
-        connection = opened(process.data / "memoryd.sqlite")
-        assert {str(id) for (id,) in connection.execute("SELECT id FROM memories")} == expected
-        connection.close()
-    process.config.write_text("[jobs]\nenabled = false\n" + ("" if environment else NO_MODEL))
+        check(process)
+        with open_snapshot(process) as connection:
+            assert {str(id) for (id,) in connection.execute("SELECT id FROM memories")} == expected
+    process.config.write_text(NO_JOBS + ("" if environment else NO_MODEL))
     process.start()
     with process.client("birds") as client:
         assert client.call(Verify()).problems == []
@@ -133,10 +115,9 @@ def test_a_stop_while_every_job_runs_is_prompt_and_leaves_no_run_under_way(
         client.add_many(some_memories(random.Random(1), 500), dedup=False)
         wait_until(lambda: {run.job for run in client.call(JobHistory(limit=200)).runs} >= set(JOBS))
     assert process.stop() == 0
-    connection = opened(process.data / "memoryd.sqlite")
-    assert connection.execute("SELECT count(*) FROM runs WHERE outcome = 'running'").get == 0
-    connection.close()
-    check(process.data / "memoryd.sqlite")
+    with open_snapshot(process) as connection:
+        assert connection.execute("SELECT count(*) FROM runs WHERE outcome = 'running'").get == 0
+    check(process)
 
 
 @pytest.mark.slow

@@ -2,25 +2,21 @@
 
 import random
 import threading
-import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from killing import kill_amid
 
+from configs import NO_MODEL
 from orders import Memories
-from workbench import Process, wait_until
 
 CLIENTS = 6
 
 
 @pytest.fixture
-def process(folder: Path) -> Iterator[Any]:
-    running = Process(folder, '[model]\nname = "none"\nfetch = false\n')
-    yield running
-    if running.child is not None:
-        running.kill()
+def process(make_process: Callable[..., Any]) -> Any:
+    return make_process(NO_MODEL)
 
 
 def live_and_die(process: Any, memories: Memories, dice: random.Random) -> None:
@@ -28,12 +24,7 @@ def live_and_die(process: Any, memories: Memories, dice: random.Random) -> None:
     process.start()
     aim = memories.count() + dice.randrange(20, 300)
     using = threading.Thread(target=memories.use, args=(CLIENTS, 10_000, dice.random()))
-    using.start()
-    wait_until(lambda: memories.count() >= aim)
-    time.sleep(dice.random() * 0.005)  # not to wait for anything: at any moment of a call
-    process.kill()
-    using.join(30)
-    assert not using.is_alive()
+    kill_amid(process, [using], lambda: memories.count() >= aim, dice, within_s=0.005)
     memories.note_death()
 
 

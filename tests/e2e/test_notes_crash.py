@@ -12,7 +12,6 @@ from workbench import Process, wait_until
 
 LIVES = 8
 WRITERS = 3
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 FILES = ("a", "b", "MEMORY")
 
 
@@ -64,10 +63,9 @@ def lines(root: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_files_are_whole_and_notes_are_kept_whenever_the_daemon_is_killed(folder: Path) -> None:
+def test_files_are_whole_and_notes_are_kept_whenever_the_daemon_is_killed(folder: Path, process: Process) -> None:
     root, ledgers = folder / "notes", [Ledger() for _ in range(WRITERS)]
     root.mkdir()
-    process = Process(folder, NO_MODEL).start()
     with process.client() as client:
         client.add_workspace(root)
     for life in range(LIVES):
@@ -86,7 +84,6 @@ def test_files_are_whole_and_notes_are_kept_whenever_the_daemon_is_killed(folder
         process.start()
         with process.client() as client:
             wait_until(lambda: client.diff_workspaces().total == 0)
-    process.stop()
     assert sum(ledger.acknowledged for ledger in ledgers) > 10 * LIVES
 
 

@@ -5,16 +5,15 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-import apsw
 import pytest
+from killing import Account, kill_amid, open_snapshot
 
 from memoryd.client import MemorydError
 from memoryd.client.protocol import NewTurn, Verify
-from workbench import Process, wait_until
+from workbench import wait_until
 
 CONFIG = """
 [model]
@@ -30,20 +29,6 @@ enabled = false
 LIVES = int(os.environ.get("MEMORYD_TEST_KILLS", "10"))
 
 
-class Account:
-    """The turns that were acknowledged: id → content."""
-
-    def __init__(self) -> None:
-        self.accepted: dict[str, str] = {}
-        self.calls = 0
-        self._lock = threading.Lock()
-
-    def note(self, ids: list[str], said: list[NewTurn]) -> None:
-        with self._lock:
-            self.calls += 1
-            self.accepted.update({id: turn.content for id, turn in zip(ids, said, strict=True)})
-
-
 def observe_until_killed(process: Any, account: Account, name: str, seed: str) -> None:
     dice = random.Random(seed)
     try:
@@ -55,7 +40,7 @@ def observe_until_killed(process: Any, account: Account, name: str, seed: str) -
                     )
                     for number in range(dice.randrange(1, 5))
                 ]
-                account.note(client.observe(said, session=seed).ids, said)
+                account.note(f"talk/{name}", client.observe(said, session=seed).ids, said)
                 if dice.random() < 0.1:
                     client.end_session(seed)
                 time.sleep(dice.random() * 0.03)  # people pause: a conversation may rest
@@ -65,29 +50,24 @@ def observe_until_killed(process: Any, account: Account, name: str, seed: str) -
 
 def check(process: Any, account: Account) -> tuple[int, int]:
     """Each acknowledged turn waits or is a fact, once; return how many there are of each."""
-    connection = apsw.Connection(str(process.data / "memoryd.sqlite"), flags=apsw.SQLITE_OPEN_READWRITE)
-    connection.pragma("query_only", True)
-    connection.execute("BEGIN")  # one snapshot: the daemon goes on
-    waiting = Counter(key for (key,) in connection.execute("SELECT key FROM heard WHERE kind = 'extract'"))
-    facts: Any = connection.execute(
-        "SELECT v.value, m.content FROM memories m, json_each(m.metadata, '$.turns') v WHERE m.source = 'extraction'"
-    ).fetchall()
-    connection.close()
+    with open_snapshot(process) as connection:
+        waiting = Counter(key for (key,) in connection.execute("SELECT key FROM heard WHERE kind = 'extract'"))
+        facts: Any = connection.execute(
+            "SELECT v.value, m.content FROM memories m, json_each(m.metadata, '$.turns') v"
+            " WHERE m.source = 'extraction'"
+        ).fetchall()
     done = Counter(key for key, _ in facts)
     assert [key for key, count in (waiting + done).items() if count > 1] == []
     assert [key for key in account.accepted if key not in waiting and key not in done] == []
-    assert [key for key, content in facts if account.accepted.get(key, content) != content] == []
+    assert [key for key, content in facts if account.accepted.get(key, ("", content))[1] != content] == []
     with process.client() as client:
         assert client.call(Verify()).problems == []
     return len(waiting), len(done)
 
 
 @pytest.fixture
-def process(folder: Path) -> Iterator[Any]:
-    running = Process(folder, CONFIG)
-    yield running
-    if running.child is not None:
-        running.kill()
+def process(make_process: Callable[..., Any]) -> Any:
+    return make_process(CONFIG)
 
 
 @pytest.mark.slow
@@ -104,14 +84,7 @@ def test_the_queue_of_thoughts_loses_nothing_and_does_nothing_twice(process: Any
             threading.Thread(target=observe_until_killed, args=(process, account, name, f"{life} {name}"))
             for name in "abc"
         ]
-        for thread in threads:
-            thread.start()
-        wait_until(lambda aim=aim: account.calls >= aim)  # type: ignore[misc]
-        time.sleep(dice.random() * 0.1)  # not to wait for anything: at any moment of a thought
-        process.kill()
-        for thread in threads:
-            thread.join(30)
-            assert not thread.is_alive()
+        kill_amid(process, threads, lambda aim=aim: account.calls >= aim, dice, within_s=0.1)  # type: ignore[misc]
     process.start()
     with process.client() as client:
         wait_until(lambda: not client.tiers().heard)

@@ -2,17 +2,14 @@
 
 import random
 import threading
-import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-import apsw
 import pytest
+from killing import Account, kill_amid, open_snapshot
 
 from memoryd.client import Client, MemorydError
 from memoryd.client.protocol import NewTurn, Verify
-from workbench import Process, wait_until
 
 CONFIG = """
 [model]
@@ -30,20 +27,6 @@ extract = false
 enabled = false
 """
 JOBS = ("promote", "sweep", "caps", "expire")
-
-
-class Account:
-    """What was acknowledged: id → (namespace, content)."""
-
-    def __init__(self) -> None:
-        self.accepted: dict[str, tuple[str, str]] = {}
-        self.calls = 0
-        self._lock = threading.Lock()
-
-    def note(self, namespace: str, ids: list[str], said: list[NewTurn]) -> None:
-        with self._lock:
-            self.calls += 1
-            self.accepted.update({id: (namespace, turn.content) for id, turn in zip(ids, said, strict=True)})
 
 
 def observe_until_killed(process: Any, account: Account, name: str, seed: str) -> None:
@@ -86,18 +69,16 @@ def undo(client: Client, operation: int) -> None:
             raise
 
 
-def stored(path: Path) -> tuple[dict[str, tuple[str, str]], list[str], list[Any]]:
+def stored(process: Any) -> tuple[dict[str, tuple[str, str]], list[str], list[Any]]:
     """Return where each turn is (L0 or memory, namespace), what is in two places, and L0 in order."""
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    connection.pragma("query_only", True)
-    active = connection.execute(
-        "SELECT t.key, n.name, t.content FROM turns t JOIN namespaces n ON n.id = t.namespace ORDER BY t.id"
-    ).fetchall()
-    kept = connection.execute(
-        "SELECT coalesce(v.value, m.id), n.name, m.content FROM memories m JOIN namespaces n ON n.id = m.namespace"
-        " LEFT JOIN json_each(m.metadata, '$.turns') v WHERE m.turns > 0"
-    ).fetchall()
-    connection.close()
+    with open_snapshot(process) as connection:
+        active = connection.execute(
+            "SELECT t.key, n.name, t.content FROM turns t JOIN namespaces n ON n.id = t.namespace ORDER BY t.id"
+        ).fetchall()
+        kept = connection.execute(
+            "SELECT coalesce(v.value, m.id), n.name, m.content FROM memories m JOIN namespaces n ON n.id = m.namespace"
+            " LEFT JOIN json_each(m.metadata, '$.turns') v WHERE m.turns > 0"
+        ).fetchall()
     where: dict[str, tuple[str, str]] = {}
     twice = []
     for id, namespace, content in (*active, *kept):
@@ -109,7 +90,7 @@ def stored(path: Path) -> tuple[dict[str, tuple[str, str]], list[str], list[Any]
 
 def check(process: Any, account: Account) -> None:
     """Compare what is on disk with what was acknowledged, and L0 as the daemon tells it with L0 on disk."""
-    where, twice, active = stored(process.data / "memoryd.sqlite")
+    where, twice, active = stored(process)
     assert twice == []
     lost = [id for id in account.accepted if id not in where]
     assert lost == []
@@ -122,11 +103,8 @@ def check(process: Any, account: Account) -> None:
 
 
 @pytest.fixture
-def process(folder: Path) -> Iterator[Any]:
-    running = Process(folder, CONFIG)
-    yield running
-    if running.child is not None:
-        running.kill()
+def process(make_process: Callable[..., Any]) -> Any:
+    return make_process(CONFIG)
 
 
 @pytest.mark.slow
@@ -143,14 +121,7 @@ def test_no_acknowledged_turn_is_lost_or_half_moved_however_often_the_daemon_is_
             for name in "abc"
         ]
         threads.append(threading.Thread(target=run_jobs_until_killed, args=(process, f"{life} jobs")))
-        for thread in threads:
-            thread.start()
-        wait_until(lambda aim=aim: account.calls >= aim)  # type: ignore[misc]
-        time.sleep(dice.random() * 0.02)  # not to wait for anything: at any moment of a write
-        process.kill()
-        for thread in threads:
-            thread.join(30)
-            assert not thread.is_alive()
+        kill_amid(process, threads, lambda aim=aim: account.calls >= aim, dice, within_s=0.02)  # type: ignore[misc]
     process.start()
     check(process, account)
     with process.client() as client:  # however few runs the lives were long enough for
@@ -158,8 +129,7 @@ def test_no_acknowledged_turn_is_lost_or_half_moved_however_often_the_daemon_is_
     check(process, account)
     assert process.stop() == 0
     assert account.calls > 100
-    connection = apsw.Connection(str(process.data / "memoryd.sqlite"))
-    counts = dict(connection.execute("SELECT tier || turns, count(*) FROM memories GROUP BY 1").fetchall())
-    connection.close()
+    with open_snapshot(process) as connection:
+        counts = dict(connection.execute("SELECT tier || turns, count(*) FROM memories GROUP BY 1").fetchall())
     assert counts.get("L21", 0) > 5, "turns must have moved"
     assert "L22" not in counts

@@ -8,14 +8,14 @@ from typing import Any
 
 import apsw
 import pytest
+from killing import open_snapshot
 
 from memoryd.client.protocol import Verify
 from memoryd.daemon.workspaces.documents.files import read
-from workbench import Process, wait_until
+from workbench import wait_until
 
 LIVES = 8
 FILES = 150
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 WORDS = "heron egret stork crane ibis bittern spoonbill avocet plover dunlin snipe".split()
 
 Lines = set[tuple[int, int, str]]
@@ -48,72 +48,63 @@ class Notes:
         return {str(path): self.lines(path) for path in self.root.rglob("*.md")}
 
 
-def indexed(data: Path) -> dict[str, tuple[bytes, Lines]]:
+@pytest.fixture
+def notes(folder: Path) -> Notes:
+    made = Notes(folder / "notes", random.Random(LIVES))
+    for number in range(FILES):
+        made.change(number)
+    return made
+
+
+def indexed(process: Any) -> dict[str, tuple[bytes, Lines]]:
     """Return the hash and the chunks of each file of the index; check what must hold at any moment."""
-    connection = apsw.Connection(str(data / "memoryd.sqlite"), flags=apsw.SQLITE_OPEN_READWRITE)
-    connection.pragma("query_only", True)
-    connection.execute("BEGIN")  # one state of the database, while the daemon goes on
-    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-    files: dict[str, tuple[bytes, Lines]] = {
-        path: (hash, set())
-        for path, hash in connection.execute("SELECT w.root || '/' || f.path, f.hash FROM files f JOIN workspaces w")
-    }
-    rows: Any = connection.execute("SELECT path, start_line, end_line, content FROM memories WHERE tier = 'documents'")
-    for path, *chunk in rows:
-        files[path][1].add(tuple(chunk))
-    connection.close()
+    with open_snapshot(process) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        hashes = connection.execute("SELECT w.root || '/' || f.path, f.hash FROM files f JOIN workspaces w")
+        files: dict[str, tuple[bytes, Lines]] = {path: (hash, set()) for path, hash in hashes}
+        rows: Any = connection.execute(
+            "SELECT path, start_line, end_line, content FROM memories WHERE tier = 'documents'"
+        )
+        for path, *chunk in rows:
+            files[path][1].add(tuple(chunk))
     return files
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_every_file_is_whole_in_the_index_whenever_the_daemon_is_killed(folder: Path) -> None:
-    dice = random.Random(LIVES)
-    notes = Notes(folder / "notes", dice)
-    for number in range(FILES):
-        notes.change(number)
-    process = Process(folder, NO_MODEL).start()
-    try:
-        with process.client() as client:
-            client.add_workspace(notes.root)
-        for _ in range(LIVES):
-            time.sleep(dice.random())  # not to wait for anything: at any moment of a pass
-            for number in dice.sample(range(FILES), 40):
-                notes.change(number)
-            time.sleep(dice.random() * 0.5)
-            process.kill()
-            for hash, lines in indexed(process.data).values():
-                assert lines == notes.versions[hash]
-            for number in dice.sample(range(FILES), 10):
-                notes.change(number)  # while nobody watches
-            process.start()
-        expected = notes.now()
-        wait_until(lambda: {path: lines for path, (_, lines) in indexed(process.data).items()} == expected, 60)
-        with process.client() as client:
-            assert client.call(Verify()).problems == []
-    finally:
-        process.stop()
+def test_every_file_is_whole_in_the_index_whenever_the_daemon_is_killed(process: Any, notes: Notes) -> None:
+    dice = notes.dice
+    with process.client() as client:
+        client.add_workspace(notes.root)
+    for _ in range(LIVES):
+        time.sleep(dice.random())  # not to wait for anything: at any moment of a pass
+        for number in dice.sample(range(FILES), 40):
+            notes.change(number)
+        time.sleep(dice.random() * 0.5)
+        process.kill()
+        for hash, lines in indexed(process).values():
+            assert lines == notes.versions[hash]
+        for number in dice.sample(range(FILES), 10):
+            notes.change(number)  # while nobody watches
+        process.start()
+    expected = notes.now()
+    wait_until(lambda: {path: lines for path, (_, lines) in indexed(process).items()} == expected, 60)
+    with process.client() as client:
+        assert client.call(Verify()).problems == []
 
 
 @pytest.mark.slow
-def test_what_a_killed_removal_left_is_removed_after_the_restart(folder: Path) -> None:
-    notes = Notes(folder / "notes", random.Random(1))
-    for number in range(FILES):
-        notes.change(number)
-    process = Process(folder, NO_MODEL).start()
-    try:
-        with process.client() as client:
-            client.add_workspace(notes.root)
-            client.index_workspace("notes")
-        process.kill()
-        connection = apsw.Connection(str(process.data / "memoryd.sqlite"))
-        connection.pragma("foreign_keys", True)
-        connection.execute("DELETE FROM workspaces")  # all that a removal does at first
-        connection.close()
-        process.start()
-        with process.client() as client:
-            wait_until(lambda: client.stats().memories == 0)
-            assert client.call(Verify()).problems == []
-    finally:
-        process.stop()
+def test_what_a_killed_removal_left_is_removed_after_the_restart(process: Any, notes: Notes) -> None:
+    with process.client() as client:
+        client.add_workspace(notes.root)
+        client.index_workspace("notes")
+    process.kill()
+    connection = apsw.Connection(str(process.data / "memoryd.sqlite"))
+    connection.pragma("foreign_keys", True)
+    connection.execute("DELETE FROM workspaces")  # all that a removal does at first
+    connection.close()
+    process.start()
+    with process.client() as client:
+        wait_until(lambda: client.stats().memories == 0)
+        assert client.call(Verify()).problems == []

@@ -2,13 +2,18 @@
 fixtures `daemon` and `process` of the whole suite listen at the same place."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_daemon import FakeDaemon, Memctl, Outcome
 
+from configs import NO_MODEL
 from memoryd.client.memctl import run
+from places import make_folder
+from workbench import Process
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +39,16 @@ def memctl(capfd: pytest.CaptureFixture[str]) -> Memctl:
         return Outcome(code, out, err)
 
     return call
+
+
+@pytest.fixture(scope="module")
+def module_process() -> Iterator[Any]:
+    """One real daemon, without a model, for all tests of a module, on a folder of its own."""
+    home = make_folder()
+    running = Process(home, NO_MODEL).start()
+    yield running
+    running.stop()
+    shutil.rmtree(home)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from fake_daemon import Memctl
 
+from configs import NO_MODEL
 from memoryd.client.errors import Unavailable
 from memoryd.client.memctl.bench.evaluation import Run, evaluate
 from memoryd.client.memctl.bench.questions import WAYS, Question, Session, Turn
@@ -19,7 +20,6 @@ from memoryd.client.memctl.bench.scoring import summarise
 from memoryd.client.memctl.bench.storing import Place
 from memoryd.client.memctl.private import run_private_daemon
 
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 COMMAND = [sys.executable, "-m", "memoryd.client.memctl"]
 
 

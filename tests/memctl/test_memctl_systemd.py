@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from fake_daemon import Memctl
 
+from configs import NO_JOBS, NO_MODEL
 from memoryd.client.memctl.systemd.units import MARK
 from memoryd.client.transport import activation, paths
 
@@ -126,4 +127,4 @@ def test_units_that_no_manager_serves_do_not_keep_a_client_from_starting_the_dae
 
 @pytest.fixture
 def _no_model(folder: Path) -> None:
-    Path(os.environ["MEMORYD_CONFIG"]).write_text('[model]\nname = "none"\nfetch = false\n[jobs]\nenabled = false\n')
+    Path(os.environ["MEMORYD_CONFIG"]).write_text(NO_MODEL + NO_JOBS)

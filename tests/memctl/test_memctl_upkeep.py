@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from fake_daemon import Memctl
 
+from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
 from memoryd.client.memctl.upkeep import backup, repair
 from memoryd.client.protocol import NewMemory, Record
@@ -21,8 +22,6 @@ from workbench import wait_until
 
 if TYPE_CHECKING:
     from conftest import Daemon
-
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n[jobs]\nenabled = false\n'
 
 
 def everything(client: Client) -> list[Record]:
@@ -194,7 +193,7 @@ def test_nobody_is_asked_where_there_is_no_terminal(memctl: Memctl, client: Clie
 @pytest.fixture
 def started(memctl: Memctl, folder: Path) -> Iterator[Path]:
     """A folder whose daemon is started by the first command and stopped at the end; gives its data directory."""
-    (folder / "config.toml").write_text(NO_MODEL)
+    (folder / "config.toml").write_text(NO_MODEL + NO_JOBS)
     yield folder / "data"
     memctl("down")
 

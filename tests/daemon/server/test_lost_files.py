@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from configs import NO_MODEL
 from memoryd.client import MemorydError, StorageFailed
 from memoryd.daemon import __main__ as entry
 from memoryd.daemon.server.watchdog import LOST
@@ -23,8 +24,6 @@ from workbench import CountingEmbedder, add, running
 if TYPE_CHECKING:
     from conftest import Process
     from memoryd.client import Client
-
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 
 
 def contents(data: Path) -> set[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import pytest
 
+from configs import NO_MODEL
 from memoryd.client import Client
 from memoryd.daemon.store.migrations import MIGRATIONS
 from waiting import wait_until
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from conftest import Process
 
 DAEMON = [sys.executable, "-m", "memoryd.daemon"]
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from configs import NO_MODEL
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.private import run_private_daemon
 from memoryd.daemon.system import clock as clocks
 from memoryd.daemon.system.clock import FileClock, Reading, SystemClock, build_date_reader, build_reader
 
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 DAY_S = 86_400.0
 NOW = 1_800_000_000.0
 

@@ -1,7 +1,5 @@
 """Fixtures of doctor's tests: `doctor` asks for checks, `alive` is a real daemon for all tests of a module."""
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +24,6 @@ from memoryd.client.protocol import (
     WorkspaceList,
     Workspaces,
 )
-from places import make_folder
-from workbench import Process
 
 
 @pytest.fixture(autouse=True)
@@ -58,21 +54,12 @@ def proc(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder / "proc"
 
 
-@pytest.fixture(scope="module")
-def _alive() -> Iterator[Any]:
-    home = make_folder()
-    running = Process(home, '[model]\nname = "none"\nfetch = false\n').start()
-    yield running
-    running.stop()
-    shutil.rmtree(home)
-
-
 @pytest.fixture
-def alive(_alive: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def alive(module_process: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The real daemon of this module, without a model; memctl finds it."""
     for name in ("MEMORYD_SOCKET", "MEMORYD_DATA_DIR", "MEMORYD_CONFIG"):
-        monkeypatch.setenv(name, _alive.environment[name])
-    return _alive
+        monkeypatch.setenv(name, module_process.environment[name])
+    return module_process
 
 
 @pytest.fixture

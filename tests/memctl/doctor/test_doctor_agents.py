@@ -6,12 +6,11 @@ import pytest
 from fake_daemon import Memctl
 from findings import Doctor
 
+from configs import NO_MODEL
 from memoryd.client import projects
 from memoryd.client.memctl.agents.hooks import spool
 from memoryd.client.memctl.doctor import agents
 from memoryd.client.project import project_namespace
-
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 
 
 def test_hooks_that_call_a_memctl_that_is_gone_are_installed_again(doctor: Doctor, memctl: Memctl, home: Path) -> None:

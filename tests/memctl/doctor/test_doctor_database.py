@@ -14,13 +14,12 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
+from configs import NO_MODEL
 from memoryd.client.memctl.doctor import database, models
 from memoryd.client.protocol import ClockState, GetStatus
 from memoryd.daemon.store.connection import PAGE_BYTES
 from memoryd.daemon.store.store import FILE_NAME, Store
 from workbench import Process
-
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 
 
 @pytest.fixture

@@ -14,10 +14,9 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
+from configs import NO_MODEL
 from memoryd.client.memctl.doctor import service
 from memoryd.client.protocol import Done, GetStatus, Shutdown, ThreadState
-
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 
 
 def changed(fake: FakeDaemon, **fields: Any) -> None:

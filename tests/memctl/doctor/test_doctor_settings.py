@@ -13,6 +13,7 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
+from configs import NO_MODEL
 from memoryd.client.protocol import GetStats, LlmUsage
 
 
@@ -38,7 +39,7 @@ def test_a_configuration_that_others_may_change_is_closed(doctor: Doctor, folder
 
 
 def test_settings_that_are_not_in_force_yet_are_told_and_taken(doctor: Doctor, memctl: Memctl, folder: Path) -> None:
-    (folder / "config.toml").write_text('[model]\nname = "none"\nfetch = false\n')
+    (folder / "config.toml").write_text(NO_MODEL)
     try:
         first = memctl("up", "--json").json["pid"]
         assert doctor("in-force")["in-force"]["state"] == "ok"

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
+from configs import NO_MODEL
 from hosting import Agent
 from memoryd.client.memctl.agents.hooks import attempts, spool
 from memoryd.client.memctl.agents.hooks.wire import Broken, Silent
 from workbench import Process
 
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 POISON = "a line at which this daemon is lost"
 
 

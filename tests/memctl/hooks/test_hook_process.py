@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from configs import NO_JOBS, NO_MODEL
 from hosting import Agent
 from memoryd.client import Client
 from memoryd.client.memctl.agents.hooks import answering, hosts, spool
@@ -137,7 +138,7 @@ def test_checkouts_of_one_name_share_no_memory_also_while_the_daemon_is_down(fol
         (agent.project / ".git").mkdir(parents=True)
         agent.hook("prompt", prompt=f"Client {agent.session} pays by invoice.")
     assert [call["namespace"] for call in spooled(folder)] == ["api", "api-2"]
-    process = Process(folder, '[model]\nname = "none"\nfetch = false\n').start()
+    process = Process(folder, NO_MODEL).start()
     try:
         agents[1].hook("compact")
         with process.client() as client:
@@ -305,7 +306,7 @@ def test_what_is_said_while_the_daemon_is_down_comes_to_it_once_with_its_time(fo
     assert (folder / "data" / "hooks.spool").stat().st_mode & 0o777 == 0o600
     said = time.time()
     kept = (folder / "data" / "hooks.spool").read_bytes()
-    process = Process(folder, '[model]\nname = "none"\nfetch = false\n').start()
+    process = Process(folder, NO_MODEL).start()
     try:
         agent.hook("compact")
         assert spooled(folder) == []
@@ -512,7 +513,7 @@ def test_a_hook_imports_what_it_needs_alone(agent: Agent, process: Process) -> N
 
 
 def test_the_start_of_a_session_starts_the_daemon(folder: Path, agent: Agent) -> None:
-    (folder / "config.toml").write_text('[model]\nname = "none"\nfetch = false\n[jobs]\nenabled = false\n')
+    (folder / "config.toml").write_text(NO_MODEL + NO_JOBS)
     agent.hook("prompt", prompt=SAYING)
     assert not (folder / "s").exists()
     assert agent.hook("session-start", source="startup").code == 0

@@ -1,11 +1,9 @@
 """The real command over real pipes: what hosts do to it, and what shells do."""
 
 import os
-import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +13,19 @@ from agents import HELLO, MCP, all_of, launched, lines, piped, replies, request,
 from fake_daemon import FakeDaemon, Memctl
 from mcp import Client, ClientSession, stdio_client
 
+from configs import NO_MODEL
 from memoryd.client import Client as Memory
 from memoryd.client.memctl.agents import mcp as command
 from memoryd.client.memctl.agents.mcp.tools import TOOLS
 from memoryd.client.protocol import CountTokens, Hits, Search, TokenCounts
-from places import make_folder
-from workbench import Process
 
 PLACE = {"MEMORYD_NAMESPACE": "acme/api"}
-NO_MODEL = '[model]\nname = "none"\nfetch = false\n'
 
 
 @pytest.fixture(scope="module")
-def process() -> Iterator[Any]:
-    """One real daemon for the tests of this module; each has a namespace of its own."""
-    folder = make_folder()
-    running = Process(folder, NO_MODEL).start()
-    yield running
-    running.stop()
-    shutil.rmtree(folder)
+def process(module_process: Any) -> Any:
+    """Each test has a namespace of its own."""
+    return module_process
 
 
 async def test_the_official_client_calls_every_tool_at_once_and_replies_fit_their_schemas(process: Any) -> None:

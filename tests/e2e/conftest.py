@@ -1,0 +1,31 @@
+"""Fixtures of tests that kill the daemon."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workbench import Process
+
+
+@pytest.fixture
+def environment(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Where the daemon finds the default model; nothing for a test with words alone."""
+    variant: str = request.param
+    return {} if variant == "words" else {"MEMORYD_MODEL_DIR": str(request.getfixturevalue("model_dir"))}
+
+
+@pytest.fixture
+def make_process(folder: Path) -> Iterator[Callable[..., Any]]:
+    """Make a daemon, by its configuration and environment, that a test itself starts and kills."""
+    made: list[Any] = []
+
+    def make(config: str, environment: dict[str, str] | None = None) -> Any:
+        made.append(Process(folder, config, environment))
+        return made[-1]
+
+    yield make
+    for running in made:
+        if running.child is not None:
+            running.kill()
