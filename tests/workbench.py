@@ -33,6 +33,7 @@ from memoryd.daemon.store.hashes import content_hash
 from memoryd.daemon.store.index import VectorIndex
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
+from memoryd.models import ModelMissing
 
 # Several folders have a conftest, so this one cannot be imported by its name.
 _spec = importlib.util.spec_from_file_location("memoryd_tests_conftest", Path(__file__).with_name("conftest.py"))
@@ -92,6 +93,11 @@ def running(
         yield made
     finally:
         made.close()
+
+
+def no_model(name: str, where: Path) -> Any:
+    """Load as where no model is installed: `running(folder, no_model, ready=False)` has words alone."""
+    raise ModelMissing("there is none")
 
 
 def add(core: Core, content: str, namespace: str = "", **options: Any) -> Added:

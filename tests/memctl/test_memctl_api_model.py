@@ -1,47 +1,25 @@
 """memctl with an embedding model behind an API: switching, listing, what doctor says of its key."""
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_daemon import FakeDaemon, Memctl
 
+from embedding_server import WORDS, embeds
 from memoryd.client.protocol import GetStatus, JobList, Jobs, ModelState, Status, Verification, Verify
-from workbench import Process, WordEmbedder
+from model_server import model_server
+from workbench import Process
 
 NAME = "openai:tiny-embed"
-WORDS = WordEmbedder()
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Answers with the vectors of the word embedder."""
-
-    def do_POST(self) -> None:
-        texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-        items = [{"index": at, "embedding": WORDS.embed_query(text).tolist()} for at, text in enumerate(texts)]
-        data = json.dumps({"data": items}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: Any) -> None:
-        pass
 
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with model_server() as server:
+        server.will(embeds)
+        yield server.url
 
 
 def test_a_daemon_works_with_a_model_behind_an_api(folder: Path, url: str, memctl: Memctl) -> None:

@@ -61,23 +61,14 @@ EXPECTED: list[tuple[str, str, dict[tuple[str, str], int]]] = [
         "mem0/get_all.json",
         {("x/reader", "preference"): 1, ("x/reader", "fact"): 1, ("x/reader/coder", "fact"): 1},
     ),
-    (
-        "basic-memory",
-        "basic-memory/notes",
-        {("x/notes", "note"): 3, ("x/notes", "fact"): 3},
-    ),
+    ("basic-memory", "basic-memory/notes", {("x/notes", "note"): 3, ("x/notes", "fact"): 3}),
     ("mcp-memory", "memory.jsonl", {("x", "fact"): 5, ("x", "relation"): 1}),
     ("memory-md", "memory-md/claude", {("x", "note"): 1, ("x", "fact"): 2}),
     ("memory-md", "memory-md/claw/MEMORY.md", {("x", "note"): 3}),
     (
         "memory-md",
         "memory-md",
-        {
-            ("x/claude", "note"): 1,
-            ("x/claude", "fact"): 2,
-            ("x/claw", "note"): 7,
-            ("x/claw/reader", "note"): 1,
-        },
+        {("x/claude", "note"): 1, ("x/claude", "fact"): 2, ("x/claw", "note"): 7, ("x/claw/reader", "note"): 1},
     ),
 ]
 
@@ -237,29 +228,34 @@ def test_the_database_of_basic_memory_names_projects_and_times(memctl: Memctl, c
     assert {memory.namespace for memory in everything(client)} == {"x/cookbook"}
 
 
-def test_a_file_without_times_that_was_saved_again_brings_only_what_is_new(
-    memctl: Memctl, client: Client, tmp_path: Path
-) -> None:
+@pytest.fixture
+def brought(memctl: Memctl, tmp_path: Path) -> Path:
+    """A file of the MCP server whose memories were taken over once."""
     file = tmp_path / "memory.jsonl"
     shutil.copy(SAMPLES / "memory.jsonl", file)
     bring(memctl, "mcp-memory", file)
+    return file
+
+
+def test_a_file_without_times_that_was_saved_again_brings_only_what_is_new(
+    memctl: Memctl, client: Client, brought: Path
+) -> None:
     before = everything(client)
-    file.write_text(file.read_text().replace('"It is written in Go"', '"It is written in Go","It has 3 replicas"'))
-    again = bring(memctl, "mcp-memory", file)
+    brought.write_text(
+        brought.read_text().replace('"It is written in Go"', '"It is written in Go","It has 3 replicas"')
+    )
+    again = bring(memctl, "mcp-memory", brought)
     assert (again["created"], again["replaced"], again["unchanged"]) == (1, 0, 6)
     assert [memory for memory in everything(client) if memory.id in {old.id for old in before}] == before
 
 
 def test_what_was_changed_here_outlives_a_file_that_is_saved_again(
-    memctl: Memctl, client: Client, tmp_path: Path
+    memctl: Memctl, client: Client, brought: Path
 ) -> None:
-    file = tmp_path / "memory.jsonl"
-    shutil.copy(SAMPLES / "memory.jsonl", file)
-    bring(memctl, "mcp-memory", file)
     [one] = [memory for memory in everything(client) if "8443" in memory.content]
     client.update(one.id, content="billing service: It listens on port 9443")
-    os.utime(file, (1_900_000_000, 1_900_000_000))
-    assert bring(memctl, "mcp-memory", file)["unchanged"] == 6
+    os.utime(brought, (1_900_000_000, 1_900_000_000))
+    assert bring(memctl, "mcp-memory", brought)["unchanged"] == 6
     assert client.get(one.id).content.endswith("9443")
 
 

@@ -12,11 +12,9 @@ from scripted.events import Ask, Edit, Event, Forget, Note, Share, TakeBack, Tal
 
 from memoryd.client.errors import Conflict, MemorydError, NotFound
 from memoryd.client.protocol import (
-    Add,
     Delete,
     Get,
     Hit,
-    NewMemory,
     NewTurn,
     Observe,
     RunJob,
@@ -113,15 +111,7 @@ class Player:
                 self.books.refused[namespace, outcome.reason] += 1
 
     def _add(self, event: Note) -> None:
-        memory = NewMemory(
-            content=event.text,
-            type=event.type,
-            source=event.source,
-            pinned=event.pinned,
-            importance=event.importance,
-            id=event.id,
-        )
-        added = adding.add(self.core, Add(memory=memory, namespace=event.namespace)).result(LIMIT_S)
+        added = adding.add(self.core, event.make_call()).result(LIMIT_S)
         end = self.clock.now + GRACE_DAYS[event.source] * DAY_S if event.source in GRACE_DAYS else None
         if added.outcome == "created":
             self.books.notes[event.id] = Known(event.namespace, event.text)

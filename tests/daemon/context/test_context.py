@@ -10,7 +10,7 @@ from memoryd.daemon.context import preparing
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import rows
-from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, running, undo, update
+from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, no_model, running, undo, update
 
 TASK = "add a cache to the api"
 
@@ -222,10 +222,7 @@ def test_only_what_the_namespace_reaches_is_in_it(core: Core) -> None:
 
 
 def test_without_a_model_words_decide_and_bytes_are_counted(folder: Any) -> None:
-    def broken(name: str, where: Any) -> Any:
-        raise RuntimeError("no model")
-
-    with running(folder, broken, ready=False) as core:
+    with running(folder, no_model, ready=False) as core:
         add(core, "the api has a cache")
         add(core, "anna likes plums")
         made = context(core, "which cache does the api have")

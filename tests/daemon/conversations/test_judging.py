@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,8 +10,7 @@ from memoryd.daemon.conversations import judging
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import Spoken
-from memoryd.models import ModelMissing
-from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, found, running, undo, wait_until
+from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, found, no_model, running, undo, wait_until
 
 LONG = (
     "The crawler stops at the first redirect. "
@@ -20,10 +18,6 @@ LONG = (
     "That was asked for by the archive team, which loses pages otherwise. "
     "The redirects of the crawler are written to its log, so that the archive team can look at them later."
 )
-
-
-def no_model(name: str, where: Path) -> Any:
-    raise ModelMissing("there is none")
 
 
 def test_a_judged_turn_in_l0_has_the_importance_of_the_rules(core: Core) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from embedding_server import WORDS, ModelServer, after, embeds, fails, model_server, of_length, refuses, replies
 
+from embedding_server import WORDS, embeds, of_length, refuses, replies
 from memoryd.client.errors import ModelUnavailable as NotThere
 from memoryd.client.protocol import Get, GetContext
 from memoryd.daemon.config import Config, EmbeddingApiConfig, ModelConfig, SearchConfig
@@ -21,6 +21,7 @@ from memoryd.daemon.embedding.api import ApiEmbedder, Models
 from memoryd.daemon.memories import reading
 from memoryd.daemon.system.remote import Passing, RemoteFailed
 from memoryd.models import ModelUnavailable
+from model_server import ModelServer, after, fails, model_server
 from workbench import CountingEmbedder, add, add_many, found, running, search, wait_until
 
 NAME = "openai:words"

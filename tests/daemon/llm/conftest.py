@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from model_server import ModelServer, model_server
 
 from memoryd.daemon.llm import chat
+from model_server import ModelServer, model_server
 
 
 @pytest.fixture

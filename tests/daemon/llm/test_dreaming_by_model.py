@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import ModelServer, fails, says
 
 from memoryd.client.protocol import Dream, DreamReport, GetStats, LlmUsage, Message, Summarize
 from memoryd.daemon.config import Config, LlmConfig
@@ -17,6 +16,7 @@ from memoryd.daemon.workspaces import indexing, registry
 from memoryd.daemon.workspaces.dreams import job as dream_job
 from memoryd.daemon.workspaces.dreams.dreaming import Terms
 from memoryd.models import load
+from model_server import ModelServer, fails, says
 from workbench import LIMIT_S, running
 
 MEMORY = "- Tests go through make\n- Tests go through tox\n"

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from model_server import ModelServer, after, fails, says
 
 from memoryd.client.protocol import Consolidate, GetStats, NewTurn, Observe
 from memoryd.daemon.config import Config, LlmConfig
@@ -14,6 +13,7 @@ from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import consolidating
 from memoryd.daemon.memories import reading
+from model_server import ModelServer, after, fails, says
 from workbench import LIMIT_S, CountingEmbedder, running
 
 TURN = "We have decided to use Valkey on port 6380 for the cache"

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import Behaviour, ModelServer, Request, fails, says
 
 from memoryd.client.protocol import Consolidate, Delete, GetStats, GraphNodes, List
 from memoryd.daemon.config import Config, LlmConfig
@@ -20,6 +19,7 @@ from memoryd.daemon.llm.llm import Llm
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.memories import changing, reading
 from memoryd.daemon.store import history
+from model_server import Behaviour, ModelServer, Request, fails, says
 from workbench import LIMIT_S, CountingEmbedder, add, running
 
 SUBJECTS = ("harbour crane", "tax ledger", "garden hose")
@@ -113,13 +113,19 @@ def test_a_node_of_one_memory_keeps_its_first_words(core: Core, server: ModelSer
     assert labels(core) == {"a lonely lighthouse": "rules"}
 
 
-@pytest.mark.parametrize("wrong", [fails(500), fails(429), fails(401)])
-def test_a_model_that_is_not_there_is_asked_again_after_a_while(
-    core: Core, server: ModelServer, clock: Any, wrong: Behaviour
-) -> None:
+@pytest.fixture
+def naming(core: Core, server: ModelServer, wrong: Behaviour) -> Naming:
+    """There is something to name, and a model that a test makes go wrong."""
     server.will(wrong)
     fill(core)
-    before, naming = labels(core), Naming(core)
+    return Naming(core)
+
+
+@pytest.mark.parametrize("wrong", [fails(500), fails(429), fails(401)])
+def test_a_model_that_is_not_there_is_asked_again_after_a_while(
+    core: Core, server: ModelServer, clock: Any, naming: Naming
+) -> None:
+    before = labels(core)
     assert not naming.step()
     assert not naming.step()
     assert (labels(core), len(server.requests)) == (before, 1)
@@ -134,11 +140,9 @@ def test_a_model_that_is_not_there_is_asked_again_after_a_while(
     "wrong", [says({"labels": ["One"]}), says({"labels": ["", "<>", "…"]}), says("what?"), says({"labels": 3})]
 )
 def test_an_answer_that_cannot_be_used_costs_its_tokens_once(
-    core: Core, server: ModelServer, clock: Any, wrong: Behaviour
+    core: Core, server: ModelServer, clock: Any, naming: Naming
 ) -> None:
-    server.will(wrong)
-    fill(core)
-    before, naming = labels(core), Naming(core)
+    before = labels(core)
     for _ in range(3):
         naming.step()
         clock.advance(3_600)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import Behaviour, ModelServer, after, drips, fails, says
 
 from memoryd.client.protocol import EndSession, GetStats, List, NewTurn, Observe
 from memoryd.daemon.config import Config, LlmConfig
@@ -16,6 +15,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.chat import Chat
 from memoryd.daemon.llm.llm import Llm
 from memoryd.daemon.memories import reading
+from model_server import Behaviour, ModelServer, after, drips, fails, says
 from workbench import LIMIT_S, CountingEmbedder, running, wait_until
 
 SAID = [

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import ModelServer, after, model_server
 
+from model_server import ModelServer, after, model_server
 from workbench import Process, wait_until
 
 CONFIG = """

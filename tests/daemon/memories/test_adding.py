@@ -10,8 +10,7 @@ from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Get, History, List, Memory, NewMemory
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from memoryd.models import ModelMissing
-from workbench import CountingEmbedder, add, add_many, delete, found, running, search, undo, wait_until
+from workbench import CountingEmbedder, add, add_many, delete, found, no_model, running, search, undo, wait_until
 
 HERON = "The grey heron fishes at dawn near the old mill"
 HERON_A = "A grey heron fishes at dawn near an old mill"
@@ -357,9 +356,6 @@ def test_any_other_text_is_kept_as_it_is(core: Core, content: str) -> None:
 
 
 def test_without_a_model_equal_texts_are_merged_all_the_same(folder: Path) -> None:
-    def missing(name: str, where: Path) -> Any:
-        raise ModelMissing("")
-
-    with running(folder, missing, ready=False) as core:
+    with running(folder, no_model, ready=False) as core:
         assert add(core, HERON).id == add(core, HERON.upper()).id
         assert add(core, HERON_A).outcome == "created"

@@ -10,8 +10,7 @@ from memoryd import models
 from memoryd.client.memctl.demo.bookclub import EVERGREEN, QUESTION, make_notes
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.core.core import Core
-from memoryd.models import ModelMissing
-from workbench import Clock, add_many, running, search
+from workbench import Clock, add_many, no_model, running, search
 
 TODAY = "memory/2027-01-15.md"  # of the tests' clock
 ENDLESS = 1e9  # `memweave` has a half-life of its own
@@ -25,10 +24,7 @@ def remember(core: Core) -> Core:
 
 @pytest.fixture
 def words_only(folder: Path) -> Iterator[Core]:
-    def missing(name: str, where: Path) -> Any:
-        raise ModelMissing("")
-
-    with running(folder, missing, ready=False) as core:
+    with running(folder, no_model, ready=False) as core:
         yield remember(core)
 
 

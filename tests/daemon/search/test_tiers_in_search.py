@@ -20,8 +20,7 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tokenizer import stem_words
 from memoryd.daemon.store.turns import Turn
 from memoryd.daemon.tiers.hot import HotBuffer
-from memoryd.models import ModelMissing
-from workbench import LIMIT_S, add, add_many, delete, found, running, search, trace, undo, update
+from workbench import LIMIT_S, add, add_many, delete, found, no_model, running, search, trace, undo, update
 
 
 def row_of(core: Core, id: str) -> Row:
@@ -308,10 +307,7 @@ def test_a_hit_just_below_the_floor_that_has_most_of_the_rare_words_counts(core:
 
 
 def test_without_a_model_the_words_of_the_query_say_what_is_an_access(folder: Path) -> None:
-    def missing(name: str, where: Path) -> Any:
-        raise ModelMissing("")
-
-    with running(folder, missing, ready=False) as core:
+    with running(folder, no_model, ready=False) as core:
         add(core, "the grey heron stands")
         add(core, "a stork sleeps near the heron pond")
         for number in range(5):

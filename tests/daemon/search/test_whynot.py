@@ -12,8 +12,7 @@ from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.protocol import NewMemory, Why, WhyNot
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search.whynot import why_not
-from memoryd.models import ModelMissing
-from workbench import Clock, CountingEmbedder, add, add_many, delete, running, search
+from workbench import Clock, CountingEmbedder, add, add_many, delete, no_model, running, search
 
 
 def why(core: Core, id: str, query: str = "heron one", **options: Any) -> Why:
@@ -125,10 +124,7 @@ def test_a_vector_that_still_waits(folder: Path) -> None:
 
 @pytest.fixture
 def wordly(folder: Path) -> Iterator[Core]:
-    def missing(name: str, where: Path) -> Any:
-        raise ModelMissing("")
-
-    with running(folder, missing, ready=False, clock=Clock()) as core:
+    with running(folder, no_model, ready=False, clock=Clock()) as core:
         yield core
 
 

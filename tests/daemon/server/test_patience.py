@@ -22,16 +22,25 @@ Start = Callable[..., "Daemon"]
 STATUS = {"method": "status"}
 
 
+@pytest.fixture
+def start(start_daemon: Start, monkeypatch: pytest.MonkeyPatch) -> Start:
+    """Start a daemon with other limits of a connection: `start({"IDLE_S": 0.0}, server={"workers": 1})`."""
+
+    def started(limits: dict[str, float], **sections: dict[str, object]) -> "Daemon":
+        for name, limit in limits.items():
+            monkeypatch.setattr(connection, name, limit)
+        return start_daemon(**sections)
+
+    return started
+
+
 def begin(size: int, sent: int) -> bytes:
     """Return the beginning of a frame."""
     return struct.pack(">I", size) + b"x" * sent
 
 
-def test_connections_that_say_nothing_make_room_for_a_client(
-    start_daemon: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "IDLE_S", 0.0)
-    daemon = start_daemon(server={"max_connections": 8})
+def test_connections_that_say_nothing_make_room_for_a_client(start: Start) -> None:
+    daemon = start({"IDLE_S": 0.0}, server={"max_connections": 8})
     with ExitStack() as stack:
         for _ in range(20):
             wire = stack.enter_context(Wire(daemon.socket))
@@ -40,29 +49,24 @@ def test_connections_that_say_nothing_make_room_for_a_client(
             assert client.add("still served").outcome == "created"
 
 
-def test_a_client_whose_idle_connection_was_given_up_comes_again(
-    start_daemon: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "IDLE_S", 0.0)
-    daemon = start_daemon(server={"max_connections": 1})
+def test_a_client_whose_idle_connection_was_given_up_comes_again(start: Start) -> None:
+    daemon = start({"IDLE_S": 0.0}, server={"max_connections": 1})
     with daemon.client() as one, daemon.client() as two:
         for number in range(5):
             assert one.add(f"one {number}", dedup=False).outcome == "created"
             assert two.add(f"two {number}", dedup=False).outcome == "created"
 
 
-def test_who_makes_no_call_is_sent_away(start_daemon: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_CALL_S", 0.05)
-    daemon = start_daemon()
+def test_who_makes_no_call_is_sent_away(start: Start) -> None:
+    daemon = start({"FIRST_CALL_S": 0.05})
     with Wire(daemon.socket) as silent, Wire(daemon.socket) as speaking:
         assert speaking.ask(STATUS)[0] == 0
         assert silent.receive() == [1, 0, "unavailable", "No call was made within 0.05 s.", {"retry_after_ms": 100}]
         assert speaking.ask(STATUS)[0] == 0
 
 
-def test_who_gives_no_token_is_sent_away(start_daemon: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_CALL_S", 0.05)
-    daemon = start_daemon(access={"require_token": True})
+def test_who_gives_no_token_is_sent_away(start: Start) -> None:
+    daemon = start({"FIRST_CALL_S": 0.05}, access={"require_token": True})
     with Wire(daemon.socket) as wire:
         wire.send(request(STATUS, 1))
         told, last = wire.receive(), wire.receive()
@@ -71,18 +75,16 @@ def test_who_gives_no_token_is_sent_away(start_daemon: Start, monkeypatch: pytes
         assert (told[0], last[2]) == (0, "unavailable")
 
 
-def test_a_frame_that_takes_too_long_ends_the_stream(start_daemon: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FRAME_S", 0.1)
-    daemon = start_daemon()
+def test_a_frame_that_takes_too_long_ends_the_stream(start: Start) -> None:
+    daemon = start({"FRAME_S": 0.1})
     with Wire(daemon.socket) as wire:
         assert wire.ask(STATUS)[0] == 0
         wire.send(begin(100, 3))
         assert wire.receive() == [1, 0, "bad_frame", "A frame was not complete after 0.1 s.", {}]
 
 
-def test_who_sends_a_byte_at_a_time_is_sent_away(start_daemon: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FRAME_S", 0.1)
-    daemon = start_daemon()
+def test_who_sends_a_byte_at_a_time_is_sent_away(start: Start) -> None:
+    daemon = start({"FRAME_S": 0.1})
     with Wire(daemon.socket) as slow, Wire(daemon.socket) as other:
         assert slow.ask(STATUS)[0] == 0
         with sending_bytes([slow]):
@@ -90,11 +92,8 @@ def test_who_sends_a_byte_at_a_time_is_sent_away(start_daemon: Start, monkeypatc
         assert other.ask(STATUS)[0] == 0
 
 
-def test_connections_that_send_a_byte_at_a_time_make_room_for_a_client(
-    start_daemon: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "IDLE_S", 0.1)
-    daemon = start_daemon(server={"max_connections": 4})
+def test_connections_that_send_a_byte_at_a_time_make_room_for_a_client(start: Start) -> None:
+    daemon = start({"IDLE_S": 0.1}, server={"max_connections": 4})
     with ExitStack() as stack:
         wires = [stack.enter_context(Wire(daemon.socket)) for _ in range(4)]
         assert [wire.ask(STATUS)[0] for wire in wires] == [0] * 4

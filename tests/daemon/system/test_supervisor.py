@@ -124,6 +124,15 @@ class Descriptors:
             raise apsw.CantOpenError("unable to open database file")
         return self._real(path)
 
+    @contextmanager
+    def used_up_for(self, supervisor: Supervisor, name: str) -> Iterator[None]:
+        """Use them up for what the block begins, until the thread of that name fails; then it must work again."""
+        self.used_up = True
+        yield
+        wait_until(lambda: state(supervisor, name).is_failing())
+        self.used_up = False
+        wait_until(lambda: works_again(supervisor, name))
+
 
 @pytest.fixture
 def descriptors(monkeypatch: pytest.MonkeyPatch, quick: None) -> Descriptors:
@@ -149,10 +158,8 @@ def test_effects_are_written_once_the_database_opens_again(core: Core, descripto
 
 def test_a_job_that_was_asked_for_runs_once_the_database_opens_again(core: Core, descriptors: Descriptors) -> None:
     jobs = Runner(core)
-    descriptors.used_up = True
-    asked = jobs.run(RunJob(name="sweep"), lambda event: None)
-    wait_until(lambda: state(core.supervisor, "jobs").is_failing())
-    descriptors.used_up = False
+    with descriptors.used_up_for(core.supervisor, "jobs"):
+        asked = jobs.run(RunJob(name="sweep"), lambda event: None)
     assert asked.result(LIMIT_S).outcome == "done"
     assert jobs.run(RunJob(name="sweep"), lambda event: None).result(LIMIT_S).outcome == "done"
     jobs.close()
@@ -171,11 +178,8 @@ def test_jobs_that_wait_for_the_database_are_refused_when_the_daemon_stops(
 
 def test_conversations_are_thought_about_once_the_database_opens_again(core: Core, descriptors: Descriptors) -> None:
     worker = Worker(core)
-    descriptors.used_up = True
-    worker.start()
-    wait_until(lambda: state(core.supervisor, "conversations").is_failing())
-    descriptors.used_up = False
-    wait_until(lambda: works_again(core.supervisor, "conversations"))
+    with descriptors.used_up_for(core.supervisor, "conversations"):
+        worker.start()
     worker.close()
 
 
@@ -196,11 +200,8 @@ def test_a_panic_while_thinking_ends_nothing(core: Core, monkeypatch: pytest.Mon
 
 def test_full_text_is_checked_once_the_database_opens(folder: Path, descriptors: Descriptors) -> None:
     store = Store(folder)
-    descriptors.used_up = True
-    store.check_soon()
-    wait_until(lambda: state(store.supervisor, "check").is_failing())
-    descriptors.used_up = False
-    wait_until(lambda: works_again(store.supervisor, "check"))
+    with descriptors.used_up_for(store.supervisor, "check"):
+        store.check_soon()
     store.close()
 
 

@@ -2,10 +2,10 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from notes import sections, write
@@ -31,6 +31,26 @@ def added(core: Core, root: Path, **options: Any) -> Workspace:
     workspace = registry.add(core, str(root), options.get("namespace"), options.get("globs", ()))
     indexing.index(core, workspace)
     return workspace
+
+
+def embedded(core: Core, root: Path) -> Workspace:
+    workspace = added(core, root)
+    wait_until(lambda: core.embedding.count_pending() == 0)
+    return workspace
+
+
+class Counting(NamedTuple):
+    """A core, and its embedder, which counts."""
+
+    core: Core
+    embedder: CountingEmbedder
+
+
+@pytest.fixture
+def counting(folder: Path) -> Iterator[Counting]:
+    embedder = CountingEmbedder()
+    with running(folder, embedder) as core:
+        yield Counting(core, embedder)
 
 
 def test_files_that_the_globs_name_are_chunks_with_their_place(core: Core, root: Path) -> None:
@@ -76,70 +96,64 @@ def test_a_touched_file_is_read_and_only_its_times_change(core: Core, root: Path
     assert memory.created_at == 1000
 
 
-def test_editing_one_line_of_a_hundred_chunks_embeds_at_most_two(folder: Path, root: Path) -> None:
-    embedder = CountingEmbedder()
+def test_editing_one_line_of_a_hundred_chunks_embeds_at_most_two(counting: Counting, root: Path) -> None:
+    core, embedder = counting
     path = write(root, "memory/long.md", sections(100))
-    with running(folder, embedder) as core:
-        workspace = added(core, root)
-        wait_until(lambda: core.embedding.count_pending() == 0)
-        assert len(chunks(core)) >= 100
-        embedder.texts.clear()
-        path.write_text(sections(100, changed=50, word="xylophone"))
-        counts = indexing.index(core, workspace)
-        wait_until(lambda: core.embedding.count_pending() == 0)
-        assert 1 <= len(embedder.texts) <= 2
-        assert counts.chunks_new == len(embedder.texts)
-        assert "xylophone" in found(core, "xylophone")[0]
-        assert not [text for text in chunks(core).values() if "Number 50 original" in text]
+    workspace = embedded(core, root)
+    assert len(chunks(core)) >= 100
+    embedder.texts.clear()
+    path.write_text(sections(100, changed=50, word="xylophone"))
+    counts = indexing.index(core, workspace)
+    wait_until(lambda: core.embedding.count_pending() == 0)
+    assert 1 <= len(embedder.texts) <= 2
+    assert counts.chunks_new == len(embedder.texts)
+    assert "xylophone" in found(core, "xylophone")[0]
+    assert not [text for text in chunks(core).values() if "Number 50 original" in text]
 
 
-def test_lines_of_chunks_below_an_inserted_line_follow_and_nothing_else_is_embedded(folder: Path, root: Path) -> None:
-    embedder = CountingEmbedder()
+def test_lines_of_chunks_below_an_inserted_line_follow_and_nothing_else_is_embedded(
+    counting: Counting, root: Path
+) -> None:
+    core, embedder = counting
     path = write(root, "memory/long.md", sections(20))
-    with running(folder, embedder) as core:
-        workspace = added(core, root)
-        wait_until(lambda: core.embedding.count_pending() == 0)
-        before = {memory.content: memory for memory in reading.list_(core, List(limit=1000))}
-        embedder.texts.clear()
-        path.write_text(f"# First\n\nA new beginning.\n\n{sections(20)}")
-        indexing.index(core, workspace)
-        wait_until(lambda: core.embedding.count_pending() == 0)
-        assert len(embedder.texts) == 1
-        after = {memory.content: memory for memory in reading.list_(core, List(limit=1000))}
-        moved = after.keys() & before.keys()
-        assert len(moved) == len(before)
-        assert all(after[text].start_line == (before[text].start_line or 0) + 4 for text in moved)
-        assert all(after[text].id == before[text].id for text in moved)
+    workspace = embedded(core, root)
+    before = {memory.content: memory for memory in reading.list_(core, List(limit=1000))}
+    embedder.texts.clear()
+    path.write_text(f"# First\n\nA new beginning.\n\n{sections(20)}")
+    indexing.index(core, workspace)
+    wait_until(lambda: core.embedding.count_pending() == 0)
+    assert len(embedder.texts) == 1
+    after = {memory.content: memory for memory in reading.list_(core, List(limit=1000))}
+    moved = after.keys() & before.keys()
+    assert len(moved) == len(before)
+    assert all(after[text].start_line == (before[text].start_line or 0) + 4 for text in moved)
+    assert all(after[text].id == before[text].id for text in moved)
 
 
-def test_a_renamed_file_costs_no_embedding_and_a_removed_one_leaves(folder: Path, root: Path) -> None:
-    embedder = CountingEmbedder()
+def test_a_renamed_file_costs_no_embedding_and_a_removed_one_leaves(counting: Counting, root: Path) -> None:
+    core, embedder = counting
     path = write(root, "memory/a.md", sections(5))
-    with running(folder, embedder) as core:
-        workspace = added(core, root)
-        wait_until(lambda: core.embedding.count_pending() == 0)
-        embedder.texts.clear()
-        path.rename(root / "memory/b.md")
-        counts = indexing.index(core, workspace)
-        assert (counts.removed, counts.indexed) == (1, 1)
-        assert core.embedding.count_pending() == 0
-        assert embedder.texts == []
-        assert all(place.startswith(str(root / "memory/b.md")) for place in chunks(core))
-        (root / "memory/b.md").unlink()
-        assert indexing.index(core, workspace).removed == 1
-        assert chunks(core) == {}
-        assert found(core, "Number 3 original") == []
+    workspace = embedded(core, root)
+    embedder.texts.clear()
+    path.rename(root / "memory/b.md")
+    counts = indexing.index(core, workspace)
+    assert (counts.removed, counts.indexed) == (1, 1)
+    assert core.embedding.count_pending() == 0
+    assert embedder.texts == []
+    assert all(place.startswith(str(root / "memory/b.md")) for place in chunks(core))
+    (root / "memory/b.md").unlink()
+    assert indexing.index(core, workspace).removed == 1
+    assert chunks(core) == {}
+    assert found(core, "Number 3 original") == []
 
 
-def test_the_embedded_text_begins_with_the_headings(folder: Path, root: Path) -> None:
-    embedder = CountingEmbedder()
+def test_the_embedded_text_begins_with_the_headings(counting: Counting, root: Path) -> None:
+    core, embedder = counting
     write(root, "memory/a.md", "# Birds\n\n## Herons\n\nThey stand still.\n")
-    with running(folder, embedder) as core:
-        added(core, root)
-        wait_until(lambda: core.embedding.count_pending() == 0)
-        embedded = [f"{m.metadata['heading']}\n{m.content}" for m in reading.list_(core, List())]
-        assert sorted(embedder.texts) == sorted(embedded)
-        assert any("Birds > Herons" in text for text in embedded)
+    embedded(core, root)
+    expected = [f"{m.metadata['heading']}\n{m.content}" for m in reading.list_(core, List())]
+    assert sorted(embedder.texts) == sorted(expected)
+    assert any("Birds > Herons" in text for text in expected)
 
 
 def test_a_folder_that_is_not_there_keeps_its_index(core: Core, root: Path) -> None:

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from memoryd.client.protocol import Add, NewMemory
+
 
 class Say(NamedTuple):
     """One turn of a conversation, under an id of its own."""
@@ -31,6 +33,18 @@ class Note(NamedTuple):
     source: str = "manual"
     pinned: bool = False
     importance: float = 0.5
+
+    def make_call(self) -> Add:
+        """Return the call that remembers it."""
+        memory = NewMemory(
+            content=self.text,
+            type=self.type,
+            source=self.source,
+            pinned=self.pinned,
+            importance=self.importance,
+            id=self.id,
+        )
+        return Add(memory=memory, namespace=self.namespace)
 
 
 class Ask(NamedTuple):

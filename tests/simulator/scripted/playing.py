@@ -8,7 +8,7 @@ from typing import Any
 
 from memoryd.client.errors import MemorydError, TimedOut
 from memoryd.client.memctl.private import PrivateDaemon
-from memoryd.client.protocol import Add, NewMemory, NewTurn
+from memoryd.client.protocol import NewTurn
 from memoryd.client.transport.sync import Client
 from scripted.events import Ask, Edit, Event, Forget, Note, Share, TakeBack, Talk
 
@@ -99,15 +99,7 @@ class Player:
                 self._of_chosen(event, client.delete)
 
     def _add(self, client: Client, event: Note) -> None:
-        memory = NewMemory(
-            content=event.text,
-            type=event.type,
-            source=event.source,
-            pinned=event.pinned,
-            importance=event.importance,
-            id=event.id,
-        )
-        client.call(Add(memory=memory, namespace=event.namespace))
+        client.call(event.make_call())
 
     def _ask(self, client: Client, event: Ask) -> None:
         hits = client.search(event.question, session=event.session, limit=event.limit)

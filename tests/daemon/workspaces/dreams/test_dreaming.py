@@ -22,9 +22,9 @@ from memoryd.daemon.workspaces import indexing, registry, reporting
 from memoryd.daemon.workspaces.dreams import job as dream_job
 from memoryd.daemon.workspaces.dreams import permission
 from memoryd.daemon.workspaces.dreams.dreaming import Terms
-from memoryd.models import ModelMissing, load
+from memoryd.models import load
 from moving import run
-from workbench import Clock, running
+from workbench import Clock, no_model, running
 
 DAY_S = 86400.0
 TODAY = "2027-01-15"  # of the tests' clock
@@ -293,11 +293,8 @@ def test_the_diary_and_the_old_file_are_not_searched(core: Core, root: Path) -> 
 
 
 def test_without_a_model_nothing_is_compared_and_nothing_changed(folder: Path, root: Path) -> None:
-    def missing(name: str, where: Path) -> Any:
-        raise ModelMissing(name)
-
     write(root, "# Memory\n", d05="- The API listens on port 8443\n")
-    with running(folder, missing, ready=False) as core:
+    with running(folder, no_model, ready=False) as core:
         added(core, root)
         with pytest.raises(ModelUnavailable):
             dream(core)

@@ -1,22 +1,11 @@
-"""A loopback server that speaks the embeddings API: the vectors of the word embedder, and behaviours to spoil them."""
+"""How a loopback server speaks the embeddings API: the vectors of the word embedder, and behaviours to spoil them."""
 
-import importlib.util
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from model_server import Behaviour
 from workbench import WordEmbedder
 
-_path = Path(__file__).parent.parent / "llm" / "model_server.py"
-_spec = importlib.util.spec_from_file_location("embedding_model_server", _path)
-assert _spec is not None
-assert _spec.loader is not None
-_server = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_server)
-ModelServer, after, fails, model_server = _server.ModelServer, _server.after, _server.fails, _server.model_server
-
-Behaviour = Callable[[Any], None]
 WORDS = WordEmbedder()
 
 
