@@ -2,6 +2,7 @@
 
 import io
 import os
+import shlex
 import subprocess
 import sys
 from typing import Any
@@ -127,41 +128,41 @@ def test_stats_status_list_and_doctor(memctl: Memctl) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "line",
     [
-        ["add", ""],
-        ["add", " \n "],
-        ["add", "x", "--importance", "nan"],
-        ["add", "x", "--importance", "2"],
-        ["add", "x", "--created-at", "1960-01-01"],
-        ["add", "x", "--namespace", "a//b"],
-        ["add", "x", "--supersedes", "ffff"],
-        ["add", "x", "--metadata", '{"a": 99999999999999999999999}'],
-        ["get", "%"],
-        ["get", "_"],
-        ["get", ""],
-        ["get", "____"],
-        ["get", "ffff"],
-        ["update", "ffff", "--importance", "0.5"],
-        ["tag", "ffff", "x"],
-        ["delete", "ffff"],
-        ["history", "ffff"],
-        ["undo"],
-        ["undo", "999"],
-        ["search", ""],
-        ["search", "x", "--limit", "0"],
-        ["search", "x", "--limit", "-1"],
-        ["search", "x", "--min-similarity", "nan"],
-        ["search", "x", "--deadline-ms", "0"],
-        ["list", "--limit", "99999"],
-        ["list", "--offset", "-1"],
-        ["explain", "--last", "nothing"],
-        ["why-not", "ffff", "x"],
-        ["model", "use", "nothing"],
+        "add ''",
+        "add ' \n '",
+        "add x --importance nan",
+        "add x --importance 2",
+        "add x --created-at 1960-01-01",
+        "add x --namespace a//b",
+        "add x --supersedes ffff",
+        """add x --metadata '{"a": 99999999999999999999999}'""",
+        "get %",
+        "get _",
+        "get ''",
+        "get ____",
+        "get ffff",
+        "update ffff --importance 0.5",
+        "tag ffff x",
+        "delete ffff",
+        "history ffff",
+        "undo",
+        "undo 999",
+        "search ''",
+        "search x --limit 0",
+        "search x --limit -1",
+        "search x --min-similarity nan",
+        "search x --deadline-ms 0",
+        "list --limit 99999",
+        "list --offset -1",
+        "explain --last nothing",
+        "why-not ffff x",
+        "model use nothing",
     ],
 )
-def test_what_the_daemon_refuses_is_one_sentence_and_exit_code_1(memctl: Memctl, words: list[str]) -> None:
-    refused = memctl(*words)
+def test_what_the_daemon_refuses_is_one_sentence_and_exit_code_1(memctl: Memctl, line: str) -> None:
+    refused = memctl(*shlex.split(line))
     assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
 
 

@@ -148,17 +148,18 @@ def test_subjects_stand_by_their_best_note_and_within_by_date() -> None:
     assert [one.id for one in arrange(notes, {}, 0.5)] == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("tier", ["L1", "L2"])
 @pytest.mark.parametrize(
-    ("kind", "tier", "heading"),
-    [
-        ("decision", "L1", "Decisions"),
-        ("mistake-pattern", "L2", "Lessons"),
-        ("whatever", "L2", "Facts"),
-        ("note", "documents", "Notes"),
-        ("decision", "L0", "Recent turns"),
-    ],
+    ("kind", "heading"), [("decision", "Decisions"), ("mistake-pattern", "Lessons"), ("whatever", "Facts")]
 )
-def test_a_type_has_its_heading(kind: str, tier: str, heading: str) -> None:
+def test_a_type_has_its_heading_in_either_tier(kind: str, tier: str, heading: str) -> None:
+    assert group_of(kind, tier) == heading
+
+
+@pytest.mark.parametrize(
+    ("kind", "tier", "heading"), [("note", "documents", "Notes"), ("decision", "L0", "Recent turns")]
+)
+def test_chunks_and_turns_have_a_heading_of_their_own(kind: str, tier: str, heading: str) -> None:
     assert group_of(kind, tier) == heading
 
 

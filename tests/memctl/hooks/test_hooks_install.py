@@ -168,19 +168,18 @@ def test_a_file_of_another_shape_is_refused(text: str | bytes, home: Path, memct
 
 
 @pytest.mark.parametrize(
-    ("agent", "name", "text"),
+    ("agent", "text"),
     [
-        ("cursor", ".cursor/mcp.json", '{"mcpServers": {"memoryd": {"command": "other"}}}'),
-        ("codex", ".codex/config.toml", '[mcp_servers.memoryd]\ncommand = "other"\n'),
-        ("codex", ".codex/config.toml", 'mcp_servers = { a = { command = "b" } }\n'),
-        ("codex", ".codex/config.toml", '[[mcp_servers]]\nname = "other"\n'),
+        ("cursor", '{"mcpServers": {"memoryd": {"command": "other"}}}'),
+        ("codex", '[mcp_servers.memoryd]\ncommand = "other"\n'),
+        ("codex", 'mcp_servers = { a = { command = "b" } }\n'),
+        ("codex", '[[mcp_servers]]\nname = "other"\n'),
     ],
 )
-def test_a_server_of_the_same_name_that_is_not_ours_is_left(
-    agent: str, name: str, text: str, home: Path, memctl: Memctl
-) -> None:
-    (home / name).parent.mkdir()
-    (home / name).write_text(text)
+def test_a_server_of_the_same_name_that_is_not_ours_is_left(agent: str, text: str, home: Path, memctl: Memctl) -> None:
+    path = home / {"cursor": ".cursor/mcp.json", "codex": ".codex/config.toml"}[agent]
+    path.parent.mkdir()
+    path.write_text(text)
     before = contents(home)
     assert memctl("hooks", "install", agent).code == 1
     assert memctl("hooks", "uninstall", agent).code == 0

@@ -70,27 +70,16 @@ def test_inert_lines_keep_their_number_and_close_nothing(text: str) -> None:
     assert all(make_inert(row) == row.lstrip(" ") for row in made.split("\n"))
 
 
+FROM_A_FILE = {"namespace": "/", "source": "notes/MEMORY.md:3-7", "disagrees_with": ["aaaaaaaa"], "why": "score 0.5"}
+
+
 @pytest.mark.parametrize(
-    ("memory", "expected"),
+    ("fields", "expected"),
     [
-        (
-            Found(id="3f9a12cd", date="2026-11-21", kind="fact", source="mcp", text="x"),
-            "- 2026-11-21 [3f9a12cd, fact, mcp] x",
-        ),
-        (
-            Found(
-                id="3f9a12cd",
-                date="2026-11-21",
-                kind="fact",
-                source="notes/MEMORY.md:3-7",
-                text="x",
-                namespace="/",
-                disagrees_with=["aaaaaaaa"],
-                why="score 0.5",
-            ),
-            "- 2026-11-21 [3f9a12cd, fact, shared by all, notes/MEMORY.md:3-7] x (disagrees with aaaaaaaa; score 0.5)",
-        ),
+        ({"source": "mcp"}, "fact, mcp] x"),
+        (FROM_A_FILE, "fact, shared by all, notes/MEMORY.md:3-7] x (disagrees with aaaaaaaa; score 0.5)"),
     ],
 )
-def test_a_line_has_date_id_kind_place_and_source(memory: Found, expected: str) -> None:
-    assert memory_line(memory) == expected
+def test_a_line_has_date_id_kind_place_and_source(fields: dict[str, Any], expected: str) -> None:
+    memory = Found(id="3f9a12cd", date="2026-11-21", kind="fact", text="x", **fields)
+    assert memory_line(memory) == f"- 2026-11-21 [3f9a12cd, {expected}"
