@@ -1,21 +1,19 @@
 """The asyncio client: one stream, any number of calls under way, replies matched by id."""
 
 import asyncio
-import itertools
-import os
 import select
 import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from memoryd.client.calls import Methods, add_many_calls, subscribe
+from memoryd.client.calls import add_many_calls, subscribe
 from memoryd.client.errors import MemorydError, TimedOut, Unavailable
-from memoryd.client.fields import Words, namespace_text
+from memoryd.client.fields import Words
 from memoryd.client.protocol import DECLARED, AddedMany, Call, NewMemory, Progress, Reach, Reply
-from memoryd.client.transport import paths, trust
+from memoryd.client.transport import trust
 from memoryd.client.transport.batches import extend_error, join_added
+from memoryd.client.transport.endpoint import Endpoint
 from memoryd.client.transport.exchange import (
     BROKEN,
     CONNECT_PAUSE_S,
@@ -25,7 +23,6 @@ from memoryd.client.transport.exchange import (
     describe_broken,
     encode_call,
     error_of,
-    greeting,
     is_greeting,
     progress_of,
     result_of,
@@ -40,25 +37,11 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class AsyncClient(Methods):
+class AsyncClient(Endpoint):
     """The same as `Client`, with await. Use it from one event loop."""
 
-    def __init__(
-        self,
-        namespace: str | Sequence[str] | None = None,
-        *,
-        socket: str | os.PathLike[str] | None = None,
-        token: str | None = None,
-        timeout_s: float = 30.0,
-        autostart: bool = True,
-    ) -> None:
-        self.namespace = namespace_text(namespace if namespace is not None else os.environ.get("MEMORYD_NAMESPACE"))
-        self._address = paths.socket_address(socket)
-        self.timeout_s = timeout_s
-        self.autostart = autostart
-        self._greeting = greeting(os.environ.get("MEMORYD_TOKEN", "") if token is None else token)
+    def _prepare_streams(self) -> None:
         self._stream: _Stream | None = None
-        self._ids = itertools.count(1)
         self._connecting = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -66,11 +49,6 @@ class AsyncClient(Methods):
 
     async def __aexit__(self, *failure: object) -> None:
         await self.close()
-
-    @property
-    def socket_path(self) -> Path:
-        """Where the daemon listens."""
-        return paths.socket_path(self._address)
 
     async def close(self) -> None:
         """Close the stream; the client may be used again."""
@@ -164,17 +142,14 @@ class AsyncClient(Methods):
         try:
             return await _open_socket(self._address, self.timeout_s, self._greeting)
         except OSError as error:
-            if not self.autostart:
-                raise Unavailable(
-                    f"No daemon answers at {self._address} ({error.strerror or error}); start one with `memctl up`."
-                ) from None
+            self._check_may_start(error)
         from memoryd.client.transport import spawn
 
         await asyncio.to_thread(spawn.start, self.socket_path)
         try:
             return await _open_socket(self._address, self.timeout_s, self._greeting)
         except OSError as error:
-            raise Unavailable(f"The daemon was started but does not answer at {self._address}: {error}.") from None
+            raise self._describe_silent(error) from None
 
 
 async def _open_socket(address: str, timeout_s: float, greeting: bytes) -> "Ends":

@@ -4,25 +4,23 @@ Safe across threads: each call takes a connection of its own from a pool. Safe a
 an empty pool, so that two processes never read one stream.
 """
 
-import itertools
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from memoryd.client.calls import Methods, add_many_calls, subscribe
+from memoryd.client.calls import add_many_calls, subscribe
 from memoryd.client.errors import MemorydError, Unavailable
-from memoryd.client.fields import Words, namespace_text
+from memoryd.client.fields import Words
 from memoryd.client.protocol import DECLARED, AddedMany, Call, NewMemory, Reach, Reply
-from memoryd.client.transport import paths
 from memoryd.client.transport.batches import extend_error, join_added
+from memoryd.client.transport.endpoint import Endpoint
 from memoryd.client.transport.exchange import (
     BROKEN,
     BrokenStream,
     OnProgress,
     describe_broken,
     encode_call,
-    greeting,
     result_of,
     retry_after_s,
     set_namespace,
@@ -30,14 +28,12 @@ from memoryd.client.transport.exchange import (
 from memoryd.client.transport.stream import Stream
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from memoryd.client.transport.subscription import Subscription
 
 R = TypeVar("R")
 
 
-class Client(Methods):
+class Client(Endpoint):
     """A connection to the daemon, which it starts when none answers (unless `autostart` is false).
 
     `namespace` is the caller's place (a tuple or `acme/api/alpha`), `timeout_s` the limit of one call: the time without
@@ -45,22 +41,8 @@ class Client(Methods):
     `MEMORYD_TOKEN`) the client is bound to what that represents.
     """
 
-    def __init__(
-        self,
-        namespace: str | Sequence[str] | None = None,
-        *,
-        socket: str | os.PathLike[str] | None = None,
-        token: str | None = None,
-        timeout_s: float = 30.0,
-        autostart: bool = True,
-    ) -> None:
-        self.namespace = namespace_text(namespace if namespace is not None else os.environ.get("MEMORYD_NAMESPACE"))
-        self._address = paths.socket_address(socket)
-        self.timeout_s = timeout_s
-        self.autostart = autostart
-        self._greeting = greeting(os.environ.get("MEMORYD_TOKEN", "") if token is None else token)
+    def _prepare_streams(self) -> None:
         self._idle: list[Stream] = []
-        self._ids = itertools.count(1)
         self._owner_pid = os.getpid()
 
     def __enter__(self) -> Self:
@@ -68,11 +50,6 @@ class Client(Methods):
 
     def __exit__(self, *failure: object) -> None:
         self.close()
-
-    @property
-    def socket_path(self) -> "Path":
-        """Where the daemon listens."""
-        return paths.socket_path(self._address)
 
     def close(self) -> None:
         """Close the idle connections; the client may be used again."""
@@ -178,14 +155,11 @@ class Client(Methods):
         try:
             return Stream(self._address, self.timeout_s, self._greeting)
         except OSError as error:
-            if not self.autostart:
-                raise Unavailable(
-                    f"No daemon answers at {self._address} ({error.strerror or error}); start one with `memctl up`."
-                ) from None
+            self._check_may_start(error)
         from memoryd.client.transport import spawn
 
         spawn.start(self.socket_path)
         try:
             return Stream(self._address, self.timeout_s, self._greeting)
         except OSError as error:
-            raise Unavailable(f"The daemon was started but does not answer at {self._address}: {error}.") from None
+            raise self._describe_silent(error) from None

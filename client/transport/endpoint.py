@@ -1,0 +1,56 @@
+"""What both clients are before they connect: whom they speak for, where the daemon listens, how long they wait."""
+
+import itertools
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from memoryd.client.calls import Methods
+from memoryd.client.errors import Unavailable
+from memoryd.client.fields import namespace_text
+from memoryd.client.transport import paths
+from memoryd.client.transport.exchange import greeting
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Endpoint(Methods):
+    """A client without its streams; `Client` says what the arguments mean."""
+
+    def __init__(
+        self,
+        namespace: str | Sequence[str] | None = None,
+        *,
+        socket: str | os.PathLike[str] | None = None,
+        token: str | None = None,
+        timeout_s: float = 30.0,
+        autostart: bool = True,
+    ) -> None:
+        self.namespace = namespace_text(namespace if namespace is not None else os.environ.get("MEMORYD_NAMESPACE"))
+        self._address = paths.socket_address(socket)
+        self.timeout_s = timeout_s
+        self.autostart = autostart
+        self._greeting = greeting(os.environ.get("MEMORYD_TOKEN", "") if token is None else token)
+        self._ids = itertools.count(1)
+        self._prepare_streams()
+
+    def _prepare_streams(self) -> None:
+        """Make what holds the streams of a kind of client, without any in it."""
+        raise NotImplementedError
+
+    @property
+    def socket_path(self) -> "Path":
+        """Where the daemon listens."""
+        return paths.socket_path(self._address)
+
+    def _check_may_start(self, error: OSError) -> None:
+        """Raise `Unavailable` when no daemon answers and this client is not to start one."""
+        if not self.autostart:
+            raise Unavailable(
+                f"No daemon answers at {self._address} ({error.strerror or error}); start one with `memctl up`."
+            ) from None
+
+    def _describe_silent(self, error: OSError) -> Unavailable:
+        """Return the error for a daemon that was started and still takes no connection."""
+        return Unavailable(f"The daemon was started but does not answer at {self._address}: {error}.")
