@@ -52,23 +52,28 @@ class Package(Struct, frozen=True):
     """Arguments that select one wheel where there are several; the data in it is the same everywhere."""
 
 
-class ModelSpec(Struct, frozen=True):
-    """What is known of a model before it is installed."""
+class Facts(Struct, frozen=True, kw_only=True):
+    """What a model's files do not say of it."""
 
     name: str
-    description: str
-    licence: str
     kind: Kind
-    dimensions: int
     max_tokens: int
     pooling: Pooling
     floors: Floors
+    query_prefix: str = ""
+    document_prefix: str = ""
+
+
+class ModelSpec(Facts, frozen=True, kw_only=True):
+    """What is known of a model before it is installed."""
+
+    description: str
+    licence: str
+    dimensions: int
     size_mb: int
     """To download; the installed size is about a quarter of it."""
     files: dict[str, str]
     """Source file → its SHA-256, or "" where it is not known beforehand."""
-    query_prefix: str = ""
-    document_prefix: str = ""
     hub: Hub | None = None
     package: Package | None = None
 

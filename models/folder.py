@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from memoryd.models.catalog import Floors, Kind, Pooling
+from memoryd.models.catalog import Facts
 from memoryd.models.errors import ModelBroken, ModelError, ModelMissing
 
 MANIFEST = "manifest.json"
@@ -29,23 +29,21 @@ class FileRecord(Struct, frozen=True):
     size_bytes: int
 
 
-class Manifest(Struct, frozen=True):
+class Recipe(Facts, frozen=True, kw_only=True):
+    """What the published files do not say about a model, and where they are from."""
+
+    source: str
+
+
+class Manifest(Recipe, frozen=True, kw_only=True):
     """Facts of an installed model, and the hashes of its files."""
 
-    name: str
-    kind: Kind
     format: str
     """How the weights are stored, with a version: a change of either changes vectors."""
     weights_sha256: str
     """Of the weights as published, before conversion."""
     dimensions: int
-    max_tokens: int
-    pooling: Pooling
-    floors: Floors
-    source: str
     files: dict[str, FileRecord]
-    query_prefix: str = ""
-    document_prefix: str = ""
     fingerprint: str = ""
 
 

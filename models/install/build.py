@@ -4,34 +4,19 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.models.catalog import Floors, Kind, Pooling
 from memoryd.models.embedder import open_folder
 from memoryd.models.errors import ModelBroken
-from memoryd.models.folder import MANIFEST, Manifest, fingerprint, hash_file, record_file
+from memoryd.models.folder import MANIFEST, Manifest, Recipe, fingerprint, hash_file, record_file
 from memoryd.models.install.place import Progress
 
 TRIAL = "The quick brown fox jumps over the lazy dog."
 ONNX_AS_IS = "onnx"
 STATIC_FORMAT = "float16"
-
-
-class Recipe(NamedTuple):
-    """What the published files do not say about a model."""
-
-    name: str
-    kind: Kind
-    pooling: Pooling
-    max_tokens: int
-    floors: Floors
-    source: str
-    query_prefix: str = ""
-    document_prefix: str = ""
 
 
 def build(source: Path, target: Path, recipe: Recipe, progress: Progress) -> Manifest:
@@ -44,18 +29,11 @@ def build(source: Path, target: Path, recipe: Recipe, progress: Progress) -> Man
     weights, form = _write_weights(source, target, recipe)
     progress("check", 0, 1)
     manifest = Manifest(
-        name=recipe.name,
-        kind=recipe.kind,
+        **msgspec.structs.asdict(recipe),
         format=form,
         weights_sha256=hash_file(weights),
         dimensions=0,
-        max_tokens=recipe.max_tokens,
-        pooling=recipe.pooling,
-        floors=recipe.floors,
-        source=recipe.source,
         files={path.name: record_file(path) for path in sorted(target.iterdir())},
-        query_prefix=recipe.query_prefix,
-        document_prefix=recipe.document_prefix,
     )
     dimensions = _try_out(manifest, target)
     manifest = msgspec.structs.replace(manifest, dimensions=dimensions, fingerprint=fingerprint(manifest))

@@ -12,8 +12,8 @@ from typing import Any
 
 from memoryd.models.catalog import Floors, Pooling
 from memoryd.models.errors import ModelBroken, ModelError
-from memoryd.models.folder import model_folder
-from memoryd.models.install.build import Recipe, build, find_onnx
+from memoryd.models.folder import Recipe, model_folder
+from memoryd.models.install.build import build, find_onnx
 from memoryd.models.install.place import Progress, ignore_progress, lock_folder, make_folder
 
 # The floors of a foreign model are unknown. These suit contrastively trained English models of this size; searches work

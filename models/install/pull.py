@@ -8,10 +8,10 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from memoryd.models.catalog import CATALOG, ModelSpec
+from memoryd.models.catalog import CATALOG, Facts, ModelSpec
 from memoryd.models.errors import ModelError, ModelUnavailable
-from memoryd.models.folder import check_sizes, hash_file, model_folder, read_manifest
-from memoryd.models.install.build import Recipe, build
+from memoryd.models.folder import Recipe, check_sizes, hash_file, model_folder, read_manifest
+from memoryd.models.install.build import build
 from memoryd.models.install.place import Progress, ignore_progress, lock_folder, make_folder, partial_folder
 from memoryd.models.sources import hub, index
 
@@ -29,8 +29,9 @@ def pull(name: str, models_dir: Path, progress: Progress = ignore_progress, forc
         if force or not _is_whole(name, models_dir):
             partial = partial_folder(name, models_dir)
             source = _fetch(spec, partial, progress)
+            recipe = Recipe(source=source, **{field: getattr(spec, field) for field in Facts.__struct_fields__})
             with make_folder(name, models_dir) as folder:
-                build(partial, folder, _make_recipe(spec, source), progress)
+                build(partial, folder, recipe, progress)
             shutil.rmtree(partial)
         progress("ready", 1, 1)
     return model_folder(name, models_dir)
@@ -83,16 +84,3 @@ def _check(spec: ModelSpec, partial: Path) -> None:
         if expected and hash_file(partial / name) != expected:
             (partial / name).unlink()
             raise ModelUnavailable(f"a source served a {name} that is not the published one (its SHA-256 differs)")
-
-
-def _make_recipe(spec: ModelSpec, source: str) -> Recipe:
-    return Recipe(
-        name=spec.name,
-        kind=spec.kind,
-        pooling=spec.pooling,
-        max_tokens=spec.max_tokens,
-        floors=spec.floors,
-        source=source,
-        query_prefix=spec.query_prefix,
-        document_prefix=spec.document_prefix,
-    )
