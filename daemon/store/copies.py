@@ -24,6 +24,7 @@ from memoryd.daemon.store.connection import CHECKING_CACHE, open_reader
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.upkeep import marks, marks_of
 from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.system.process import sync
 
 FOLDER = "backups"
 _PAGES = 256
@@ -207,15 +208,6 @@ def find_faults(connection: apsw.Connection, check: Callable[[], None] = lambda:
     finally:
         connection.set_progress_handler(None)
     return [] if lines == ["ok"] else lines
-
-
-def sync(path: Path) -> None:
-    """Wait until a file or folder is on disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _copy_pages(

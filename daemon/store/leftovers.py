@@ -18,6 +18,7 @@ from memoryd.client.errors import StorageFailed
 from memoryd.daemon.store import connection as connections
 from memoryd.daemon.store import copies, erasing
 from memoryd.daemon.store.migrations import migrate
+from memoryd.daemon.system.process import sync
 
 _TEXTS = 32  # that are searched for
 _PIECE = 40  # bytes of each
@@ -130,11 +131,11 @@ def _copy(path: Path, part: Path) -> None:
 
 def _replace(path: Path, part: Path) -> None:
     """Put a file, once it is on disk, in the place of a copy, of whose time it is from then on."""
-    copies.sync(part)
+    sync(part)
     kept = path.stat()
     os.utime(part, ns=(kept.st_atime_ns, kept.st_mtime_ns))
     part.replace(path)
-    copies.sync(path.parent)
+    sync(path.parent)
 
 
 def _remove(part: Path) -> None:

@@ -21,6 +21,7 @@ import apsw
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.store.connection import PAGE_BYTES
 from memoryd.daemon.system import notify
+from memoryd.daemon.system.process import sync
 
 LAST_SMALL = 4  # the last schema whose new databases had pages of 4,096 bytes
 _FOLDER = "upgrade.part"
@@ -160,18 +161,10 @@ def _begin(path: Path, part: Path) -> Path:
 
 def _exchange(path: Path, target: Path) -> None:
     """Give the new file the name of the former."""
-    _sync(target)
+    sync(target)
     target.replace(path)
-    _sync(path.parent)
+    sync(path.parent)
     shutil.rmtree(target.parent, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # The rows ------------------------------------------------------------------------------------------------------------

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import apsw
 
-from memoryd.daemon.store.copies import LOGS, fold_log, sync
+from memoryd.daemon.store.copies import LOGS, fold_log
 from memoryd.daemon.store.store import FILE_NAME
+from memoryd.daemon.system.process import sync
 
 NEXT = "next"
 LIMIT_S = 600.0  # of writing on

@@ -75,6 +75,15 @@ def clear(place: Path) -> None:
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
+def sync(path: Path) -> None:
+    """Wait until a file or folder is on disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def rss_bytes() -> int:
     """Return the resident memory in bytes, 0 where it cannot be read: descriptors may be used up."""
     try:
