@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-import msgspec
-
 from memoryd.client.errors import NotFound
+from memoryd.client.protocol import IndexedWorkspace as Counts
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.workspaces import FIRST_SLICE
 from memoryd.daemon.store import rows, workspaces
@@ -24,23 +23,7 @@ _LARGEST_SLICE = 256  # chunks that are written together
 
 T = TypeVar("T")
 Tell = Callable[[int, int], None]
-
-
-class Counts(msgspec.Struct):
-    """What an update of the index did: files checked, read, of these changed or not, deleted; chunks new and kept."""
-
-    scanned: int = 0
-    read: int = 0
-    indexed: int = 0
-    unchanged: int = 0
-    removed: int = 0
-    chunks_new: int = 0
-    chunks_kept: int = 0
-
-    def add(self, other: "Counts") -> None:
-        """Count what another update did."""
-        for name in self.__struct_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+_COUNTS = ("scanned", "read", "indexed", "unchanged", "removed", "chunks_new", "chunks_kept")
 
 
 class Change(NamedTuple):
@@ -90,7 +73,7 @@ def _write_slice(core: Core, workspace: Workspace, part: Sequence[Change], count
         connection = transaction.connection
         if workspaces.read_workspace(connection, workspace.id) is None:
             raise NotFound(f"The workspace {workspace.namespace} was removed.")
-        done, concerned, overtaken = Counts(), list[int](), list[str]()
+        done, concerned, overtaken = Counts(namespace=workspace.namespace), list[int](), list[str]()
         for change in part:
             if workspaces.read_stat(connection, workspace.id, change.relative) == change.known:
                 concerned += _apply(core, transaction, workspace, change, done)
@@ -101,7 +84,7 @@ def _write_slice(core: Core, workspace: Workspace, part: Sequence[Change], count
         return done, overtaken, time.perf_counter() - began
 
     done, overtaken, took_s = write_patiently(core, write, alone=weight > _LARGEST_SLICE)
-    counts.add(done)
+    add_counts(counts, done)
     live.slice = _resize(core, weight, live.slice, took_s)
     core.rest(prepared_s + took_s)
     return overtaken
@@ -125,6 +108,12 @@ def _apply(core: Core, transaction: Transaction, workspace: Workspace, change: C
     done.chunks_new += len(difference.new)
     done.chunks_kept += difference.kept
     return difference.new + difference.gone
+
+
+def add_counts(counts: Counts, other: Counts) -> None:
+    """Count what another update did."""
+    for name in _COUNTS:
+        setattr(counts, name, getattr(counts, name) + getattr(other, name))
 
 
 def write_patiently(core: Core, job: Callable[[Transaction], T], alone: bool = False) -> T:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from memoryd.client.errors import Conflict, MemorydError, NotFound
+from memoryd.client.protocol import IndexedWorkspace as Counts
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.workspaces import Live
 from memoryd.daemon.store import workspaces
@@ -24,10 +25,10 @@ from memoryd.daemon.store.workspaces import Stat, Workspace
 from memoryd.daemon.system.process import lower_priority
 from memoryd.daemon.workspaces import chunks, committing
 from memoryd.daemon.workspaces.chunks import File
-from memoryd.daemon.workspaces.committing import Change, Counts, Tell
+from memoryd.daemon.workspaces.committing import Change, Tell
 from memoryd.daemon.workspaces.documents.document import Document, Found, Scan
 
-__all__ = ["Counts", "Gone", "check_not_gone", "check_there", "index", "reindex", "scan"]
+__all__ = ["Gone", "check_not_gone", "check_there", "index", "reindex", "scan"]
 
 BATCH = 64  # files that are read together
 _ATTEMPTS = 10  # to write what a file holds that is read elsewhere at the same moment
@@ -51,7 +52,7 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
         with core.store.reading() as connection:
             known = workspaces.stats(connection, workspace.id)
         found = scan(core, workspace)
-        counts = Counts(scanned=len(found.files), unchanged=len(found.files))
+        counts = Counts(namespace=workspace.namespace, scanned=len(found.files), unchanged=len(found.files))
         committing.write(core, workspace, _find_left_out(known, found), counts)
         todo = [file.path for file in found.files if force or _is_different(file, known.get(file.path))]
         counts.unchanged -= len(todo)
@@ -60,7 +61,7 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
         for documents in _read_ahead(core, live, workspace, todo):
             late = _write(core, workspace, known, documents, force, counts)
             if late:
-                counts.add(reindex(core, workspace, late, force))
+                committing.add_counts(counts, reindex(core, workspace, late, force))
             live.progress = (live.progress[0] + len(documents), len(todo))
             tell(*live.progress)
         counts.scanned = len(found.files)
@@ -143,7 +144,7 @@ def reindex(core: Core, workspace: Workspace, relatives: Sequence[str], force: b
 
     Files that the workspace's globs do not name, or that an ignore file leaves out, are the caller's to leave out.
     """
-    counts, waiting = Counts(scanned=len(relatives)), list(relatives)
+    counts, waiting = Counts(namespace=workspace.namespace, scanned=len(relatives)), list(relatives)
     live = core.workspaces.get_live(workspace.id)
     for _ in range(_ATTEMPTS):
         check_there(workspace)

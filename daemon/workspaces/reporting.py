@@ -3,8 +3,6 @@
 import time
 from typing import Any
 
-import msgspec
-
 from memoryd.client.errors import MemorydError, ModelUnavailable, Unavailable
 from memoryd.client.protocol import FileProblem, IndexedWorkspace, WorkspaceStatus
 from memoryd.client.protocol import Workspace as Shown
@@ -64,10 +62,9 @@ def index(core: Core, workspace: Workspace, file: str | None, force: bool, tell:
     result = IndexedWorkspace(namespace=workspace.namespace)
     try:
         if file is None:
-            counts = indexing.index(core, workspace, force, told)
+            result = indexing.index(core, workspace, force, told)
         else:
-            counts = indexing.reindex(core, workspace, [file], force)
-        result = IndexedWorkspace(namespace=workspace.namespace, **msgspec.structs.asdict(counts))
+            result = indexing.reindex(core, workspace, [file], force)
     except Unavailable:
         raise
     except MemorydError as error:
