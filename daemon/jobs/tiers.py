@@ -22,6 +22,7 @@ from memoryd.daemon.store import graph_reading, shared, thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.facts import Standing
 from memoryd.daemon.store.namespaces import check
+from memoryd.daemon.store.present import convert_to
 from memoryd.daemon.store.tiers import HOT, L0, SHARED, TIERS
 
 _HOT_BYTES = 100  # of an entry of the hot buffer
@@ -45,17 +46,12 @@ def list_turns(core: Core, call: Turns) -> ActiveTurns:
 
 
 def _turn(core: Core, turn: turns.Turn, judged: bool) -> Turn:
-    return Turn(
+    return convert_to(
+        Turn,
+        turn,
         id=turn.key,
         namespace=core.store.namespaces.name(turn.namespace),
-        session=turn.session,
-        role=turn.role,
-        content=turn.content,
-        importance=turn.importance,
         judged=judged,
-        source=turn.source,
-        created_at=turn.created_at,
-        speaker=turn.speaker,
         files=turn.files.splitlines(),
     )
 
@@ -67,19 +63,7 @@ def list_skipped(core: Core, call: Skipped) -> SkippedTurns:
     with core.store.reading() as connection:
         found = turns.read_skipped(connection, condition, call.limit, call.offset)
     name = core.store.namespaces.name
-    return SkippedTurns(
-        turns=[
-            SkippedTurn(
-                namespace=name(skip.namespace),
-                session=skip.session,
-                role=skip.role,
-                content=skip.content,
-                reason=skip.reason,
-                at=skip.at,
-            )
-            for skip in found
-        ]
-    )
+    return SkippedTurns(turns=[convert_to(SkippedTurn, skip, namespace=name(skip.namespace)) for skip in found])
 
 
 @handles(Tiers)

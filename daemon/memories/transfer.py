@@ -210,34 +210,16 @@ def _metadata_limit(record: Record) -> int:
 
 
 def _row(record: Record) -> Row:
-    return Row(
-        id=record.id,
+    return present.convert_to(
+        Row,
+        record,
         namespace=-1,  # its number is asked for when it is compared
-        type=record.type,
-        source=record.source,
-        tier=record.tier,
-        importance=record.importance,
-        created_at=record.created_at,
-        updated_at=record.updated_at,
-        last_accessed_at=record.last_accessed_at,
-        access_count=record.access_count,
-        expires_at=record.expires_at,
         pinned=int(record.pinned),
-        superseded_by=record.superseded_by,
-        path=record.path,
-        start_line=record.start_line,
-        end_line=record.end_line,
-        turns=record.turns,
         feedback=feedback.text(record.votes),
         content_hash=checks.content_hash(record.content),
         text_hash=vectors.text_hash(rows.build_embedded_text(record.content, turns=record.turns)),
-        summary=record.summary,
         metadata=checks.metadata_text(record.metadata, _metadata_limit(record)),
-        neighbours=record.neighbours,
-        content=record.content,
-        key=record.key,
         searchable=int(record.searchable),
-        ttl_s=record.ttl_s,
     )
 
 

@@ -45,6 +45,7 @@ from memoryd.daemon.search.traces import Kept, build_whole
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.namespaces import check
+from memoryd.daemon.store.present import convert_to
 
 Stage = Callable[[Retrieval, Sources], None]
 
@@ -107,20 +108,7 @@ def list_traces(sources: Sources, call: Traces) -> TraceList:
     found = sources.traces.list_latest(check(call.namespace), sources.caller.key, call.kind, call.limit)
     return TraceList(
         traces=[
-            TraceSummary(
-                id=trace.id,
-                query=trace.query[:_QUERY_SHOWN],
-                at=trace.at,
-                namespace=trace.namespace,
-                kind=trace.kind,
-                session=trace.session,
-                token=trace.token,
-                touch=trace.touch,
-                given=len(trace.given),
-                took_ms=trace.took_ms,
-                degraded=trace.degraded,
-            )
-            for trace in found
+            convert_to(TraceSummary, trace, query=trace.query[:_QUERY_SHOWN], given=len(trace.given)) for trace in found
         ]
     )
 

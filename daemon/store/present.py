@@ -1,7 +1,7 @@
 """Stored rows as the memories that clients see."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 import msgspec
@@ -12,7 +12,15 @@ from memoryd.daemon.store.namespaces import Namespaces
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.successors import read_in_force
 
+S = TypeVar("S", bound=msgspec.Struct)
+
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def convert_to(kind: type[S], source: object, **others: Any) -> S:
+    """Return a struct of the fields that `source` has by the same names, and of `others`, which come first."""
+    named = (name for name in kind.__struct_fields__ if name not in others and hasattr(source, name))
+    return kind(**{name: getattr(source, name) for name in named}, **others)
 
 
 def fields_of(row: Row, names: Namespaces, contradicts: list[str]) -> dict[str, Any]:
