@@ -3,6 +3,7 @@
 import gzip
 from math import inf, log2
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,6 +16,7 @@ from memoryd.client.memctl.bench.pairs import Judged, Pair, count_figures
 from memoryd.client.memctl.bench.questions import Question, make_by_session, make_by_turn, read_questions
 from memoryd.client.memctl.bench.scoring import (
     ContextScore,
+    Figures,
     Score,
     hit_at,
     ndcg_at,
@@ -302,9 +304,16 @@ def test_every_way_is_described_and_of_one_kind() -> None:
 # Means ---------------------------------------------------------------------------------------------------------------
 
 
+def make_score(question: str, **others: Any) -> Score:
+    given: dict[str, Any] = {"memories": 1, "latency_ms": 0.0, **dict.fromkeys(Figures.__struct_fields__, 0.0)}
+    return Score(question=question, type="t", way="add", **given | others)
+
+
 def test_a_summary_holds_the_means() -> None:
-    one = Score("a", "t", "turn", 10, *[1.0] * 7, 2.0, kept=1.0)
-    two = Score("b", "t", "turn", 20, 0.0, 0.5, 1.0, 0.0, 1.0, 0.5, 0.25, 4.0, kept=0.5)
+    whole = {"recall_1": 1.0, "recall_5": 1.0, "ndcg_10": 1.0, "mrr": 1.0}
+    part = {"recall_1": 0.0, "recall_5": 0.5, "ndcg_10": 0.5, "mrr": 0.25}
+    one = make_score("a", memories=10, latency_ms=2.0, kept=1.0, **whole)
+    two = make_score("b", memories=20, latency_ms=4.0, kept=0.5, **part)
     total = summarise([one, two])
     assert total.kept == 0.75
     assert (total.questions, total.memories) == (2, 30)
@@ -320,13 +329,13 @@ def test_questions_about_other_material_are_unrelated() -> None:
 
 
 def test_memories_of_one_place_count_once() -> None:
-    scores = [Score(id, "t", "add", 10, *[0.0] * 8, store="s") for id in "ab"]
+    scores = [make_score(id, memories=10, store="s") for id in "ab"]
     assert summarise(scores).memories == 10
 
 
 def test_contexts_are_summed_up_by_their_size() -> None:
     sizes = [[ContextScore(400, 1.0, 0.5, 300, 2.0)], [ContextScore(400, 0.0, 0.0, 50, 3.0, disputed=True)]]
-    scores = [Score("a", "t", "add", 1, *[0.0] * 8, empty=True, contexts=made) for made in sizes]
+    scores = [make_score("a", empty=True, contexts=made) for made in sizes]
     made = summarise(scores).contexts["400"]
     assert (made.hit, made.recall, made.tokens, made.median_tokens, made.small) == (0.5, 0.25, 175.0, 50, 0.5)
     assert made.disputed == 0.5

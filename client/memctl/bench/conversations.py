@@ -12,7 +12,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from memoryd.client.memctl.bench.material import Asked, Choice, Item, Material, neighbours_of, read_lines, seconds_of
+from memoryd.client.memctl.bench.material import (
+    Asked,
+    Choice,
+    Item,
+    Material,
+    Session,
+    neighbours_of,
+    read_lines,
+    seconds_of,
+)
 from memoryd.client.protocol import NewMemory, NewTurn
 
 ADVERSARIAL = "adversarial"
@@ -25,14 +34,6 @@ class Turn(msgspec.Struct):
     id: str
     speaker: str
     text: str
-
-
-class Session(msgspec.Struct):
-    """One dated part of a conversation."""
-
-    id: str
-    date: str
-    turns: list[Turn]
 
 
 class Question(msgspec.Struct):
@@ -49,7 +50,7 @@ class Conversation(msgspec.Struct):
 
     id: str
     speakers: list[str]
-    sessions: list[Session]
+    sessions: list[Session[Turn]]
     questions: list[Question]
 
 
@@ -57,7 +58,7 @@ class _Said(NamedTuple):
     """A turn with its place in the conversation."""
 
     conversation: Conversation
-    session: Session
+    session: Session[Turn]
     number: int
 
     @property

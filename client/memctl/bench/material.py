@@ -7,7 +7,7 @@ import gzip
 from collections.abc import Hashable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -49,6 +49,14 @@ class Material(NamedTuple):
     items: list[Item]
     questions: list[Asked]
     dedup: bool = True
+
+
+class Session(msgspec.Struct, Generic[T]):
+    """One dated conversation, or a part of a long one."""
+
+    id: str
+    date: str
+    turns: list[T]
 
 
 class Choice(NamedTuple):

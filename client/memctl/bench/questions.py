@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from memoryd.client.memctl.bench import material
-from memoryd.client.memctl.bench.material import Asked, Choice, Item, Material, neighbours_of, read_lines
+from memoryd.client.memctl.bench.material import Asked, Choice, Item, Material, Session, neighbours_of, read_lines
 from memoryd.client.protocol import NewMemory
 
 # A turn is stored with its speaker in front: without it, who said a thing is lost and retrieval is 5 points worse.
@@ -28,14 +28,6 @@ class Turn(msgspec.Struct):
     has_answer: bool = False
 
 
-class Session(msgspec.Struct):
-    """One dated conversation."""
-
-    id: str
-    date: str
-    turns: list[Turn]
-
-
 class Question(msgspec.Struct):
     """A question, the conversations to search, and which of them hold the answer."""
 
@@ -43,7 +35,7 @@ class Question(msgspec.Struct):
     type: str
     question: str
     gold_sessions: list[str]
-    sessions: list[Session]
+    sessions: list[Session[Turn]]
 
 
 def read_questions(path: Path) -> Iterator[Question]:
@@ -94,7 +86,9 @@ def _make_material(question: Question, way: str, items: list[Item], gold: Sequen
     return Material(question.id, way, items, [asked], dedup=False)
 
 
-def _make_memory(content: str, session: Session, about: dict[str, object], neighbours: Sequence[str] = ()) -> NewMemory:
+def _make_memory(
+    content: str, session: Session[Turn], about: dict[str, object], neighbours: Sequence[str] = ()
+) -> NewMemory:
     return NewMemory(
         content=content,
         type="conversation",

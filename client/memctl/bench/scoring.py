@@ -72,7 +72,20 @@ class ContextScore(msgspec.Struct):
     disputed: bool = False
 
 
-class Score(msgspec.Struct):
+class Figures(msgspec.Struct, kw_only=True):
+    """The figures of a ranking, or their means over several."""
+
+    recall_1: float
+    recall_5: float
+    recall_10: float
+    hit_1: float
+    hit_5: float
+    ndcg_10: float
+    mrr: float
+    all_5: float
+
+
+class Score(Figures, kw_only=True):
     """How one question was answered. `gold` counts its right answers: 0 for a question that nothing answers.
 
     `kept` is the share of the gold that is still there in any form, found or not.
@@ -82,15 +95,7 @@ class Score(msgspec.Struct):
     type: str
     way: str
     memories: int
-    recall_1: float
-    recall_5: float
-    recall_10: float
-    hit_1: float
-    hit_5: float
-    ndcg_10: float
-    mrr: float
     latency_ms: float
-    all_5: float = 0.0
     empty: bool = False
     kept: float = 0.0
     gold: int = 1
@@ -137,21 +142,13 @@ class ContextSummary(msgspec.Struct):
     disputed: float = 0.0
 
 
-class Summary(msgspec.Struct):
+class Summary(Figures, kw_only=True):
     """The means over some questions, and percentiles of the search call as the client sees it."""
 
     questions: int
     memories: int
-    recall_1: float
-    recall_5: float
-    recall_10: float
-    hit_1: float
-    hit_5: float
-    ndcg_10: float
-    mrr: float
     p50_ms: float
     p95_ms: float
-    all_5: float
     empty: float
     kept: float
     contexts: dict[str, ContextSummary]
@@ -165,7 +162,7 @@ class Unanswerable(msgspec.Struct):
     contexts: dict[str, ContextSummary]
 
 
-_MEANS = ("recall_1", "recall_5", "recall_10", "hit_1", "hit_5", "ndcg_10", "mrr", "all_5", "empty", "kept")
+_MEANS = (*Figures.__struct_fields__, "empty", "kept")
 
 
 def summarise(scores: Iterable[Score]) -> Summary:
