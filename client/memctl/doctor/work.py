@@ -5,7 +5,7 @@ from time import time
 
 from memoryd.client.memctl.doctor.patient import Finding, Patient, Words, fail, quote_path, report_ok, warn
 from memoryd.client.memctl.table import count_text, shorten, to_one_line
-from memoryd.client.protocol import GetWorkspace, Job, ListTokens, Workspaces, WorkspaceStatus
+from memoryd.client.protocol import GetWorkspace, Job, WorkspaceStatus
 
 REASON_CHARS = 120
 LATE_S = 3600.0
@@ -80,9 +80,7 @@ def check_shared(patient: Patient) -> Finding | None:
 
 def check_workspaces(patient: Patient) -> Finding | None:
     """Look for workspaces whose folder no longer exists or cannot be read."""
-    if not patient.status:
-        return None
-    found = patient.client.call(Workspaces()).workspaces
+    found = patient.workspaces
     if not found:
         return None
     gone = next((space for space in found if space.watching == "gone" or not Path(space.root).is_dir()), None)
@@ -122,10 +120,7 @@ def check_watches(patient: Patient) -> Finding | None:
 
 
 def _list_states(patient: Patient) -> list[WorkspaceStatus]:
-    if not patient.status:
-        return []
-    found = patient.client.call(Workspaces()).workspaces
-    return [patient.client.call(GetWorkspace(workspace=space.root)) for space in found]
+    return [patient.client.call(GetWorkspace(workspace=space.root)) for space in patient.workspaces]
 
 
 def _watch_limit() -> int | None:
@@ -137,22 +132,19 @@ def _watch_limit() -> int | None:
 
 def check_tokens(patient: Patient) -> Finding | None:
     """Look for tokens that nobody uses."""
-    if not patient.status:
-        return None
-    found = patient.client.call(ListTokens()).tokens
-    if not found:
+    if not patient.tokens:
         return None
     before = time() - UNUSED_DAYS * 86400
-    unused = [token.name for token in found if (token.last_used_at or token.created_at) < before]
+    unused = [token.name for token in patient.tokens if (token.last_used_at or token.created_at) < before]
     if unused:
         message = f"{', '.join(unused[:5])}: not used for {UNUSED_DAYS} days"
         return warn(message, f"memctl token revoke {unused[0]}")
-    return report_ok(f"{count_text(len(found), 'token')}, all in use")
+    return report_ok(f"{count_text(len(patient.tokens), 'token')}, all in use")
 
 
 def check_tokens_required(patient: Patient) -> Finding | None:
     """See whether tokens mean anything: where none is required, whoever presents none is the owner."""
-    if not patient.status or not patient.settings or not patient.client.call(ListTokens()).tokens:
+    if not patient.tokens or not patient.settings:
         return None
     if patient.settings["access"]["require_token"]:
         return report_ok("every connection has to present one")
