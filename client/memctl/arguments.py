@@ -151,8 +151,9 @@ def add_reach(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def add_filters(parser: argparse.ArgumentParser) -> None:
-    """Declare the filters of searches and lists."""
+def add_filters(parser: argparse.ArgumentParser, near: argparse._ActionsContainer | None = None) -> None:
+    """Declare `--reach`, among the options of `near` where it is given, and the filters of searches and lists."""
+    add_reach(near or parser)
     group = parser.add_argument_group("filters (all must hold; repeat one to give several values)")
     group.add_argument("--type", action="append", metavar="T", help="fact, decision, lesson …")
     group.add_argument("--source", action="append", metavar="S", help="how it came in: manual …")
@@ -200,8 +201,7 @@ def add_query(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--session", metavar="ID", help="the conversation that the results are for")
     group.add_argument("--no-touch", action="store_false", dest="touch", help="leave no mark: count no access")
-    add_reach(group)
-    add_filters(parser)
+    add_filters(parser, group)
 
 
 def filters_of(args: argparse.Namespace) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from memoryd.client.calls import context as context_call
-from memoryd.client.memctl.arguments import add_filters, add_reach, filters_of
+from memoryd.client.memctl.arguments import add_filters, filters_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import print_note, say_degraded, show
@@ -17,7 +17,6 @@ def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("--fresh", action="store_true", help="the session has lost what it was given, as by compaction")
     parser.add_argument("--compact", action="store_true", help="without the frame and the sources")
     parser.add_argument("--no-touch", action="store_false", dest="touch", help="leave no mark: count no access")
-    add_reach(parser)
     add_filters(parser)
 
 

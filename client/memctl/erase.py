@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from memoryd.client.memctl.arguments import Usage, add_filters, add_reach, filters_of, parse_date
+from memoryd.client.memctl.arguments import Usage, add_filters, filters_of, parse_date
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
 from memoryd.client.memctl.link import send
@@ -22,7 +22,6 @@ def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("--copies", action="store_true", help="rewrite the copies in the data directory that hold it")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be erased")
     parser.add_argument("--yes", action="store_true", help="do not ask")
-    add_reach(parser)
     add_filters(parser)
 
 

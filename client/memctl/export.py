@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.client.calls import export_memories
-from memoryd.client.memctl.arguments import Usage, add_filters, add_reach, filters_of
+from memoryd.client.memctl.arguments import Usage, add_filters, filters_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.export_folder import ExportFolder, Report
 from memoryd.client.memctl.link import apply_options, client_for, namespace_of, reach_of
@@ -23,7 +23,6 @@ SHOWN = 10  # files that are named one by one
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("--markdown", metavar="DIR", help="write a Markdown file per memory into this folder")
     parser.add_argument("--force", action="store_true", help="also write over what is not, or no longer, as exported")
-    add_reach(parser)
     add_filters(parser)
 
 

@@ -189,7 +189,6 @@ def _list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--ascending", action="store_true", help="smallest or oldest first")
     parser.add_argument("--all-states", action="store_true", help="superseded and expired ones too")
     parser.add_argument("--count", action="store_true", help="only say how many there are")
-    add_reach(parser)
     add_filters(parser)
 
 
@@ -277,7 +276,6 @@ def _delete_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="with filters: only show what would be deleted")
     parser.add_argument("--all-states", action="store_true", help="with filters: superseded and expired ones too")
-    add_reach(parser)
     add_filters(parser)
 
 
