@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import corpus
-from harness import Daemon, Report, percentile, running, timed
+from asking import ask, measure_sizes
+from harness import Daemon, percentile
 
 from memoryd.client import AsyncClient, Client
 from memoryd.client.protocol import Add, CountTokens, NewMemory
@@ -29,12 +30,7 @@ _LONG_CHARS, _ASSIGNED_CHARS = 15_000_000, 1_000_000
 
 def main() -> None:
     """Measure every size."""
-    report = Report(__doc__)
-    seconds = 4.0 if report.quick else 10.0
-    for size in [size for size in report.sizes() if size >= 10_000]:
-        with running(size) as daemon:
-            report.table(f"One searching client, {size:,} memories", _phases(daemon, size, seconds))
-    report.close()
+    measure_sizes(__doc__, _phases, quick_s=4.0, full_s=10.0)
 
 
 def _phases(daemon: Daemon, size: int, seconds: float) -> list[dict[str, Any]]:
@@ -50,17 +46,17 @@ def _phases(daemon: Daemon, size: int, seconds: float) -> list[dict[str, Any]]:
         "8 adds of 1 MB of password=": [_assign],
     }
     with daemon.client() as client:
-        _times(client, questions, 2.0)
-        idle = _times(client, questions, seconds)
+        ask(client, questions, 2.0)
+        idle = ask(client, questions, seconds)
         rows = [{**_row("nobody else", idle, idle, idle), "others do per s": 0}]
         for name, work in others.items():
             with _busy(daemon, work, size) as done:
                 time.sleep(0.5)
                 first = sum(counter.value for counter in done)
-                busy = _times(client, questions, seconds)
+                busy = ask(client, questions, seconds)
                 others_per_s = (sum(counter.value for counter in done) - first) / seconds
             time.sleep(0.5)
-            before, idle = idle, _times(client, questions, seconds / 2)
+            before, idle = idle, ask(client, questions, seconds / 2)
             rows.append({**_row(name, busy, before, idle), "others do per s": others_per_s})
     return rows
 
@@ -76,15 +72,6 @@ def _row(name: str, times: list[float], before: list[float], after: list[float])
         "× idle p50": percentile(times, 50) / quiet[50],
         "× idle p95": percentile(times, 95) / quiet[95],
     }
-
-
-def _times(client: Client, questions: Iterator[str], seconds: float) -> list[float]:
-    end = time.monotonic() + seconds
-    found: list[float] = []
-    while time.monotonic() < end:
-        question = next(questions)
-        found.append(timed(lambda question=question: client.search(question)))
-    return found
 
 
 @contextmanager

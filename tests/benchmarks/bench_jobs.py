@@ -11,7 +11,8 @@ from itertools import count
 from typing import Any
 
 import corpus
-from harness import Daemon, Report, percentile, running, timed
+from asking import ask, measure_sizes
+from harness import Daemon, percentile
 
 from memoryd.client import Client
 
@@ -20,21 +21,16 @@ JOBS = ("sweep", "cluster")
 
 def main() -> None:
     """Measure every size."""
-    report = Report(__doc__)
-    seconds = 5.0 if report.quick else 15.0
-    for size in [size for size in report.sizes() if size >= 10_000]:
-        with running(size) as daemon:
-            report.table(f"One searching client, {size:,} memories", _phases(daemon, size, seconds))
-    report.close()
+    measure_sizes(__doc__, _phases, quick_s=5.0, full_s=15.0)
 
 
 def _phases(daemon: Daemon, size: int, seconds: float) -> list[dict[str, Any]]:
     questions = (corpus.question(number, size) for number in count())
     with daemon.client() as client:
-        _idle(client, questions, 2.0)
-        phases = [("idle, all in L1", _idle(client, questions, seconds), {})]
+        ask(client, questions, 2.0, touch=False)
+        phases = [("idle, all in L1", ask(client, questions, seconds, touch=False), {})]
         phases += [(f"{job} runs", *_during(daemon, client, questions, job)) for job in JOBS]
-        phases.append(("idle, all in L2", _idle(client, questions, seconds), {}))
+        phases.append(("idle, all in L2", ask(client, questions, seconds, touch=False), {}))
     quiet = [*phases[0][1], *phases[-1][1]]
     return [
         {
@@ -48,16 +44,6 @@ def _phases(daemon: Daemon, size: int, seconds: float) -> list[dict[str, Any]]:
         }
         for name, times, told in phases
     ]
-
-
-def _idle(client: Client, questions: Iterator[str], seconds: float) -> list[float]:
-    return list(_times(client, questions, time.monotonic() + seconds))
-
-
-def _times(client: Client, questions: Iterator[str], end: float) -> Iterator[float]:
-    while time.monotonic() < end:
-        question = next(questions)
-        yield timed(lambda question=question: client.search(question, touch=False))
 
 
 def _during(daemon: Daemon, client: Client, questions: Iterator[str], job: str) -> tuple[list[float], dict[str, Any]]:
@@ -79,7 +65,7 @@ def _during(daemon: Daemon, client: Client, questions: Iterator[str], job: str) 
     working.start()
     times: list[float] = []
     while working.is_alive():
-        times += _times(client, questions, time.monotonic() + 0.2)
+        times += ask(client, questions, 0.2, touch=False)
     working.join()
     return times, told
 
