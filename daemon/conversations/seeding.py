@@ -10,7 +10,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.protocol import AddMany, NewMemory, NewTurn, Progress, Seed, Seeded
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.conversations.observing import Taken
-from memoryd.daemon.core.checks import check_memory
+from memoryd.daemon.core.checks import check_nth
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.memories import adding_many, parts
@@ -77,7 +77,4 @@ def _check(call: Seed, caller: Caller) -> None:
     if call.turns:
         observing.check(call.namespace, call.session, call.turns, caller)
     for number, memory in enumerate(call.memories):
-        try:
-            check_memory(memory)
-        except Invalid as error:
-            raise Invalid(f"Memory {number}: {error}", {"index": number}) from None
+        check_nth(number, memory)

@@ -40,6 +40,14 @@ def check_memory(memory: NewMemory) -> None:
         check_id(memory.id)
 
 
+def check_nth(number: int, memory: NewMemory) -> None:
+    """Check one of several memories; the error says which."""
+    try:
+        check_memory(memory)
+    except Invalid as error:
+        raise Invalid(f"Memory {number}: {error}", {"index": number}) from None
+
+
 def check_id(id: str) -> None:
     """An id is 32 lower-case hex digits."""
     if len(id) != 32 or not _HEX.issuperset(id):

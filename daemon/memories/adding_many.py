@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Added, AddedMany, AddMany, NewMemory, Progress
-from memoryd.daemon.core.checks import check_memory, content_hash
+from memoryd.daemon.core.checks import check_nth, content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding, duplicates, parts
 from memoryd.daemon.memories.duplicates import Batch, Embedded
@@ -86,10 +86,7 @@ def check(core: Core, call: AddMany, caller: Caller) -> None:
     if not call.memories:
         raise Invalid("No memories are given to add.")
     for number, memory in enumerate(call.memories):
-        try:
-            check_memory(memory)
-        except Invalid as error:
-            raise Invalid(f"Memory {number}: {error}", {"index": number}) from None
+        check_nth(number, memory)
         adding.check_id(memory, caller)
     if any(memory.id or memory.supersedes for memory in call.memories):
         with core.store.reading() as connection:

@@ -21,6 +21,7 @@ from memoryd.daemon.shared.session import Here, Session
 from memoryd.daemon.store import feedback, links, rows, shared, vectors
 from memoryd.daemon.store.hashes import content_hash
 from memoryd.daemon.store.namespaces import list_enclosing
+from memoryd.daemon.store.present import convert_to
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.shared import Version
 from memoryd.daemon.store.tiers import L1
@@ -224,8 +225,7 @@ def _decode(remote: Remote, root: str) -> Body:
     if root not in list_enclosing(remote.ns):
         raise Invalid(f"It is in {remote.ns or 'no namespace'}, not in {root}.")
     body = msgspec.json.decode(remote.body, type=Body)
-    given = {name: getattr(body, name) for name in Record.__struct_fields__ if hasattr(body, name)}
-    transfer.check_record(Record(id=remote.id, namespace=remote.ns, tier=L1, **given))
+    transfer.check_record(convert_to(Record, body, id=remote.id, namespace=remote.ns, tier=L1))
     return body
 
 
@@ -237,7 +237,9 @@ def _read_further(body: msgspec.Raw) -> str:
 
 
 def _row(id: str, namespace: int, body: Body) -> Row:
-    return Row(
+    return convert_to(
+        Row,
+        body,
         id=id,
         namespace=namespace,
         tier=L1,
@@ -245,6 +247,5 @@ def _row(id: str, namespace: int, body: Body) -> Row:
         text_hash=vectors.text_hash(rows.build_embedded_text(body.content, turns=body.turns)),
         feedback=feedback.text(body.votes),
         metadata=checks.metadata_text(body.metadata),
-        **{name: getattr(body, name) for name in changes.SAME},
         pinned=int(body.pinned),
     )

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from memoryd.client.protocol import Vote
 from memoryd.daemon.store import feedback
+from memoryd.daemon.store.present import convert_to
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.shared import Version
 from memoryd.daemon.store.tiers import DOCUMENTS
@@ -48,8 +49,9 @@ class Body(Struct, kw_only=True):
 
 def read_body(row: Row) -> Body:
     """Return what a memory says."""
-    return Body(
-        **{name: getattr(row, name) for name in SAME},
+    return convert_to(
+        Body,
+        row,
         pinned=bool(row.pinned),
         votes=feedback.decode_votes(row.feedback),
         metadata=msgspec.json.decode(row.metadata),
@@ -58,7 +60,6 @@ def read_body(row: Row) -> Body:
 
 # What `merge` takes of both: each key of the metadata, a pin, the vote of each caller.
 MERGED = ("metadata", "pinned", "votes")
-SAME = tuple(name for name in Body.__struct_fields__ if name not in ("pinned", "votes", "metadata"))
 
 
 def read_text(body: Body) -> str:
