@@ -108,14 +108,12 @@ def check_room(store: Store, folder: Path) -> None:
         raise StorageFailed(f"There is no room for a copy of the database ({size / 1e6:.0f} MB) in {folder}.")
 
 
-def copy(
-    store: Store, target: Path, check: Callable[[], None], tell: Callable[[int, int], None] = lambda done, total: None
-) -> Copy:
-    """Write a checked copy to `target`, mode 0600; `check` may raise to give up, `tell` hears of pages done."""
+def copy(store: Store, target: Path, check: Callable[[], None]) -> Copy:
+    """Write a checked copy to `target`, mode 0600; `check` may raise to give up."""
     for _ in hold(store):
         check()
     try:
-        return copy_held(store, target, check, tell)
+        return copy_held(store, target, check)
     finally:
         store.copying.release()
 
@@ -129,8 +127,10 @@ def hold(store: Store) -> Iterator[None]:
         yield
 
 
-def copy_held(store: Store, target: Path, check: Callable[[], None], tell: Callable[[int, int], None]) -> Copy:
-    """Write a copy as `copy` does, after `hold`."""
+def copy_held(
+    store: Store, target: Path, check: Callable[[], None], tell: Callable[[int, int], None] = lambda done, total: None
+) -> Copy:
+    """Write a copy as `copy` does, after `hold`; `tell` hears of pages done."""
     part = _make_part(target)
     try:
         return _write(store, part, target, check, tell)

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import apsw
-import numpy as np
 
-from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.store.vectors import Vector, build_matrix
 
 CLUSTER, CONCEPT = "cluster", "concept"
 DERIVED_FROM, ABSTRACTED_FROM = "derived_from", "abstracted_from"
@@ -137,10 +136,7 @@ def read_centroids(connection: apsw.Connection, numbers: Iterable[int]) -> tuple
     """Return the means of those nodes that exist, as (nodes, matrix); not of unit length."""
     sql = f"SELECT id, centroid FROM nodes WHERE id IN ({_list(numbers)}) ORDER BY id"
     found: list[Any] = connection.execute(sql).fetchall()
-    if not found:
-        return [], np.zeros((0, 0), np.float32)
-    matrix = np.frombuffer(b"".join(blob for _, blob in found), np.float32).reshape(len(found), -1)
-    return [node for node, _ in found], matrix
+    return [node for node, _ in found], build_matrix([blob for _, blob in found])
 
 
 def read_vectors(connection: apsw.Connection, model: int, rows: Iterable[int]) -> tuple[list[Waiting], Vector]:
@@ -150,10 +146,7 @@ def read_vectors(connection: apsw.Connection, model: int, rows: Iterable[int]) -
         f" ON e.text_hash = m.text_hash AND e.model = ? WHERE m.row IN ({_list(rows)}) ORDER BY m.row",
         (model,),
     ).fetchall()
-    if not found:
-        return [], np.zeros((0, 0), np.float32)
-    matrix = np.frombuffer(b"".join(item[2] for item in found), np.float32).reshape(len(found), -1)
-    return [Waiting(item[0], item[1]) for item in found], matrix
+    return [Waiting(row, key) for row, key, _ in found], build_matrix([blob for _, _, blob in found])
 
 
 def read_backlog(connection: apsw.Connection, model: int) -> dict[int, list[int]]:

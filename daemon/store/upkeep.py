@@ -1,13 +1,16 @@
 """Looking after the file: the write-ahead log, the segments of the full-text index."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.store.connection import open_reader
 from memoryd.daemon.store.store import FILE_NAME, Store
+
+T = TypeVar("T")
 
 _MERGE_PAGES = 16  # about 2 ms of work
 
@@ -65,17 +68,22 @@ def marks(connection: apsw.Connection) -> list[Any]:
     return connection.execute(_MARKS.format(schema="")).fetchall()
 
 
-def marks_of(path: Path) -> list[Any]:
-    """Return the `marks` of a copy, nothing when it cannot be read."""
+def read_copy(path: Path, read: Callable[[apsw.Connection], T]) -> T | None:
+    """Return what `read` finds in a copy that nobody writes to, None when that cannot be read."""
     try:
         connection = apsw.Connection(
             f"{path.absolute().as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         )
     except apsw.Error:
-        return []
+        return None
     try:
-        return marks(connection)
+        return read(connection)
     except apsw.Error:
-        return []
+        return None
     finally:
         connection.close()
+
+
+def marks_of(path: Path) -> list[Any]:
+    """Return the `marks` of a copy, nothing when it cannot be read."""
+    return read_copy(path, marks) or []
