@@ -26,11 +26,11 @@ class Tier(NamedTuple):
     """
 
     title: str
-    unit: str
     enters: str
     leaves: str
-    to: str
     stage: str
+    unit: str = "memory"
+    to: str = ""
     limit: Callable[[TiersConfig], int] = lambda settings: 0
     half_life_days: Callable[[TiersConfig], float] = lambda settings: 0.0
 
@@ -47,16 +47,13 @@ TIERS: dict[str, Tier] = {
     ),
     HOT: Tier(
         title="hot buffer",
-        unit="memory",
         enters="memories that searches returned, which stay where they are",
         leaves="the least recently used when it is full",
-        to="",
         limit=lambda settings: HOT_ROWS,
         stage="hot",
     ),
     L1: Tier(
         title="L1 recent",
-        unit="memory",
         enters="memories that were added, turns from L0",
         leaves="what was not used for long, the coldest when it is full",
         to=L2,
@@ -66,10 +63,8 @@ TIERS: dict[str, Tier] = {
     ),
     L2: Tier(
         title="L2 registry",
-        unit="memory",
         enters="memories from L1, turns of low importance from L0",
         leaves="what expired; the weakest are deleted when it is full",
-        to="",
         limit=lambda settings: settings.max_facts,
         half_life_days=lambda settings: settings.registry_half_life_days,
         stage="candidates",
@@ -79,16 +74,13 @@ TIERS: dict[str, Tier] = {
         unit="chunk",
         enters="chunks of the files of workspaces",
         leaves="what is no longer in its file",
-        to="",
         stage="candidates",
     ),
     # On a server; what is here of it is in the other tiers too. Shown while something is shared.
     SHARED: Tier(
         title="L3 shared",
-        unit="memory",
         enters="memories of shared namespaces, from every machine",
         leaves="what is deleted on one of them",
-        to="",
         stage="shared",
     ),
 }
