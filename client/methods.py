@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from memoryd.client import protocol
 from memoryd.client.method import method
+from memoryd.client.protocol import Reach
 
 
 def authenticate(token: str) -> protocol.Authenticate:
@@ -35,15 +36,13 @@ def namespaces(
     limit: int = 100,
     offset: int = 0,
     *,
-    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+    reach: Reach | None = None,
 ) -> protocol.Namespaces:
     """List the namespaces that hold memories. Part by part, `*` in `prefix` and `suffix` is any one part."""
     return protocol.Namespaces(prefix=prefix, suffix=suffix, depth=depth, limit=limit, offset=offset, reach=reach)
 
 
-def count_tokens(
-    texts: list[str], tokenizer: str = "", *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> protocol.CountTokens:
+def count_tokens(texts: list[str], tokenizer: str = "", *, reach: Reach | None = None) -> protocol.CountTokens:
     """Count the tokens of texts as `get_context` does, for whoever puts memories into a budget of their own."""
     return protocol.CountTokens(texts=texts, tokenizer=tokenizer, reach=reach)
 
@@ -66,7 +65,7 @@ def erase(
     copies: bool = False,
     dry_run: bool = False,
     *,
-    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+    reach: Reach | None = None,
     type: list[str] = [],
     source: list[str] = [],
     tier: list[Literal["L0", "L1", "L2", "documents"]] = [],
@@ -102,19 +101,14 @@ def get(
     include_vectors: bool = False,
     touch: bool = True,
     *,
-    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+    reach: Reach | None = None,
 ) -> protocol.Get:
     """Read one memory by id, unique prefix of 4 or more digits, or key. With `touch` that counts as an access."""
     return protocol.Get(id=id, key=key, renew=renew, include_vectors=include_vectors, touch=touch, reach=reach)
 
 
 def feedback(
-    id: str,
-    useful: bool,
-    note: str = "",
-    allow_secrets: bool = False,
-    *,
-    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+    id: str, useful: bool, note: str = "", allow_secrets: bool = False, *, reach: Reach | None = None
 ) -> protocol.Feedback:
     """Say whether a memory was useful, and why."""
     return protocol.Feedback(id=id, useful=useful, note=note, allow_secrets=allow_secrets, reach=reach)
@@ -165,7 +159,7 @@ def graph_nodes(
     limit: int = 20,
     offset: int = 0,
     *,
-    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+    reach: Reach | None = None,
 ) -> protocol.GraphNodes:
     """List the nodes of the graph, the largest first unless `sort` says otherwise."""
     return protocol.GraphNodes(query=query, topic=topic, kind=kind, sort=sort, limit=limit, offset=offset, reach=reach)
@@ -177,61 +171,49 @@ def graph_edges(
     limit: int = 20,
     offset: int = 0,
     *,
-    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+    reach: Reach | None = None,
 ) -> protocol.GraphEdges:
     """List the edges between nodes within reach, the heaviest first."""
     return protocol.GraphEdges(kind=kind, node=node, limit=limit, offset=offset, reach=reach)
 
 
-def graph_node(node: int, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> protocol.GraphNode:
+def graph_node(node: int, *, reach: Reach | None = None) -> protocol.GraphNode:
     """Show one node: its members, its topic, its neighbours."""
     return protocol.GraphNode(node=node, reach=reach)
 
 
-def graph_topics(*, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> protocol.GraphTopics:
+def graph_topics(*, reach: Reach | None = None) -> protocol.GraphTopics:
     """List the topics: communities of nodes that are alike or were retrieved together."""
     return protocol.GraphTopics(reach=reach)
 
 
 def graph_dedupe(
-    threshold: float | None = None,
-    dry_run: bool = False,
-    *,
-    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+    threshold: float | None = None, dry_run: bool = False, *, reach: Reach | None = None
 ) -> protocol.GraphDedupe:
     """Merge the nodes within reach that are alike: cosine at or above `threshold`, by default the model's own."""
     return protocol.GraphDedupe(threshold=threshold, dry_run=dry_run, reach=reach)
 
 
 def graph_abstract(
-    threshold: float | None = None,
-    dry_run: bool = False,
-    *,
-    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+    threshold: float | None = None, dry_run: bool = False, *, reach: Reach | None = None
 ) -> protocol.GraphAbstract:
     """Give each group of three or more clusters that are alike a concept node; doing it again changes nothing."""
     return protocol.GraphAbstract(threshold=threshold, dry_run=dry_run, reach=reach)
 
 
-def graph_regroup(
-    dry_run: bool = False, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> protocol.GraphRegroup:
+def graph_regroup(dry_run: bool = False, *, reach: Reach | None = None) -> protocol.GraphRegroup:
     """Find the topics again; a topic keeps its number as long as most of its nodes stay together."""
     return protocol.GraphRegroup(dry_run=dry_run, reach=reach)
 
 
 def graph_export(
-    after: int = 0,
-    limit: int = 500,
-    preview: int = 80,
-    *,
-    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+    after: int = 0, limit: int = 500, preview: int = 80, *, reach: Reach | None = None
 ) -> protocol.GraphExport:
     """Return a part of the graph within reach: the nodes with numbers above `after`, in order."""
     return protocol.GraphExport(after=after, limit=limit, preview=preview, reach=reach)
 
 
-def history(id: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> protocol.History:
+def history(id: str, *, reach: Reach | None = None) -> protocol.History:
     """Every change of one memory, also of a deleted one."""
     return protocol.History(id=id, reach=reach)
 
@@ -243,75 +225,56 @@ def operations(
     before: float | None = None,
     kind: list[str] = [],
     *,
-    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+    reach: Reach | None = None,
 ) -> protocol.Operations:
     """The latest operations, newest first: what `undo` can take back."""
     return protocol.Operations(limit=limit, offset=offset, after=after, before=before, kind=kind, reach=reach)
 
 
 def operation(
-    operation: int,
-    limit: int = 100,
-    offset: int = 0,
-    *,
-    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+    operation: int, limit: int = 100, offset: int = 0, *, reach: Reach | None = None
 ) -> protocol.GetOperation:
     """Return one operation with what it did to each memory within reach."""
     return protocol.GetOperation(operation=operation, limit=limit, offset=offset, reach=reach)
 
 
-def undo(
-    operation: int | None = None, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> protocol.Undo:
+def undo(operation: int | None = None, *, reach: Reach | None = None) -> protocol.Undo:
     """Take back one operation as a whole; without a number the latest that was not undone yet."""
     return protocol.Undo(operation=operation, reach=reach)
 
 
-def links(limit: int = 20, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> protocol.Links:
+def links(limit: int = 20, *, reach: Reach | None = None) -> protocol.Links:
     """List the memories within reach that contradict each other, the latest link first."""
     return protocol.Links(limit=limit, reach=reach)
 
 
-def dismiss_link(
-    id: str, other: str, restore: bool = False, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> protocol.DismissLink:
+def dismiss_link(id: str, other: str, restore: bool = False, *, reach: Reach | None = None) -> protocol.DismissLink:
     """Say that two memories do not contradict each other: they are not linked again, unless that is taken back."""
     return protocol.DismissLink(id=id, other=other, restore=restore, reach=reach)
 
 
-def turns(
-    session: str | None = None, limit: int = 100, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> protocol.Turns:
+def turns(session: str | None = None, limit: int = 100, *, reach: Reach | None = None) -> protocol.Turns:
     """List the turns in L0, newest first."""
     return protocol.Turns(session=session, limit=limit, reach=reach)
 
 
-def skipped(
-    limit: int = 100, offset: int = 0, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> protocol.Skipped:
+def skipped(limit: int = 100, offset: int = 0, *, reach: Reach | None = None) -> protocol.Skipped:
     """List turns that were not kept, newest first, each with the reason."""
     return protocol.Skipped(limit=limit, offset=offset, reach=reach)
 
 
-def tiers(*, reach: Literal["visible", "subtree", "exact", "all"] | None = None) -> protocol.Tiers:
+def tiers(*, reach: Reach | None = None) -> protocol.Tiers:
     """Return what each tier holds, and how many turns went which way."""
     return protocol.Tiers(reach=reach)
 
 
-def consolidate(
-    dry_run: bool = False, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> protocol.Consolidate:
+def consolidate(dry_run: bool = False, *, reach: Reach | None = None) -> protocol.Consolidate:
     """Judge, promote, move to the registry and cluster everything within reach now, whatever its age."""
     return protocol.Consolidate(dry_run=dry_run, reach=reach)
 
 
 def remember(
-    text: str,
-    workspace: str,
-    file: str = "today",
-    allow_secrets: bool = False,
-    *,
-    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+    text: str, workspace: str, file: str = "today", allow_secrets: bool = False, *, reach: Reach | None = None
 ) -> protocol.Remember:
     """Write a note into a file of a workspace; it can be found when this returns."""
     return protocol.Remember(text=text, workspace=workspace, file=file, allow_secrets=allow_secrets, reach=reach)
@@ -391,9 +354,7 @@ def unshare_root(root: str, drop: bool = False, force: bool = False) -> protocol
     return protocol.UnshareRoot(root=root, drop=drop, force=force)
 
 
-def traces(
-    kind: list[str] = [], limit: int = 20, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> protocol.Traces:
+def traces(kind: list[str] = [], limit: int = 20, *, reach: Reach | None = None) -> protocol.Traces:
     """List the latest searches and contexts whose traces are kept, newest first; the root lists those of everyone."""
     return protocol.Traces(kind=kind, limit=limit, reach=reach)
 
@@ -424,16 +385,12 @@ def hello(version: str) -> protocol.Hello:
     return protocol.Hello(version=version)
 
 
-def end_session(
-    session: str, wait: bool = False, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> protocol.EndSession:
+def end_session(session: str, wait: bool = False, *, reach: Reach | None = None) -> protocol.EndSession:
     """Say that a conversation is over: facts are drawn out of it and it is summed up at once, in the background."""
     return protocol.EndSession(session=session, wait=wait, reach=reach)
 
 
-def reset_session(
-    session: str, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> protocol.ResetSession:
+def reset_session(session: str, *, reach: Reach | None = None) -> protocol.ResetSession:
     """Say that a session has lost what contexts gave it, as by a compaction: the next ones may give it again."""
     return protocol.ResetSession(session=session, reach=reach)
 
@@ -445,7 +402,7 @@ def complete_task(
     session: str = "",
     allow_secrets: bool = False,
     *,
-    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+    reach: Reach | None = None,
 ) -> protocol.CompleteTask:
     """Keep what came of a task for the next sessions: a note, or a lesson where it failed."""
     return protocol.CompleteTask(
@@ -460,15 +417,13 @@ def get_log(
     session: str | None = None,
     limit: int = 20,
     *,
-    reach: Literal["visible", "subtree", "exact", "all"] | None = None,
+    reach: Reach | None = None,
 ) -> protocol.GetLog:
     """Return what was done, session by session: what was asked, what it came to, which files were written."""
     return protocol.GetLog(since=since, until=until, path=path, session=session, limit=limit, reach=reach)
 
 
-def get_around(
-    id: str, around: int = 5, *, reach: Literal["visible", "subtree", "exact", "all"] | None = None
-) -> protocol.GetAround:
+def get_around(id: str, around: int = 5, *, reach: Reach | None = None) -> protocol.GetAround:
     """Return a turn with those before and after it in its conversation."""
     return protocol.GetAround(id=id, around=around, reach=reach)
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from memoryd.client import protocol
-from memoryd.client.protocol import METHODS, Call, method_name
+from memoryd.client.protocol import METHODS, Call, Reach, method_name
 
 CALLS = Path(protocol.__file__).parent.parent / "calls.py"
 HEAD = '''"""The clients' methods that follow from the contract. Written by `make protocol`; do not edit."""
@@ -26,6 +26,7 @@ from typing import Any, Literal
 
 from memoryd.client import protocol
 from memoryd.client.method import method
+from memoryd.client.protocol import Reach
 '''
 
 
@@ -84,6 +85,8 @@ def _default(field: Any) -> str:
 def _type(hint: Any) -> str:
     if hint is NoneType:
         return "None"
+    if hint == Reach:  # which most of them take
+        return "Reach"
     if typing.get_origin(hint) is typing.Literal:
         return f"Literal[{', '.join(map(repr, typing.get_args(hint)))}]".replace("'", '"')
     if typing.get_origin(hint) in (UnionType, typing.Union):
