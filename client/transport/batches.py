@@ -38,6 +38,11 @@ def split_batches(
         yield batch
 
 
+def split_evenly(items: Sequence[T], most: int) -> Iterator[list[T]]:
+    """Yield items in lists of `most`, the last one perhaps shorter."""
+    return (list(items[start : start + most]) for start in range(0, len(items), most))
+
+
 def join_added(parts: Sequence[AddedMany]) -> AddedMany:
     """Return the results of several `add_many` calls as one."""
     return AddedMany(

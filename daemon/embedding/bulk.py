@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.embedding.api import ABOUT_TEXT, Batching
 from memoryd.daemon.store.vectors import Vector, text_hash
 from memoryd.daemon.system.process import lower_priority
@@ -66,7 +67,7 @@ class BulkPool:
 
     def _embed_all(self, embedder: Embedder, texts: Sequence[str], patient: bool) -> list[Vector | Exception]:
         if isinstance(embedder, Batching):
-            parts = [texts[start : start + embedder.batch] for start in range(0, len(texts), embedder.batch)]
+            parts = split_evenly(texts, embedder.batch)
             return [outcome for part in parts for outcome in _embed_batch(embedder, part, patient)]
         return list(self._pool.map(lambda text: attempt(embedder, text), texts))
 

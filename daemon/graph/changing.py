@@ -6,6 +6,7 @@ from typing import Any
 
 from memoryd.client.errors import ModelUnavailable
 from memoryd.client.protocol import GraphAbstract, GraphChange, GraphDedupe, GraphRegroup, PlannedStep, Scoped
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step
 from memoryd.daemon.graph import clustering
@@ -47,8 +48,8 @@ def _change(core: Core, planned: Iterable[Step], dry_run: bool) -> GraphChange:
     if dry_run:
         counts.update(DONE[step.action] for step in steps)
     else:
-        for start in range(0, len(steps), _SLICE):
-            counts.update(_write(core, steps[start : start + _SLICE]))
+        for part in split_evenly(steps, _SLICE):
+            counts.update(_write(core, part))
     shown = [PlannedStep(action=step.action, target=step.target, reason=step.reason) for step in steps[:SHOWN]]
     return GraphChange(dry_run=dry_run, counts=dict(counts), total=len(steps), steps=shown)
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.work import Step
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.graph.clusters import MAX_MEMBERS, Clusters, find_mergeable, split
@@ -78,8 +79,8 @@ class Draft:
     def load(self, nodes: Sequence[Node]) -> Iterator[Step]:
         """Take in nodes on disk; yield steps for those whose members are not what their centroid was made of."""
         fresh = [node for node in nodes if node.id not in self._places and node.id not in self.heirs]
-        for start in range(0, len(fresh), CHUNK):
-            part = {node.id: node for node in fresh[start : start + CHUNK]}
+        for chunk in split_evenly(fresh, CHUNK):
+            part = {node.id: node for node in chunk}
             with self.setting.store.reading() as connection:
                 numbers, means = stored.read_centroids(connection, part)
                 unsettled = [node.id for node in part.values() if not node.settled]
@@ -120,11 +121,9 @@ class Draft:
 
     def join(self, rows: Sequence[int]) -> Iterator[Step]:
         """Put memories of the backlog into nodes in order, splitting what grows too large."""
-        for start in range(0, len(rows), CHUNK):
+        for part in split_evenly(rows, CHUNK):
             with self.setting.store.reading() as connection:
-                waiting, vectors = stored.read_vectors(
-                    connection, self.setting.generation.model, rows[start : start + CHUNK]
-                )
+                waiting, vectors = stored.read_vectors(connection, self.setting.generation.model, part)
             if waiting:
                 yield from self._join({item.row: item.text_hash for item in waiting}, vectors)
 
@@ -252,8 +251,7 @@ class Draft:
     def name(self) -> Iterator[Step]:
         """Name the nodes that changed; with that they are settled."""
         places = [place for place in self.changed if self.clusters.sizes[place]]
-        for start in range(0, len(places), _NAMED):
-            part = places[start : start + _NAMED]
+        for part in split_evenly(places, _NAMED):
             for place, label in zip(part, self._label_places(part), strict=True):
                 self.labels[place] = label or self.labels[place]
                 name = Name(self.ids[place], int(self.clusters.sizes[place]), self.labels[place])

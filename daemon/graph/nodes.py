@@ -7,6 +7,7 @@ returns may lie in any namespace: whoever shows memories of a node applies the f
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.graph.clusters import unit
 from memoryd.daemon.store import graph as stored
 from memoryd.daemon.store.connection import Connection
@@ -114,8 +115,8 @@ def _add(index: VectorIndex, node: int, namespace: int, mean: Vector) -> None:
 
 
 def _fill(connection: Connection, index: VectorIndex, found: Sequence[stored.Node]) -> None:
-    for start in range(0, len(found), 1024):
-        part = {node.id: node.namespace for node in found[start : start + 1024]}
+    for chunk in split_evenly(found, 1024):
+        part = {node.id: node.namespace for node in chunk}
         numbers, means = stored.read_centroids(connection, part)
         if numbers:
             index.extend([(number, part[number], "") for number in numbers], unit(means))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.store import trimming
@@ -44,8 +45,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
 
 
 def _build_steps(what: str, ids: Sequence[int], reason: str, at: float) -> Iterator[Step]:
-    for start in range(0, len(ids), _PART):
-        part = ids[start : start + _PART]
+    for part in split_evenly(ids, _PART):
         action, name = _ACTIONS[what]
         yield Step(action, f"{len(part)} {name}", reason, _Part(what, part, at))
 

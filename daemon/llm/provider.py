@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.protocol import LlmUsage
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.language import condensing, digesting, dreaming, extracting, rating
 from memoryd.daemon.language.dreaming import Fate, Likeness, Note
 from memoryd.daemon.language.examples import LASTING, PASSING
@@ -141,8 +142,8 @@ def _find_statements(turns: Sequence[Spoken]) -> list[Statement]:
 def _embed_batches(texts: Sequence[str], embed: Embed) -> NDArray[np.float32] | None:
     """Embed texts a few at a time, so that nobody waits for long."""
     parts = []
-    for start in range(0, len(texts), _PORTION):
-        part = embed(texts[start : start + _PORTION])
+    for portion in split_evenly(texts, _PORTION):
+        part = embed(portion)
         if part is None:
             return None
         parts.append(part)

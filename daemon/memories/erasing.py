@@ -10,6 +10,7 @@ import msgspec
 
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Erase, Erased
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.parts import cut_short
 from memoryd.daemon.registry import Parts, handles
@@ -57,12 +58,12 @@ def _erase_all(core: Core, call: Erase, every: Sequence[str], done: Erased) -> P
         core.check_going_on()
         yield
     try:
-        for start in range(0, len(every), _PART):
+        for part in split_evenly(every, _PART):
             yield
-            operation, said = _erase_part(core, every[start : start + _PART])
+            operation, said = _erase_part(core, part)
             done.operation = done.operation or operation
             texts += said
-            erased += len(every[start : start + _PART])
+            erased += len(part)
         yield from clean(core, call.session)
     except Exception as error:
         operations = [] if done.operation is None else [done.operation]

@@ -20,6 +20,7 @@ from memoryd.client.protocol import (
     Sharing,
     UnshareRoot,
 )
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import removing
 from memoryd.daemon.registry import handles
@@ -197,8 +198,8 @@ def unshare(core: Core, lines: Lines, call: UnshareRoot) -> Done:
     if not call.drop:
         return Done(message=f"{call.root} is not shared any more; {len(held)} memories stay here.")
     operation: int | None = None
-    for start in range(0, len(held), _DROPPED):
-        operation = _drop(core, held[start : start + _DROPPED], call.root, operation).result()
+    for part in split_evenly(held, _DROPPED):
+        operation = _drop(core, part, call.root, operation).result()
     undo = f"; `memctl undo {operation}` brings them back" if operation else ""
     return Done(message=f"{call.root} is not shared any more; {len(held)} memories are deleted here{undo}.")
 

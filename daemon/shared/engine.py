@@ -19,6 +19,7 @@ from msgspec import Struct
 from psycopg.sql import Composed
 
 from memoryd.client.errors import Forbidden, MemorydError, Unavailable
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import erasing
 from memoryd.daemon.shared import applying, exchange, pushing, room, server
@@ -212,8 +213,8 @@ class Engine:
             self._move(**places)
         if places.get("partial"):
             pinned = self._ask(lambda server: room.list_pinned(server, root, max_rows))
-            for start in range(0, len(pinned), exchange.PULLED):
-                self._fetch(pinned[start : start + exchange.PULLED])
+            for part in split_evenly(pinned, exchange.PULLED):
+                self._fetch(part)
 
     def _move(self, **places: int | str) -> None:
         for name, value in places.items():
@@ -226,14 +227,14 @@ class Engine:
         with self.core.store.reading() as connection:
             here = shared.read_all_versions(connection, root.id)
         lost = [id for id, version in here.items() if version and id not in there]
-        for start in range(0, len(lost), exchange.PULLED):
-            self._requeue(lost[start : start + exchange.PULLED], is_old)
+        for part in split_evenly(lost, exchange.PULLED):
+            self._requeue(part, is_old)
         others = [id for id, version in there.items() if here.get(id) != version]
         if root.partial:  # of what is not here the newest is enough
             new = [id for id in others if id not in here]
             others = [id for id in others if id in here] + new[-self.max_rows :]
-        for start in range(0, len(others), exchange.PULLED):
-            self._fetch(others[start : start + exchange.PULLED])
+        for part in split_evenly(others, exchange.PULLED):
+            self._fetch(part)
         places: Places = {"cursor": head.seq, "mark": head.seq, "tag": head.tag}
         self._write(lambda transaction: shared.change_root(transaction.connection, root.id, **places))
         self._move(**places)

@@ -22,6 +22,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.store import successors
 from memoryd.daemon.store.feedback import factor
 from memoryd.daemon.store.filters import Filter
@@ -128,8 +129,7 @@ class Facts:
     def refresh(self, connection: apsw.Connection, rows: Iterable[int]) -> None:
         """Take in what a commit left of these rows."""
         numbers = sorted(rows)
-        for start in range(0, len(numbers), _PART):
-            part = numbers[start : start + _PART]
+        for part in split_evenly(numbers, _PART):
             found = connection.execute(f"{_FRESH} WHERE m.row IN ({', '.join(map(str, part))})").fetchall()
             self._put(found)
             self._forget(set(part).difference(row for row, *_ in found))

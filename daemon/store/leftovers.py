@@ -16,7 +16,7 @@ import apsw
 
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.store import connection as connections
-from memoryd.daemon.store import copies, erasing
+from memoryd.daemon.store import copies, erasing, upkeep
 from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.system.process import sync
 
@@ -70,22 +70,11 @@ def _select_held(path: Path, ids: set[str]) -> bool | None:
     """Return whether a copy holds any of some ids; None where it cannot be read, or not all of it."""
     if _has_log(path):
         return None
-    try:
-        connection = apsw.Connection(
-            f"{path.absolute().as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        )
-    except apsw.Error:
-        return None
     held = (
         "SELECT id FROM memories UNION ALL SELECT key FROM turns"
         " UNION ALL SELECT memory FROM history WHERE before IS NOT NULL"
     )
-    try:
-        return any(str(id) in ids for (id,) in connection.execute(held))
-    except apsw.Error:
-        return None
-    finally:
-        connection.close()
+    return upkeep.read_copy(path, lambda connection: any(str(id) in ids for (id,) in connection.execute(held)))
 
 
 def rewrite(paths: Iterable[Path], ids: Sequence[str], now: float) -> Iterator[Path]:

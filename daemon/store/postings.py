@@ -23,6 +23,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.positions import Places, Positions, find_distinct, grow
 from memoryd.daemon.store.stopwords import STOP_WORDS
@@ -179,8 +180,7 @@ class Postings:
     def note_changes(self, connection: apsw.Connection, rows: Iterable[int]) -> None:
         """Take in that a commit changed, added or removed the texts of these rows."""
         numbers = sorted(rows)
-        for start in range(0, len(numbers), _PART):
-            part = numbers[start : start + _PART]
+        for part in split_evenly(numbers, _PART):
             found: Any = connection.execute(f"{_SIZES} WHERE id IN ({', '.join(map(str, part))})").fetchall()
             sizes: dict[int, bytes] = dict(found)
             self._put_lengths([(row, sizes.get(row, b"")) for row in part])

@@ -8,6 +8,7 @@ import msgspec
 
 from memoryd.client.errors import AmbiguousId, Invalid, NotFound
 from memoryd.client.protocol import MAX_METADATA_BYTES, MAX_VALUE_BYTES
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.store import contexts
 from memoryd.daemon.store.tiers import DOCUMENTS, L1
 
@@ -132,8 +133,7 @@ def read_key(connection: apsw.Connection, namespace: int, key: str) -> Row | Non
 
 
 def _select_among(connection: apsw.Connection, column: str, values: Sequence[Any]) -> Iterator[Row]:
-    for start in range(0, len(values), _IN_LIMIT):
-        part = values[start : start + _IN_LIMIT]
+    for part in split_evenly(values, _IN_LIMIT):
         yield from select(connection, f"m.{column} IN ({', '.join('?' * len(part))})", part)
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import apsw
 
+from memoryd.client.transport.batches import split_evenly
+
 _IN_LIMIT = 500
 _PREVIEW_CHARS = 100
 
@@ -32,7 +34,6 @@ def read_previews(connection: apsw.Connection, targets: Iterable[str]) -> dict[s
 
 def _select(connection: apsw.Connection, queries: tuple[str, ...], targets: Iterable[str]) -> Iterator[Any]:
     ids = [target for target in dict.fromkeys(targets) if " " not in target]
-    for start in range(0, len(ids), _IN_LIMIT):
-        part = ids[start : start + _IN_LIMIT]
+    for part in split_evenly(ids, _IN_LIMIT):
         for query in queries:
             yield from connection.execute(query.format(marks=", ".join("?" * len(part))), part)

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.store import settings
 from memoryd.daemon.store.tiers import DOCUMENTS
 
@@ -62,8 +63,7 @@ def read_cached(connection: apsw.Connection, model: int, key: bytes) -> Vector |
 def find(connection: apsw.Connection, model: int, keys: Sequence[bytes]) -> dict[bytes, Vector]:
     """Return the vectors of those of some texts that were embedded before."""
     found: dict[bytes, Vector] = {}
-    for start in range(0, len(keys), _IN_LIMIT):
-        part = keys[start : start + _IN_LIMIT]
+    for part in split_evenly(keys, _IN_LIMIT):
         sql = f"SELECT text_hash, vector FROM vec_embeddings WHERE model = ? AND text_hash IN ({_marks(part)})"
         rows: Any = connection.execute(sql, (model, *part))
         found.update((key, np.frombuffer(blob, np.float32)) for key, blob in rows)
@@ -91,10 +91,7 @@ def read_exact(
         f" WHERE m.row IN ({', '.join(map(str, numbers))}) AND {where}",
         (model, *values),
     ).fetchall()
-    if not found:
-        return [], np.zeros((0, 0), np.float32)
-    matrix = np.frombuffer(b"".join(blob for _, blob in found), np.float32).reshape(len(found), -1)
-    return [row for row, _ in found], matrix
+    return [row for row, _ in found], build_matrix([blob for _, blob in found])
 
 
 def look_up_places(connection: apsw.Connection, model: int, rows: Iterable[int]) -> list[Any]:

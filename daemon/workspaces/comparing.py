@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from memoryd.client.protocol import ChunkDifference, Differences, FileDifference
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import rows, workspaces
 from memoryd.daemon.store.rows import Row
@@ -24,7 +25,7 @@ def compare(core: Core, chosen: Sequence[Workspace], tell: Tell) -> Differences:
     compared = 0
     for workspace in chosen:
         names = _names(core, workspace)
-        for part in _split(names):
+        for part in split_evenly(names, BATCH):
             core.workspaces.check_open()
             differing = [difference.path for difference in _compare(core, workspace, part)]
             if differing:  # a second look, since the index may have followed a change just now
@@ -33,10 +34,6 @@ def compare(core: Core, chosen: Sequence[Workspace], tell: Tell) -> Differences:
             compared += len(part)
             tell(compared, max(len(names), compared))
     return Differences(files=found[:LISTED], total=len(found), compared=compared)
-
-
-def _split(names: Sequence[str]) -> list[Sequence[str]]:
-    return [names[start : start + BATCH] for start in range(0, len(names), BATCH)]
 
 
 def _names(core: Core, workspace: Workspace) -> list[str]:

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from memoryd.client.errors import Conflict, MemorydError, NotFound
 from memoryd.client.protocol import IndexedWorkspace as Counts
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.workspaces import Live
 from memoryd.daemon.store import workspaces
@@ -80,7 +81,7 @@ def _find_left_out(known: dict[str, Stat], found: Scan) -> Iterator[Change]:
 
 def _read_ahead(core: Core, live: Live, workspace: Workspace, relatives: Sequence[str]) -> Iterator[Documents]:
     """Yield what files hold, some at a time; the next ones are read while these are written."""
-    parts = [relatives[start : start + BATCH] for start in range(0, len(relatives), BATCH)]
+    parts = list(split_evenly(relatives, BATCH))
     with ThreadPoolExecutor(1, "reading", initializer=lower_priority) as pool:
         coming = deque(pool.submit(_read, core, live, workspace, part) for part in parts[:1])
         for following in [*parts[1:], ()]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock, Timer
 
 from memoryd.client.errors import Unavailable, error_for
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.workspaces.documents.document import Document, Limits, Scan, check_relative, refusal
 from memoryd.daemon.workspaces.documents.wire import LENGTH, Read, Reply, Walk, frame, replies
 
@@ -85,8 +86,7 @@ class Reader:
             idle.end()
 
     def _read_batches(self, child: "_Child", root: Path, left: Sequence[str]) -> Iterator[tuple[str, Document | None]]:
-        for start in range(0, len(left), BATCH):
-            batch = list(left[start : start + BATCH])
+        for batch in split_evenly(left, BATCH):
             child.send(Read(os.fspath(root), batch, self._limits))
             for relative in batch:
                 yield relative, child.receive().document
