@@ -136,6 +136,14 @@ def add_secrets(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--allow-secrets", action="store_true", help="store it even where it looks like a credential")
 
 
+def add_kind(parser: argparse.ArgumentParser) -> None:
+    """Declare what a memory that is stored is, and what is noted of it."""
+    parser.add_argument("--type", metavar="T", help="fact (the default), decision, preference, lesson …")
+    parser.add_argument(
+        "--metadata", action="append", type=parse_metadata, metavar="M", help="a JSON object or KEY=VALUE; repeatable"
+    )
+
+
 def add_id(parser: argparse.ArgumentParser) -> None:
     """Declare the id of a memory."""
     parser.add_argument("id", metavar="ID", help="an id or its first digits, at least 4")

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 
 from memoryd.client.memctl.arguments import Usage
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.notes import resolve_place
 from memoryd.client.memctl.output import columns, complain, paint, show
 from memoryd.client.memctl.place import short_path
-from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.progress import send_with_bar
 from memoryd.client.memctl.table import count_text, shorten, to_one_line
-from memoryd.client.protocol import Dream, DreamReport, DreamStep, Dreamt, Progress
+from memoryd.client.protocol import Dream, DreamReport, DreamStep, Dreamt
 
 _TIMEOUT_S = 600.0  # without a sign of life: a language model takes its time
 _STYLES = {"take": "green", "outdated": "red", "repeat": "yellow"}
@@ -49,13 +48,7 @@ def _run(args: Namespace) -> int:
         allow=args.allow,
         date=args.undo or None,
     )
-    with client_for(args) as client, ProgressBar("dream") as progress:
-        client.timeout_s = max(client.timeout_s, _TIMEOUT_S)
-
-        def show_progress(event: Progress) -> None:
-            progress.update(event.done, event.total, f"dream: {event.stage}")
-
-        done = client.call(call, show_progress)
+    done = send_with_bar(args, call, "dream", "dream: {}", _TIMEOUT_S)
     show(args, done.dreams, lambda: _text(done))
     refused = [report for report in done.dreams if report.outcome == "refused"]
     return complain(f"{refused[0].place}: {refused[0].problem}", 1) if refused else 0

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from memoryd.client.calls import put as put_call
-from memoryd.client.memctl.arguments import add_secrets, merge, parse_metadata
+from memoryd.client.memctl.arguments import add_kind, add_secrets, merge
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.memories import read_content
@@ -13,10 +13,7 @@ from memoryd.client.memctl.output import make_printable, paint, show
 def _declare_put(parser: ArgumentParser) -> None:
     parser.add_argument("key", metavar="KEY", help="any text of at most 512 bytes, unique in its namespace")
     parser.add_argument("content", metavar="CONTENT", help="what to store; `-` reads standard input")
-    parser.add_argument("--type", metavar="T", help="fact (the default), decision, preference, lesson …")
-    parser.add_argument(
-        "--metadata", action="append", type=parse_metadata, metavar="M", help="a JSON object or KEY=VALUE; repeatable"
-    )
+    add_kind(parser)
     parser.add_argument("--ttl", type=float, metavar="S", help="how many seconds it lives (for good)")
     parser.add_argument("--not-searchable", action="store_true", help="found by its key and in lists only")
     add_secrets(parser)

@@ -16,12 +16,12 @@ from memoryd.client.memctl.arguments import (
     Usage,
     add_filters,
     add_id,
+    add_kind,
     add_reach,
     add_secrets,
     filters_of,
     merge,
     parse_date,
-    parse_metadata,
     parse_pair,
 )
 from memoryd.client.memctl.commands import Command
@@ -101,10 +101,7 @@ def added_text(added: Added) -> str:
 
 
 def _add_fields(parser: ArgumentParser) -> None:
-    parser.add_argument("--type", metavar="T", help="fact (the default), decision, preference, lesson …")
-    parser.add_argument(
-        "--metadata", action="append", type=parse_metadata, metavar="M", help="a JSON object or KEY=VALUE; repeatable"
-    )
+    add_kind(parser)
     parser.add_argument("--importance", type=float, metavar="X", help="0 to 1")
     parser.add_argument("--summary", metavar="TEXT", help="a short form")
     parser.add_argument("--expires-at", type=_parse_when, metavar="DATE", help="ISO 8601 date, or never")

@@ -6,11 +6,11 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
 from memoryd.client.memctl.arguments import Usage, add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import apply_options, client_for, send
+from memoryd.client.memctl.link import send
 from memoryd.client.memctl.memories import read_content
 from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.place import make_link, short_path
-from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.progress import send_with_bar
 from memoryd.client.memctl.table import count_text, shorten, to_one_line
 from memoryd.client.protocol import (
     ChunkDifference,
@@ -122,8 +122,7 @@ def _declare_diff(parser: ArgumentParser) -> None:
 
 def _diff(args: Namespace) -> int:
     call = DiffWorkspaces(workspace=resolve_place(args.workspace) if args.workspace else None)
-    with client_for(args) as client, ProgressBar("compare") as bar:
-        found = client.call(apply_options(args, call), lambda event: bar.update(event.done, event.total))
+    found = send_with_bar(args, call, "compare", stages="")
     show(args, found, lambda: _diff_text(found))
     return 1 if found.total else 0
 

@@ -2,9 +2,14 @@
 
 import sys
 import time
-from typing import Self
+from argparse import Namespace
+from typing import Self, TypeVar
 
+from memoryd.client.memctl.link import apply_options, client_for
 from memoryd.client.memctl.table import draw_bar, shorten
+from memoryd.client.protocol import Call, Progress
+
+R = TypeVar("R")
 
 SIZE = 30
 EVERY_S = 0.1
@@ -47,3 +52,17 @@ class ProgressBar:
         if self.visible and self._drawn_at:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+def send_with_bar(args: Namespace, call: Call[R], label: str, stages: str = "{}", least_s: float = 0.0) -> R:
+    """Send one call and return its result, with a bar meanwhile; it is given at least `least_s`.
+
+    `stages` is the bar's label once a stage is known, which stands for `{}` in it; empty: `label` stays.
+    """
+    with client_for(args) as client, ProgressBar(label) as bar:
+        client.timeout_s = max(client.timeout_s, least_s)
+
+        def show_progress(event: Progress) -> None:
+            bar.update(event.done, event.total, stages.format(event.stage))
+
+        return client.call(apply_options(args, call), show_progress)

@@ -8,7 +8,7 @@ from typing import Literal
 from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
-from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.link import client_for, send
 from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, format_table, to_one_line
@@ -112,8 +112,7 @@ def _ask(plan: RootPlan) -> None:
 
 
 def _show_status(args: Namespace) -> None:
-    with client_for(args) as client:
-        found = client.call(GetSharing())
+    found = send(args, GetSharing())
     show(args, found, lambda: _format_sharing(found))
 
 
@@ -150,8 +149,7 @@ def _declare_conflicts(parser: ArgumentParser) -> None:
 
 
 def _show_conflicts(args: Namespace) -> None:
-    with client_for(args) as client:
-        found = client.call(ListConflicts(limit=args.limit))
+    found = send(args, ListConflicts(limit=args.limit))
     show(args, found.conflicts, lambda: _format_conflicts(found))
 
 
@@ -195,8 +193,7 @@ def _purge(args: Namespace) -> None:
     if not args.yes:
         warning = "This erases them on every machine, with their history, and cannot be undone."
         confirm("purge", warning, f"memctl: {warning}", "Nothing was erased.")
-    with client_for(args) as client:
-        done = client.call(PurgeShared(ids=args.ids))
+    done = send(args, PurgeShared(ids=args.ids))
     later = " The server gets this once it answers." if done.waiting else ""
     held = "\n".join(f"  {make_printable(copy)}" for copy in done.copies)
     show(args, done, lambda: f"Erased {count_text(len(done.ids), 'memory')}.{later} The text may still be in:\n{held}")
@@ -217,8 +214,7 @@ def _declare_grant(parser: ArgumentParser) -> None:
 def _grant(args: Namespace) -> None:
     access: Literal["read", "write", "none"] = "none" if args.revoke else "read" if args.read else "write"
     call = GrantRoot(root=args.root.strip("/"), role=args.role, access=access, server=args.dsn, passfile=args.passfile)
-    with client_for(args) as client:
-        done = client.call(call)
+    done = send(args, call)
     show(args, done, lambda: done.message)
 
 
@@ -228,8 +224,7 @@ def _declare_migrate(parser: ArgumentParser) -> None:
 
 
 def _migrate(args: Namespace) -> None:
-    with client_for(args) as client:
-        done = client.call(MigrateServer(root=args.root.strip("/"), server=args.dsn, passfile=args.passfile))
+    done = send(args, MigrateServer(root=args.root.strip("/"), server=args.dsn, passfile=args.passfile))
     kind = done.dialect if done.tested else f"{done.dialect}, on which memoryd is not tested"
     state = "are there already" if done.before == done.after else "are made"
     lack = "" if done.vectors else " Without pgvector there each machine searches what it holds alone."
@@ -243,8 +238,7 @@ def _declare_remove(parser: ArgumentParser) -> None:
 
 
 def _remove(args: Namespace) -> None:
-    with client_for(args) as client:
-        done = client.call(UnshareRoot(root=args.root.strip("/"), drop=args.drop, force=args.force))
+    done = send(args, UnshareRoot(root=args.root.strip("/"), drop=args.drop, force=args.force))
     show(args, done, lambda: done.message)
 
 

@@ -1,6 +1,6 @@
 """stats: what is stored, how the daemon is used and how it is."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from memoryd.client.calls import stats as stats_call
 from memoryd.client.memctl.arguments import add_reach
@@ -35,10 +35,6 @@ QUEUES = {  # of what one waits, and several
     "extract": ("turn for facts", "turns for facts"),
     "summary": ("turn for a summary", "turns for summaries"),
 }
-
-
-def _declare_stats(parser: ArgumentParser) -> None:
-    add_reach(parser)
 
 
 def _show_stats(args: Namespace) -> None:
@@ -179,5 +175,5 @@ def rate_text(rate: float) -> str:
 
 
 COMMANDS = {
-    "stats": Command(_declare_stats, _show_stats, "  memctl stats\n  memctl stats --namespace acme --reach subtree"),
+    "stats": Command(add_reach, _show_stats, "  memctl stats\n  memctl stats --namespace acme --reach subtree"),
 }

@@ -5,10 +5,10 @@ from typing import Literal
 
 from memoryd.client.memctl.arguments import add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import apply_options, client_for, send
+from memoryd.client.memctl.link import send
 from memoryd.client.memctl.memories import added_text, read_content
 from memoryd.client.memctl.output import show
-from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.progress import send_with_bar
 from memoryd.client.methods import complete_task, end_session
 from memoryd.client.protocol import SessionEnded
 
@@ -44,9 +44,7 @@ def _declare_end(parser: ArgumentParser) -> None:
 
 
 def _end_session(args: Namespace) -> None:
-    with client_for(args) as client, ProgressBar("session end") as bar:
-        call = apply_options(args, end_session(args.session, args.wait))
-        ended = client.call(call, lambda event: bar.update(event.done, event.total, event.stage))
+    ended = send_with_bar(args, end_session(args.session, args.wait), "session end")
     show(args, ended, lambda: _ended_text(ended, args.wait))
 
 

@@ -5,9 +5,9 @@ from argparse import ArgumentParser, Namespace
 
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import apply_options, client_for, send
+from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import paint, show
-from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.progress import send_with_bar
 from memoryd.client.memctl.table import count_text, draw_bar, format_fields, format_table, ms_text, pad, size_text
 from memoryd.client.methods import consolidate as consolidate_call
 from memoryd.client.methods import skipped as skipped_call
@@ -17,7 +17,6 @@ from memoryd.client.protocol import (
     ActiveTurns,
     Consolidated,
     NamespaceTiers,
-    Progress,
     SkippedTurns,
     TierReport,
     TierState,
@@ -197,12 +196,7 @@ def _consolidate_arguments(parser: ArgumentParser) -> None:
 
 
 def _consolidate(args: Namespace) -> None:
-    with client_for(args) as client, ProgressBar("consolidate") as progress:
-
-        def on_progress(event: Progress) -> None:
-            progress.update(event.done, event.total, event.stage)
-
-        done = client.call(apply_options(args, consolidate_call(dry_run=args.dry_run)), on_progress)
+    done = send_with_bar(args, consolidate_call(dry_run=args.dry_run), "consolidate")
     show(args, done, lambda: _consolidated_text(done))
 
 

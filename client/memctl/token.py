@@ -5,7 +5,7 @@ from typing import get_args
 
 from memoryd.client.memctl.arguments import Usage, declare_nothing
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for, namespace_of
+from memoryd.client.memctl.link import namespace_of, send
 from memoryd.client.memctl.output import make_printable, paint, print_note, show
 from memoryd.client.memctl.table import format_table
 from memoryd.client.protocol import AddToken, ListTokens, RevokeToken, Role, TokenList
@@ -26,8 +26,7 @@ def _add(args: Namespace) -> None:
     namespace = namespace_of(args)
     if not namespace:
         raise Usage("which namespace is the token for? give --namespace NS (see `memctl token add --help`).")
-    with client_for(args) as client:
-        made = client.call(AddToken(name=args.name, namespace=namespace, role=args.role))
+    made = send(args, AddToken(name=args.name, namespace=namespace, role=args.role))
     show(args, made, lambda: made.token)
     if not args.json:
         print_note(
@@ -36,8 +35,7 @@ def _add(args: Namespace) -> None:
 
 
 def _list(args: Namespace) -> None:
-    with client_for(args) as client:
-        tokens = client.call(ListTokens())
+    tokens = send(args, ListTokens())
     show(args, tokens.tokens, lambda: _list_text(tokens))
 
 
@@ -62,8 +60,7 @@ def _declare_revoke(parser: ArgumentParser) -> None:
 
 
 def _revoke(args: Namespace) -> None:
-    with client_for(args) as client:
-        done = client.call(RevokeToken(name=args.name))
+    done = send(args, RevokeToken(name=args.name))
     show(
         args,
         done,

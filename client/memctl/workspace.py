@@ -8,16 +8,14 @@ from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, send
 from memoryd.client.memctl.output import complain, make_printable, paint, show
-from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.progress import send_with_bar
 from memoryd.client.memctl.table import count_text, format_fields, format_table
 from memoryd.client.methods import workspaces as workspaces_call
 from memoryd.client.project import project_namespace, project_root
 from memoryd.client.protocol import (
-    Call,
     FileProblem,
     Indexed,
     IndexedWorkspace,
-    Progress,
     WorkspaceList,
     WorkspaceStatus,
 )
@@ -51,7 +49,7 @@ def _add(args: Namespace) -> int:
     call = add_workspace(args.path, namespace=args.namespace or _project_namespace(args.path), globs=args.glob)
     with client_for(args) as client:
         added = client.call(call)
-    done = _run_index(args, index_workspace(added.root))
+    done = send_with_bar(args, index_workspace(added.root), "index", "index {}")
     status = send(args, workspace_status(added.root))
     show(args, {"workspace": status.workspace, "indexed": done.workspaces[0]}, lambda: _added_text(status, done))
     return _exit_code(done)
@@ -82,9 +80,7 @@ def _declare_workspace(parser: ArgumentParser) -> None:
 
 
 def _remove(args: Namespace) -> None:
-    with client_for(args) as client, ProgressBar("remove") as progress:
-        call = remove_workspace(args.workspace)
-        done = client.call(call, lambda event: progress.update(event.done, event.total, event.stage))
+    done = send_with_bar(args, remove_workspace(args.workspace), "remove")
     show(args, done, lambda: f"Removed {make_printable(done.message)}.")
 
 
@@ -210,18 +206,10 @@ def _declare_index(parser: ArgumentParser) -> None:
 
 
 def _index(args: Namespace) -> int:
-    done = _run_index(args, index_workspace(args.workspace, force=args.force, wait=args.wait))
+    call = index_workspace(args.workspace, force=args.force, wait=args.wait)
+    done = send_with_bar(args, call, "index", "index {}")
     show(args, done.workspaces, lambda: _index_text(done))
     return _exit_code(done)
-
-
-def _run_index(args: Namespace, call: Call[Indexed]) -> Indexed:
-    with client_for(args) as client, ProgressBar("index") as progress:
-
-        def show_progress(event: Progress) -> None:
-            progress.update(event.done, event.total, f"index {event.stage}")
-
-        return client.call(call, show_progress)
 
 
 def _index_text(done: Indexed) -> str:

@@ -8,13 +8,12 @@ from memoryd.client.calls import backup as backup_call
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import Usage
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import BACKUPS, Copy, list_copies
 from memoryd.client.memctl.output import make_printable, paint, show
-from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.progress import ProgressBar, send_with_bar
 from memoryd.client.memctl.table import count_text, format_table, size_text
 from memoryd.client.memctl.upkeep.restart import exchange, folder_of, get_status, rescue
-from memoryd.client.protocol import BackedUp, Progress
+from memoryd.client.protocol import BackedUp
 from memoryd.client.rescue import Report
 from memoryd.client.transport import paths
 
@@ -37,13 +36,7 @@ def _backup(args: Namespace) -> None:
             raise Usage("--list takes no PATH.")
         found = list_restorable(folder_of(args, get_status(args)))
         return show(args, found, lambda: _copies_text(found))
-    with client_for(args) as client, ProgressBar("backup") as bar:
-
-        def show_progress(event: Progress) -> None:
-            bar.update(event.done, event.total)
-
-        client.timeout_s = max(client.timeout_s, LIMIT_S)
-        made = client.call(backup_call(args.path or ""), show_progress)
+    made = send_with_bar(args, backup_call(args.path or ""), "backup", "", LIMIT_S)
     return show(args, made, lambda: _made_text(made))
 
 

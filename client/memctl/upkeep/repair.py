@@ -10,7 +10,7 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
 from memoryd.client.memctl.link import client_for, namespace_of
 from memoryd.client.memctl.output import complain, make_printable, paint, show
-from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.progress import ProgressBar, send_with_bar
 from memoryd.client.memctl.table import count_text
 from memoryd.client.memctl.upkeep.backup import LIMIT_S
 from memoryd.client.memctl.upkeep.restart import (
@@ -23,8 +23,9 @@ from memoryd.client.memctl.upkeep.restart import (
     stop,
 )
 from memoryd.client.methods import verify as verify_call
-from memoryd.client.protocol import Delete, Deleted, Done, Progress, Turns, Verification
+from memoryd.client.protocol import Delete, Deleted, Done, Turns, Verification
 from memoryd.client.rescue import Report
+from memoryd.client.transport.batches import split_evenly
 from memoryd.client.transport.sync import Client
 
 EVERYTHING = "everything"
@@ -66,13 +67,7 @@ def _repair(args: Namespace) -> int:
 
 
 def _check(args: Namespace, repair: bool) -> Verification:
-    with client_for(args) as client, ProgressBar("checking") as bar:
-
-        def show_progress(event: Progress) -> None:
-            bar.update(event.done, event.total, event.stage)
-
-        client.timeout_s = max(client.timeout_s, LIMIT_S)
-        return client.call(verify_call(repair=repair), show_progress)
+    return send_with_bar(args, verify_call(repair=repair), "checking", least_s=LIMIT_S)
 
 
 def _report_verdict(found: Verification, advice: str) -> int:
@@ -179,11 +174,9 @@ def _copy_database(client: Client) -> str:
 def _delete(client: Client, ids: list[str]) -> list[int]:
     operations = []
     with ProgressBar("deleting", len(ids)) as bar:
-        for at in range(0, len(ids), _PER_CALL):
-            part = ids[at : at + _PER_CALL]
-            call = Delete(ids=part, reach="subtree")
-            operations.append(client.call(call).operation)
-            bar.update(at + len(part))
+        for part in split_evenly(ids, _PER_CALL):
+            operations.append(client.call(Delete(ids=part, reach="subtree")).operation)
+            bar.update(bar.done + len(part))
     return operations
 
 
