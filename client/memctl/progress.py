@@ -57,7 +57,7 @@ class ProgressBar:
 def send_with_bar(args: Namespace, call: Call[R], label: str, stages: str = "{}", least_s: float = 0.0) -> R:
     """Send one call and return its result, with a bar meanwhile; it is given at least `least_s`.
 
-    `stages` is the bar's label once a stage is known, which stands for `{}` in it; empty: `label` stays.
+    `stages` is the bar's label once a stage is known, with `{}` for its name; empty: `label` stays.
     """
     with client_for(args) as client, ProgressBar(label) as bar:
         client.timeout_s = max(client.timeout_s, least_s)
