@@ -144,6 +144,11 @@ def add_kind(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_optional(parser: argparse.ArgumentParser, name: str, help: str) -> None:
+    """Declare a word that may be left out."""
+    parser.add_argument(name, nargs="?", metavar=name.upper(), help=help)
+
+
 def add_id(parser: argparse.ArgumentParser) -> None:
     """Declare the id of a memory."""
     parser.add_argument("id", metavar="ID", help="an id or its first digits, at least 4")

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Sequence
 
-from memoryd.client.memctl.arguments import Usage
+from memoryd.client.memctl.arguments import Usage, add_optional
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.notes import resolve_place
 from memoryd.client.memctl.output import columns, complain, paint, show
@@ -17,12 +17,8 @@ _STYLES = {"take": "green", "outdated": "red", "repeat": "yellow"}
 
 
 def _declare(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "place",
-        nargs="?",
-        metavar="PLACE",
-        help="a workspace (its namespace or a path inside) or a namespace; left out: all workspaces with daily files",
-    )
+    about = "a workspace (its namespace or a path inside) or a namespace; left out: all workspaces with daily files"
+    add_optional(parser, "place", about)
     parser.add_argument("--dry-run", action="store_true", help="show the outcome of each statement; change nothing")
     parser.add_argument("--force", action="store_true", help="also what was processed, and if MEMORY.md halves")
     parser.add_argument("--facts", action="store_true", help="the memories of a namespace, if a workspace has its name")

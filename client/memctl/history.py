@@ -4,7 +4,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from memoryd.client.memctl.arguments import Usage, add_reach, parse_date
+from memoryd.client.memctl.arguments import Usage, add_optional, add_reach, parse_date
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import TIMES, make_printable, paint, print_note, show
@@ -21,9 +21,7 @@ VALUE = 40  # columns of an old or new value
 
 
 def _declare_history(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "id", nargs="?", metavar="ID", help="a memory, also a deleted one; without it the operation log"
-    )
+    add_optional(parser, "id", "a memory, also a deleted one; without it the operation log")
     parser.add_argument("--operation", type=int, metavar="OP", help="what this operation did to each memory")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="operations shown (20)")
     parser.add_argument("--offset", type=int, default=0, metavar="N", help="operations to skip")

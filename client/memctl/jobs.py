@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from memoryd.client.memctl.arguments import declare_nothing
+from memoryd.client.memctl.arguments import add_optional, declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, send
 from memoryd.client.memctl.output import complain, paint, show
@@ -174,7 +174,7 @@ def _names(jobs: list[Job]) -> str:
 
 
 def _declare_history(parser: ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", metavar="NAME", help="only runs of this job")
+    add_optional(parser, "name", "only runs of this job")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="runs shown (20)")
 
 

@@ -17,6 +17,7 @@ from memoryd.client.memctl.arguments import (
     add_filters,
     add_id,
     add_kind,
+    add_optional,
     add_reach,
     add_secrets,
     filters_of,
@@ -116,7 +117,7 @@ def _parse_when(text: str) -> float | str:
 
 
 def _get_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("id", nargs="?", metavar="ID", help="an id or its first digits, at least 4")
+    add_optional(parser, "id", "an id or its first digits, at least 4")
     parser.add_argument("--key", metavar="KEY", help="instead of an id: the key of a memory in the namespace")
     parser.add_argument("--around", type=int, metavar="N", help="with N turns before and after it in its conversation")
     parser.add_argument("--renew", action="store_true", help="its time to live (put --ttl) begins again")

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import MemorydError, ModelUnavailable, TimedOut
+from memoryd.client.memctl.arguments import add_optional
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import effective_settings, read_output
@@ -116,7 +117,7 @@ def _import(args: Namespace) -> None:
 
 
 def _declare_bench(parser: ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", metavar="NAME", help="an installed model (default: the default model)")
+    add_optional(parser, "name", "an installed model (default: the default model)")
     _declare_list(parser)
 
 

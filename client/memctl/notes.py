@@ -4,7 +4,7 @@ import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
-from memoryd.client.memctl.arguments import Usage, add_reach, add_secrets
+from memoryd.client.memctl.arguments import Usage, add_optional, add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.memories import read_content
@@ -117,7 +117,7 @@ def _removed_text(part: RemovedLines, is_dry: bool) -> str:
 
 
 def _declare_diff(parser: ArgumentParser) -> None:
-    parser.add_argument("workspace", nargs="?", metavar="WORKSPACE", help="its namespace or a path inside (all)")
+    add_optional(parser, "workspace", "its namespace or a path inside (all)")
 
 
 def _diff(args: Namespace) -> int:

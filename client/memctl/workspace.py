@@ -4,7 +4,7 @@ import os
 from argparse import ArgumentParser, Namespace
 
 from memoryd.client.calls import add_workspace, index_workspace, list_files, remove_workspace, workspace_status
-from memoryd.client.memctl.arguments import declare_nothing
+from memoryd.client.memctl.arguments import add_optional, declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, send
 from memoryd.client.memctl.output import complain, make_printable, paint, show
@@ -109,12 +109,7 @@ def shorten_home(path: str) -> str:
 
 
 def _declare_optional_workspace(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "workspace",
-        nargs="?",
-        metavar="WORKSPACE",
-        help="its namespace, or a path in it (/…, ~/…, ./…); all if left out",
-    )
+    add_optional(parser, "workspace", "its namespace, or a path in it (/…, ~/…, ./…); all if left out")
 
 
 def _show_status(args: Namespace) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memoryd.client.calls import backup as backup_call
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.arguments import Usage
+from memoryd.client.memctl.arguments import Usage, add_optional
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.local import BACKUPS, Copy, list_copies
 from memoryd.client.memctl.output import make_printable, paint, show
@@ -26,7 +26,7 @@ FILE_NAME = "memoryd.sqlite"
 
 
 def _declare_backup(parser: ArgumentParser) -> None:
-    parser.add_argument("path", nargs="?", metavar="PATH", help="a new file or a folder (default: beside the database)")
+    add_optional(parser, "path", "a new file or a folder (default: beside the database)")
     parser.add_argument("--list", action="store_true", help="show the copies there are, and former databases")
 
 
