@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from typing import Any, TypeAlias, TypeVar
 
-from memoryd.client.protocol import Call, Progress, method_name
+from memoryd.client.protocol import DECLARED, Call, Progress, method_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -23,7 +23,10 @@ HANDLERS: dict[type[Call[Any]], Callable[..., Any]] = {}
 
 
 def handles(method: type[Call[Any]]) -> Callable[[F], F]:
-    """Register the function below as the handler of a method; raise `RuntimeError` when it has one already."""
+    """Register the function below as the handler; raise `RuntimeError` for what is no method or has one already."""
+    if method not in DECLARED:
+        module = method.__module__.rpartition(".")[2]
+        raise RuntimeError(f"put @rpc above {method.__name__} in client/protocol/{module}.py")
 
     def register(handler: F) -> F:
         if method in HANDLERS:

@@ -13,6 +13,7 @@ from types import NoneType, UnionType
 from typing import Any
 
 import msgspec
+from protocol_document import docstring
 
 from memoryd.client import protocol
 from memoryd.client.protocol import METHODS, Call, Reach, method_name
@@ -50,7 +51,7 @@ def _function(call: type[Call[Any]]) -> str:
     parameters = list(_parameters(call))
     signature = ", ".join(text for text, _ in parameters)
     given = ", ".join(f"{name}={name}" for _, name in parameters if name)
-    summary = " ".join((call.__doc__ or "").split("\n\n")[0].split())
+    summary = " ".join(docstring(call).split("\n\n")[0].split())
     return (
         f"\n\ndef {method_name(call)}({signature}) -> protocol.{call.__name__}:\n"
         f'    """{_wrapped(summary)}"""\n    return protocol.{call.__name__}({given})\n'

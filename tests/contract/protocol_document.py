@@ -203,7 +203,11 @@ def _table(struct: type[Any], calls: bool) -> str:
 
 
 def _meaning(struct: type[Any], field: Any) -> str:
-    return field_meanings(struct)[field.name]
+    meanings = field_meanings(struct)
+    assert field.name in meanings, (
+        f"write a docstring below the field {field.name} of {struct.__name__} ({struct.__module__}): it documents it"
+    )
+    return meanings[field.name]
 
 
 @functools.cache
@@ -274,8 +278,13 @@ def _range(info: Any) -> str:
 
 def _text(struct: type[Any]) -> str:
     """Return the docstring as one paragraph per blank line."""
-    assert struct.__doc__
-    return "\n\n".join(" ".join(part.split()) for part in struct.__doc__.split("\n\n"))
+    return "\n\n".join(" ".join(part.split()) for part in docstring(struct).split("\n\n"))
+
+
+def docstring(struct: type[Any]) -> str:
+    """Return the docstring of a class."""
+    assert struct.__doc__, f"write a docstring for the class {struct.__name__} ({struct.__module__}): it documents it"
+    return struct.__doc__
 
 
 def _sentence(struct: type[Any]) -> str:

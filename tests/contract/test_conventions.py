@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from inspect import get_annotations
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -27,7 +28,8 @@ SOURCES = Path(protocol.__file__).resolve().parents[2]
 
 
 def test_every_method_has_its_own_docstring() -> None:
-    assert [method_name(call) for call in METHODS if not call.__dict__.get("__doc__")] == []
+    silent = [call.__name__ for call in METHODS if not call.__dict__.get("__doc__")]
+    assert silent == [], "write a docstring for each of these classes in client/protocol/: it is what PROTOCOL.md says"
 
 
 def test_every_method_has_a_handler_and_every_handler_a_method() -> None:
@@ -49,14 +51,24 @@ def test_a_second_handler_for_a_method_is_refused() -> None:
         registry.handles(protocol.Search)(lambda context, call: None)
 
 
+def test_a_handler_of_what_is_not_declared_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="put @rpc above Scoped in client/protocol/base"):
+        registry.handles(protocol.Scoped)
+
+
 def test_every_call_class_is_declared() -> None:
-    classes = {
-        value
-        for value in vars(protocol).values()
-        if isinstance(value, type) and issubclass(value, Call) and not getattr(value, "__parameters__", ())
-    }
-    undeclared = [call.__name__ for call in classes - set(METHODS)]
-    assert undeclared == [], "put @rpc(...) above each of these classes"
+    classes = [call for call in _below(Call) if call.__module__.startswith(protocol.__name__)]
+    undeclared = [
+        f"{call.__name__} in client/protocol/{call.__module__.rpartition('.')[2]}.py"
+        for call in classes
+        if call not in METHODS and not getattr(call, "__parameters__", ())
+    ]
+    assert undeclared == [], "put @rpc above each of these classes"
+
+
+def _below(base: type[Any]) -> Iterator[type[Any]]:
+    for one in base.__subclasses__():
+        yield from (one, *_below(one))
 
 
 def test_method_names_are_unique_and_lower_case() -> None:
@@ -69,7 +81,7 @@ def test_method_names_are_unique_and_lower_case() -> None:
 def test_every_method_has_a_result_type_with_a_docstring_that_its_handler_returns(call: type[Call[Any]]) -> None:
     result = result_type(call)
     assert issubclass(result, msgspec.Struct)
-    assert result.__doc__
+    assert result.__doc__, f"write a docstring for {result.__name__} in client/protocol/: it is what PROTOCOL.md says"
     returned = inspect.get_annotations(HANDLERS[call])["return"]
     name = result.__name__
     assert str(getattr(returned, "__name__", returned)) in (name, f"Future[{name}]", f"Parts[{name}]")
@@ -151,6 +163,8 @@ def test_every_convenience_method_has_a_docstring() -> None:
 @pytest.mark.parametrize("folder", ["client", "daemon", "models", "scheduler"])
 def test_every_module_says_in_its_docstring_what_it_owns(folder: str) -> None:
     silent = [
-        path.name for path in (SOURCES / folder).rglob("*.py") if not ast.get_docstring(ast.parse(path.read_text()))
+        str(path.relative_to(SOURCES))
+        for path in (SOURCES / folder).rglob("*.py")
+        if not ast.get_docstring(ast.parse(path.read_text()))
     ]
-    assert silent == []
+    assert silent == [], "write a docstring at the head of each of these: what is in the module"

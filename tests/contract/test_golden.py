@@ -23,17 +23,22 @@ class Golden(msgspec.Struct):
         return bytes.fromhex(self.hex)
 
 
+class Goldens(dict[str, Golden]):
+    def __missing__(self, name: str) -> Golden:
+        pytest.fail(f"no golden line for {name!r}; run: make protocol")
+
+
 LINES = (Path(__file__).parent / "golden.jsonl").read_text().splitlines()
-GOLDEN = {golden.name: golden for golden in msgspec.json.decode(f"[{','.join(LINES)}]", type=list[Golden])}
+GOLDEN = Goldens({golden.name: golden for golden in msgspec.json.decode(f"[{','.join(LINES)}]", type=list[Golden])})
 
 
 def test_the_golden_file_holds_every_call_result_error_and_event() -> None:
-    assert list(GOLDEN) == [name for name, _ in messages()]
+    assert list(GOLDEN) == [name for name, _ in messages()], "run: make protocol"
 
 
 @pytest.mark.parametrize(("name", "message"), list(messages()), ids=[name for name, _ in messages()])
 def test_a_message_is_encoded_to_its_golden_bytes(name: str, message: Any) -> None:
-    assert line(name, message) == LINES[list(GOLDEN).index(name)]
+    assert line(name, message) == LINES[list(GOLDEN).index(GOLDEN[name].name)], "run: make protocol"
 
 
 @pytest.mark.parametrize("name", GOLDEN)

@@ -31,7 +31,7 @@ def test_every_field_has_a_docstring_below_it_that_says_what_it_means() -> None:
 
 @pytest.mark.parametrize("word", [*map(method_name, METHODS), *sorted(ERRORS.keys() - CLIENTS_OWN)])
 def test_every_method_and_error_code_is_in_it(word: str) -> None:
-    assert f"`{word}`" in PROTOCOL.read_text()
+    assert f"`{word}`" in PROTOCOL.read_text(), "run: make protocol"
 
 
 def test_the_worked_example_is_made_of_whole_frames() -> None:
