@@ -62,6 +62,8 @@ def parse(argv: list[str]) -> tuple[Command, argparse.Namespace]:
 def command_of(name: str) -> tuple[Command, Parser]:
     """Return a command and its parser."""
     module = import_module(f"memoryd.client.memctl.{COMMANDS[name].module}")
+    if name not in module.COMMANDS:
+        raise LookupError(f"give {name!r} a row in COMMANDS of {module.__file__}")
     command: Command = module.COMMANDS[name]
     parser = Parser(f"memctl {name}", _format_sentence(COMMANDS[name].help), _format_examples(command))
     command.configure(parser)
