@@ -2,6 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 from collections import Counter
+from typing import get_args
 
 from memoryd.client.calls import explain as explain_call
 from memoryd.client.calls import trace as trace_call
@@ -12,7 +13,7 @@ from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import columns, paint, show
 from memoryd.client.memctl.table import draw_bar, format_fields, format_table, ms_text, text_of, to_one_line, wrap
 from memoryd.client.methods import traces as traces_call
-from memoryd.client.protocol import CandidateTrace, StageTrace, Trace, TraceSummary, Why
+from memoryd.client.protocol import CandidateTrace, StageTrace, Tier, Trace, TraceSummary, Why
 from memoryd.client.times import iso
 
 BAR = 16
@@ -101,13 +102,14 @@ def _tiers_text(trace: Trace) -> str:
     """Return from which tier how many candidates and hits came, and what brought them."""
     rows = []
     most = max(Counter(candidate.tier for candidate in trace.candidates).values(), default=1)
-    for tier, name in TIERS.items():
+    for tier in get_args(Tier):
         here = [candidate for candidate in trace.candidates if candidate.tier == tier]
         if here:
             kept = sum(not candidate.lost for candidate in here)
             brought = Counter(origin for candidate in here for origin in candidate.origins)
             how = ", ".join(f"{origin} {brought[origin]}" for origin in ORIGINS if brought[origin])
-            rows.append([name, draw_bar(len(here) / most, BAR).ljust(BAR), f"{len(here)}", f"{kept}", how])
+            bar = draw_bar(len(here) / most, BAR).ljust(BAR)
+            rows.append([TIERS.get(tier, tier), bar, f"{len(here)}", f"{kept}", how])
     return format_table(["TIER", "", "CANDIDATES", "HITS", "BROUGHT BY"], rows, right=(2, 3)) if rows else ""
 
 

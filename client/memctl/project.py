@@ -13,12 +13,11 @@ from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.table import count_text, format_table
 from memoryd.client.memctl.workspace import shorten_home
 from memoryd.client.projects import Project, Table
-from memoryd.client.protocol import List, Share, Tier, Turns
+from memoryd.client.protocol import MEMORY_TIERS, List, Share, Turns
 from memoryd.client.transport.sync import Client
 
 MAX_PARTS = 16  # of a namespace
 BATCH = 100  # memories of one operation
-MOVABLE: list[Tier] = ["L1", "L2"]  # what is in files follows its files
 
 
 # list ----------------------------------------------------------------------------------------------------------------
@@ -106,7 +105,7 @@ def _move(client: Client, old: str, new: str) -> dict[str, Any]:
     """Move the memories of a namespace to another, some at a time; return how many, and how many stay."""
     operations: list[int] = []
     moved = 0
-    first = List(namespace=old, reach="exact", tier=MOVABLE, limit=BATCH)
+    first = List(namespace=old, reach="exact", tier=list(MEMORY_TIERS), limit=BATCH)
     while page := client.call(first).memories:
         shared = client.call(Share(ids=[memory.id for memory in page], to=new, move=True))
         operations.append(shared.operation)

@@ -14,6 +14,7 @@ from memoryd.client.methods import skipped as skipped_call
 from memoryd.client.methods import tiers as tiers_call
 from memoryd.client.methods import turns as turns_call
 from memoryd.client.protocol import (
+    MEMORY_TIERS,
     ActiveTurns,
     Consolidated,
     NamespaceTiers,
@@ -145,7 +146,7 @@ def _queued_text(heard: dict[str, int]) -> str:
 def _format_namespaces(report: TierReport) -> str:
     ring = next((tier.limit for tier in report.tiers if tier.name == "L0"), 0)
     shown = report.namespaces[:LISTED]
-    tiers = [name for name in ("L1", "L2", "documents") if any(one.tiers.get(name) for one in shown)]
+    tiers = [name for name in (*MEMORY_TIERS, "documents") if any(one.tiers.get(name) for one in shown)]
     rows = [
         [_draw_ring(one, ring), *(f"{one.tiers.get(name, 0):,}" for name in tiers), one.namespace or "(root)"]
         for one in shown

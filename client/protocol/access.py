@@ -75,7 +75,7 @@ class TokenList(Iterated[Token], kw_only=True):
     """by name"""
 
 
-@rpc("within", grows=True)
+@rpc("within", grows=True, page=True)
 class Share(Scoped[Shared], kw_only=True, frozen=True):
     """Share memories outward: copy them, or with `move` move them, to a namespace that encloses theirs.
 
@@ -92,7 +92,7 @@ class Share(Scoped[Shared], kw_only=True, frozen=True):
     """move them instead of copying them"""
 
 
-@rpc("anyone", reads=True, lane="inline")
+@rpc("anyone", reads=True, lane="inline", page=False)
 class Authenticate(Call[Identity], kw_only=True, frozen=True):
     """Bind this connection to what a token represents, from now on. After an unknown token it may do nothing more."""
 
@@ -100,7 +100,7 @@ class Authenticate(Call[Identity], kw_only=True, frozen=True):
     """the secret that `add_token` returned, or the owner's"""
 
 
-@rpc("owner")
+@rpc("owner", page=False)
 class AddToken(Call[NewToken], kw_only=True, frozen=True):
     """Make a token for an agent: whoever presents it is bound to the namespace and the role."""
 
@@ -112,12 +112,12 @@ class AddToken(Call[NewToken], kw_only=True, frozen=True):
     """`agent` changes what is its own; `lead` also what is shared with it"""
 
 
-@rpc("owner", reads=True)
+@rpc("owner", reads=True, page=True)
 class ListTokens(Call[TokenList], kw_only=True, frozen=True):
     """List the tokens, without their secrets."""
 
 
-@rpc("owner")
+@rpc("owner", page=False)
 class RevokeToken(Call[Done], kw_only=True, frozen=True):
     """Revoke a token; connections that presented it lose access at once."""
 

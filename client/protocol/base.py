@@ -1,7 +1,7 @@
 """What all calls share: version and limits, the envelope, the bases of calls, plain types."""
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,6 +16,7 @@ MAX_CONDITIONS = 64  # of one filter
 Reach = Literal["visible", "subtree", "exact", "all"]
 Tier = Literal["L0", "L1", "L2", "documents"]
 TierName = Literal["L0", "hot", "L1", "L2", "documents", "L3"]
+MEMORY_TIERS: tuple[Tier, ...] = tuple(name for name in get_args(Tier) if name not in ("L0", "documents"))
 Sort = Literal["created", "updated", "accessed", "count", "importance"]
 Action = Literal["created", "updated", "deleted"]
 Limit = Annotated[int, Meta(ge=1, le=1000)]
@@ -115,6 +116,7 @@ class Rpc(NamedTuple):
     `reads`: it changes nothing, so a client may send it again after a broken connection.
     `grows`: it adds to the database, be it only to the history, so it is refused at the size limit.
     `lane`: which thread runs its handler (see `daemon/server/lanes.py`).
+    `page`: the page of `memctl web` may send it.
     `any_version`: answered whatever protocol version the request names.
     """
 
@@ -122,6 +124,7 @@ class Rpc(NamedTuple):
     reads: bool
     grows: bool
     lane: Lane
+    page: bool
     any_version: bool
 
 
@@ -135,12 +138,13 @@ def rpc(
     reads: bool = False,
     grows: bool = False,
     lane: Lane = "interactive",
+    page: bool,
     any_version: bool = False,
 ) -> Callable[[type[C]], type[C]]:
     """Declare the class below as a method. Its tag is the wire name; docstrings of class and fields document it."""
 
     def declare(call: type[C]) -> type[C]:
-        DECLARED[call] = Rpc(access, reads, grows, lane, any_version)
+        DECLARED[call] = Rpc(access, reads, grows, lane, page, any_version)
         return call
 
     return declare

@@ -14,7 +14,7 @@ class Counted(Struct, kw_only=True):
     """how many"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class Count(Filtered[Counted], kw_only=True, frozen=True):
     """Count memories by filter, turns in L0 aside. Superseded and expired ones on request."""
 
@@ -37,7 +37,7 @@ class DeletedWhere(Struct, kw_only=True):
     """nothing was deleted"""
 
 
-@rpc("within", lane="bulk")
+@rpc("within", lane="bulk", page=False)
 class DeleteWhere(Filtered[DeletedWhere], kw_only=True, frozen=True):
     """Delete all memories that a filter leaves, turns in L0 too, as one operation, which one `undo` takes back.
 
@@ -70,7 +70,7 @@ class NamespaceList(Struct, kw_only=True):
     """how many match in all"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class Namespaces(Scoped[NamespaceList], kw_only=True, frozen=True):
     """List the namespaces that hold memories. Part by part, `*` in `prefix` and `suffix` is any one part."""
 

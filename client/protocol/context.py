@@ -39,7 +39,7 @@ class ContextText(Struct, kw_only=True):
     """time in the daemon"""
 
 
-@rpc("within")
+@rpc("within", page=True)
 class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     """Return the memories that matter for a task as text for a prompt, strictly within `max_tokens`.
 
@@ -82,7 +82,7 @@ class TokenCounts(Struct, kw_only=True):
     """the model whose tokenizer counted, an encoding, or bytes (two to a token)"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class CountTokens(Scoped[TokenCounts], kw_only=True, frozen=True):
     """Count the tokens of texts as `get_context` does, for whoever puts memories into a budget of their own."""
 

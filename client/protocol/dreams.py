@@ -69,7 +69,7 @@ class Dreamt(Struct, kw_only=True):
     """how each of them went"""
 
 
-@rpc("owner", grows=True, lane="control")
+@rpc("owner", grows=True, lane="control", page=False)
 class Dream(Call[Dreamt], kw_only=True, frozen=True):
     """Put MEMORY.md of a workspace in order with its daily files, or the memories of a namespace.
 

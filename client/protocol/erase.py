@@ -26,7 +26,7 @@ class Erased(Struct, kw_only=True):
     """nothing was erased"""
 
 
-@rpc("owner", lane="bulk")
+@rpc("owner", lane="bulk", page=True)
 class Erase(Filtered[Erased], kw_only=True, frozen=True):
     """Erase memories and turns for good: nothing on disk holds them any more, and no undo brings them back.
 

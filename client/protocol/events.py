@@ -69,7 +69,7 @@ class Subscribed(Struct, kw_only=True):
     """how many were left out"""
 
 
-@rpc("within", reads=True, lane="control")
+@rpc("within", reads=True, lane="control", page=False)
 class Subscribe(Scoped[Subscribed], kw_only=True, frozen=True):
     """Follow what happens to the memories within reach, from now on.
 

@@ -10,7 +10,7 @@ from memoryd.client.protocol.memories import Changed
 MAX_NOTE_CHARS = 500
 
 
-@rpc("within", grows=True)
+@rpc("within", grows=True, page=True)
 class Feedback(Scoped[Changed], kw_only=True, frozen=True):
     """Say whether a memory was useful, and why.
 

@@ -179,7 +179,7 @@ class GraphPart(Struct, kw_only=True):
     """what to give as `after` for the next part; null: this was the last"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class GraphNodes(Scoped[NodePage], kw_only=True, frozen=True):
     """List the nodes of the graph, the largest first unless `sort` says otherwise.
 
@@ -200,7 +200,7 @@ class GraphNodes(Scoped[NodePage], kw_only=True, frozen=True):
     """how many to leave out first"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class GraphEdges(Scoped[EdgePage], kw_only=True, frozen=True):
     """List the edges between nodes within reach, the heaviest first."""
 
@@ -214,7 +214,7 @@ class GraphEdges(Scoped[EdgePage], kw_only=True, frozen=True):
     """how many to leave out first"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class GraphNode(Scoped[NodeDetail], kw_only=True, frozen=True):
     """Show one node: its members, its topic, its neighbours."""
 
@@ -222,12 +222,12 @@ class GraphNode(Scoped[NodeDetail], kw_only=True, frozen=True):
     """its number"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class GraphTopics(Scoped[TopicList], kw_only=True, frozen=True):
     """List the topics: communities of nodes that are alike or were retrieved together."""
 
 
-@rpc("owner", grows=True, lane="bulk")
+@rpc("owner", grows=True, lane="bulk", page=False)
 class GraphDedupe(Scoped[GraphChange], kw_only=True, frozen=True):
     """Merge the nodes within reach that are alike: cosine at or above `threshold`, by default the model's own.
 
@@ -240,7 +240,7 @@ class GraphDedupe(Scoped[GraphChange], kw_only=True, frozen=True):
     """plan and change nothing"""
 
 
-@rpc("owner", grows=True, lane="bulk")
+@rpc("owner", grows=True, lane="bulk", page=False)
 class GraphAbstract(Scoped[GraphChange], kw_only=True, frozen=True):
     """Give each group of three or more clusters that are alike a concept node; doing it again changes nothing."""
 
@@ -250,7 +250,7 @@ class GraphAbstract(Scoped[GraphChange], kw_only=True, frozen=True):
     """plan and change nothing"""
 
 
-@rpc("owner", grows=True, lane="bulk")
+@rpc("owner", grows=True, lane="bulk", page=False)
 class GraphRegroup(Scoped[GraphChange], kw_only=True, frozen=True):
     """Find the topics again; a topic keeps its number as long as most of its nodes stay together."""
 
@@ -258,7 +258,7 @@ class GraphRegroup(Scoped[GraphChange], kw_only=True, frozen=True):
     """plan and change nothing"""
 
 
-@rpc("within", reads=True, lane="bulk")
+@rpc("within", reads=True, lane="bulk", page=False)
 class GraphExport(Scoped[GraphPart], kw_only=True, frozen=True):
     """Return a part of the graph within reach: the nodes with numbers above `after`, in order.
 

@@ -98,7 +98,7 @@ class Undone(Struct, kw_only=True):
     """the memories it touched"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class History(Scoped[Changes], kw_only=True, frozen=True):
     """Every change of one memory, also of a deleted one."""
 
@@ -106,7 +106,7 @@ class History(Scoped[Changes], kw_only=True, frozen=True):
     """id or unique prefix, also of a deleted memory"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class Operations(Scoped[OperationLog], kw_only=True, frozen=True):
     """The latest operations, newest first: what `undo` can take back."""
 
@@ -122,7 +122,7 @@ class Operations(Scoped[OperationLog], kw_only=True, frozen=True):
     """only those of one of these kinds"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class GetOperation(Scoped[OperationDetail], kw_only=True, frozen=True, tag="operation"):
     """Return one operation with what it did to each memory within reach."""
 
@@ -134,7 +134,7 @@ class GetOperation(Scoped[OperationDetail], kw_only=True, frozen=True, tag="oper
     """how many of them to skip"""
 
 
-@rpc("within")
+@rpc("within", page=True)
 class Undo(Scoped[Undone], kw_only=True, frozen=True):
     """Take back one operation as a whole; without a number the latest that was not undone yet."""
 

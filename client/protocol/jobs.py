@@ -114,12 +114,12 @@ class JobRuns(Struct, kw_only=True):
     """the latest first"""
 
 
-@rpc("owner", reads=True, lane="control")
+@rpc("owner", reads=True, lane="control", page=True)
 class Jobs(Call[JobList], kw_only=True, frozen=True):
     """List the background jobs with their states, intervals and latest runs."""
 
 
-@rpc("owner", lane="control")
+@rpc("owner", lane="control", page=True)
 class RunJob(Call[JobRun], kw_only=True, frozen=True):
     """Run a job now and wait for it. With `dry_run` return the plan and change nothing; `plan` runs such a plan.
 
@@ -141,7 +141,7 @@ class RunJob(Call[JobRun], kw_only=True, frozen=True):
     """`scheduler` is refused with `conflict` while the job is paused or not due; `next_run_at` in the details"""
 
 
-@rpc("owner", lane="control")
+@rpc("owner", lane="control", page=True)
 class PauseJob(Call[Job], kw_only=True, frozen=True):
     """Keep a job from running by itself, also after a restart; a run under way is interrupted."""
 
@@ -149,7 +149,7 @@ class PauseJob(Call[Job], kw_only=True, frozen=True):
     """the job's name"""
 
 
-@rpc("owner", lane="control")
+@rpc("owner", lane="control", page=True)
 class ResumeJob(Call[Job], kw_only=True, frozen=True):
     """Let a job run by itself again after a pause or after too many failures."""
 
@@ -157,12 +157,12 @@ class ResumeJob(Call[Job], kw_only=True, frozen=True):
     """the job's name"""
 
 
-@rpc("owner", lane="control")
+@rpc("owner", lane="control", page=False)
 class ConfirmClock(Call[ClockState], kw_only=True, frozen=True):
     """Take the system's clock for right after a jump: what has expired by it is forgotten from now on."""
 
 
-@rpc("owner", reads=True)
+@rpc("owner", reads=True, page=True)
 class JobHistory(Call[JobRuns], kw_only=True, frozen=True):
     """Report how the runs of a job, or of all jobs, went."""
 

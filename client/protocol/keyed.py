@@ -24,7 +24,7 @@ class WasPut(Struct, kw_only=True):
     """credentials that were taken out before anything was stored, by kind"""
 
 
-@rpc("within", grows=True)
+@rpc("within", grows=True, page=False)
 class Put(Scoped[WasPut], kw_only=True, frozen=True):
     """Store a memory under a key, in place of the one that has this key in the namespace, in one transaction.
 

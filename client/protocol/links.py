@@ -24,7 +24,7 @@ class Disagreements(Struct, kw_only=True):
     """both memories of each"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class Links(Scoped[Disagreements], kw_only=True, frozen=True):
     """List the memories within reach that contradict each other, the latest link first."""
 
@@ -32,7 +32,7 @@ class Links(Scoped[Disagreements], kw_only=True, frozen=True):
     """how many at most"""
 
 
-@rpc("within")
+@rpc("within", page=True)
 class DismissLink(Scoped[Done], kw_only=True, frozen=True):
     """Say that two memories do not contradict each other: they are not linked again, unless that is taken back."""
 

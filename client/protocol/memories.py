@@ -222,7 +222,7 @@ class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, o
     """where it ends there"""
 
 
-@rpc("outward", grows=True)
+@rpc("outward", grows=True, page=False)
 class Add(Scoped[Added], kw_only=True, frozen=True):
     """Remember one thing. Durable and searchable when it returns.
 
@@ -241,7 +241,7 @@ class Add(Scoped[Added], kw_only=True, frozen=True):
     """store likely credentials as they are"""
 
 
-@rpc("outward", grows=True, lane="bulk")
+@rpc("outward", grows=True, lane="bulk", page=False)
 class AddMany(Scoped[AddedMany], kw_only=True, frozen=True):
     """Remember many things as one operation, which one `undo` takes back. Sends progress while it embeds.
 
@@ -261,7 +261,7 @@ class AddMany(Scoped[AddedMany], kw_only=True, frozen=True):
     """store likely credentials as they are"""
 
 
-@rpc("within", reads=True, lane="inline")
+@rpc("within", reads=True, lane="inline", page=True)
 class Get(Scoped[Memory], kw_only=True, frozen=True):
     """Read one memory by id, unique prefix of 4 or more digits, or key. With `touch` that counts as an access."""
 
@@ -277,7 +277,7 @@ class Get(Scoped[Memory], kw_only=True, frozen=True):
     """count an access of it"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class List(Filtered[Page], kw_only=True, frozen=True):
     """List memories by filter, newest first unless `sort` says otherwise. Superseded and expired ones on request.
 
@@ -298,7 +298,7 @@ class List(Filtered[Page], kw_only=True, frozen=True):
     """each with its vector"""
 
 
-@rpc("within", grows=True)
+@rpc("within", grows=True, page=True)
 class Update(Scoped[Changed], kw_only=True, frozen=True):
     """Change the given fields of one memory. `metadata` is merged key by key (null removes a key) unless replaced."""
 
@@ -324,7 +324,7 @@ class Update(Scoped[Changed], kw_only=True, frozen=True):
     """store likely credentials as they are"""
 
 
-@rpc("within", grows=True)
+@rpc("within", grows=True, page=True)
 class Tag(Scoped[Changed], kw_only=True, frozen=True):
     """Add words to a memory's `tags` list and set metadata values."""
 
@@ -338,7 +338,7 @@ class Tag(Scoped[Changed], kw_only=True, frozen=True):
     """store likely credentials as they are"""
 
 
-@rpc("within")
+@rpc("within", page=True)
 class Delete(Scoped[Deleted], kw_only=True, frozen=True):
     """Delete memories by id or unique prefix, or by key: all or none. `undo` brings them back."""
 

@@ -108,7 +108,7 @@ class Differences(Listed[FileDifference], kw_only=True):
     """how many were compared"""
 
 
-@rpc("within", grows=True)
+@rpc("within", grows=True, page=False)
 class Remember(Scoped[Remembered], kw_only=True, frozen=True):
     """Write a note into a file of a workspace; it can be found when this returns.
 
@@ -127,7 +127,7 @@ class Remember(Scoped[Remembered], kw_only=True, frozen=True):
     """store likely credentials as they are"""
 
 
-@rpc("within", grows=True)
+@rpc("within", grows=True, page=False)
 class Flush(Scoped[Flushed], kw_only=True, frozen=True):
     """Write what is worth keeping of a conversation into a file of a workspace, by default today's note.
 
@@ -145,7 +145,7 @@ class Flush(Scoped[Flushed], kw_only=True, frozen=True):
     """store likely credentials as they are"""
 
 
-@rpc("within")
+@rpc("within", page=False)
 class Forget(Scoped[Forgotten], kw_only=True, frozen=True):
     """Forget memories: those of a file have their lines removed from it, any other memory is deleted.
 
@@ -166,7 +166,7 @@ class Forget(Scoped[Forgotten], kw_only=True, frozen=True):
     """only report what would be removed"""
 
 
-@rpc("owner", reads=True, lane="control")
+@rpc("owner", reads=True, lane="control", page=False)
 class DiffWorkspaces(Call[Differences], kw_only=True, frozen=True):
     """Compare the index with the files of a workspace, or of all, and change neither. Sends progress."""
 

@@ -27,12 +27,12 @@ class Observing(Struct, kw_only=True):
     """none: everything is observed"""
 
 
-@rpc("owner", reads=True)
+@rpc("owner", reads=True, page=True)
 class GetObserving(Call[Observing], kw_only=True, frozen=True):
     """Return where observing is paused."""
 
 
-@rpc("owner")
+@rpc("owner", page=True)
 class PauseObserving(Call[Observing], kw_only=True, frozen=True):
     """Take note of nothing that is said in a place, until it is resumed. What was observed before stays."""
 
@@ -42,7 +42,7 @@ class PauseObserving(Call[Observing], kw_only=True, frozen=True):
     """of a session, a namespace (the empty text: all) or an absolute folder"""
 
 
-@rpc("owner")
+@rpc("owner", page=True)
 class ResumeObserving(Call[Observing], kw_only=True, frozen=True):
     """Observe in a place again; pauses of the settings stay."""
 

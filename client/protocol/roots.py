@@ -152,7 +152,7 @@ class MigratedServer(Struct, kw_only=True):
     """whether it has pgvector, so that machines can search what they do not hold"""
 
 
-@rpc("owner", grows=True, lane="bulk")
+@rpc("owner", grows=True, lane="bulk", page=False)
 class ShareRoot(Call[RootPlan], kw_only=True, frozen=True):
     """Share a root, or more of its namespaces, through a PostgreSQL server. With `dry_run` show what that would do.
 
@@ -174,12 +174,12 @@ class ShareRoot(Call[RootPlan], kw_only=True, frozen=True):
     """change nothing"""
 
 
-@rpc("owner", reads=True)
+@rpc("owner", reads=True, page=True)
 class GetSharing(Call[Sharing], kw_only=True, frozen=True, tag="sharing"):
     """Return the shared roots, how their exchange is, and what waits."""
 
 
-@rpc("owner", reads=True)
+@rpc("owner", reads=True, page=True)
 class ListConflicts(Call[SharedConflicts], kw_only=True, frozen=True, tag="shared_conflicts"):
     """List memories that were changed on two machines, with both versions."""
 
@@ -187,7 +187,7 @@ class ListConflicts(Call[SharedConflicts], kw_only=True, frozen=True, tag="share
     """how many at most"""
 
 
-@rpc("owner", grows=True)
+@rpc("owner", grows=True, page=True)
 class ResolveConflict(Call[ResolvedConflict], kw_only=True, frozen=True):
     """Keep one version of a memory that was changed on two machines, or a new text; the others are deleted."""
 
@@ -201,7 +201,7 @@ class ResolveConflict(Call[ResolvedConflict], kw_only=True, frozen=True):
     """store the new text as it is, credentials included"""
 
 
-@rpc("owner", lane="bulk")
+@rpc("owner", lane="bulk", page=False)
 class PurgeShared(Call[PurgedMemories], kw_only=True, frozen=True):
     """Erase shared memories with their history, here and on every machine that shares them. It cannot be undone."""
 
@@ -209,7 +209,7 @@ class PurgeShared(Call[PurgedMemories], kw_only=True, frozen=True):
     """ids or unique prefixes, at least one"""
 
 
-@rpc("owner", lane="bulk")
+@rpc("owner", lane="bulk", page=False)
 class GrantRoot(Call[Done], kw_only=True, frozen=True):
     """Let a login role of the server read a root, write it, or do neither. Only the owner of the tables can."""
 
@@ -225,7 +225,7 @@ class GrantRoot(Call[Done], kw_only=True, frozen=True):
     """file with its password; empty: that of the shared root"""
 
 
-@rpc("owner", lane="bulk")
+@rpc("owner", lane="bulk", page=False)
 class MigrateServer(Call[MigratedServer], kw_only=True, frozen=True):
     """Make memoryd's tables on a server, or bring them to this version. Only their owner can."""
 
@@ -237,7 +237,7 @@ class MigrateServer(Call[MigratedServer], kw_only=True, frozen=True):
     """file with its password; empty: that of the shared root"""
 
 
-@rpc("owner", grows=True, lane="bulk")
+@rpc("owner", grows=True, lane="bulk", page=False)
 class UnshareRoot(Call[Done], kw_only=True, frozen=True):
     """Stop sharing a root. The server and other machines keep what they have."""
 

@@ -284,7 +284,7 @@ class Query(Filtered[R], kw_only=True, frozen=True):
     """count an access of each relevant hit"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class Search(Query[Hits], kw_only=True, frozen=True):
     """Find memories by meaning and by words, best first.
 
@@ -292,12 +292,12 @@ class Search(Query[Hits], kw_only=True, frozen=True):
     """
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class Explain(Query[Explanation], kw_only=True, frozen=True):
     """Run a search and return its whole trace with the hits."""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class WhyNot(Query[Why], kw_only=True, frozen=True):
     """Say why the memory `id` is or is not among the hits of a search, naming the stage that lost it."""
 
@@ -305,7 +305,7 @@ class WhyNot(Query[Why], kw_only=True, frozen=True):
     """id or unique prefix of the memory in question"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class GetTrace(Scoped[Trace], kw_only=True, frozen=True):
     """Return the kept trace of an earlier search; without an id the latest one."""
 
@@ -313,7 +313,7 @@ class GetTrace(Scoped[Trace], kw_only=True, frozen=True):
     """id or prefix of the trace; left out: the latest"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class Traces(Scoped[TraceList], kw_only=True, frozen=True):
     """List the latest searches and contexts whose traces are kept, newest first; the root lists those of everyone."""
 

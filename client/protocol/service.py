@@ -148,12 +148,12 @@ class BackedUp(Struct, kw_only=True):
     """older copies that were deleted for it"""
 
 
-@rpc("anyone", reads=True, lane="control", any_version=True)
+@rpc("anyone", reads=True, lane="control", any_version=True, page=True)
 class GetStatus(Call[Status], kw_only=True, frozen=True, tag="status"):
     """Health of the daemon: model, queue of embeddings, connections, memory use."""
 
 
-@rpc("owner", grows=True)
+@rpc("owner", grows=True, page=False)
 class UseModel(Call[Done], kw_only=True, frozen=True):
     """Switch to another installed embedding model. Memories are re-embedded in the background, search continues."""
 
@@ -161,7 +161,7 @@ class UseModel(Call[Done], kw_only=True, frozen=True):
     """name of an installed model"""
 
 
-@rpc("owner", lane="bulk")
+@rpc("owner", lane="bulk", page=False)
 class Verify(Call[Verification], kw_only=True, frozen=True):
     """Check the database, and that full text, vectors, hashes, graph and the account of turns agree with the rows.
 
@@ -173,7 +173,7 @@ class Verify(Call[Verification], kw_only=True, frozen=True):
     """rebuild what is derived"""
 
 
-@rpc("owner", lane="bulk")
+@rpc("owner", lane="bulk", page=False)
 class Backup(Call[BackedUp], kw_only=True, frozen=True):
     """Copy the whole database to one file while it is in use, and check it: it holds all that was acknowledged before.
 
@@ -185,12 +185,12 @@ class Backup(Call[BackedUp], kw_only=True, frozen=True):
     """an absolute path of a new file or of a folder; empty: `backups` beside the database"""
 
 
-@rpc("owner", lane="inline", any_version=True)
+@rpc("owner", lane="inline", any_version=True, page=False)
 class Shutdown(Call[Done], kw_only=True, frozen=True):
     """Finish the calls under way, write everything down and end the daemon."""
 
 
-@rpc("owner", lane="inline", any_version=True)
+@rpc("owner", lane="inline", any_version=True, page=False)
 class Restart(Call[Done], kw_only=True, frozen=True):
     """Finish the calls under way and start again from what is installed now, on the same socket: nobody is refused."""
 
@@ -208,7 +208,7 @@ class Welcome(Struct, kw_only=True):
     """it hands over to that one now"""
 
 
-@rpc("anyone", reads=True, lane="inline", any_version=True)
+@rpc("anyone", reads=True, lane="inline", any_version=True, page=False)
 class Hello(Call[Welcome], kw_only=True, frozen=True):
     """Say which version the client is of, ahead of its first call.
 

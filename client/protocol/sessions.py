@@ -18,7 +18,7 @@ class SessionEnded(Struct, kw_only=True):
     yet"""
 
 
-@rpc("outward")
+@rpc("outward", page=False)
 class EndSession(Scoped[SessionEnded], kw_only=True, frozen=True):
     """Say that a conversation is over: facts are drawn out of it and it is summed up at once, in the background.
 
@@ -32,7 +32,7 @@ class EndSession(Scoped[SessionEnded], kw_only=True, frozen=True):
     """return when its facts and its summary can be found"""
 
 
-@rpc("within")
+@rpc("within", page=False)
 class ResetSession(Scoped[Done], kw_only=True, frozen=True):
     """Say that a session has lost what contexts gave it, as by a compaction: the next ones may give it again."""
 
@@ -40,7 +40,7 @@ class ResetSession(Scoped[Done], kw_only=True, frozen=True):
     """the conversation's name, as contexts were asked for with"""
 
 
-@rpc("outward", grows=True)
+@rpc("outward", grows=True, page=False)
 class CompleteTask(Scoped[Added], kw_only=True, frozen=True):
     """Keep what came of a task for the next sessions: a note, or a lesson where it failed.
 
@@ -100,7 +100,7 @@ class SessionLog(Listed[LoggedSession], kw_only=True):
     """the latest first"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class GetLog(Scoped[SessionLog], kw_only=True, frozen=True):
     """Return what was done, session by session: what was asked, what it came to, which files were written.
 
@@ -126,7 +126,7 @@ class Conversation(Listed[Memory], kw_only=True):
     """in the order in which they were said"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class GetAround(Scoped[Conversation], kw_only=True, frozen=True):
     """Return a turn with those before and after it in its conversation.
 

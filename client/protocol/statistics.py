@@ -170,6 +170,6 @@ class Stats(Struct, kw_only=True):
     """turns in L0, which are no memories yet"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class GetStats(Scoped[Stats], kw_only=True, frozen=True, tag="stats"):
     """Counts of what is stored within reach, and how the daemon was used and is now."""

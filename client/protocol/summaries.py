@@ -69,7 +69,7 @@ class Summarized(Struct, kw_only=True):
     """ids of messages that lost their middle"""
 
 
-@rpc("within", reads=True, lane="bulk")
+@rpc("within", reads=True, lane="bulk", page=False)
 class Summarize(Scoped[Summarized], kw_only=True, frozen=True):
     """Keep a conversation within `max_tokens`: from `max_tokens_before_summary` on its older part becomes a summary.
 

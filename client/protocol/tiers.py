@@ -216,7 +216,7 @@ class Seeded(Struct, kw_only=True):
     """credentials that were taken out before anything was stored, by kind"""
 
 
-@rpc("outward", grows=True)
+@rpc("outward", grows=True, page=False)
 class Observe(Scoped[Observed], kw_only=True, frozen=True):
     """Take note of turns of a conversation. Waits for no model; what is accepted is on disk when it returns.
 
@@ -235,7 +235,7 @@ class Observe(Scoped[Observed], kw_only=True, frozen=True):
     """store likely credentials as they are"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class Turns(Scoped[ActiveTurns], kw_only=True, frozen=True):
     """List the turns in L0, newest first."""
 
@@ -245,7 +245,7 @@ class Turns(Scoped[ActiveTurns], kw_only=True, frozen=True):
     """how many at most"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class Skipped(Scoped[SkippedTurns], kw_only=True, frozen=True):
     """List turns that were not kept, newest first, each with the reason."""
 
@@ -255,12 +255,12 @@ class Skipped(Scoped[SkippedTurns], kw_only=True, frozen=True):
     """how many to skip"""
 
 
-@rpc("within", reads=True)
+@rpc("within", reads=True, page=True)
 class Tiers(Scoped[TierReport], kw_only=True, frozen=True):
     """Return what each tier holds, and how many turns went which way."""
 
 
-@rpc("owner", grows=True, lane="bulk")
+@rpc("owner", grows=True, lane="bulk", page=False)
 class Consolidate(Scoped[Consolidated], kw_only=True, frozen=True):
     """Judge, promote, move to the registry and cluster everything within reach now, whatever its age.
 
@@ -271,7 +271,7 @@ class Consolidate(Scoped[Consolidated], kw_only=True, frozen=True):
     """only count what would be done"""
 
 
-@rpc("owner", grows=True, lane="bulk")
+@rpc("owner", grows=True, lane="bulk", page=False)
 class Seed(Scoped[Seeded], kw_only=True, frozen=True):
     """Take in many turns or memories at once, without the gate. Sends progress; each batch is durable by itself.
 

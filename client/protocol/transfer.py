@@ -88,7 +88,7 @@ class Imported(Struct, kw_only=True):
         self.operation = part.operation or self.operation
 
 
-@rpc("within", reads=True, lane="bulk")
+@rpc("within", reads=True, lane="bulk", page=False)
 class ExportMemories(Filtered[Exported], kw_only=True, frozen=True):
     """Read memories with all that is stored of them, also superseded and expired ones, batch by batch."""
 
@@ -98,7 +98,7 @@ class ExportMemories(Filtered[Exported], kw_only=True, frozen=True):
     """memories in one reply at most; fewer where they are large"""
 
 
-@rpc("owner", grows=True, lane="bulk")
+@rpc("owner", grows=True, lane="bulk", page=False)
 class ImportMemories(Call[Imported], kw_only=True, frozen=True):
     """Put memories back exactly as they are given, id and times included, as one operation.
 

@@ -110,7 +110,7 @@ class Indexed(Iterated[IndexedWorkspace], kw_only=True):
     """one entry each"""
 
 
-@rpc("owner", grows=True)
+@rpc("owner", grows=True, page=False)
 class AddWorkspace(Call[Workspace], kw_only=True, frozen=True):
     """Make a folder a workspace: it is watched from now on, and indexed in the background.
 
@@ -127,7 +127,7 @@ class AddWorkspace(Call[Workspace], kw_only=True, frozen=True):
     """patterns of its files, relative to it; left out: see above"""
 
 
-@rpc("owner", lane="bulk")
+@rpc("owner", lane="bulk", page=False)
 class RemoveWorkspace(Call[Done], kw_only=True, frozen=True):
     """Forget a workspace and what is indexed of it. Its files stay as they are."""
 
@@ -135,12 +135,12 @@ class RemoveWorkspace(Call[Done], kw_only=True, frozen=True):
     """its namespace, or an absolute path inside it"""
 
 
-@rpc("owner", reads=True)
+@rpc("owner", reads=True, page=True)
 class Workspaces(Call[WorkspaceList], kw_only=True, frozen=True):
     """List the workspaces."""
 
 
-@rpc("owner", reads=True)
+@rpc("owner", reads=True, page=True)
 class GetWorkspace(Call[WorkspaceStatus], kw_only=True, frozen=True):
     """Report how a workspace is: what is indexed, what is not and why, how it is watched."""
 
@@ -174,7 +174,7 @@ class FileList(Struct, kw_only=True):
     """how many there are"""
 
 
-@rpc("owner", reads=True)
+@rpc("owner", reads=True, page=True)
 class ListFiles(Call[FileList], kw_only=True, frozen=True):
     """List the files of a workspace that the index knows."""
 
@@ -186,7 +186,7 @@ class ListFiles(Call[FileList], kw_only=True, frozen=True):
     """how many to skip"""
 
 
-@rpc("owner", grows=True, lane="control")
+@rpc("owner", grows=True, lane="control", page=False)
 class IndexWorkspace(Call[Indexed], kw_only=True, frozen=True):
     """Bring the index of a workspace, or of all, up to date with the files. Sends progress.
 

@@ -23,7 +23,7 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.scan import Wanted
-from memoryd.daemon.store.tiers import DOCUMENTS
+from memoryd.daemon.store.tiers import DOCUMENTS, build_searched
 from memoryd.daemon.store.vectors import Vector
 
 NEIGHBOURS = 8  # near-duplicates looked at; those of an agreeing text are among the very nearest
@@ -204,8 +204,9 @@ def _select_near(core: Core, connection: Connection, place: Place, new: New) -> 
         [near] = generation.find_alike(vector[None, :], like)
     if not (candidates := sorted({*near, *new.twins})):
         return []
+    found_by_search = f"{ALIVE} AND {build_searched()}"
     numbers, matrix = vectors.read_exact(
-        connection, generation.model, candidates, ALIVE, alive_values(core.clock.read_elapsed())
+        connection, generation.model, candidates, found_by_search, alive_values(core.clock.read_elapsed())
     )
     exact = dict(zip(numbers, (matrix @ vector).tolist(), strict=True)) if numbers else {}
     known = rows.read_rows(

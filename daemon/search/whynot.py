@@ -14,6 +14,7 @@ from memoryd.daemon.store import fulltext, namespaces, rows, successors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import ALIVE, alive_values, compile_filter
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import build_searched
 from memoryd.daemon.store.vectors import Vector
 
 
@@ -51,6 +52,9 @@ def _find_filter(sources: Sources, connection: Connection, call: WhyNot, row: Ro
 
     if not is_met(ALIVE, alive_values(passed)):
         return "it is expired"
+    if not is_met(build_searched()):
+        why = f"searches do not look into {row.tier}" if row.searchable else "it is found by its key and in lists only"
+        return f"no search returns it: {why}"
     chosen = compile_filter(call, sources.store.namespaces)
     if chosen.condition and not is_met(chosen.condition, chosen.values):
         return "a filter of the query excludes it: " + ", ".join(_given_filters(call))

@@ -27,6 +27,7 @@ from memoryd.daemon.store import successors
 from memoryd.daemon.store.feedback import factor
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.positions import Epoch, Places, Positions, grow
+from memoryd.daemon.store.tiers import build_searched
 
 _NOWHERE = 0  # the namespace of a position without a memory
 _GONE = -math.inf
@@ -34,14 +35,13 @@ _NEVER = -math.inf
 _PART = 10_000  # rows read at once
 _FEW = 6  # numbers that are compared one by one
 
-# 9e999 is infinity. What is pinned never expires; what is not searchable is in no mask.
+# 9e999 is infinity. What is pinned never expires; what searches do not return is in no mask.
 _SELECT = (
     "SELECT m.row, m.namespace, m.type, m.source, m.tier, m.created_at,"
-    " CASE WHEN NOT m.searchable THEN -9e999"
-    " WHEN m.pinned OR m.expires_at IS NULL THEN 9e999 ELSE m.expires_at END, m.superseded_by IS NULL{}"
+    " CASE WHEN NOT {searched} THEN -9e999"
+    " WHEN m.pinned OR m.expires_at IS NULL THEN 9e999 ELSE m.expires_at END, m.superseded_by IS NULL{further}"
     " FROM memories m"
 )
-_ALL, _FRESH = _SELECT.format(""), _SELECT.format(", m.feedback")
 _RATED = "SELECT m.row, m.feedback FROM memories m WHERE m.feedback <> ''"
 
 
@@ -116,10 +116,12 @@ class Facts:
         self._used = 0  # positions up to here have been taken
         none, no_time = np.zeros(0, np.int32), np.zeros(0)
         self._columns = _Columns(none, none, none, none, no_time, no_time)
+        searched = build_searched()
+        self._fresh = _SELECT.format(searched=searched, further=", m.feedback")
         self._until: dict[int, float] = {}  # superseded before this time, of the rows that are or were to be
         self._superseded = self._mark_superseded()
         self.usefulness: dict[int, float] = {}
-        stored = connection.execute(_ALL)
+        stored = connection.execute(_SELECT.format(searched=searched, further=""))
         while found := list(islice(stored, _PART)):
             self._put(found)
         self._follow(connection, None)
@@ -130,7 +132,7 @@ class Facts:
         """Take in what a commit left of these rows."""
         numbers = sorted(rows)
         for part in split_evenly(numbers, _PART):
-            found = connection.execute(f"{_FRESH} WHERE m.row IN ({', '.join(map(str, part))})").fetchall()
+            found = connection.execute(f"{self._fresh} WHERE m.row IN ({', '.join(map(str, part))})").fetchall()
             self._put(found)
             self._forget(set(part).difference(row for row, *_ in found))
         self._follow(connection, numbers)

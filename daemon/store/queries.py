@@ -9,7 +9,7 @@ import msgspec
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.filters import ALIVE, Filter, alive_values
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.tiers import DOCUMENTS, L1, L2
+from memoryd.daemon.store.tiers import DOCUMENTS, L1, L2, build_searched
 from memoryd.daemon.store.turns import TYPE
 
 _MAX_CHARS = 65_536  # of a memory in a context: more than any budget holds of one
@@ -23,7 +23,7 @@ _SORTED_BY = {
 # By hash, which is nearly unique; the plus keeps the planner from walking through the whole namespace.
 _EQUAL = (
     "m.content_hash = ? AND m.namespace = ? AND +m.type = coalesce(?, m.type)"
-    f" AND +m.tier <> {DOCUMENTS!r} AND m.key IS NULL AND {ALIVE} LIMIT ?"
+    f" AND +m.tier <> {DOCUMENTS!r} AND m.key IS NULL AND {ALIVE}"
 )
 _LATEST_OF_SESSION = (
     f"m.namespace = ? AND m.type = ? AND m.source = ? AND m.metadata ->> '$.session' = ? AND {ALIVE}"
@@ -57,7 +57,8 @@ def find_equal(
     connection: apsw.Connection, namespace: int, key: bytes, now: float, type: str | None = None, limit: int = -1
 ) -> list[Row]:
     """Return the living memories of a namespace with a content hash, of one type or any; parts of files excepted."""
-    return rows.select(connection, _EQUAL, (key, namespace, type, *alive_values(now), limit))
+    equal = f"{_EQUAL} AND {build_searched()} LIMIT ?"
+    return rows.select(connection, equal, (key, namespace, type, *alive_values(now), limit))
 
 
 def find_alive(connection: apsw.Connection, ids: Sequence[str], condition: str, now: float) -> list[Row]:
@@ -108,14 +109,15 @@ def find_standing(connection: apsw.Connection, chosen: Filter, now: float, type:
     """Return the latest living memories that are pinned or of a type."""
     where, values = chosen.full_condition(now)
     # The literal type lets the index of standing memories be used.
-    latest = f"{where} AND m.searchable AND (m.pinned OR m.type = {type!r}) ORDER BY m.created_at DESC, m.id LIMIT ?"
+    standing = f"{build_searched()} AND (m.pinned OR m.type = {type!r})"
+    latest = f"{where} AND {standing} ORDER BY m.created_at DESC, m.id LIMIT ?"
     return rows.select_beginnings(connection, latest, (*values, limit), _MAX_CHARS)
 
 
 def find_latest(connection: apsw.Connection, chosen: Filter, now: float, turns_from: float, limit: int) -> list[Row]:
     """Return the latest living memories, turns below an importance and parts of files excepted."""
     where, values = chosen.full_condition(now)
-    worth = f"m.searchable AND m.tier <> {DOCUMENTS!r} AND NOT (m.type = {TYPE!r} AND m.importance < ?)"
+    worth = f"{build_searched()} AND m.tier <> {DOCUMENTS!r} AND NOT (m.type = {TYPE!r} AND m.importance < ?)"
     latest = f"{where} AND {worth} ORDER BY m.created_at DESC, m.id LIMIT ?"
     return rows.select_beginnings(connection, latest, (*values, turns_from, limit), _MAX_CHARS)
 

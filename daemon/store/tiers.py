@@ -22,7 +22,8 @@ class Tier(NamedTuple):
     """A tier: its name for people and what it counts; what enters, what leaves and where to; what bounds it.
 
     `limit` is per namespace, 0 for none; `half_life_days` is of recency in its ranking, 0 where nothing decays;
-    `stage` is the stage of a search that looks into it, empty when none does.
+    `stage` is the stage of a search that looks into it; where it is empty no search returns what the tier holds, and an
+    `add` is not merged into it.
     """
 
     title: str
@@ -84,6 +85,17 @@ TIERS: dict[str, Tier] = {
         stage="shared",
     ),
 }
+
+
+def is_searched(tier: str) -> bool:
+    """Return whether searches look into a tier."""
+    return bool(TIERS[tier].stage)
+
+
+def build_searched() -> str:
+    """Return the SQL condition of memories that searches may return: searchable, and in a tier that is searched."""
+    others = ", ".join(repr(name) for name in TIERS if not is_searched(name))
+    return f"(m.searchable AND m.tier NOT IN ({others}))"
 
 
 def half_life_days(tier: str, settings: TiersConfig) -> float:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from memoryd.client.protocol import METHODS, method_name
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDERS = ("client", "daemon", "models", "scheduler")
 
@@ -51,17 +53,15 @@ NOUNS = set(
     variables verbs verdict weight weights width
     """.split()
 )
-# Names of the public interface, of commands and of what a library calls.
+# Names of the public interface, of commands and of what a library calls; those of methods count as well.
 GIVEN = set(
     """
-    abatch aclose active connection_lost connection_made context cues data_received doctor dream error feedback
-    graph_abstract graph_dedupe graph_edges graph_export graph_node graph_nodes graph_regroup graph_topics handles
-    hello history hot installed jaccard job_history jobs logistic main matches may_name_a_date namespace namespaces
-    on_response_complete on_weekday operation operations overlaps persistent_load reading remaining_s retry_after_s
-    rpc rrf shared shared_conflicts sharing skipped stats status tiers topics trace traces turns update visit why_not
-    workspace_status workspaces
+    abatch aclose active connection_lost connection_made context cues data_received doctor error handles hot
+    installed jaccard logistic main matches may_name_a_date namespace on_response_complete on_weekday overlaps
+    persistent_load reading remaining_s retry_after_s rpc rrf shared topics trace visit workspace_status
     """.split()
 )
+METHOD_NAMES = {method_name(method) for method in METHODS}
 _RELATION = re.compile(r"_(?:of|in|at|for|ago|s|ms|bytes)(?:_|$)")
 
 
@@ -79,7 +79,7 @@ def _is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 def _is_plain(name: str) -> bool:
     name = name.strip("_")
     head = _RELATION.split(name)[0].rpartition("_")[2]
-    return name.partition("_")[0] in VERBS | PREDICATES or head in NOUNS or name in GIVEN
+    return name.partition("_")[0] in VERBS | PREDICATES or head in NOUNS or name in GIVEN | METHOD_NAMES
 
 
 def _modules() -> list[str]:

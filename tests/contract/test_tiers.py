@@ -17,7 +17,7 @@ EXEMPT = {"store/tiers.py", "store/migrations.py", "search/traces.py"}
 def test_the_protocol_names_the_tiers_of_the_table() -> None:
     assert list(get_args(TierName)) == list(TIERS), "client/protocol/base.py: TierName has the names of TIERS, in order"
     assert list(get_args(Tier)) == [name for name in TIERS if name not in (HOT, SHARED)], (
-        "Tier has those that hold memories"
+        "client/protocol/base.py: Tier has the names of TIERS that hold turns or memories, in order"
     )
 
 

@@ -4,13 +4,13 @@ import io
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from fake_daemon import Memctl
 
 from memoryd.client.memctl.observe import _build_calls, _line
-from memoryd.client.protocol import NewTurn
+from memoryd.client.protocol import NewTurn, TierName
 from memoryd.client.protocol.tiers import MAX_TURNS
 from memoryd.client.transport.batches import split_batches
 
@@ -187,7 +187,7 @@ def test_tiers_lists_skipped_turns_with_reasons(memctl: Memctl) -> None:
 def test_tiers_as_json_is_one_document(memctl: Memctl) -> None:
     memctl("observe", FACT)
     report = memctl("tiers", "--json").json
-    assert [tier["name"] for tier in report["tiers"]] == ["L0", "hot", "L1", "L2", "documents"]
+    assert [tier["name"] for tier in report["tiers"]] == [name for name in get_args(TierName) if name != "L3"]
     assert report["flows"] == {"observed": 1}
 
 

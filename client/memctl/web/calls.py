@@ -1,7 +1,4 @@
-"""Calls of the page: JSON in, JSON out. A method is passed on only when it is in `ALLOWED`.
-
-Each method of the contract is in `ALLOWED` or in `REFUSED`, so a new one is placed on purpose.
-"""
+"""Calls of the page: JSON in, JSON out. A method is passed on only when its declaration says `page=True`."""
 
 from collections.abc import Coroutine
 from functools import reduce
@@ -11,46 +8,20 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memoryd.client.errors import Forbidden, Invalid, MemorydError, UnknownMethod
-from memoryd.client.protocol import METHODS, Call, Erase, RunJob, method_name
+from memoryd.client.protocol import DECLARED, METHODS, Call, Erase, RunJob, method_name
 from memoryd.client.transport.aio import AsyncClient
 
-ALLOWED = frozenset(
-    """
-    count count_tokens delete dismiss_link erase explain feedback get get_around get_context get_log get_observing
-    get_trace get_workspace graph_edges graph_node graph_nodes graph_topics history job_history jobs links list
-    list_files list_tokens namespaces operation operations pause_job pause_observing resolve_conflict resume_job
-    resume_observing run_job search share shared_conflicts sharing skipped stats status tag tiers traces turns undo
-    update why_not workspaces
-    """.split()
-)
-
-_STORED = "Memories come from agents and from memctl."
-_DAEMON = "The daemon is run with memctl."
-_SETTING = "Settings, tokens and workspaces are changed with memctl."
-REFUSED: dict[str, str] = {
-    **dict.fromkeys("add add_many put observe complete_task end_session reset_session remember seed".split(), _STORED),
-    **dict.fromkeys(
-        "import_memories export_memories graph_export summarize".split(), "Data come in and out by memctl."
-    ),
-    **dict.fromkeys("shutdown restart use_model hello authenticate backup verify confirm_clock".split(), _DAEMON),
-    **dict.fromkeys(
-        "add_token revoke_token add_workspace remove_workspace index_workspace".split(),
-        _SETTING,
-    ),
-    **dict.fromkeys("share_root unshare_root grant_root migrate_server purge_shared".split(), _SETTING),
-    **dict.fromkeys("forget flush diff_workspaces dream".split(), "Files are changed with memctl or an editor."),
-    **dict.fromkeys("consolidate graph_dedupe graph_abstract graph_regroup".split(), "Run the job instead."),
-    "delete_where": "The page deletes what is selected in it.",
-    "subscribe": "Events have an address of their own.",
-}
+ALLOWED = tuple(method for method in METHODS if DECLARED[method].page)
+REFUSED = frozenset(method_name(method) for method in METHODS if not DECLARED[method].page)
 
 
 class _Tagged(msgspec.Struct):
     method: str
 
 
+_NAMES = frozenset(map(method_name, ALLOWED))
 _tag = msgspec.json.Decoder(_Tagged)
-_call = msgspec.json.Decoder(reduce(or_, (method for method in METHODS if method_name(method) in ALLOWED)))
+_call = msgspec.json.Decoder(reduce(or_, ALLOWED))
 _encoder = msgspec.json.Encoder()
 
 
@@ -59,8 +30,8 @@ def read_call(body: bytes) -> Call[Any]:
     try:
         name = _tag.decode(body).method
         if name in REFUSED:
-            raise Forbidden(f"The page may not call {name}. {REFUSED[name]}")
-        if name not in ALLOWED:
+            raise Forbidden(f"The page may not call {name}; memctl and agents may.")
+        if name not in _NAMES:
             raise UnknownMethod(f"There is no method {name}.")
         call: Call[Any] = _call.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

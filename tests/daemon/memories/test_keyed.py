@@ -20,12 +20,13 @@ from memoryd.client.protocol import (
     Search,
     Share,
     WasPut,
+    WhyNot,
 )
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import changing, keyed, reading, sharing, spaces, transfer
 from memoryd.daemon.registry import finish
-from memoryd.daemon.search import pipeline
+from memoryd.daemon.search import pipeline, whynot
 from memoryd.daemon.store.caller import USER, Caller
 from workbench import CountingEmbedder, add, running, undo, wait_until
 
@@ -128,6 +129,9 @@ def test_an_id_or_a_predecessor_is_not_for_put(core: Core) -> None:
 def test_what_is_not_searchable_is_found_by_key_and_lists_alone(core: Core) -> None:
     put(core, "hidden", "Herons fish at dawn", "acme", searchable=False, pinned=True)
     assert search(core, "herons") == []
+    id = get(core, "hidden", "acme").id
+    why = whynot.why_not(core.sources, WhyNot(query="herons", id=id))
+    assert (why.stage, why.reason) == ("filter", "no search returns it: it is found by its key and in lists only")
     assert [memory.key for memory in reading.list_(core, List())] == ["hidden"]
     assert [one.name for one in spaces.list_namespaces(core, Namespaces()).namespaces] == ["acme"]
     asked = GetContext(task="herons", namespace="acme")

@@ -7,20 +7,34 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memoryd.client.protocol import Get, GetContext, Hit, List, NewTurn, Observe
+from memoryd.client.protocol import Get, GetContext, Hit, List, NewTurn, Observe, WhyNot
 from memoryd.daemon.context import preparing
 from memoryd.daemon.conversations import judging, observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from memoryd.daemon.search import active, postprocess
+from memoryd.daemon.search import active, postprocess, whynot
 from memoryd.daemon.search.expand import LEAST_WEIGHT
 from memoryd.daemon.store import graph as stored
 from memoryd.daemon.store import rows, turns
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L2, TIERS
 from memoryd.daemon.store.tokenizer import stem_words
 from memoryd.daemon.store.turns import Turn
 from memoryd.daemon.tiers.hot import HotBuffer
-from workbench import LIMIT_S, add, add_many, delete, found, no_model, running, search, trace, undo, update
+from workbench import (
+    LIMIT_S,
+    CountingEmbedder,
+    add,
+    add_many,
+    delete,
+    found,
+    no_model,
+    running,
+    search,
+    trace,
+    undo,
+    update,
+)
 
 
 def row_of(core: Core, id: str) -> Row:
@@ -34,6 +48,26 @@ def notes(core: Core, hits: Any, stage: str) -> dict[str, Any]:
 
 def origins(core: Core, hits: Any) -> dict[str, list[str]]:
     return {candidate.id: candidate.origins for candidate in trace(core, hits.trace).candidates}
+
+
+# A tier without a stage ----------------------------------------------------------------------------------------------
+
+
+def test_what_is_in_a_tier_without_a_stage_is_not_searched_and_nothing_is_merged_into_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TIERS, L2, TIERS[L2]._replace(stage=""))
+    with running(folder, CountingEmbedder()) as core:
+        id = add(core, "the heron stands in the reeds").id
+        assert found(core, "heron reeds") == ["the heron stands in the reeds"]
+        row = row_of(core, id).row
+        core.store.write(lambda transaction: rows.change(transaction.connection, row, {"tier": L2})).result()
+        assert found(core, "heron reeds") == []
+        why = whynot.why_not(core.sources, WhyNot(query="heron reeds", id=id))
+        assert (why.stage, why.reason) == ("filter", "no search returns it: searches do not look into L2")
+        again = add(core, "the heron stands in the reeds")
+        assert (again.outcome, again.id == id) == ("created", False)
+        assert found(core, "heron reeds") == ["the heron stands in the reeds"]
 
 
 # The hot buffer ------------------------------------------------------------------------------------------------------

@@ -23,12 +23,13 @@ def test_a_trace_tells_stages_counts_and_what_became_of_each_candidate(core: Cor
     kept = trace(core, hits.trace)
     assert (kept.query, kept.namespace, kept.reach, kept.degraded) == ("heron one", "", "all", [])
     assert kept.model == core.embedding.report_state().name
-    names = "embed candidates hot active shared fuse cues expand cut rank diversify clean confidence postprocess"
-    assert [stage.name for stage in kept.stages] == names.split()
-    assert [(stage.entered, stage.left) for stage in kept.stages][:6] == [(0, 0)] + [(0, 4)] + 4 * [(4, 4)]
-    assert kept.stages[-1].left == 2
-    assert kept.stages[1].notes["words"] == ["one", "heron"]
-    assert kept.stages[5].notes == {"vector_weight": 0.7, "fusion": "weighted"}
+    stages = {stage.name: stage for stage in kept.stages}
+    assert list(stages) == [stage.__name__ for stage in pipeline.PIPELINE]
+    counts = {name: (stage.entered, stage.left) for name, stage in stages.items()}
+    assert (counts["embed"], counts["candidates"], counts["fuse"]) == ((0, 0), (0, 4), (4, 4))
+    assert counts["postprocess"][1] == 2
+    assert stages["candidates"].notes["words"] == ["one", "heron"]
+    assert stages["fuse"].notes == {"vector_weight": 0.7, "fusion": "weighted"}
     shown = {candidate.preview: candidate.lost for candidate in kept.candidates}
     assert list(shown.values()).count("") == 2
     assert "clean: the same content is ranked higher" in shown.values()
