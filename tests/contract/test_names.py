@@ -79,7 +79,8 @@ def _is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 def _is_plain(name: str) -> bool:
     name = name.strip("_")
     head = _RELATION.split(name)[0].rpartition("_")[2]
-    return name.partition("_")[0] in VERBS | PREDICATES or head in NOUNS or name in GIVEN | METHOD_NAMES
+    given = name in GIVEN or name.removesuffix("_arguments") in METHOD_NAMES
+    return given or name.partition("_")[0] in VERBS | PREDICATES or head in NOUNS
 
 
 def _modules() -> list[str]:
