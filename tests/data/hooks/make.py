@@ -1,5 +1,6 @@
 """Write the golden files beside the foreign ones: `FILE.fresh` and `FILE.installed`. Look at the difference then."""
 
+import sys
 from pathlib import Path
 
 from memoryd.client.memctl.agents.hooks import installing
@@ -13,6 +14,8 @@ def main() -> None:
     for agent in HOSTS:
         for target in installing.list_targets(agent, None):
             foreign = HERE / agent / f"{target.path.name}.foreign"
+            if not foreign.exists():
+                sys.exit(f"write {foreign}, as a user of the agent may have it, then run this again")
             given = installing.text_of(target, foreign.read_bytes())
             (HERE / agent / f"{target.path.name}.installed").write_bytes(target.add(given, COMMAND).encode())
             (HERE / agent / f"{target.path.name}.fresh").write_bytes(target.add(target.empty, COMMAND).encode())

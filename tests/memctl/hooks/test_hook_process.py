@@ -456,6 +456,7 @@ def test_a_hook_killed_at_any_moment_loses_no_line_that_another_wrote(folder: Pa
 @pytest.mark.parametrize("event", EVENTS)
 def test_every_call_of_a_hook_is_one_of_the_protocol(name: str, event: str, folder: Path) -> None:
     host = HOSTS[name]
+    assert event in host.events, f"give {event!r} a row in the events of {name!r} in HOSTS"
     agent = Agent(name, folder, folder)
     fields = {"prompt": SAYING, host.message: "Noted.", "source": "startup"}
     asked = answering.read_event(event, name, json.dumps(agent.given(event, **fields)).encode())

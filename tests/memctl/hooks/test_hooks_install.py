@@ -11,10 +11,12 @@ from fake_daemon import Memctl
 from memoryd.client.errors import Conflict
 from memoryd.client.memctl.agents.hooks import files, installing
 from memoryd.client.memctl.agents.hooks.hosts import HOSTS
+from memoryd.client.memctl.commands import COMMANDS
 
 CHECKOUT = Path(__file__).parents[3]
 DATA = CHECKOUT / "tests" / "data" / "hooks"
 COMMAND = ["/opt/memory tools/bin/memctl"]
+MAKE = "run: python tests/data/hooks/make.py, and look at the difference"
 FILES = {agent: tuple(host.files) for agent, host in HOSTS.items()}
 EACH = [(agent, name) for agent, names in FILES.items() for name in names]
 
@@ -47,14 +49,22 @@ def contents(home: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("agent", HOSTS)
-def test_each_agent_has_golden_files_and_is_in_the_guide(agent: str) -> None:
+def test_each_agent_has_hooks_a_server_and_golden_files_and_is_named_where_users_look(agent: str) -> None:
+    host = HOSTS[agent]
+    for held in filter(None, (host.files, host.project_files)):
+        parts = set(" ".join(held.values()).split())
+        assert {"hooks", "server"} - parts == set(), f"say which file of {agent!r} in HOSTS holds each of these"
     kinds = ("foreign", "fresh", "installed")
     paths = [DATA / agent / f"{Path(name).name}.{kind}" for name in FILES[agent] for kind in kinds]
     missing = [str(path.relative_to(CHECKOUT)) for path in paths if not path.exists()]
-    assert missing == [], "write FILE.foreign, as a user of the agent may have it, then run tests/data/hooks/make.py"
-    guide = (CHECKOUT / "docs" / "agents.md").read_text(encoding="utf-8")
-    left_out = [name for name in (agent, HOSTS[agent].title) if name not in guide]
-    assert left_out == [], "docs/agents.md names each agent and its title"
+    assert missing == [], "write FILE.foreign, as a user of the agent may have it, then " + MAKE
+    for page in ("README.md", "docs/agents.md"):
+        text = (CHECKOUT / page).read_text(encoding="utf-8")
+        offers = [line for line in text.splitlines() if "memctl hooks install" in line]
+        assert agent in " ".join(offers), f"name {agent} beside `memctl hooks install` in {page}"
+        assert host.title in text, f"name {host.title} in {page}"
+    told = COMMANDS["hooks install"].help
+    assert host.title in told, f"name {host.title} in client/memctl/commands.py, then run: make manual"
 
 
 def test_the_files_are_where_the_agents_read_them() -> None:
@@ -69,7 +79,7 @@ def test_where_there_is_no_file_the_golden_ones_are_made_and_uninstall_deletes_t
     agent: str, home: Path, memctl: Memctl
 ) -> None:
     assert memctl("hooks", "install", agent).code == 0
-    assert contents(home) == {name: golden(agent, name, "fresh") for name in sorted(FILES[agent])}
+    assert contents(home) == {name: golden(agent, name, "fresh") for name in sorted(FILES[agent])}, MAKE
     assert {(home / name).stat().st_mode & 0o777 for name in FILES[agent]} == {0o600}
     assert memctl("hooks", "uninstall", agent).code == 0
     assert contents(home) == {}
@@ -81,7 +91,7 @@ def test_foreign_entries_stay_and_uninstall_restores_every_byte(agent: str, home
     before = contents(home)
     assert memctl("hooks", "install", agent).code == 0
     for name in FILES[agent]:
-        assert (home / name).read_bytes() == golden(agent, name, "installed")
+        assert (home / name).read_bytes() == golden(agent, name, "installed"), MAKE
         assert (home / f"{name}.memoryd.bak").read_bytes() == before[name]
     installed = contents(home)
     twice = memctl("hooks", "install", agent)
