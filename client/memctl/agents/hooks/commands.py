@@ -61,11 +61,7 @@ def _install(args: Namespace) -> int:
 def _uninstall(args: Namespace) -> int:
     command = installing.own_command()
     targets = installing.list_targets(args.agent, args.project)
-    done = _change(args, targets, lambda target: installing.plan_uninstall(target, command))
-    if done == 0 and not args.dry_run:
-        for target in targets:
-            files.leave_folder(target.path)
-    return done
+    return _change(args, targets, lambda target: installing.plan_uninstall(target, command))
 
 
 def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Target], Change]) -> int:

@@ -1,7 +1,6 @@
 """Files of other programs, changed with care: symlinks followed, mode kept, replaced in one step, copied before.
 
 The copy (`FILE.memoryd.bak`) is the file as it was without our entries, so that they can be taken out without a trace.
-A folder that was not there is marked as ours, so that it can be deleted too.
 """
 
 import os
@@ -12,7 +11,6 @@ from pathlib import Path
 from memoryd.client.errors import Conflict, Invalid
 
 _COPY = ".memoryd.bak"
-_MADE = ".memoryd.made"  # in a folder that was not there before
 PRIVATE, SHARED = 0o600, 0o644
 
 
@@ -38,9 +36,7 @@ def replace(path: Path, former: bytes | None, data: bytes, mode: int = PRIVATE) 
     Raise `Conflict` when the file is no longer what it was.
     """
     real = path.resolve()
-    with suppress(FileExistsError):
-        real.parent.mkdir(mode=0o700 if mode == PRIVATE else 0o755, parents=True)
-        (real.parent / _MADE).touch()
+    real.parent.mkdir(mode=0o700 if mode == PRIVATE else 0o755, parents=True, exist_ok=True)
     with suppress(FileNotFoundError):
         mode = real.stat().st_mode & 0o7777
     made, name = tempfile.mkstemp(prefix=f".{real.name}.", dir=real.parent)
@@ -73,11 +69,3 @@ def keep_copy(path: Path, data: bytes | None) -> None:
 def remove(path: Path) -> None:
     """Delete a file; a link to it stays."""
     path.resolve().unlink(missing_ok=True)
-
-
-def leave_folder(path: Path) -> None:
-    """Delete the folder of a file if it was made for that and nothing else is in it; else delete the mark alone."""
-    folder = path.resolve().parent
-    with suppress(OSError):
-        (folder / _MADE).unlink()
-        folder.rmdir()
