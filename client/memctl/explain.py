@@ -48,13 +48,11 @@ def _explain(args: Namespace) -> None:
 
 
 def _recent_text(traces: list[TraceSummary]) -> str:
-    if not traces:
-        return "No searches are kept."
     rows = [
         [t.id[:8], iso(t.at) or "", t.kind, f"{t.given}", t.token or t.namespace or "(root)", to_one_line(t.query)]
         for t in traces
     ]
-    return format_table(["TRACE", "AT", "CALL", "GIVEN", "BY", "QUERY"], rows, right=(3,))
+    return format_table(["TRACE", "AT", "CALL", "GIVEN", "BY", "QUERY"], rows, "No searches are kept.", right=(3,))
 
 
 def trace_text(trace: Trace) -> str:

@@ -46,13 +46,13 @@ def _show_history(args: Namespace) -> None:
 
 
 def _operations_text(operations: list[Operation]) -> str:
-    if not operations:
-        return "No operations."
     rows = [
         [f"{o.id}", iso(o.at) or "", o.kind, f"{o.memories}", o.namespace or "(root)", _undone_text(o)]
         for o in operations
     ]
-    return format_table(["OP", "AT", "KIND", "MEMORIES", "NAMESPACE", "UNDONE"], rows, flexible=4, right=(0, 3))
+    return format_table(
+        ["OP", "AT", "KIND", "MEMORIES", "NAMESPACE", "UNDONE"], rows, "No operations.", flexible=4, right=(0, 3)
+    )
 
 
 def _undone_text(operation: Operation) -> str:

@@ -184,8 +184,6 @@ def _show_history(args: Namespace) -> None:
 
 
 def _history_text(runs: list[JobRun]) -> str:
-    if not runs:
-        return "No runs."
     rows = [
         [
             f"{run.run}",
@@ -199,7 +197,7 @@ def _history_text(runs: list[JobRun]) -> str:
         ]
         for run in runs
     ]
-    return format_table(["RUN", "AT", "JOB", "BY", "OUTCOME", "TOOK", "OP", "DID"], rows, right=(0, 5, 6))
+    return format_table(["RUN", "AT", "JOB", "BY", "OUTCOME", "TOOK", "OP", "DID"], rows, "No runs.", right=(0, 5, 6))
 
 
 # confirm-clock -------------------------------------------------------------------------------------------------------

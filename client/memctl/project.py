@@ -29,8 +29,6 @@ def _list(args: Namespace) -> None:
 
 
 def _list_text(found: list[Project]) -> str:
-    if not found:
-        return "No projects yet; a hook or `memctl mcp` notes the one that its agent works in."
     rows = [
         [
             make_printable(one["namespace"]),
@@ -39,7 +37,8 @@ def _list_text(found: list[Project]) -> str:
         ]
         for one in found
     ]
-    return format_table(["NAMESPACE", "CLONED FROM", "FOLDERS"], rows, flexible=2)
+    none = "No projects yet; a hook or `memctl mcp` notes the one that its agent works in."
+    return format_table(["NAMESPACE", "CLONED FROM", "FOLDERS"], rows, none, flexible=2)
 
 
 # rename --------------------------------------------------------------------------------------------------------------

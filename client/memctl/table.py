@@ -11,9 +11,18 @@ LONGEST = 4000  # characters of a text that are looked at: more than any line sh
 
 
 def format_table(
-    headers: Sequence[str], rows: Sequence[Sequence[str]], *, flexible: int = -1, right: Sequence[int] = ()
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    empty: str = "",
+    flexible: int = -1,
+    right: Sequence[int] = (),
 ) -> str:
-    """Return rows under headers; column `flexible` is shortened to fit, columns in `right` are set flush right."""
+    """Return rows under headers, or `empty` where there are none and that is given.
+
+    Column `flexible` is shortened to fit, columns in `right` are set flush right.
+    """
+    if empty and not rows:
+        return empty
     flexible %= len(headers)
     cells = [[to_one_line(cell) for cell in row] for row in rows]
     widths = [max(map(width, column)) for column in zip(headers, *cells, strict=True)]

@@ -182,10 +182,8 @@ def _turns_text(active: ActiveTurns) -> str:
 
 
 def _skipped_text(skipped: SkippedTurns) -> str:
-    if not skipped.turns:
-        return "No turns were skipped."
     rows = [[_day(turn.at), turn.reason, turn.role, turn.namespace or "(root)", turn.content] for turn in skipped]
-    return format_table(["DATE", "REASON", "ROLE", "NAMESPACE", "CONTENT"], rows)
+    return format_table(["DATE", "REASON", "ROLE", "NAMESPACE", "CONTENT"], rows, "No turns were skipped.")
 
 
 # consolidate ---------------------------------------------------------------------------------------------------------

@@ -40,8 +40,6 @@ def _list(args: Namespace) -> None:
 
 
 def _list_text(tokens: TokenList) -> str:
-    if not tokens.tokens:
-        return "No tokens; `memctl token add NAME --namespace NS` makes one."
     rows = [
         [
             make_printable(t.name),
@@ -52,7 +50,8 @@ def _list_text(tokens: TokenList) -> str:
         ]
         for t in tokens
     ]
-    return format_table(["NAME", "NAMESPACE", "ROLE", "CREATED", "LAST USED"], rows, flexible=1)
+    none = "No tokens; `memctl token add NAME --namespace NS` makes one."
+    return format_table(["NAME", "NAMESPACE", "ROLE", "CREATED", "LAST USED"], rows, none, flexible=1)
 
 
 def _declare_revoke(parser: ArgumentParser) -> None:

@@ -93,10 +93,9 @@ def _list(args: Namespace) -> None:
 
 
 def _list_text(found: WorkspaceList) -> str:
-    if not found.workspaces:
-        return "No workspaces; `memctl workspace add PATH` makes a folder of Markdown files one."
     rows = [[w.namespace, w.watching, f"{w.files:,}", f"{w.chunks:,}", shorten_home(w.root)] for w in found]
-    return format_table(["NAMESPACE", "WATCHED BY", "FILES", "CHUNKS", "FOLDER"], rows, right=(2, 3))
+    none = "No workspaces; `memctl workspace add PATH` makes a folder of Markdown files one."
+    return format_table(["NAMESPACE", "WATCHED BY", "FILES", "CHUNKS", "FOLDER"], rows, none, right=(2, 3))
 
 
 def shorten_home(path: str) -> str:
