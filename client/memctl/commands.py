@@ -66,7 +66,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "diff": Row("notes", "what the files hold that the index does not, and the reverse"),
     },
     "Coding agents": {
-        "hooks install": Row("agents.hooks.commands", "make memoryd known to Claude Code, Codex, Cursor or Gemini CLI"),
+        "hooks install": Row("agents.hooks.commands", "make memoryd known to a coding agent, such as Claude Code"),
         "hooks uninstall": Row("agents.hooks.commands", "take memoryd out of an agent's configuration"),
         "hooks status": Row("agents.hooks.commands", "what is installed where, and what waits for the daemon"),
         "hooks retry": Row(
