@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Endpoint(Methods):
+class Endpoint(Methods, ABC):
     """A client without its streams; `Client` says what the arguments mean."""
 
     def __init__(
@@ -35,9 +36,9 @@ class Endpoint(Methods):
         self._ids = itertools.count(1)
         self._prepare_streams()
 
+    @abstractmethod
     def _prepare_streams(self) -> None:
         """Make what holds the streams of a kind of client, without any in it."""
-        raise NotImplementedError
 
     @property
     def socket_path(self) -> "Path":
