@@ -204,9 +204,9 @@ def _select_near(core: Core, connection: Connection, place: Place, new: New) -> 
         [near] = generation.find_alike(vector[None, :], like)
     if not (candidates := sorted({*near, *new.twins})):
         return []
-    found_by_search = f"{ALIVE} AND {build_searched()}"
+    condition = f"{ALIVE} AND {build_searched()}"
     numbers, matrix = vectors.read_exact(
-        connection, generation.model, candidates, found_by_search, alive_values(core.clock.read_elapsed())
+        connection, generation.model, candidates, condition, alive_values(core.clock.read_elapsed())
     )
     exact = dict(zip(numbers, (matrix @ vector).tolist(), strict=True)) if numbers else {}
     known = rows.read_rows(
