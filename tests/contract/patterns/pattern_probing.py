@@ -77,7 +77,8 @@ def _growing(pattern: re.Pattern[str], method: str, made: Sequence[Attack]) -> I
         if took / length > max(_SUSPECT_S, min(usual, _SURELY_SUSPECT_S)):
             if took >= LIMIT_S:
                 yield f"{method} of {attack}: more than {1000 * took:.0f} ms for {length} characters"
-            short = median(taken_s(pattern, method, attack.text(length)) for _ in range(3))  # a clock may miss some of it
+            # Not the least: a clock may miss some of it.
+            short = median(taken_s(pattern, method, attack.text(length)) for _ in range(3))
             long = taken_s(pattern, method, attack.text(FACTOR * length))
             if long > max(WORST_S, WORST_RATIO * short):
                 long = _least_s(pattern, method, attack.text(FACTOR * length))  # once may have been chance
