@@ -136,23 +136,27 @@ class AsyncClient(Endpoint):
             return self._stream
 
     async def _connect(self) -> "_Stream":
-        return _Stream(*await self._open())
+        connection = await self._connect_socket()
+        return _Stream(connection, *await _greet(connection, self._greeting))
 
     async def _open(self) -> "Ends":
+        return await _greet(await self._connect_socket(), self._greeting)
+
+    async def _connect_socket(self) -> socket.socket:
         try:
-            return await _open_socket(self._address, self.timeout_s, self._greeting)
+            return await _connect_socket(self._address, self.timeout_s)
         except OSError as error:
             self._check_may_start(error)
         from memoryd.client.transport import spawn
 
         await asyncio.to_thread(spawn.start, self.socket_path)
         try:
-            return await _open_socket(self._address, self.timeout_s, self._greeting)
+            return await _connect_socket(self._address, self.timeout_s)
         except OSError as error:
             raise self._describe_silent(error) from None
 
 
-async def _open_socket(address: str, timeout_s: float, greeting: bytes) -> "Ends":
+async def _connect_socket(address: str, timeout_s: float) -> socket.socket:
     """Connect; OSError when no daemon listens, `TimedOut` when it takes no connection."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -167,6 +171,14 @@ async def _open_socket(address: str, timeout_s: float, greeting: bytes) -> "Ends
                     raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None
                 await asyncio.sleep(CONNECT_PAUSE_S)
         trust.check_connection(connection, address)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+async def _greet(connection: socket.socket, greeting: bytes) -> "Ends":
+    try:
         reader, writer = await asyncio.open_unix_connection(sock=connection)
     except BaseException:
         connection.close()
@@ -200,11 +212,11 @@ class _Waiting:
 
 
 class _Stream:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
+    def __init__(self, connection: socket.socket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._socket, self._reader, self._writer = connection, reader, writer
         self._waiting: dict[int, _Waiting] = {}
         self._ended = select.poll()
-        self._ended.register(writer.get_extra_info("socket").fileno(), select.POLLRDHUP)
+        self._ended.register(connection.fileno(), select.POLLRDHUP)
         self._receiving = asyncio.create_task(self._receive())
 
     def is_closed(self) -> bool:
@@ -225,10 +237,23 @@ class _Stream:
         """Send a request and return its final reply; raise `BrokenStream` or `TimedOut`."""
         self._waiting[request_id] = waiting = _Waiting(on_progress)
         try:
-            self._writer.write(data)
+            self._write(data)
             return await self._await_reply(waiting, timeout_s)
         finally:
             del self._waiting[request_id]
+
+    def _write(self, data: bytes) -> None:
+        """Send without asyncio where nothing waits: when its write fails, it drops what the daemon said at the end."""
+        sent = 0
+        if not self._writer.transport.get_write_buffer_size():
+            try:
+                sent = self._socket.send(data)
+            except BlockingIOError:
+                pass
+            except OSError:
+                return  # the stream has ended: `_receive` finds out, after the last replies
+        if sent < len(data):
+            self._writer.write(data[sent:])
 
     async def _await_reply(self, waiting: _Waiting, timeout_s: float) -> Reply:
         while True:

@@ -26,6 +26,7 @@ from memoryd.client import (
     VersionMismatch,
 )
 from memoryd.client.protocol import Progress
+from memoryd.client.transport import aio
 from wire import Wire, request
 
 if TYPE_CHECKING:
@@ -149,6 +150,40 @@ async def test_a_call_to_a_daemon_that_is_stopping_is_sent_to_its_successor(clie
         assert (await _result(client.add("x"))).outcome == "created"
         assert len(server.requests) == 2
         await _result(client.close())
+
+
+async def test_a_daemon_that_says_why_it_stops_just_before_a_write_is_heard(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, stopped = threading.Event(), threading.Event()
+
+    def stops(peer: Peer) -> None:
+        _, number, _ = peer.request()
+        peer.reply(0, number, GONE)
+        assert asked.wait(20)
+        peer.reply(1, 0, "unavailable", "The daemon is stopping.", {"retry_after_ms": 100})
+
+    def succeeds(peer: Peer) -> None:
+        stopped.set()
+        says({"id": "", "outcome": "created", "embedded": True, "operation": 1})(peer)
+
+    def looks_open(stream: Any) -> bool:
+        """Answer what was true a moment ago, as a look at a stream always does."""
+        if not asked.is_set():
+            asked.set()
+            with socket.socket(socket.AF_UNIX) as next_one:  # it is served when the stream has ended
+                next_one.connect(str(path))
+                assert stopped.wait(20)
+            return False
+        return was_closed(stream)
+
+    async with AsyncClient(socket=path, autostart=False, timeout_s=20) as client:
+        with scripted(path, stops, succeeds, succeeds):
+            await client.search("x")
+            was_closed = aio._Stream.is_closed
+            monkeypatch.setattr(aio._Stream, "is_closed", looks_open)
+            assert (await client.add("x")).outcome == "created"
+            await client.close()
 
 
 @pytest.mark.parametrize("kind", KINDS)
