@@ -1,6 +1,7 @@
 """What tests of the daemon's parts share: shorthands for calls on a core, embedders that fail or wait on purpose."""
 
 import importlib.util
+import random
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -153,6 +154,11 @@ def make_row(content: str, **fields: Any) -> Row:
         "text_hash": b"",
     }
     return Row(content=content, **{**given, **fields})
+
+
+def draw_text(dice: random.Random, words: Sequence[str], most: int) -> str:
+    """Return one to `most` words in any order."""
+    return " ".join(dice.choices(words, k=dice.randint(1, most)))
 
 
 def insert(store: Store, content: str, namespace: str = "", **fields: Any) -> Row:

@@ -65,14 +65,10 @@ def check(process: Any, account: Account) -> tuple[int, int]:
     return len(waiting), len(done)
 
 
-@pytest.fixture
-def process(make_process: Callable[..., Any]) -> Any:
-    return make_process(CONFIG)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_queue_of_thoughts_loses_nothing_and_does_nothing_twice(process: Any) -> None:
+def test_the_queue_of_thoughts_loses_nothing_and_does_nothing_twice(make_process: Callable[..., Any]) -> None:
+    process = make_process(CONFIG)
     dice, account = random.Random(11), Account()
     met = Counter[str]()
     for life in range(LIVES):

@@ -102,14 +102,12 @@ def check(process: Any, account: Account) -> None:
         assert [turn.id for turn in client.turns(limit=1000)] == [id for id, _, _ in reversed(active)]
 
 
-@pytest.fixture
-def process(make_process: Callable[..., Any]) -> Any:
-    return make_process(CONFIG)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_no_acknowledged_turn_is_lost_or_half_moved_however_often_the_daemon_is_killed(process: Any) -> None:
+def test_no_acknowledged_turn_is_lost_or_half_moved_however_often_the_daemon_is_killed(
+    make_process: Callable[..., Any],
+) -> None:
+    process = make_process(CONFIG)
     dice = random.Random(7)
     account = Account()
     for life in range(20):

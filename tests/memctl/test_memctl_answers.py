@@ -11,53 +11,8 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from figures import counted
 
+from memoryd.client import protocol
 from memoryd.client.errors import AmbiguousId, Busy, Internal, Invalid, NotFound
-from memoryd.client.protocol import (
-    Add,
-    Added,
-    CandidateTrace,
-    Change,
-    Changed,
-    Changes,
-    Delete,
-    Deleted,
-    Done,
-    Explain,
-    Explanation,
-    Get,
-    GetOperation,
-    GetStats,
-    GetStatus,
-    GetTrace,
-    History,
-    Hit,
-    Hits,
-    List,
-    LlmUsage,
-    Memory,
-    ModelState,
-    Operation,
-    OperationChange,
-    OperationDetail,
-    OperationLog,
-    Operations,
-    Page,
-    Progress,
-    Search,
-    StageTrace,
-    Status,
-    Tag,
-    Trace,
-    TraceList,
-    Traces,
-    TraceSummary,
-    Undo,
-    Undone,
-    Update,
-    UseModel,
-    Why,
-    WhyNot,
-)
 
 ID = "3f9a02c4" + "0" * 24
 FIELDS: dict[str, Any] = {
@@ -69,9 +24,9 @@ FIELDS: dict[str, Any] = {
     "created_at": 1774967400.0,
     "updated_at": 1774967400.5,
 }
-MEMORY = Memory(**FIELDS)
-HIT = Hit(**FIELDS, score=0.8123, similarity=0.7, bm25=3.2)
-TRACE = Trace(
+MEMORY = protocol.Memory(**FIELDS)
+HIT = protocol.Hit(**FIELDS, score=0.8123, similarity=0.7, bm25=3.2)
+TRACE = protocol.Trace(
     id="t1",
     query="cache",
     at=1774967400.0,
@@ -79,21 +34,21 @@ TRACE = Trace(
     reach="all",
     model=None,
     stages=[
-        StageTrace(name="embed", took_ms=3.0, entered=0, left=0),
-        StageTrace(name="candidates", took_ms=1.0, entered=0, left=2, notes={"vector": 2}),
+        protocol.StageTrace(name="embed", took_ms=3.0, entered=0, left=0),
+        protocol.StageTrace(name="candidates", took_ms=1.0, entered=0, left=2, notes={"vector": 2}),
     ],
     candidates=[
-        CandidateTrace(id=ID, preview="We use", similarity=0.7, bm25=3.2, score=0.8),
-        CandidateTrace(id="b" * 32, preview="Other", lost="cut: limit"),
+        protocol.CandidateTrace(id=ID, preview="We use", similarity=0.7, bm25=3.2, score=0.8),
+        protocol.CandidateTrace(id="b" * 32, preview="Other", lost="cut: limit"),
     ],
     took_ms=4.2,
 )
 
 
-def status(folder: Path, **model: Any) -> Status:
+def status(folder: Path, **model: Any) -> protocol.Status:
     """Return the status of a healthy daemon."""
     state = {"name": "mini", "state": "ready", "dimensions": 384, **model}
-    return Status(
+    return protocol.Status(
         version="0.1.0",
         protocol=1,
         pid=os.getpid(),
@@ -102,22 +57,22 @@ def status(folder: Path, **model: Any) -> Status:
         data_dir=str(folder),
         memories=3,
         pending_embeddings=0,
-        model=ModelState(**state),
+        model=protocol.ModelState(**state),
     )
 
 
 def test_search_prints_a_list_of_hits_as_json(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[Search] = Hits(hits=[HIT])
+    fake.replies[protocol.Search] = protocol.Hits(hits=[HIT])
     found = memctl("search", "which", "cache", "--json").json
     assert isinstance(found, list)
     assert {"id", "content", "score", "tier", "type", "namespace", "created_at"} <= found[0].keys()
     assert found[0]["created_at"] == "2026-03-31T14:30:00Z"
     assert found[0]["metadata"] == {"at": 5, "team": "infra"}
-    assert fake.calls == [Search(query="which cache", reach="all")]
+    assert fake.calls == [protocol.Search(query="which cache", reach="all")]
 
 
 def test_search_prints_blocks_for_people_and_says_what_was_left_out(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[Search] = Hits(hits=[HIT], degraded=["vector"], took_ms=1.5)
+    fake.replies[protocol.Search] = protocol.Hits(hits=[HIT], degraded=["vector"], took_ms=1.5)
     found = memctl("search", "cache")
     assert found.out.splitlines()[:2] == [
         "0.812  3f9a02c4  L1  decision  acme/api  2026-03-31T14:30:00Z",
@@ -125,13 +80,13 @@ def test_search_prints_blocks_for_people_and_says_what_was_left_out(memctl: Memc
     ]
     assert "model is not ready" in found.err
     assert memctl("search", "cache", "--json").json[0]["id"] == ID
-    fake.replies[Search] = Hits(hits=[])
+    fake.replies[protocol.Search] = protocol.Hits(hits=[])
     assert memctl("search", "cache").out == "Nothing found.\n"
     assert memctl("search", "cache", "--json").json == []
 
 
 def test_what_a_search_sees_follows_namespace_and_reach(memctl: Memctl, fake: FakeDaemon, monkeypatch: Any) -> None:
-    fake.replies[Search] = Hits(hits=[])
+    fake.replies[protocol.Search] = protocol.Hits(hits=[])
     memctl("search", "x")
     memctl("search", "x", "--namespace", "acme/api/")
     memctl("search", "x", "--namespace", "acme", "--reach", "subtree")
@@ -143,7 +98,7 @@ def test_what_a_search_sees_follows_namespace_and_reach(memctl: Memctl, fake: Fa
 
 
 def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[Search] = Hits(hits=[])
+    fake.replies[protocol.Search] = protocol.Hits(hits=[])
     memctl(
         *("search", "x", "--type", "fact", "--type", "lesson", "--source", "manual", "--tier", "L1"),
         *(
@@ -162,7 +117,7 @@ def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemo
         *("--vector-weight", "0.5", "--min-score", "0.1", "--min-similarity", "-0.5", "--candidate-multiplier", "7"),
     )
     assert fake.calls == [
-        Search(
+        protocol.Search(
             query="x",
             reach="all",
             type=["fact", "lesson"],
@@ -201,7 +156,7 @@ def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemo
     ],
 )
 def test_an_error_of_the_daemon_is_one_sentence_and_exit_code_1(memctl: Memctl, fake: FakeDaemon, error: Any) -> None:
-    fake.replies[Get] = error
+    fake.replies[protocol.Get] = error
     assert memctl("get", "abcd", "--json") == (1, "", f"memctl: {error.message}\n")
 
 
@@ -254,13 +209,13 @@ def test_help_and_version_go_to_stdout(memctl: Memctl) -> None:
 
 
 def test_add_sends_all_fields(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[Add] = Added(id=ID, outcome="created", embedded=True, operation=1)
+    fake.replies[protocol.Add] = protocol.Added(id=ID, outcome="created", embedded=True, operation=1)
     words = "--type decision --metadata a=1 --tag x --importance 0.9 --summary s --source hook --created-at 2026-03-31"
     more = "--expires-at 2026-04-01 --pinned --supersedes abcd --no-dedup --dedup-threshold 0.9 --namespace acme"
     more += " --path memory/2026-01-05.md"
     assert memctl("add", "text", *words.split(), *more.split()).out == f"Remembered: {ID}\n"
     call = fake.calls[0]
-    assert isinstance(call, Add)
+    assert isinstance(call, protocol.Add)
     assert (call.namespace, call.dedup, call.dedup_threshold) == ("acme", False, 0.9)
     assert msgspec.to_builtins(call.memory) == {
         "content": "text",
@@ -278,7 +233,9 @@ def test_add_sends_all_fields(memctl: Memctl, fake: FakeDaemon) -> None:
 
 
 def test_add_tells_of_merges_and_contradictions(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[Add] = Added(id=ID, outcome="merged", embedded=False, contradicts=["b" * 32], operation=1)
+    fake.replies[protocol.Add] = protocol.Added(
+        id=ID, outcome="merged", embedded=False, contradicts=["b" * 32], operation=1
+    )
     out = memctl("add", "x").out
     assert out.startswith(f"Merged into what was known: {ID}\nIt disagrees with bbbbbbbb; both are kept.\n")
     assert memctl("add", "x", "--json").json["contradicts"] == ["b" * 32]
@@ -286,11 +243,11 @@ def test_add_tells_of_merges_and_contradictions(memctl: Memctl, fake: FakeDaemon
 
 def test_list_get_update_tag_delete(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies |= {
-        List: Page(memories=[MEMORY], total=7),
-        Get: MEMORY,
-        Update: Changed(memory=MEMORY, operation=4),
-        Tag: Changed(memory=MEMORY, operation=5),
-        Delete: Deleted(ids=[ID], operation=6),
+        protocol.List: protocol.Page(memories=[MEMORY], total=7),
+        protocol.Get: MEMORY,
+        protocol.Update: protocol.Changed(memory=MEMORY, operation=4),
+        protocol.Tag: protocol.Changed(memory=MEMORY, operation=5),
+        protocol.Delete: protocol.Deleted(ids=[ID], operation=6),
     }
     assert "We use Valkey, not Redis\n1 of 7 memories\n" in memctl("list").out
     assert [memory["id"] for memory in memctl("list", "--json").json] == [ID]
@@ -298,46 +255,52 @@ def test_list_get_update_tag_delete(memctl: Memctl, fake: FakeDaemon) -> None:
     assert memctl("get", "3f9a", "--json").json["updated_at"] == "2026-03-31T14:30:00Z"
     assert memctl("update", "3f9a", "--importance", "0.9").out == f"Changed: {ID} (operation 4)\n"
     assert memctl("tag", "3f9a", "word", "port=6379").code == 0
-    assert fake.calls[-1] == Tag(id="3f9a", tags=["word"], values={"port": 6379}, reach="all")
+    assert fake.calls[-1] == protocol.Tag(id="3f9a", tags=["word"], values={"port": 6379}, reach="all")
     assert "`memctl undo 6`" in memctl("delete", "3f9a", "b" * 32).out
     assert memctl("delete", "3f9a", "--json").json == {"ids": [ID], "operation": 6}
 
 
 def test_update_sends_only_what_was_given(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[Update] = Changed(memory=MEMORY, operation=4)
+    fake.replies[protocol.Update] = protocol.Changed(memory=MEMORY, operation=4)
     memctl("update", "abcd", "--expires-at", "never", "--no-pinned", "--remove", "old", "--metadata", "a=1")
-    expected = Update(id="abcd", expires_at=None, pinned=False, metadata={"a": 1, "old": None}, reach="all")
+    expected = protocol.Update(id="abcd", expires_at=None, pinned=False, metadata={"a": 1, "old": None}, reach="all")
     assert fake.calls == [expected]
 
 
 def test_history_and_undo(memctl: Memctl, fake: FakeDaemon) -> None:
-    change = Change(operation=2, kind="update", action="updated", at=1774967400.0, changed={"expires_at": (None, 0.0)})
+    change = protocol.Change(
+        operation=2, kind="update", action="updated", at=1774967400.0, changed={"expires_at": (None, 0.0)}
+    )
     fake.replies |= {
-        Operations: OperationLog(
-            operations=[Operation(id=2, kind="update", at=1774967400.0, namespace="", memories=1, undone_by=3)]
+        protocol.Operations: protocol.OperationLog(
+            operations=[protocol.Operation(id=2, kind="update", at=1774967400.0, namespace="", memories=1, undone_by=3)]
         ),
-        History: Changes(id=ID, changes=[change]),
-        Undo: Undone(undone=2, operation=3, ids=[ID]),
+        protocol.History: protocol.Changes(id=ID, changes=[change]),
+        protocol.Undo: protocol.Undone(undone=2, operation=3, ids=[ID]),
     }
     assert "by 3" in memctl("history").out
     assert memctl("history", "--json").json[0]["at"] == "2026-03-31T14:30:00Z"
     assert "expires_at: – → 1970-01-01T00:00:00Z" in memctl("history", "3f9a").out
     changes = memctl("history", "3f9a", "--json").json["changes"]
     assert changes[0]["changed"] == {"expires_at": [None, "1970-01-01T00:00:00Z"]}
-    step = OperationChange(id=ID, namespace="a", preview="x", operation=2, kind="update", action="updated", at=0.0)
-    fake.replies[GetOperation] = OperationDetail(operation=fake.replies[Operations].operations[0], changes=[step])
+    step = protocol.OperationChange(
+        id=ID, namespace="a", preview="x", operation=2, kind="update", action="updated", at=0.0
+    )
+    fake.replies[protocol.GetOperation] = protocol.OperationDetail(
+        operation=fake.replies[protocol.Operations].operations[0], changes=[step]
+    )
     assert "updated  a" in memctl("history", "--operation", "2").out
-    assert fake.calls[-1] == GetOperation(operation=2, limit=20, reach="all")
+    assert fake.calls[-1] == protocol.GetOperation(operation=2, limit=20, reach="all")
     memctl("history", "--before", "2026-03-31", "--kind", "delete", "--offset", "3")
-    assert fake.calls[-1] == Operations(limit=20, offset=3, before=1774915200.0, kind=["delete"], reach="all")
+    assert fake.calls[-1] == protocol.Operations(limit=20, offset=3, before=1774915200.0, kind=["delete"], reach="all")
     assert memctl("history", "3f9a", "--operation", "2").code == 2
     assert memctl("undo").out.startswith("Undid operation 2 (1 memory)")
-    assert fake.calls[-1] == Undo(reach="all")
+    assert fake.calls[-1] == protocol.Undo(reach="all")
     assert memctl("undo", "2", "--json").json == {"undone": 2, "operation": 3, "ids": [ID]}
 
 
 def test_explain_draws_stages_and_candidates(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies |= {Explain: Explanation(hits=[HIT], trace=TRACE), GetTrace: TRACE}
+    fake.replies |= {protocol.Explain: protocol.Explanation(hits=[HIT], trace=TRACE), protocol.GetTrace: TRACE}
     out = memctl("explain", "cache").out
     assert "embed" in out
     assert "█" * 12 in out
@@ -346,61 +309,61 @@ def test_explain_draws_stages_and_candidates(memctl: Memctl, fake: FakeDaemon) -
     assert memctl("explain", "cache", "--json").json["trace"]["at"] == "2026-03-31T14:30:00Z"
     assert memctl("explain", "--last").out == out
     assert memctl("explain", "--last", "t1", "--json").json["id"] == "t1"
-    assert fake.calls[-1] == GetTrace(id="t1", reach="all")
-    kept = TraceSummary(
+    assert fake.calls[-1] == protocol.GetTrace(id="t1", reach="all")
+    kept = protocol.TraceSummary(
         id="t1", query="cache", at=0.0, namespace="", kind="search", session="", token="alpha", given=2, took_ms=1.0
     )
-    fake.replies[Traces] = TraceList(traces=[kept])
+    fake.replies[protocol.Traces] = protocol.TraceList(traces=[kept])
     assert "search      2  alpha  cache" in memctl("explain", "--recent").out
     assert memctl("explain", "x", "--recent").code == 2
 
 
 def test_why_not_names_the_stage(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[WhyNot] = Why(
+    fake.replies[protocol.WhyNot] = protocol.Why(
         id=ID, found=False, stage="cut", reason="below the limit", similarity=0.2, similarity_rank=40
     )
     out = memctl("why-not", "3f9a", "which", "cache").out
     assert "3f9a02c4 is not found; lost at: cut." in out
     assert "0.200, rank 40" in out
-    fake.replies[WhyNot] = Why(id=ID, found=True, rank=1)
+    fake.replies[protocol.WhyNot] = protocol.Why(id=ID, found=True, rank=1)
     assert "is found, at rank 1." in memctl("why-not", "3f9a", "cache").out
 
 
 def test_status_and_stats(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
     stats = counted(memories=2, by_namespace={"": 2}, embedded=2, operations=1, database_bytes=4096, oldest_at=0.0)
-    fake.replies |= {GetStatus: status(folder), GetStats: stats}
+    fake.replies |= {protocol.GetStatus: status(folder), protocol.GetStats: stats}
     assert "mini, ready, 384 dimensions" in memctl("status").out
     assert memctl("status", "--json").json["model"]["name"] == "mini"
     assert "(root) 2" in memctl("stats").out
     assert memctl("stats", "--json").json["oldest_at"] == "1970-01-01T00:00:00Z"
     assert "language model" not in memctl("stats").out
-    stats.llm = LlmUsage(model="tiny", answers=3, failures=1, tokens_in=1200, last_error="no answer")
+    stats.llm = protocol.LlmUsage(model="tiny", answers=3, failures=1, tokens_in=1200, last_error="no answer")
     shown = memctl("stats").out
     assert "tiny: 3 answers, 1,200 tokens asked, 0 answered, 1 failed (the latest: no answer)" in shown
 
 
 def test_a_change_of_model_is_followed_to_its_end(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
-    half = Progress(stage="new", done=1, total=2)
+    half = protocol.Progress(stage="new", done=1, total=2)
     states = [{"name": "old", "reembedding": half}, {"name": "old", "reembedding": half}, {"name": "new"}]
-    fake.replies |= {UseModel: Done(), GetStatus: lambda: status(folder, **states.pop(0))}
+    fake.replies |= {protocol.UseModel: protocol.Done(), protocol.GetStatus: lambda: status(folder, **states.pop(0))}
     assert memctl("model", "use", "new").out == "Model in use: new, ready, 384 dimensions.\n"
     assert states == []
-    fake.replies[GetStatus] = status(folder, name="old", reembedding=half)
+    fake.replies[protocol.GetStatus] = status(folder, name="old", reembedding=half)
     stuck = memctl("model", "use", "new", "--timeout", "0.3")
     assert stuck.code == 1
     assert "Nothing has moved for 0.3 s" in stuck.err
     assert "vectors computed again: 1 of 2" in memctl("model", "use", "new", "--no-wait").out
-    fake.replies[GetStatus] = status(folder, name="new", state="failed", error="broken file")
+    fake.replies[protocol.GetStatus] = status(folder, name="new", state="failed", error="broken file")
     assert "new, failed, 384 dimensions (broken file)" in memctl("model", "use", "new").err
 
 
 def test_waiting_for_readiness_has_a_limit(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
-    fake.replies[GetStatus] = msgspec.structs.replace(status(folder), pending_embeddings=3)
+    fake.replies[protocol.GetStatus] = msgspec.structs.replace(status(folder), pending_embeddings=3)
     assert "Not ready after 0.2 s" in memctl("up", "--wait", "0.2").err
 
 
 def test_output_that_nobody_reads_ends_without_a_word(fake: FakeDaemon) -> None:
-    fake.replies[List] = Page(memories=[MEMORY] * 1000, total=1000)
+    fake.replies[protocol.List] = protocol.Page(memories=[MEMORY] * 1000, total=1000)
     command = [sys.executable, "-m", "memoryd.client.memctl", "list", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout
@@ -419,17 +382,17 @@ def test_lone_surrogates_are_refused_with_a_sentence(fake: FakeDaemon) -> None:
 
 
 def test_content_from_standard_input(fake: FakeDaemon) -> None:
-    fake.replies[Add] = Added(id=ID, outcome="created", embedded=True, operation=1)
+    fake.replies[protocol.Add] = protocol.Added(id=ID, outcome="created", embedded=True, operation=1)
     command = [sys.executable, "-m", "memoryd.client.memctl", "add", "-"]
     assert subprocess.run(command, input=b"one\ntwo\n", capture_output=True).returncode == 0
-    assert isinstance(fake.calls[0], Add)
+    assert isinstance(fake.calls[0], protocol.Add)
     assert fake.calls[0].memory.content == "one\ntwo"
     refused = subprocess.run(command, input=b"\xff", capture_output=True, text=False)
     assert (refused.returncode, refused.stderr) == (1, b"memctl: The content on standard input is not UTF-8 text.\n")
 
 
 def test_any_locale_and_no_terminal_will_do(fake: FakeDaemon) -> None:
-    fake.replies[Search] = Hits(hits=[Hit(**{**FIELDS, "content": "日本 …"}, score=1.0)])
+    fake.replies[protocol.Search] = protocol.Hits(hits=[protocol.Hit(**{**FIELDS, "content": "日本 …"}, score=1.0)])
     command = [sys.executable, "-m", "memoryd.client.memctl", "search", "x"]
     environment = {"MEMORYD_SOCKET": os.environ["MEMORYD_SOCKET"], "PYTHONIOENCODING": "ascii"}
     plain = subprocess.run(command, env=environment, capture_output=True, stdin=subprocess.DEVNULL)
@@ -440,7 +403,7 @@ def test_any_locale_and_no_terminal_will_do(fake: FakeDaemon) -> None:
 
 
 def test_a_search_imports_nothing_slow(fake: FakeDaemon) -> None:
-    fake.replies[Search] = Hits(hits=[HIT])
+    fake.replies[protocol.Search] = protocol.Hits(hits=[HIT])
     code = (
         "import sys; from memoryd.client.memctl import run; run(['search', 'x', '--json']);"
         "slow = {'asyncio', 'subprocess', 'pathlib', 'json', 'numpy', 'apsw', 'logging', 'email'} & sys.modules.keys();"

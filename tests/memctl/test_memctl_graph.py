@@ -13,55 +13,35 @@ from typing import Any
 import pytest
 from fake_daemon import FakeDaemon, Memctl
 
+from memoryd.client import protocol
 from memoryd.client.errors import NotFound
 from memoryd.client.memctl.graph_data import Graph
 from memoryd.client.memctl.graph_export import format_graphml, format_html
 from memoryd.client.memctl.graph_layout import lay_out
-from memoryd.client.protocol import (
-    Edge,
-    EdgePage,
-    ExportedNode,
-    GraphAbstract,
-    GraphChange,
-    GraphDedupe,
-    GraphEdges,
-    GraphExport,
-    GraphNode,
-    GraphNodes,
-    GraphPart,
-    GraphRegroup,
-    GraphTopics,
-    Neighbour,
-    Node,
-    NodeDetail,
-    NodeMember,
-    NodePage,
-    PlannedStep,
-    Topic,
-    TopicList,
-)
 
 NASTY = 'say "hi" & <b>bold</b> </script> back\\slash \x00 \u2028 naïve 猫'
 BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), "")
 
 
-def node(id: int, label: str = "deploy, friday", **fields: Any) -> Node:
+def node(id: int, label: str = "deploy, friday", **fields: Any) -> protocol.Node:
     given = {"namespace": "acme", "kind": "cluster", "size": 3, "created_at": 1774967400.0, "updated_at": 1774967400.0}
-    return Node(id=id, label=label, **{**given, **fields})
+    return protocol.Node(id=id, label=label, **{**given, **fields})
 
 
-TOPICS = [Topic(id=4, namespace="acme", label=NASTY, nodes=2, memories=5)]
+TOPICS = [protocol.Topic(id=4, namespace="acme", label=NASTY, nodes=2, memories=5)]
 NODES = [
-    ExportedNode(node=node(1, NASTY, topic=4), members=["We deploy on Friday", NASTY], similar=[(2, 0.61), (9, 0.5)]),
-    ExportedNode(node=node(2, "herons", topic=4, size=2), members=["Herons eat fish"], similar=[(1, 0.61)]),
-    ExportedNode(node=node(3, "piano", size=1), members=["The piano needs tuning"]),
-    ExportedNode(node=node(8, "both", kind="concept", size=2)),
+    protocol.ExportedNode(
+        node=node(1, NASTY, topic=4), members=["We deploy on Friday", NASTY], similar=[(2, 0.61), (9, 0.5)]
+    ),
+    protocol.ExportedNode(node=node(2, "herons", topic=4, size=2), members=["Herons eat fish"], similar=[(1, 0.61)]),
+    protocol.ExportedNode(node=node(3, "piano", size=1), members=["The piano needs tuning"]),
+    protocol.ExportedNode(node=node(8, "both", kind="concept", size=2)),
 ]
 EDGES = [
-    Edge(origin=1, target=2, kind="co_occurs", weight=7.0),
-    Edge(origin=8, target=1, kind="abstracted_from", weight=1.0),
-    Edge(origin=8, target=2, kind="abstracted_from", weight=1.0),
-    Edge(origin=2, target=1, kind="derived_from", weight=2.0),
+    protocol.Edge(origin=1, target=2, kind="co_occurs", weight=7.0),
+    protocol.Edge(origin=8, target=1, kind="abstracted_from", weight=1.0),
+    protocol.Edge(origin=8, target=2, kind="abstracted_from", weight=1.0),
+    protocol.Edge(origin=2, target=1, kind="derived_from", weight=2.0),
 ]
 GRAPH = Graph(NODES, EDGES, TOPICS, 4)
 
@@ -70,87 +50,100 @@ GRAPH = Graph(NODES, EDGES, TOPICS, 4)
 
 
 def test_nodes_are_a_table_that_says_what_waits(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[GraphNodes] = NodePage(nodes=[node(12, topic=3)], total=40, waiting=2)
+    fake.replies[protocol.GraphNodes] = protocol.NodePage(nodes=[node(12, topic=3)], total=40, waiting=2)
     done = memctl("graph", "nodes", "friday", "deploy", "--topic", "3", "--limit", "1", "--namespace", "acme")
     assert "12  cluster     3      3" in done.out
     assert "deploy, friday" in done.out
     assert "1 of 40 nodes. 2 memories of L2 not yet in a node" in done.out
-    assert fake.calls[-1] == GraphNodes(query="friday deploy", topic=3, limit=1, namespace="acme", reach="visible")
+    assert fake.calls[-1] == protocol.GraphNodes(
+        query="friday deploy", topic=3, limit=1, namespace="acme", reach="visible"
+    )
     assert memctl("graph", "nodes", "--json").json[0]["updated_at"] == "2026-03-31T14:30:00Z"
 
 
 def test_graph_alone_lists_nodes_and_an_empty_graph_says_so(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[GraphNodes] = NodePage(nodes=[], total=0)
+    fake.replies[protocol.GraphNodes] = protocol.NodePage(nodes=[], total=0)
     assert memctl("graph").out == "No nodes.\n"
 
 
 def test_edges_are_shown_with_the_labels_of_both_ends(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[GraphEdges] = EdgePage(edges=EDGES[:1], total=1, labels=[(1, "deploy"), (2, "herons")])
+    fake.replies[protocol.GraphEdges] = protocol.EdgePage(
+        edges=EDGES[:1], total=1, labels=[(1, "deploy"), (2, "herons")]
+    )
     out = memctl("graph", "edges", "--kind", "co_occurs").out
     assert re.search(r"co_occurs +7 +1 deploy +2 herons", out)
-    fake.replies[GraphEdges] = EdgePage(edges=[], total=0)
+    fake.replies[protocol.GraphEdges] = protocol.EdgePage(edges=[], total=0)
     assert memctl("graph", "edges").out == "No edges.\n"
 
 
 def test_a_node_is_shown_with_members_and_neighbours(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[GraphNode] = NodeDetail(
+    fake.replies[protocol.GraphNode] = protocol.NodeDetail(
         node=node(1, topic=4),
         topic="releases",
-        members=[NodeMember(id="ab" * 16, preview="We deploy on Friday", created_at=1774967400.0, similarity=0.91)],
+        members=[
+            protocol.NodeMember(id="ab" * 16, preview="We deploy on Friday", created_at=1774967400.0, similarity=0.91)
+        ],
         neighbours=[
-            Neighbour(node=2, label="herons", relation="similar", weight=0.61),
-            Neighbour(node=3, label="piano", relation="co_occurs", weight=4.0),
+            protocol.Neighbour(node=2, label="herons", relation="similar", weight=0.61),
+            protocol.Neighbour(node=3, label="piano", relation="co_occurs", weight=4.0),
         ],
     )
     out = memctl("graph", "show", "1").out
     assert "4 releases" in out
     assert re.search(r"abababab +2026-03-31T14:30:00Z +0.91 +We deploy on Friday", out)
     assert out.index("retrieved together") < out.index("similar (cosine)")
-    fake.replies[GraphNode] = NotFound("There is no node 9.")
+    fake.replies[protocol.GraphNode] = NotFound("There is no node 9.")
     assert memctl("graph", "show", "node 9").err == "memctl: There is no node 9.\n"
     assert memctl("graph", "show", "abc").code == 2
 
 
 def test_topics_are_listed_and_found_anew(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[GraphTopics] = TopicList(topics=TOPICS, alone=3)
-    step = PlannedStep(action="topic", target="topic 4", reason="2 nodes: deploy")
-    fake.replies[GraphRegroup] = GraphChange(dry_run=True, counts={"topics": 1}, total=1, steps=[step])
+    fake.replies[protocol.GraphTopics] = protocol.TopicList(topics=TOPICS, alone=3)
+    step = protocol.PlannedStep(action="topic", target="topic 4", reason="2 nodes: deploy")
+    fake.replies[protocol.GraphRegroup] = protocol.GraphChange(
+        dry_run=True, counts={"topics": 1}, total=1, steps=[step]
+    )
     assert "1 topic; 3 nodes in none" in memctl("graph", "topics").out
     assert "Would do: topics 1" in memctl("graph", "topics", "--recompute", "--dry-run").out
-    assert [type(call) for call in fake.calls] == [GraphTopics, GraphRegroup]
+    assert [type(call) for call in fake.calls] == [protocol.GraphTopics, protocol.GraphRegroup]
     memctl("graph", "topics", "--recompute")
-    assert [type(call) for call in fake.calls[2:]] == [GraphRegroup, GraphTopics]
+    assert [type(call) for call in fake.calls[2:]] == [protocol.GraphRegroup, protocol.GraphTopics]
     assert memctl("graph", "topics", "--dry-run").code == 2
 
 
-@pytest.mark.parametrize(("command", "call"), [("dedupe", GraphDedupe), ("abstract", GraphAbstract)])
+@pytest.mark.parametrize(("command", "call"), [("dedupe", protocol.GraphDedupe), ("abstract", protocol.GraphAbstract)])
 def test_changes_are_told_step_by_step(memctl: Memctl, fake: FakeDaemon, command: str, call: Any) -> None:
-    steps = [PlannedStep(action="merge", target=f"node {n}", reason="cosine 0.95") for n in range(60)]
-    fake.replies[call] = GraphChange(dry_run=False, counts={"merged": 1200}, total=1200, steps=steps)
+    steps = [protocol.PlannedStep(action="merge", target=f"node {n}", reason="cosine 0.95") for n in range(60)]
+    fake.replies[call] = protocol.GraphChange(dry_run=False, counts={"merged": 1200}, total=1200, steps=steps)
     out = memctl("graph", command, "--threshold", "0.9").out
     assert "node 39" in out
     assert "… and 1,160 more steps" in out
     assert out.endswith("Done: merged 1,200\n")
     assert fake.calls[-1] == call(threshold=0.9, reach="all")
-    fake.replies[call] = GraphChange(dry_run=False)
+    fake.replies[call] = protocol.GraphChange(dry_run=False)
     assert memctl("graph", command).code == 0
 
 
 def test_an_export_asks_part_by_part_and_keeps_the_largest(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
-    parts = iter([GraphPart(nodes=NODES[:2], edges=EDGES[:1], next=2), GraphPart(nodes=NODES[2:], edges=EDGES[1:])])
-    fake.replies[GraphTopics] = TopicList(topics=TOPICS)
-    fake.replies[GraphExport] = lambda: next(parts)
+    parts = iter(
+        [
+            protocol.GraphPart(nodes=NODES[:2], edges=EDGES[:1], next=2),
+            protocol.GraphPart(nodes=NODES[2:], edges=EDGES[1:]),
+        ]
+    )
+    fake.replies[protocol.GraphTopics] = protocol.TopicList(topics=TOPICS)
+    fake.replies[protocol.GraphExport] = lambda: next(parts)
     (folder / "g.html.part").symlink_to(folder / "elsewhere")  # what another user put there
     done = memctl("graph", "export", "-o", str(folder / "g.html"), "--limit", "2")
     assert done.err == f"{folder / 'g.html'}: 2 nodes of 4, the largest, 2 edges.\n"
     assert stat.S_IMODE((folder / "g.html").stat().st_mode) == 0o600
     assert not (folder / "elsewhere").exists()
-    assert [call.after for call in fake.calls if isinstance(call, GraphExport)] == [0, 2]
+    assert [call.after for call in fake.calls if isinstance(call, protocol.GraphExport)] == [0, 2]
 
 
 def test_an_export_to_standard_output_is_the_document_alone(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[GraphTopics] = TopicList(topics=TOPICS)
-    fake.replies[GraphExport] = GraphPart(nodes=NODES, edges=EDGES)
+    fake.replies[protocol.GraphTopics] = protocol.TopicList(topics=TOPICS)
+    fake.replies[protocol.GraphExport] = protocol.GraphPart(nodes=NODES, edges=EDGES)
     for form, begin in (("graphml", "<?xml"), ("html", "<!doctype html>")):
         done = memctl("graph", "export", "--format", form)
         assert (done.code, done.err) == (0, "")
@@ -196,8 +189,8 @@ _STATEMENT = re.compile(
 
 
 def test_the_same_graph_gives_the_same_picture_in_which_no_node_covers_another() -> None:
-    many = [ExportedNode(node=node(n, size=1 + n % 20, topic=1 + n % 7)) for n in range(1, 300)]
-    topics = [Topic(id=n, namespace="", label=f"t{n}", nodes=40, memories=90) for n in range(1, 8)]
+    many = [protocol.ExportedNode(node=node(n, size=1 + n % 20, topic=1 + n % 7)) for n in range(1, 300)]
+    topics = [protocol.Topic(id=n, namespace="", label=f"t{n}", nodes=40, memories=90) for n in range(1, 8)]
     picture = lay_out(Graph(many, [], topics, 299))
     assert picture == lay_out(Graph(many, [], topics, 299))
     nodes = picture["nodes"]

@@ -7,27 +7,15 @@ import msgspec
 import pytest
 from fake_daemon import FakeDaemon, Memctl
 
+from memoryd.client import protocol
 from memoryd.client.memctl.jobs import format_span
-from memoryd.client.protocol import (
-    Job,
-    JobHistory,
-    JobList,
-    JobRun,
-    JobRuns,
-    Jobs,
-    PauseJob,
-    PlannedStep,
-    ResumeJob,
-    RunJob,
-    SkippedStep,
-)
 
 NOW = 1_800_000_000.0
 ID = "3f9ac1d2" * 4
 FIELDS: dict[str, Any] = {"job": "sweep", "by": "scheduler", "started_at": NOW - 120, "took_ms": 340.0}
-DONE = JobRun(run=7, outcome="done", counts={"moved": 1234, "skipped": 3, "failed": 0}, operation=45, **FIELDS)
-FAILED = JobRun(run=8, outcome="failed", error="The disk is full.", **FIELDS)
-JOB = Job(
+DONE = protocol.JobRun(run=7, outcome="done", counts={"moved": 1234, "skipped": 3, "failed": 0}, operation=45, **FIELDS)
+FAILED = protocol.JobRun(run=8, outcome="failed", error="The disk is full.", **FIELDS)
+JOB = protocol.Job(
     name="sweep",
     about="Move cold memories to L2.",
     state="waiting",
@@ -37,7 +25,7 @@ JOB = Job(
     next_run_at=NOW + 180,
     last=DONE,
 )
-OTHER = Job(name="backup", about="Copy the database.", state="off", every_s=0.0, deadline_s=600.0)
+OTHER = protocol.Job(name="backup", about="Copy the database.", state="off", every_s=0.0, deadline_s=600.0)
 
 
 def lines(text: str) -> list[str]:
@@ -45,7 +33,7 @@ def lines(text: str) -> list[str]:
 
 
 def test_list_shows_states_times_and_what_the_latest_run_did(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[Jobs] = JobList(jobs=[JOB, OTHER], at=NOW)
+    fake.replies[protocol.Jobs] = protocol.JobList(jobs=[JOB, OTHER], at=NOW)
     out = memctl("jobs", "list").out
     assert lines(out) == [
         "JOB | STATE | EVERY | LAST RUN | OUTCOME | TOOK | NEXT | DID",
@@ -56,14 +44,14 @@ def test_list_shows_states_times_and_what_the_latest_run_did(fake: FakeDaemon, m
 
 
 def test_jobs_alone_is_the_list(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[Jobs] = JobList(jobs=[JOB], at=NOW)
+    fake.replies[protocol.Jobs] = protocol.JobList(jobs=[JOB], at=NOW)
     assert memctl("jobs").out == memctl("jobs", "list").out
 
 
 def test_a_failed_job_shows_why_within_the_width(fake: FakeDaemon, memctl: Memctl) -> None:
     failed = msgspec.structs.replace(FAILED, error="The disk is full. " * 20)
     state: Any = {"state": "quarantined", "failures": 5, "next_run_at": None, "last": failed}
-    fake.replies[Jobs] = JobList(jobs=[msgspec.structs.replace(JOB, **state)], at=NOW)
+    fake.replies[protocol.Jobs] = protocol.JobList(jobs=[msgspec.structs.replace(JOB, **state)], at=NOW)
     out = memctl("jobs", "list").out
     assert "quarantined" in out
     assert "The disk is full." in out
@@ -71,7 +59,7 @@ def test_a_failed_job_shows_why_within_the_width(fake: FakeDaemon, memctl: Memct
 
 
 def test_list_as_json_has_iso_times(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[Jobs] = JobList(jobs=[JOB], at=NOW)
+    fake.replies[protocol.Jobs] = protocol.JobList(jobs=[JOB], at=NOW)
     [found] = msgspec.json.decode(memctl("jobs", "list", "--json").out)
     assert found["name"] == "sweep"
     assert found["next_run_at"] == "2027-01-15T08:03:00Z"
@@ -80,47 +68,49 @@ def test_list_as_json_has_iso_times(fake: FakeDaemon, memctl: Memctl) -> None:
 
 
 def test_run_says_what_was_done_and_how_to_take_it_back(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[RunJob] = DONE
+    fake.replies[protocol.RunJob] = DONE
     assert lines(memctl("jobs", "run", "sweep").out) == [
         "sweep done in 340 ms: 1,234 moved, 3 skipped.",
         "`memctl undo 45` takes it back.",
     ]
-    assert fake.calls == [RunJob(name="sweep")]
+    assert fake.calls == [protocol.RunJob(name="sweep")]
 
 
 def test_run_of_a_plan_says_which_steps_were_left_out(fake: FakeDaemon, memctl: Memctl) -> None:
-    skipped = [SkippedStep(action="move", target=ID, reason="it is gone")]
-    fake.replies[RunJob] = msgspec.structs.replace(DONE, skipped=skipped)
+    skipped = [protocol.SkippedStep(action="move", target=ID, reason="it is gone")]
+    fake.replies[protocol.RunJob] = msgspec.structs.replace(DONE, skipped=skipped)
     out = memctl("jobs", "run", "sweep", "--plan", "ab12").out
     assert "move | 3f9ac1d2 | it is gone" in lines(out)
-    assert fake.calls == [RunJob(name="sweep", plan="ab12")]
+    assert fake.calls == [protocol.RunJob(name="sweep", plan="ab12")]
 
 
 def test_a_run_that_failed_is_an_error(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[RunJob] = FAILED
+    fake.replies[protocol.RunJob] = FAILED
     done = memctl("jobs", "run", "sweep")
     assert (done.code, done.err) == (1, "memctl: The job sweep failed: The disk is full.\n")
     assert done.out == "sweep failed in 340 ms: nothing to do.\n"
 
 
 def test_an_interrupted_run_says_that_the_rest_comes_later(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[RunJob] = msgspec.structs.replace(DONE, outcome="interrupted", error="The rest comes next time.")
+    fake.replies[protocol.RunJob] = msgspec.structs.replace(
+        DONE, outcome="interrupted", error="The rest comes next time."
+    )
     done = memctl("jobs", "run", "sweep")
     assert done.code == 0
     assert "The rest comes next time." in done.out
 
 
-def plan(count: int, shown: int) -> JobRun:
+def plan(count: int, shown: int) -> protocol.JobRun:
     steps = [
-        PlannedStep(action="move", target=f"{n:032x}"[::-1], reason="recency 0.12", preview=f"Crane {n}")
+        protocol.PlannedStep(action="move", target=f"{n:032x}"[::-1], reason="recency 0.12", preview=f"Crane {n}")
         for n in range(shown)
     ]
     fields: Any = {**FIELDS, "by": "hand", "counts": {"move": count} if count else {}}
-    return JobRun(outcome="planned", plan="ab12", total=count, steps=steps, **fields)
+    return protocol.JobRun(outcome="planned", plan="ab12", total=count, steps=steps, **fields)
 
 
 def test_a_dry_run_shows_the_plan_and_how_to_carry_it_out(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[RunJob] = plan(2, 2)
+    fake.replies[protocol.RunJob] = plan(2, 2)
     assert lines(memctl("jobs", "run", "sweep", "--dry-run").out) == [
         "sweep would do 2 steps (2 move). Nothing was changed.",
         "ACTION | TARGET | REASON | TEXT",
@@ -131,24 +121,24 @@ def test_a_dry_run_shows_the_plan_and_how_to_carry_it_out(fake: FakeDaemon, memc
 
 
 def test_a_dry_run_with_nothing_to_do_says_so(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[RunJob] = plan(0, 0)
+    fake.replies[protocol.RunJob] = plan(0, 0)
     assert memctl("jobs", "run", "sweep", "--dry-run").out == "sweep would do nothing now.\n"
 
 
 def test_a_long_plan_is_cut_for_people_and_whole_as_json(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[RunJob] = plan(2500, 1000)
+    fake.replies[protocol.RunJob] = plan(2500, 1000)
     assert "… and 2,450 more (--limit N shows more, --json all)" in memctl("jobs", "run", "sweep", "--dry-run").out
     assert len(fake.calls) == 1
     found = msgspec.json.decode(memctl("jobs", "run", "sweep", "--dry-run", "--json").out)
-    assert [c.offset for c in fake.calls[2:] if isinstance(c, RunJob)] == [1000, 2000]
+    assert [c.offset for c in fake.calls[2:] if isinstance(c, protocol.RunJob)] == [1000, 2000]
     assert len(found["steps"]) == 3000  # the fake repeats itself
 
 
-@pytest.mark.parametrize(("word", "call"), [("pause", PauseJob), ("resume", ResumeJob)])
+@pytest.mark.parametrize(("word", "call"), [("pause", protocol.PauseJob), ("resume", protocol.ResumeJob)])
 def test_pause_and_resume_take_several_names_or_all(
     fake: FakeDaemon, memctl: Memctl, word: str, call: type[Any]
 ) -> None:
-    fake.replies[Jobs] = JobList(jobs=[JOB, OTHER], at=NOW)
+    fake.replies[protocol.Jobs] = protocol.JobList(jobs=[JOB, OTHER], at=NOW)
     fake.replies[call] = JOB
     assert memctl("jobs", word, "sweep", "backup").out.startswith(f"{word.capitalize()}d: ")
     assert [c.name for c in fake.calls] == ["sweep", "backup"]  # type: ignore[attr-defined]
@@ -158,15 +148,15 @@ def test_pause_and_resume_take_several_names_or_all(
 
 
 def test_history_shows_the_latest_runs(fake: FakeDaemon, memctl: Memctl) -> None:
-    fake.replies[JobHistory] = JobRuns(runs=[FAILED, DONE])
+    fake.replies[protocol.JobHistory] = protocol.JobRuns(runs=[FAILED, DONE])
     out = memctl("jobs", "history", "sweep", "--limit", "2").out
     assert lines(out) == [
         "RUN | AT | JOB | BY | OUTCOME | TOOK | OP | DID",
         "8 | 2027-01-15T07:58:00Z | sweep | scheduler | failed | 340 ms | The disk is full.",
         "7 | 2027-01-15T07:58:00Z | sweep | scheduler | done | 340 ms | 45 | 1,234 moved, 3 skipped",
     ]
-    assert fake.calls == [JobHistory(name="sweep", limit=2)]
-    fake.replies[JobHistory] = JobRuns(runs=[])
+    assert fake.calls == [protocol.JobHistory(name="sweep", limit=2)]
+    fake.replies[protocol.JobHistory] = protocol.JobRuns(runs=[])
     assert memctl("jobs", "history").out == "No runs.\n"
 
 

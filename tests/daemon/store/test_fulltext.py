@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+from functools import partial
 from typing import Any
 
 import apsw
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from memoryd.daemon.store import fulltext, rows
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.store import Interrupted, Store
-from workbench import insert, make_row
+from workbench import draw_text, insert, make_row
 
 EVERYTHING = Filter()
 
@@ -222,12 +223,8 @@ WORDS = ["heron", "egret", "stork", "crane", "ibis", "Ünïcode", "日本", '"qu
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_index_agrees_with_the_rows_after_any_sequence_of_changes(store: Store, seed: int) -> None:
-    dice = random.Random(seed)
-    kept: list[rows.Row] = []
-
-    def text() -> str:
-        return " ".join(dice.choices(WORDS, k=dice.randrange(1, 6)))
-
+    dice, kept = random.Random(seed), list[rows.Row]()
+    text = partial(draw_text, dice, WORDS, most=5)
     for step in range(120):
         action = dice.choice(["add", "add", "change", "metadata", "delete", "restore"])
         if action == "add" or not kept:

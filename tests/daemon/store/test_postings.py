@@ -3,6 +3,7 @@
 import random
 import threading
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import apsw
@@ -15,7 +16,7 @@ from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.postings import _sum_of_varints
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokenizer import stem_words
-from workbench import insert
+from workbench import draw_text, insert
 
 WORDS = ["heron", "herons", "egret", "stork", "crane", "ibis", "Ünïcode", "日本", "C++", "the", "a"]
 # The same constants and weights, by FTS5 itself.
@@ -42,11 +43,8 @@ def agree(store: Store, query: str) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_scores_are_those_of_fts5_after_any_sequence_of_changes(store: Store, seed: int) -> None:
-    dice = random.Random(seed)
-    kept: list[rows.Row] = []
-
-    def text() -> str:
-        return " ".join(dice.choices(WORDS, k=dice.randrange(1, 9)))
+    dice, kept = random.Random(seed), list[rows.Row]()
+    text = partial(draw_text, dice, WORDS, most=8)
 
     def change(row: rows.Row, fields: dict[str, Any] | None) -> None:
         def job(transaction: Any) -> None:

@@ -104,25 +104,25 @@ def test_the_number_of_a_deleted_row_is_not_used_again(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "turns", "expected"),
+    ("content", "question"),
     [
-        ("User: what?\nAssistant: that", 2, "what?"),
-        ("User: what?\nAssistant: that\nAssistant: more", 2, "what?"),
-        ("User: two\nlines\nAssistant: that", 2, "two\nlines"),
-        ("User: ü😀\nAssistant: ß", 2, "ü😀"),
-        ("User: \nAssistant: that", 2, "User: \nAssistant: that"),
-        ("User: what?\nAssistant: that", 1, "User: what?\nAssistant: that"),
-        ("User: what?", 2, "User: what?"),
-        ("What?\nAssistant: that", 2, "What?\nAssistant: that"),
+        ("User: what?\nAssistant: that", "what?"),
+        ("User: what?\nAssistant: that\nAssistant: more", "what?"),
+        ("User: two\nlines\nAssistant: that", "two\nlines"),
+        ("User: ü😀\nAssistant: ß", "ü😀"),
+        ("User: \nAssistant: that", None),
+        ("User: what?", None),
+        ("What?\nAssistant: that", None),
     ],
 )
 def test_of_a_question_and_its_answer_the_question_is_embedded(
-    store: Store, content: str, turns: int, expected: str
+    store: Store, content: str, question: str | None
 ) -> None:
-    row = insert(store, content, turns=turns)
-    with store.reading() as connection:
-        told = connection.execute(f"SELECT {rows.EMBEDDED} FROM memories m WHERE m.row = ?", (row.row,)).get
-    assert told == rows.build_embedded_text(content, turns=turns) == expected
+    for turns, expected in ((1, content), (2, question or content)):
+        row = insert(store, content, id=f"{turns:032x}", turns=turns)
+        with store.reading() as connection:
+            told = connection.execute(f"SELECT {rows.EMBEDDED} FROM memories m WHERE m.row = ?", (row.row,)).get
+        assert told == rows.build_embedded_text(content, turns=turns) == expected
 
 
 def test_lookups_by_id_do_not_walk_through_a_namespace(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
