@@ -3,6 +3,7 @@
 import ctypes
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -22,7 +23,8 @@ BUSY_TIMEOUT_MS = 10_000  # another process (a backup, a person's shell) may hol
 def open_writer(path: Path) -> apsw.Connection:
     """Open or create the database for the writer; raise `StorageFailed` when it cannot be used."""
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        with suppress(FileExistsError):  # which is not opened: its close would release the locks of other connections
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
         connection = apsw.Connection(str(path))
         connection.pragma("page_size", PAGE_BYTES)  # of a new file
         _prepare(connection)

@@ -22,6 +22,7 @@ from memoryd.daemon.system.process import sync
 
 _TEXTS = 32  # that are searched for
 _PIECE = 40  # bytes of each
+_READ_BYTES = 4 * 1024 * 1024
 _LEAST = 12  # bytes of a text that could be no chance
 _PART = 500  # memories that are erased from a copy by one statement
 
@@ -45,13 +46,29 @@ def find_files(folder: Path, pieces: Sequence[bytes]) -> list[str]:
 
 
 def _has_any(path: Path, pieces: Sequence[bytes]) -> bool:
+    """Look into a file. Whoever closes one of a database releases all locks that this process has on it (POSIX)."""
+    if path.name.endswith("-shm"):  # it holds the log's locks, and no text
+        return False
     try:
         if not path.is_file() or not path.stat().st_size:
             return False
+        if path.suffix == ".sqlite":
+            return any(any(piece in part for piece in pieces) for part in _read_database(path))
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return any(data.find(piece) >= 0 for piece in pieces)
-    except OSError:  # deleted meanwhile
+    except (OSError, apsw.Error):  # deleted meanwhile
         return False
+
+
+def _read_database(path: Path) -> Iterator[bytes]:
+    """Return a file's bytes in parts that overlap, read as SQLite itself reads: it closes no file that has locks."""
+    file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    try:
+        size = file.xFileSize()
+        for at in range(0, size, _READ_BYTES):
+            yield file.xRead(min(_READ_BYTES + _PIECE, size - at), at)
+    finally:
+        file.xClose()
 
 
 def list_copies(folder: Path) -> list[Path]:

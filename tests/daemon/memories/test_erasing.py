@@ -102,6 +102,19 @@ def test_nothing_on_disk_holds_what_was_erased(said: tuple["Daemon", Client]) ->
     assert holding(daemon.core.folder, WORDS) == []
 
 
+@pytest.mark.parametrize("at", [0, 60, 99, 100, 140, 160])
+def test_what_is_left_is_found_wherever_it_is_in_the_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    monkeypatch.setattr(leftovers, "_READ_BYTES", 100)
+    piece = b"forty bytes of a text that was erased :)"
+    for name in ("memoryd.sqlite", "memoryd.sqlite-wal", "memoryd.log"):
+        (folder / name).write_bytes(b"." * at + piece + b"." * (160 - at))
+        assert leftovers.find_files(folder, [b"nowhere", piece]) == [str(folder / name)]
+        assert leftovers.find_files(folder, [b"nowhere"]) == []
+        (folder / name).unlink()
+
+
 def test_an_erased_memory_is_not_brought_back(said: tuple["Daemon", Client]) -> None:
     daemon, client = said
     before = {operation.id for operation in client.operations(limit=1000)}

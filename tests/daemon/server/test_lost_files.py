@@ -14,6 +14,7 @@ import pytest
 
 from configs import NO_MODEL
 from memoryd.client import MemorydError, StorageFailed
+from memoryd.client.protocol import Backup, Erase, Jobs, RunJob, Verify
 from memoryd.daemon import __main__ as entry
 from memoryd.daemon.server.watchdog import LOST
 from memoryd.daemon.store.store import FILE_NAME as DATABASE
@@ -175,3 +176,16 @@ def test_what_fails_for_a_lost_file_ends_the_daemon_as_the_loss_does(tmp_path: P
         entry._run_to_end(_fail(), held)
     (tmp_path / "there").unlink()
     assert entry._run_to_end(_fail(), held) == LOST
+
+
+def test_another_program_that_reads_the_database_never_deletes_its_log(process: "Process") -> None:
+    """SQLite does so where it finds no lock; a daemon that closes any file of the database loses all of its own."""
+    with process.client(timeout_s=60) as client:
+        secret = client.add("zythology on Tuesday")
+        jobs = [job.name for job in client.call(Jobs()).jobs]
+        calls = [Erase(ids=[secret.id]), Verify(), Backup(), *(RunJob(name=job) for job in jobs)]
+        for number, call in enumerate(calls):
+            client.call(call)
+            contents(process.data)
+            client.add(f"note {number}", dedup=False)
+    assert contents(process.data) == {f"note {number}" for number in range(len(calls))}
