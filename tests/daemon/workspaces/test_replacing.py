@@ -143,11 +143,12 @@ def test_a_program_that_is_writing_the_file_is_waited_for(tmp_path: Path, monkey
     assert editor.stdin is not None
     editor.stdout.readline()  # it has the file open
     pen = editor.stdin
+    writes_soon = threading.Timer(0.2, lambda: (pen.write("\n"), pen.close()))
 
     def exchanged(folder: int, origin: str, target: str, flags: int) -> None:
         rename(folder, origin, target, flags)
-        if pen and not pen.closed:
-            threading.Timer(0.2, lambda: (pen.write("\n"), pen.close())).start()
+        if writes_soon.ident is None:  # after the first exchange, once
+            writes_soon.start()
 
     monkeypatch.setattr(exchange, "rename", exchanged)
     change_file(tmp_path, "a.md", adding(b"ours\n"))
