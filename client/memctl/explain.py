@@ -4,15 +4,12 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from typing import get_args
 
-from memoryd.client.calls import explain as explain_call
-from memoryd.client.calls import trace as trace_call
-from memoryd.client.calls import why_not as why_not_call
+from memoryd.client import calls, methods
 from memoryd.client.memctl.arguments import Usage, add_query, query_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import columns, paint, show
 from memoryd.client.memctl.table import draw_bar, format_fields, format_table, ms_text, text_of, to_one_line, wrap
-from memoryd.client.methods import traces as traces_call
 from memoryd.client.protocol import CandidateTrace, StageTrace, Tier, Trace, TraceSummary, Why
 from memoryd.client.times import iso
 
@@ -36,14 +33,14 @@ def _explain(args: Namespace) -> None:
     if bool(args.query) + (args.last is not None) + args.recent > 1:
         raise Usage("give a QUERY, --last [ID] or --recent, only one of them.")
     if args.recent:
-        found = send(args, traces_call(limit=args.limit))
+        found = send(args, methods.traces(limit=args.limit))
         return show(args, found.traces, lambda: _recent_text(found.traces))
     if args.last is not None:
-        trace = send(args, trace_call(args.last or None))
+        trace = send(args, calls.trace(args.last or None))
         return show(args, trace, lambda: trace_text(trace))
     if not args.query:
         raise Usage("give a QUERY, or --last for the latest search (see `memctl explain --help`).")
-    explained = send(args, explain_call(" ".join(args.query), **query_of(args)))
+    explained = send(args, calls.explain(" ".join(args.query), **query_of(args)))
     return show(args, explained, lambda: trace_text(explained.trace))
 
 
@@ -149,7 +146,7 @@ def _declare_missing(parser: ArgumentParser) -> None:
 
 
 def _explain_missing(args: Namespace) -> None:
-    why = send(args, why_not_call(args.id, " ".join(args.query), **query_of(args)))
+    why = send(args, calls.why_not(args.id, " ".join(args.query), **query_of(args)))
     show(args, why, lambda: _why_text(why))
 
 

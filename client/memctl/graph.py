@@ -4,23 +4,12 @@ import argparse
 from argparse import ArgumentParser, Namespace
 from typing import get_args
 
+from memoryd.client import methods, protocol
 from memoryd.client.memctl.arguments import Usage, add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import apply_options, client_for, send
 from memoryd.client.memctl.output import columns, paint, print_note, show
 from memoryd.client.memctl.table import count_text, format_fields, format_table, shorten, to_one_line
-from memoryd.client.methods import graph_abstract, graph_dedupe, graph_edges, graph_nodes, graph_regroup
-from memoryd.client.protocol import (
-    Edge,
-    EdgePage,
-    GraphChange,
-    GraphNode,
-    GraphTopics,
-    Neighbour,
-    NodeDetail,
-    NodePage,
-    TopicList,
-)
 from memoryd.client.protocol.graph import EdgeKind, NodeKind, NodeSort
 from memoryd.client.times import iso
 
@@ -48,11 +37,11 @@ def _declare_nodes(parser: ArgumentParser) -> None:
 
 def _list_nodes(args: Namespace) -> None:
     names = ("topic", "kind", "sort", "limit", "offset")
-    page = send(args, graph_nodes(" ".join(args.query), **{name: getattr(args, name) for name in names}))
+    page = send(args, methods.graph_nodes(" ".join(args.query), **{name: getattr(args, name) for name in names}))
     show(args, page.nodes, lambda: _nodes_text(page))
 
 
-def _nodes_text(page: NodePage) -> str:
+def _nodes_text(page: protocol.NodePage) -> str:
     if not page.nodes:
         first = "No nodes." if not page.total else f"No more: there are {page.total}."
         return f"{first}{_waiting_text(page.waiting)}"
@@ -91,11 +80,13 @@ def _declare_edges(parser: ArgumentParser) -> None:
 
 
 def _list_edges(args: Namespace) -> None:
-    page = send(args, graph_edges(**{name: getattr(args, name) for name in ("kind", "node", "limit", "offset")}))
+    page = send(
+        args, methods.graph_edges(**{name: getattr(args, name) for name in ("kind", "node", "limit", "offset")})
+    )
     show(args, page.edges, lambda: _edges_text(page))
 
 
-def _edges_text(page: EdgePage) -> str:
+def _edges_text(page: protocol.EdgePage) -> str:
     if not page.edges:
         return "No edges." if not page.total else f"No more: there are {page.total}."
     room = max(16, (columns() - 32) // 2)
@@ -112,7 +103,7 @@ def _edges_text(page: EdgePage) -> str:
     return f"{text}\n{paint(shown, 'dim')}"
 
 
-def _format_weight(edge: Edge) -> str:
+def _format_weight(edge: protocol.Edge) -> str:
     return f"{edge.weight:g}"
 
 
@@ -125,11 +116,11 @@ def _declare_show(parser: ArgumentParser) -> None:
 
 
 def _show(args: Namespace) -> None:
-    detail = send(args, GraphNode(node=args.node))
+    detail = send(args, protocol.GraphNode(node=args.node))
     show(args, detail, lambda: _detail_text(detail))
 
 
-def _detail_text(detail: NodeDetail) -> str:
+def _detail_text(detail: protocol.NodeDetail) -> str:
     node = detail.node
     about = [
         ("node", f"{node.id}, {node.kind}"),
@@ -149,7 +140,7 @@ def _detail_text(detail: NodeDetail) -> str:
     return "\n\n".join(parts)
 
 
-def _neighbours_text(neighbours: list[Neighbour]) -> str:
+def _neighbours_text(neighbours: list[protocol.Neighbour]) -> str:
     rows = []
     for relation, words in RELATIONS.items():
         mine = [neighbour for neighbour in neighbours if neighbour.relation == relation]
@@ -176,15 +167,15 @@ def _list_topics(args: Namespace) -> None:
         raise Usage("--dry-run needs --recompute; listing changes nothing.")
     with client_for(args) as client:
         if args.recompute:
-            changed = client.call(apply_options(args, graph_regroup(dry_run=args.dry_run)))
+            changed = client.call(apply_options(args, methods.graph_regroup(dry_run=args.dry_run)))
             if args.dry_run:
                 return show(args, changed, lambda: change_text(changed, "The topics are as they would be found."))
             print_note(change_text(changed, "The topics stay as they were.", steps=False))
-        found = client.call(apply_options(args, GraphTopics()))
+        found = client.call(apply_options(args, protocol.GraphTopics()))
     return show(args, found.topics, lambda: _topics_text(found))
 
 
-def _topics_text(found: TopicList) -> str:
+def _topics_text(found: protocol.TopicList) -> str:
     if not found.topics:
         return "No topics." + (f" {count_text(found.alone, 'node')} without one." if found.alone else "")
     spaces = any(topic.namespace for topic in found.topics)
@@ -207,16 +198,16 @@ def _declare_change(parser: ArgumentParser) -> None:
 
 
 def _dedupe(args: Namespace) -> None:
-    changed = send(args, graph_dedupe(args.threshold, dry_run=args.dry_run))
+    changed = send(args, methods.graph_dedupe(args.threshold, dry_run=args.dry_run))
     show(args, changed, lambda: change_text(changed, "No two nodes are alike enough to be merged."))
 
 
 def _abstract(args: Namespace) -> None:
-    changed = send(args, graph_abstract(args.threshold, dry_run=args.dry_run))
+    changed = send(args, methods.graph_abstract(args.threshold, dry_run=args.dry_run))
     show(args, changed, lambda: change_text(changed, "The concepts stay as they were."))
 
 
-def change_text(changed: GraphChange, nothing: str, *, steps: bool = True) -> str:
+def change_text(changed: protocol.GraphChange, nothing: str, *, steps: bool = True) -> str:
     """Return what was done, or would be: the steps and how many of each kind."""
     if not changed.total:
         return nothing

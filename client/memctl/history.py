@@ -4,15 +4,12 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
+from memoryd.client import methods
 from memoryd.client.memctl.arguments import Usage, add_optional, add_reach, parse_date
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import TIMES, make_printable, paint, print_note, show
 from memoryd.client.memctl.table import count_text, format_table, shorten, text_of
-from memoryd.client.methods import history as history_call
-from memoryd.client.methods import operation as operation_call
-from memoryd.client.methods import operations as operations_call
-from memoryd.client.methods import undo as undo_call
 from memoryd.client.protocol import Change, Operation, OperationChange
 from memoryd.client.times import iso
 
@@ -35,13 +32,13 @@ def _show_history(args: Namespace) -> None:
     if args.operation is not None:
         if args.id is not None:
             raise Usage("give an ID or --operation OP, not both.")
-        done = send(args, operation_call(args.operation, args.limit, args.offset))
+        done = send(args, methods.operation(args.operation, args.limit, args.offset))
         show(args, done, lambda: f"{_operations_text([done.operation])}\n\n{_steps_text(done.changes)}")
     elif args.id is None:
-        log = send(args, operations_call(args.limit, args.offset, args.after, args.before, args.kind or []))
+        log = send(args, methods.operations(args.limit, args.offset, args.after, args.before, args.kind or []))
         show(args, log.operations, lambda: _operations_text(log.operations))
     else:
-        changes = send(args, history_call(args.id))
+        changes = send(args, methods.history(args.id))
         show(args, changes, lambda: f"{paint(changes.id, 'cyan')}\n{_changes_text(changes.changes)}")
 
 
@@ -97,7 +94,7 @@ def _undo(args: Namespace) -> None:
     if asks and number is None:
         print("Nothing was undone.")
         return
-    undone = send(args, undo_call(number))
+    undone = send(args, methods.undo(number))
     again = paint(f"memctl undo {undone.operation}", "cyan")
     show(
         args,
@@ -108,11 +105,11 @@ def _undo(args: Namespace) -> None:
 
 def _ask_for_latest(args: Namespace) -> int | None:
     """Show the operation that an undo takes back, and whose it is; return its number if that is wanted."""
-    log = send(args, operations_call(100))
+    log = send(args, methods.operations(100))
     latest = next((one for one in log.operations if one.undone_by is None and _is_undone_unnamed(one)), None)
     if latest is None:
         return None
-    done = send(args, operation_call(latest.id, SHOWN))
+    done = send(args, methods.operation(latest.id, SHOWN))
     by = ", ".join(filter(None, [latest.token, latest.session, latest.process])) or "the daemon itself"
     print(f"{_operations_text([latest])}\nby {make_printable(by)}\n\n{_steps_text(done.changes)}")
     print_note(f"Undo operation {latest.id}? [y/N]")

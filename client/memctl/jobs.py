@@ -2,15 +2,13 @@
 
 from argparse import ArgumentParser, Namespace
 
+from memoryd.client import methods
 from memoryd.client.memctl.arguments import add_optional, declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, send
 from memoryd.client.memctl.output import complain, paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, format_table, ms_text
-from memoryd.client.methods import confirm_clock, pause_job, resume_job, run_job
-from memoryd.client.methods import job_history as history_call
-from memoryd.client.methods import jobs as jobs_call
 from memoryd.client.protocol import Job, JobList, JobRun, PlannedStep, Progress
 from memoryd.client.times import iso
 from memoryd.client.transport.sync import Client
@@ -27,7 +25,7 @@ _COLOURS = {"done": "green", "failed": "red", "interrupted": "yellow", "quaranti
 
 
 def _list(args: Namespace) -> None:
-    found = send(args, jobs_call())
+    found = send(args, methods.jobs())
     show(args, found.jobs, lambda: _list_text(found))
 
 
@@ -92,7 +90,7 @@ def _run(args: Namespace) -> int:
             label = args.name if event.stage == "apply" else f"{args.name}: {event.stage}"
             progress.update(event.done, event.total, label)
 
-        run = client.call(run_job(args.name, dry_run=args.dry_run, plan=args.plan), show_progress)
+        run = client.call(methods.run_job(args.name, dry_run=args.dry_run, plan=args.plan), show_progress)
         if args.dry_run:
             _fill(client, run, run.total if args.json else args.limit)
     if args.dry_run:
@@ -105,7 +103,7 @@ def _run(args: Namespace) -> int:
 def _fill(client: Client, run: JobRun, wanted: int) -> None:
     """Fetch the rest of a plan that does not fit into one reply."""
     while len(run.steps) < min(wanted, run.total):
-        part = client.call(run_job(run.job, dry_run=True, plan=run.plan, offset=len(run.steps), limit=PAGE))
+        part = client.call(methods.run_job(run.job, dry_run=True, plan=run.plan, offset=len(run.steps), limit=PAGE))
         run.steps += part.steps
 
 
@@ -163,7 +161,7 @@ def _resume(args: Namespace) -> None:
 def _change_each(args: Namespace, pause: bool) -> list[Job]:
     with client_for(args) as client:
         names = [job.name for job in client.jobs().jobs] if args.names == [ALL] else args.names
-        return [client.call(pause_job(name) if pause else resume_job(name)) for name in names]
+        return [client.call(methods.pause_job(name) if pause else methods.resume_job(name)) for name in names]
 
 
 def _names(jobs: list[Job]) -> str:
@@ -179,7 +177,7 @@ def _declare_history(parser: ArgumentParser) -> None:
 
 
 def _show_history(args: Namespace) -> None:
-    found = send(args, history_call(args.name, limit=args.limit))
+    found = send(args, methods.job_history(args.name, limit=args.limit))
     show(args, found.runs, lambda: _history_text(found.runs))
 
 
@@ -204,7 +202,7 @@ def _history_text(runs: list[JobRun]) -> str:
 
 
 def _confirm_clock(args: Namespace) -> None:
-    state = send(args, confirm_clock())
+    state = send(args, methods.confirm_clock())
     show(args, state, lambda: f"The clock is taken for right: it is {iso(state.now)}.")
 
 

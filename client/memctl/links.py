@@ -2,13 +2,12 @@
 
 from argparse import ArgumentParser, Namespace
 
+from memoryd.client import methods
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.table import to_one_line
-from memoryd.client.methods import dismiss_link as dismiss_call
-from memoryd.client.methods import links as links_call
 from memoryd.client.protocol import Disagreement, Memory
 from memoryd.client.times import iso
 
@@ -23,10 +22,10 @@ def _declare_links(parser: ArgumentParser) -> None:
 
 def _show_links(args: Namespace) -> None:
     if ids := args.dismiss or args.restore:
-        done = send(args, dismiss_call(ids[0], ids[1], bool(args.restore)))
+        done = send(args, methods.dismiss_link(ids[0], ids[1], bool(args.restore)))
         show(args, done, lambda: done.message)
     else:
-        found = send(args, links_call(args.limit))
+        found = send(args, methods.links(args.limit))
         show(args, found.links, lambda: "\n".join(map(_text, found.links)) or "No memories contradict each other.")
 
 

@@ -7,43 +7,16 @@ from typing import Any, get_args
 
 import msgspec
 
-from memoryd.client.calls import delete as delete_call
-from memoryd.client.calls import list_ as list_call
-from memoryd.client.calls import update
+from memoryd.client import calls, methods, protocol
 from memoryd.client.errors import Invalid
 from memoryd.client.fields import new_memory
-from memoryd.client.memctl.arguments import (
-    Usage,
-    add_filters,
-    add_id,
-    add_kind,
-    add_optional,
-    add_reach,
-    add_secrets,
-    filters_of,
-    merge,
-    parse_date,
-    parse_pair,
-)
+from memoryd.client.memctl import arguments
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.feedback import summary
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.place import make_link, place_link, short_path
 from memoryd.client.memctl.table import GAP, count_text, format_fields, format_table, to_one_line
-from memoryd.client.methods import get as get_call
-from memoryd.client.methods import get_around
-from memoryd.client.protocol import (
-    MAX_CONTENT_BYTES,
-    MAX_FRAME_BYTES,
-    Add,
-    Added,
-    Count,
-    DeleteWhere,
-    Memory,
-    Sort,
-    Tag,
-)
 from memoryd.client.times import iso
 
 _SHOWN = 20  # of what a dry run would delete
@@ -55,9 +28,10 @@ def read_content(argument: str) -> str:
         return argument
     if sys.stdin is None:
         raise Invalid("There is no standard input to read the content from.")
-    data = sys.stdin.buffer.read(MAX_FRAME_BYTES)
-    if len(data) == MAX_FRAME_BYTES:
-        raise Invalid(f"The content is far over the limit of {MAX_CONTENT_BYTES} bytes; split it or keep it in a file.")
+    data = sys.stdin.buffer.read(protocol.MAX_FRAME_BYTES)
+    if len(data) == protocol.MAX_FRAME_BYTES:
+        limit = protocol.MAX_CONTENT_BYTES
+        raise Invalid(f"The content is far over the limit of {limit} bytes; split it or keep it in a file.")
     try:
         return data.decode().removesuffix("\n")
     except UnicodeDecodeError:
@@ -72,25 +46,25 @@ def _add_arguments(parser: ArgumentParser) -> None:
     _add_fields(parser)
     parser.add_argument("--tag", action="append", metavar="WORD", help="a tag; repeat it for more")
     parser.add_argument("--source", metavar="S", help="how it came in (manual); may set its time to live")
-    parser.add_argument("--created-at", type=parse_date, metavar="DATE", help="when it was created (now)")
+    parser.add_argument("--created-at", type=arguments.parse_date, metavar="DATE", help="when it was created (now)")
     parser.add_argument("--supersedes", metavar="ID", help="a memory that this one replaces in results")
     parser.add_argument("--path", metavar="FILE", help="the file that it comes from; YYYY-MM-DD.md gives its age")
     parser.add_argument("--no-dedup", action="store_true", help="store it even where the same is known")
-    add_secrets(parser)
+    arguments.add_secrets(parser)
     parser.add_argument("--dedup-threshold", type=float, metavar="X", help="cosine from which texts are compared")
 
 
 def _add(args: Namespace) -> None:
-    given = {**merge(args.metadata), **({"tags": args.tag} if args.tag else {})}
+    given = {**arguments.merge(args.metadata), **({"tags": args.tag} if args.tag else {})}
     names = "type summary importance source created_at expires_at pinned supersedes path".split()
     values = {name: getattr(args, name) for name in names if getattr(args, name) != "never"}
     memory = new_memory({"content": read_content(args.content), "metadata": given, **values})
-    call = Add(memory=memory, dedup=not args.no_dedup, dedup_threshold=args.dedup_threshold)
+    call = protocol.Add(memory=memory, dedup=not args.no_dedup, dedup_threshold=args.dedup_threshold)
     added = send(args, call)
     show(args, added, lambda: added_text(added))
 
 
-def added_text(added: Added) -> str:
+def added_text(added: protocol.Added) -> str:
     """Return the outcome of an add for people."""
     what = "Remembered" if added.outcome == "created" else "Merged into what was known"
     lines = [f"{what}: {paint(added.id, 'cyan')}"]
@@ -102,7 +76,7 @@ def added_text(added: Added) -> str:
 
 
 def _add_fields(parser: ArgumentParser) -> None:
-    add_kind(parser)
+    arguments.add_kind(parser)
     parser.add_argument("--importance", type=float, metavar="X", help="0 to 1")
     parser.add_argument("--summary", metavar="TEXT", help="a short form")
     parser.add_argument("--expires-at", type=_parse_when, metavar="DATE", help="ISO 8601 date, or never")
@@ -110,34 +84,34 @@ def _add_fields(parser: ArgumentParser) -> None:
 
 
 def _parse_when(text: str) -> float | str:
-    return text if text == "never" else parse_date(text)
+    return text if text == "never" else arguments.parse_date(text)
 
 
 # get, list -----------------------------------------------------------------------------------------------------------
 
 
 def _get_arguments(parser: ArgumentParser) -> None:
-    add_optional(parser, "id", "an id or its first digits, at least 4")
+    arguments.add_optional(parser, "id", "an id or its first digits, at least 4")
     parser.add_argument("--key", metavar="KEY", help="instead of an id: the key of a memory in the namespace")
     parser.add_argument("--around", type=int, metavar="N", help="with N turns before and after it in its conversation")
     parser.add_argument("--renew", action="store_true", help="its time to live (put --ttl) begins again")
-    add_reach(parser)
+    arguments.add_reach(parser)
 
 
 def _get(args: Namespace) -> None:
     if (args.id is None) == (args.key is None) or (args.key is not None and args.around is not None):
-        raise Usage("give an ID or --key; --around is for an ID (see `memctl get --help`).")
+        raise arguments.Usage("give an ID or --key; --around is for an ID (see `memctl get --help`).")
     if args.around is not None:
-        conversation = send(args, get_around(args.id, around=args.around))
+        conversation = send(args, methods.get_around(args.id, around=args.around))
         show(
             args, conversation.turns, lambda: "\n".join(turn_text(turn) for turn in conversation) or "No turn is kept."
         )
         return
-    memory = send(args, get_call(args.id or "", key=args.key or "", renew=args.renew))
+    memory = send(args, methods.get(args.id or "", key=args.key or "", renew=args.renew))
     show(args, memory, lambda: memory_text(memory))
 
 
-def turn_text(turn: Memory) -> str:
+def turn_text(turn: protocol.Memory) -> str:
     """Return a turn as a line about it and its text below."""
     who = str(turn.metadata.get("speaker") or turn.metadata.get("role") or turn.type)
     files = [str(path) for path in turn.metadata.get("files", [])]
@@ -145,7 +119,7 @@ def turn_text(turn: Memory) -> str:
     return f"{paint(turn.id[:8], 'cyan')}  {paint(about, 'dim')}\n{make_printable(turn.content)}"
 
 
-def memory_text(memory: Memory) -> str:
+def memory_text(memory: protocol.Memory) -> str:
     """Return all that is known of a memory, the empty fields left out."""
     rows = [
         ("id", memory.id),
@@ -168,7 +142,7 @@ def memory_text(memory: Memory) -> str:
     return f"{head}\n\n{make_printable(memory.content)}"
 
 
-def _format_file_rows(memory: Memory) -> list[tuple[str, str]]:
+def _format_file_rows(memory: protocol.Memory) -> list[tuple[str, str]]:
     """Return the file and lines of a memory and the files that it is linked with; they open with a click."""
     rows = [("from", place_link(memory))] if memory.path else []
     if memory.tier == "documents" and isinstance(heading := memory.metadata.get("heading"), str):
@@ -183,24 +157,24 @@ def _format_file_rows(memory: Memory) -> list[tuple[str, str]]:
 def _list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="how many (20)")
     parser.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first N")
-    parser.add_argument("--sort", choices=get_args(Sort), default="created", help="by which field (created)")
+    parser.add_argument("--sort", choices=get_args(protocol.Sort), default="created", help="by which field (created)")
     parser.add_argument("--ascending", action="store_true", help="smallest or oldest first")
     parser.add_argument("--all-states", action="store_true", help="superseded and expired ones too")
     parser.add_argument("--count", action="store_true", help="only say how many there are")
-    add_filters(parser)
+    arguments.add_filters(parser)
 
 
 def _list(args: Namespace) -> None:
     if args.count:
-        counted = send(args, Count(all_states=args.all_states, **filters_of(args)))
+        counted = send(args, protocol.Count(all_states=args.all_states, **arguments.filters_of(args)))
         show(args, counted, lambda: str(counted.count))
         return
     names = ("limit", "offset", "sort", "ascending", "all_states")
-    page = send(args, list_call(**{name: getattr(args, name) for name in names}, **filters_of(args)))
+    page = send(args, calls.list_(**{name: getattr(args, name) for name in names}, **arguments.filters_of(args)))
     show(args, page.memories, lambda: _list_text(page.memories, page.total))
 
 
-def _list_text(memories: list[Memory], total: int) -> str:
+def _list_text(memories: list[protocol.Memory], total: int) -> str:
     if not memories:
         return "No memories." if not total else f"No more: there are {total}."
     spaces = any(memory.namespace for memory in memories)
@@ -216,13 +190,13 @@ def _list_text(memories: list[Memory], total: int) -> str:
 
 
 def _declare_update(parser: ArgumentParser) -> None:
-    add_id(parser)
+    arguments.add_id(parser)
     parser.add_argument("--content", metavar="TEXT", help="new content; `-` reads standard input")
     _add_fields(parser)
     parser.add_argument("--remove", action="append", metavar="KEY", help="take a key out of the metadata")
-    add_secrets(parser)
+    arguments.add_secrets(parser)
     parser.add_argument("--replace-metadata", action="store_true", help="replace the metadata, not merge into it")
-    add_reach(parser)
+    arguments.add_reach(parser)
 
 
 def _update(args: Namespace) -> None:
@@ -233,32 +207,32 @@ def _update(args: Namespace) -> None:
     if args.content is not None:
         changes["content"] = read_content(args.content)
     if args.metadata or args.remove or args.replace_metadata:
-        changes["metadata"] = {**merge(args.metadata), **dict.fromkeys(args.remove or [])}
+        changes["metadata"] = {**arguments.merge(args.metadata), **dict.fromkeys(args.remove or [])}
         changes["replace_metadata"] = args.replace_metadata
     if not changes:
-        raise Usage("nothing to change; give --content, --type, --metadata … (see `memctl update --help`).")
-    changed = send(args, update(args.id, **changes))
+        raise arguments.Usage("nothing to change; give --content, --type, --metadata … (see `memctl update --help`).")
+    changed = send(args, calls.update(args.id, **changes))
     show(args, changed, lambda: f"Changed: {changed.memory.id} (operation {changed.operation})")
 
 
 def _tag_arguments(parser: ArgumentParser) -> None:
-    add_id(parser)
+    arguments.add_id(parser)
     parser.add_argument("words", nargs="+", metavar="WORD|KEY=VALUE", help="a tag, or a metadata value")
-    add_secrets(parser)
-    add_reach(parser)
+    arguments.add_secrets(parser)
+    arguments.add_reach(parser)
 
 
 def _tag(args: Namespace) -> None:
     tags = [word for word in args.words if "=" not in word]
     try:
-        values = dict(parse_pair(word) for word in args.words if "=" in word)
+        values = dict(arguments.parse_pair(word) for word in args.words if "=" in word)
     except argparse.ArgumentTypeError as error:
-        raise Usage(f"{error}.") from None
-    changed = send(args, Tag(id=args.id, tags=tags, values=values))
+        raise arguments.Usage(f"{error}.") from None
+    changed = send(args, protocol.Tag(id=args.id, tags=tags, values=values))
     show(args, changed, lambda: f"Tagged: {changed.memory.id} {_format_tags(changed.memory)}".rstrip())
 
 
-def _format_tags(memory: Memory) -> str:
+def _format_tags(memory: protocol.Memory) -> str:
     shown = {key: value for key, value in memory.metadata.items() if key != "heading" or memory.tier != "documents"}
     return "  ".join(make_printable(f"{key}={_value(value)}") for key, value in shown.items())
 
@@ -274,28 +248,28 @@ def _delete_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="with filters: only show what would be deleted")
     parser.add_argument("--all-states", action="store_true", help="with filters: superseded and expired ones too")
-    add_filters(parser)
+    arguments.add_filters(parser)
 
 
 def _delete(args: Namespace) -> None:
-    filters = filters_of(args)
+    filters = arguments.filters_of(args)
     if bool(args.targets or args.key) == bool(filters):
-        raise Usage("give ids of what to delete, or filters like --where (see `memctl delete --help`).")
+        raise arguments.Usage("give ids of what to delete, or filters like --where (see `memctl delete --help`).")
     if filters:
         _delete_where(args, filters)
         return
     if args.dry_run or args.all_states:
-        raise Usage("--dry-run and --all-states go with filters like --where.")
-    gone = send(args, delete_call(*args.targets, key=args.key))
+        raise arguments.Usage("--dry-run and --all-states go with filters like --where.")
+    gone = send(args, calls.delete(*args.targets, key=args.key))
     show(args, gone, lambda: _deleted_text(len(gone.ids), gone.operation))
 
 
 def _delete_where(args: Namespace, filters: dict[str, Any]) -> None:
-    gone = send(args, DeleteWhere(dry_run=args.dry_run, all_states=args.all_states, **filters))
+    gone = send(args, protocol.DeleteWhere(dry_run=args.dry_run, all_states=args.all_states, **filters))
     if args.json or not args.dry_run or not gone.ids:
         show(args, gone, lambda: _deleted_text(gone.count, gone.operation, gone.documents))
         return
-    page = send(args, list_call(ids=gone.ids[:_SHOWN], all_states=True, limit=_SHOWN, reach=args.reach or "subtree"))
+    page = send(args, calls.list_(ids=gone.ids[:_SHOWN], all_states=True, limit=_SHOWN, reach=args.reach or "subtree"))
     print(f"{_list_text(page.memories, gone.count)}\nThese would be deleted; leave out --dry-run to do it.")
 
 

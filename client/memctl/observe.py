@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from memoryd.client import protocol
 from memoryd.client.calls import flush
 from memoryd.client.errors import Invalid
 from memoryd.client.fields import new_memory, new_turn
@@ -21,21 +22,6 @@ from memoryd.client.memctl.notes import add_note, remembered_text, resolve_place
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, format_table
-from memoryd.client.protocol import (
-    Call,
-    GetObserving,
-    NewMemory,
-    NewTurn,
-    Observe,
-    Observed,
-    ObservedTurn,
-    Observing,
-    PauseObserving,
-    Progress,
-    ResumeObserving,
-    Seed,
-    Seeded,
-)
 from memoryd.client.protocol.tiers import MAX_TURNS
 from memoryd.client.transport.batches import split_batches, sum_kinds
 
@@ -68,13 +54,13 @@ def _observe(args: Namespace) -> None:
     if args.folder:
         raise Usage("--folder is for `memctl observe off` and `on`.")
     turns = _read_turns(args, args.created_at)
-    parts = [send(args, Observe(turns=part, session=args.session)) for part in split_batches(turns, MAX_TURNS)]
+    parts = [send(args, protocol.Observe(turns=part, session=args.session)) for part in split_batches(turns, MAX_TURNS)]
     observed = _join(parts)
     show(args, observed, lambda: _observed_text(observed, turns))
 
 
-def _read_turns(args: Namespace, created_at: float | None = None) -> list[NewTurn]:
-    given = [NewTurn(role=args.role, content=turn, created_at=created_at) for turn in args.turns]
+def _read_turns(args: Namespace, created_at: float | None = None) -> list[protocol.NewTurn]:
+    given = [protocol.NewTurn(role=args.role, content=turn, created_at=created_at) for turn in args.turns]
     turns = given or [new_turn(item) for item in _json_lines("standard input", _read_stdin())]
     if not turns:
         raise Usage("there are no turns: give some, or JSON lines with role and content on standard input.")
@@ -90,16 +76,16 @@ def _change_pauses(args: Namespace) -> None:
     kind, name = ("session", args.session) if args.session else ("namespace", namespace_of(args))
     if args.folder:
         kind, name = "folder", os.path.realpath(args.folder)
-    calls: dict[str, Call[Observing]] = {
-        "off": PauseObserving(kind=kind, name=name),  # type: ignore[arg-type]
-        "on": ResumeObserving(kind=kind, name=name),  # type: ignore[arg-type]
-        "status": GetObserving(),
+    calls: dict[str, protocol.Call[protocol.Observing]] = {
+        "off": protocol.PauseObserving(kind=kind, name=name),  # type: ignore[arg-type]
+        "on": protocol.ResumeObserving(kind=kind, name=name),  # type: ignore[arg-type]
+        "status": protocol.GetObserving(),
     }
     found = send(args, calls[args.turns[0]])
     show(args, found, lambda: _pauses_text(found))
 
 
-def _pauses_text(found: Observing) -> str:
+def _pauses_text(found: protocol.Observing) -> str:
     if not found.pauses:
         return "Everything is observed."
     lines = [
@@ -109,8 +95,8 @@ def _pauses_text(found: Observing) -> str:
     return "\n".join(["Nothing is observed in:", *(f"  {line}" for line in lines)])
 
 
-def _join(parts: list[Observed]) -> Observed:
-    return Observed(
+def _join(parts: list[protocol.Observed]) -> protocol.Observed:
+    return protocol.Observed(
         turns=[turn for part in parts for turn in part],
         accepted=sum(part.accepted for part in parts),
         skipped=sum(part.skipped for part in parts),
@@ -118,7 +104,7 @@ def _join(parts: list[Observed]) -> Observed:
     )
 
 
-def _observed_text(observed: Observed, turns: list[NewTurn]) -> str:
+def _observed_text(observed: protocol.Observed, turns: list[protocol.NewTurn]) -> str:
     lines = [f"Took note of {count_text(observed.accepted, 'turn')}."]
     if observed.skipped:
         rows = [
@@ -130,7 +116,7 @@ def _observed_text(observed: Observed, turns: list[NewTurn]) -> str:
     return "\n".join(lines)
 
 
-def _reason(result: ObservedTurn) -> str:
+def _reason(result: protocol.ObservedTurn) -> str:
     return f"{result.reason} ({paint(result.same_as[:8], 'cyan')})" if result.same_as else result.reason
 
 
@@ -159,7 +145,7 @@ class Line(NamedTuple):
     """One line of a seed and its place; lines of one place are sent together."""
 
     place: tuple[str, str, bool]  # namespace, session, whether it is a turn
-    item: NewTurn | NewMemory
+    item: protocol.NewTurn | protocol.NewMemory
 
 
 def _seed_arguments(parser: ArgumentParser) -> None:
@@ -173,12 +159,12 @@ def _seed(args: Namespace) -> None:
     lines = [_line(args, name, number, item) for number, item in enumerate(_json_lines(name, data), start=1)]
     if not lines:
         raise Invalid(f"There is nothing in {name}.")
-    done = Seeded(turns=0, created=0, merged=0)
+    done = protocol.Seeded(turns=0, created=0, merged=0)
     with client_for(args) as client, ProgressBar("seed", len(lines)) as progress:
         sent = 0
         for call, size in _build_calls(lines):
 
-            def on_progress(event: Progress, before: int = sent) -> None:
+            def on_progress(event: protocol.Progress, before: int = sent) -> None:
                 progress.update(before + event.done)
 
             call = msgspec.structs.replace(call, allow_secrets=args.allow_secrets)
@@ -218,21 +204,21 @@ def _line(args: Namespace, name: str, number: int, item: dict[str, Any]) -> Line
         raise Invalid(f"Line {number} of {name}: {error.message}") from None
 
 
-def _build_calls(lines: list[Line]) -> Iterator[tuple[Seed, int]]:
+def _build_calls(lines: list[Line]) -> Iterator[tuple[protocol.Seed, int]]:
     """Yield the calls that send the lines in their order, and how many lines each has."""
     for (namespace, session, is_turn), group in groupby(lines, key=lambda line: line.place):
         for part in split_batches([line.item for line in group], PER_CALL):
             field = "turns" if is_turn else "memories"
-            yield Seed(namespace=namespace, session=session, **{field: part}), len(part)  # type: ignore[arg-type]
+            yield protocol.Seed(namespace=namespace, session=session, **{field: part}), len(part)  # type: ignore[arg-type]
 
 
-def _add(total: Seeded, part: Seeded) -> None:
+def _add(total: protocol.Seeded, part: protocol.Seeded) -> None:
     total.redacted = sum_kinds((total.redacted, part.redacted))
     for name in ("turns", "created", "merged", "skipped"):
         setattr(total, name, getattr(total, name) + getattr(part, name))
 
 
-def _seeded_text(done: Seeded) -> str:
+def _seeded_text(done: protocol.Seeded) -> str:
     told = [
         f"{count_text(done.turns, 'turn')} taken in" if done.turns else "",
         f"{count_text(done.created, 'memory')} created" if done.created else "",

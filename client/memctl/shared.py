@@ -5,6 +5,7 @@ from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 from typing import Literal
 
+from memoryd.client import protocol
 from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
@@ -12,20 +13,6 @@ from memoryd.client.memctl.link import client_for, send
 from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, format_table, to_one_line
-from memoryd.client.protocol import (
-    GetSharing,
-    GrantRoot,
-    ListConflicts,
-    MigrateServer,
-    PurgeShared,
-    ResolveConflict,
-    RootPlan,
-    SharedConflicts,
-    SharedRoot,
-    ShareRoot,
-    Sharing,
-    UnshareRoot,
-)
 from memoryd.client.times import iso
 from memoryd.client.transport.sync import Client
 
@@ -52,7 +39,7 @@ def _declare_add(parser: ArgumentParser) -> None:
 
 
 def _add(args: Namespace) -> None:
-    call = ShareRoot(
+    call = protocol.ShareRoot(
         root=args.root.strip("/"),
         server=args.dsn,
         passfile=args.passfile,
@@ -68,7 +55,7 @@ def _add(args: Namespace) -> None:
             _ask(plan)
         names = [one.namespace for one in plan.namespaces]
         fields = {name: getattr(call, name) for name in ("root", "server", "passfile", "conversations")}
-        done = client.call(ShareRoot(**fields, namespaces=names))
+        done = client.call(protocol.ShareRoot(**fields, namespaces=names))
         if not args.json:
             _follow(client, done.root)
     return show(args, done, lambda: f"{_format_plan(done)}\n{_format_progress(done)}")
@@ -79,7 +66,7 @@ def _follow(client: Client, root: str) -> None:
     total = 0
     with ProgressBar(f"exchanging {make_printable(root)}") as bar, suppress(KeyboardInterrupt):
         while bar.visible:
-            found = next((one for one in client.call(GetSharing()) if one.root == root), None)
+            found = next((one for one in client.call(protocol.GetSharing()) if one.root == root), None)
             if found is None or found.state not in ("starting", "ready"):
                 return
             to_do = found.unread + found.waiting
@@ -90,19 +77,19 @@ def _follow(client: Client, root: str) -> None:
             time.sleep(_LOOK_S)
 
 
-def _format_plan(plan: RootPlan) -> str:
+def _format_plan(plan: protocol.RootPlan) -> str:
     rows = [[make_printable(one.namespace), f"{one.going:,}", f"{one.staying:,}"] for one in plan.namespaces]
     table = format_table(["NAMESPACE", "SHARED", "STAYS HERE"], rows, flexible=1)
     there = f"it has {count_text(plan.there, 'memory')} of {plan.root}" if plan.exists else f"{plan.root} is new there"
     return f"{table}\nServer: {make_printable(plan.server)}; {there}."
 
 
-def _format_progress(plan: RootPlan) -> str:
+def _format_progress(plan: protocol.RootPlan) -> str:
     root = make_printable(plan.root)
     return f"Sharing {paint(root, 'cyan')}; other namespaces stay here. See `memctl shared status`."
 
 
-def _ask(plan: RootPlan) -> None:
+def _ask(plan: protocol.RootPlan) -> None:
     """Go on only when the root's name was typed; raise `Usage` where nobody can be asked."""
     shown = f"{_format_plan(plan)}\nWhoever may read {plan.root} there gets these."
     confirm(plan.root, "this sends memories to another machine.", shown, "Nothing is shared.")
@@ -112,18 +99,18 @@ def _ask(plan: RootPlan) -> None:
 
 
 def _show_status(args: Namespace) -> None:
-    found = send(args, GetSharing())
+    found = send(args, protocol.GetSharing())
     show(args, found, lambda: _format_sharing(found))
 
 
-def _format_sharing(found: Sharing) -> str:
+def _format_sharing(found: protocol.Sharing) -> str:
     if not found.roots:
         return "Nothing is shared with other machines; `memctl shared add ROOT --dsn ADDRESS` begins it."
     parts = [_format_root(root) for root in found.roots]
     return "\n".join([f"This machine is {make_printable(found.machine)}.", *parts])
 
 
-def _format_root(root: SharedRoot) -> str:
+def _format_root(root: protocol.SharedRoot) -> str:
     colour = "green" if root.state == "ready" else "yellow"
     head = f"{paint(make_printable(root.root), 'cyan')}  {paint(root.state, colour)}  {make_printable(root.server)}"
     lines = [head, f"  {count_text(root.memories, 'memory')} shared, {count_text(root.waiting, 'change')} to be pushed"]
@@ -149,11 +136,11 @@ def _declare_conflicts(parser: ArgumentParser) -> None:
 
 
 def _show_conflicts(args: Namespace) -> None:
-    found = send(args, ListConflicts(limit=args.limit))
+    found = send(args, protocol.ListConflicts(limit=args.limit))
     show(args, found.conflicts, lambda: _format_conflicts(found))
 
 
-def _format_conflicts(found: SharedConflicts) -> str:
+def _format_conflicts(found: protocol.SharedConflicts) -> str:
     if not found.conflicts:
         return "No memory has two versions."
     lines = []
@@ -172,7 +159,7 @@ def _declare_resolve(parser: ArgumentParser) -> None:
 
 def _resolve(args: Namespace) -> None:
     with client_for(args) as client:
-        done = client.call(ResolveConflict(id=args.id, content=args.merge, both=args.both))
+        done = client.call(protocol.ResolveConflict(id=args.id, content=args.merge, both=args.both))
     undo = paint(f"memctl undo {done.operation}", "cyan")
     show(
         args,
@@ -193,7 +180,7 @@ def _purge(args: Namespace) -> None:
     if not args.yes:
         warning = "This erases them on every machine, with their history, and cannot be undone."
         confirm("purge", warning, f"memctl: {warning}", "Nothing was erased.")
-    done = send(args, PurgeShared(ids=args.ids))
+    done = send(args, protocol.PurgeShared(ids=args.ids))
     later = " The server gets this once it answers." if done.waiting else ""
     held = "\n".join(f"  {make_printable(copy)}" for copy in done.copies)
     show(args, done, lambda: f"Erased {count_text(len(done.ids), 'memory')}.{later} The text may still be in:\n{held}")
@@ -213,7 +200,9 @@ def _declare_grant(parser: ArgumentParser) -> None:
 
 def _grant(args: Namespace) -> None:
     access: Literal["read", "write", "none"] = "none" if args.revoke else "read" if args.read else "write"
-    call = GrantRoot(root=args.root.strip("/"), role=args.role, access=access, server=args.dsn, passfile=args.passfile)
+    call = protocol.GrantRoot(
+        root=args.root.strip("/"), role=args.role, access=access, server=args.dsn, passfile=args.passfile
+    )
     done = send(args, call)
     show(args, done, lambda: done.message)
 
@@ -224,7 +213,7 @@ def _declare_migrate(parser: ArgumentParser) -> None:
 
 
 def _migrate(args: Namespace) -> None:
-    done = send(args, MigrateServer(root=args.root.strip("/"), server=args.dsn, passfile=args.passfile))
+    done = send(args, protocol.MigrateServer(root=args.root.strip("/"), server=args.dsn, passfile=args.passfile))
     kind = done.dialect if done.tested else f"{done.dialect}, on which memoryd is not tested"
     state = "are there already" if done.before == done.after else "are made"
     lack = "" if done.vectors else " Without pgvector there each machine searches what it holds alone."
@@ -238,7 +227,7 @@ def _declare_remove(parser: ArgumentParser) -> None:
 
 
 def _remove(args: Namespace) -> None:
-    done = send(args, UnshareRoot(root=args.root.strip("/"), drop=args.drop, force=args.force))
+    done = send(args, protocol.UnshareRoot(root=args.root.strip("/"), drop=args.drop, force=args.force))
     show(args, done, lambda: done.message)
 
 

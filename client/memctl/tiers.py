@@ -3,25 +3,13 @@
 import math
 from argparse import ArgumentParser, Namespace
 
+from memoryd.client import methods, protocol
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.progress import send_with_bar
 from memoryd.client.memctl.table import count_text, draw_bar, format_fields, format_table, ms_text, pad, size_text
-from memoryd.client.methods import consolidate as consolidate_call
-from memoryd.client.methods import skipped as skipped_call
-from memoryd.client.methods import tiers as tiers_call
-from memoryd.client.methods import turns as turns_call
-from memoryd.client.protocol import (
-    MEMORY_TIERS,
-    ActiveTurns,
-    Consolidated,
-    NamespaceTiers,
-    SkippedTurns,
-    TierReport,
-    TierState,
-)
 from memoryd.client.times import iso
 
 BAR, RING = 20, 10  # columns
@@ -41,17 +29,17 @@ def _declare_tiers(parser: ArgumentParser) -> None:
 
 def _tiers(args: Namespace) -> None:
     if args.turns:
-        active = send(args, turns_call(limit=args.limit))
+        active = send(args, methods.turns(limit=args.limit))
         show(args, active.turns, lambda: _turns_text(active))
     elif args.skipped:
-        skipped = send(args, skipped_call(limit=args.limit))
+        skipped = send(args, methods.skipped(limit=args.limit))
         show(args, skipped.turns, lambda: _skipped_text(skipped))
     else:
-        report = send(args, tiers_call())
+        report = send(args, methods.tiers())
         show(args, report, lambda: report_text(report))
 
 
-def report_text(report: TierReport) -> str:
+def report_text(report: protocol.TierReport) -> str:
     """Return the frame of the tiers."""
     parts = [_format_levels(report), _format_flows(report)]
     if report.namespaces:
@@ -59,7 +47,7 @@ def report_text(report: TierReport) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _format_levels(report: TierReport) -> str:
+def _format_levels(report: protocol.TierReport) -> str:
     most = max((tier.count for tier in report.tiers), default=0)
     rows = [
         [
@@ -85,7 +73,7 @@ def _day(at: float | None) -> str:
     return (iso(at) or "")[:10] or "–"
 
 
-def _format_remark(tier: TierState, report: TierReport) -> str:
+def _format_remark(tier: protocol.TierState, report: protocol.TierReport) -> str:
     if tier.name == "L2":
         held = f"in {count_text(report.nodes, 'node')}" if report.nodes else ""
         limit = f"at most {tier.limit:,} each" if tier.limit else ""
@@ -93,7 +81,7 @@ def _format_remark(tier: TierState, report: TierReport) -> str:
     return f"at most {tier.limit:,} each" if tier.limit else ""
 
 
-def _format_flows(report: TierReport) -> str:
+def _format_flows(report: protocol.TierReport) -> str:
     came = report.flows.get("observed", 0)
     if not came:
         return paint("No turns were observed so far: `memctl observe`, or client.observe(…).", "dim")
@@ -143,10 +131,10 @@ def _queued_text(heard: dict[str, int]) -> str:
     return f"; {count_text(most, 'turn')} of conversations that go on" if most else ""
 
 
-def _format_namespaces(report: TierReport) -> str:
+def _format_namespaces(report: protocol.TierReport) -> str:
     ring = next((tier.limit for tier in report.tiers if tier.name == "L0"), 0)
     shown = report.namespaces[:LISTED]
-    tiers = [name for name in (*MEMORY_TIERS, "documents") if any(one.tiers.get(name) for one in shown)]
+    tiers = [name for name in (*protocol.MEMORY_TIERS, "documents") if any(one.tiers.get(name) for one in shown)]
     rows = [
         [_draw_ring(one, ring), *(f"{one.tiers.get(name, 0):,}" for name in tiers), one.namespace or "(root)"]
         for one in shown
@@ -156,12 +144,12 @@ def _format_namespaces(report: TierReport) -> str:
     return f"{text}\n{paint(f'and {more} more', 'dim')}" if more > 0 else text
 
 
-def _draw_ring(one: NamespaceTiers, ring: int) -> str:
+def _draw_ring(one: protocol.NamespaceTiers, ring: int) -> str:
     held = one.tiers.get("L0", 0)
     return f"{pad(draw_bar(held / ring if ring else 0.0, RING), RING)} {held:>2}"
 
 
-def _turns_text(active: ActiveTurns) -> str:
+def _turns_text(active: protocol.ActiveTurns) -> str:
     if not active.turns:
         return "L0 is empty."
     rows = [
@@ -181,7 +169,7 @@ def _turns_text(active: ActiveTurns) -> str:
     return f"{text}\n{paint(shown, 'dim')}"
 
 
-def _skipped_text(skipped: SkippedTurns) -> str:
+def _skipped_text(skipped: protocol.SkippedTurns) -> str:
     rows = [[_day(turn.at), turn.reason, turn.role, turn.namespace or "(root)", turn.content] for turn in skipped]
     return format_table(["DATE", "REASON", "ROLE", "NAMESPACE", "CONTENT"], rows, "No turns were skipped.")
 
@@ -195,11 +183,11 @@ def _consolidate_arguments(parser: ArgumentParser) -> None:
 
 
 def _consolidate(args: Namespace) -> None:
-    done = send_with_bar(args, consolidate_call(dry_run=args.dry_run), "consolidate")
+    done = send_with_bar(args, methods.consolidate(dry_run=args.dry_run), "consolidate")
     show(args, done, lambda: _consolidated_text(done))
 
 
-def _consolidated_text(done: Consolidated) -> str:
+def _consolidated_text(done: protocol.Consolidated) -> str:
     rows = [
         ("judged", f"{done.judged:,}", "judgements that were waiting"),
         ("promoted", f"{done.promoted:,}", "turns of L0, now memories"),

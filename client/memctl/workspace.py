@@ -3,22 +3,14 @@
 import os
 from argparse import ArgumentParser, Namespace
 
-from memoryd.client.calls import add_workspace, index_workspace, list_files, remove_workspace, workspace_status
+from memoryd.client import calls, methods, protocol
 from memoryd.client.memctl.arguments import add_optional, declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, send
 from memoryd.client.memctl.output import complain, make_printable, paint, show
 from memoryd.client.memctl.progress import send_with_bar
 from memoryd.client.memctl.table import count_text, format_fields, format_table
-from memoryd.client.methods import workspaces as workspaces_call
 from memoryd.client.project import project_namespace, project_root
-from memoryd.client.protocol import (
-    FileProblem,
-    Indexed,
-    IndexedWorkspace,
-    WorkspaceList,
-    WorkspaceStatus,
-)
 from memoryd.client.times import iso
 
 SHOWN = 50  # problems of one workspace
@@ -46,11 +38,11 @@ def _declare_add(parser: ArgumentParser) -> None:
 
 
 def _add(args: Namespace) -> int:
-    call = add_workspace(args.path, namespace=args.namespace or _project_namespace(args.path), globs=args.glob)
+    call = calls.add_workspace(args.path, namespace=args.namespace or _project_namespace(args.path), globs=args.glob)
     with client_for(args) as client:
         added = client.call(call)
-    done = send_with_bar(args, index_workspace(added.root), "index", "index {}")
-    status = send(args, workspace_status(added.root))
+    done = send_with_bar(args, calls.index_workspace(added.root), "index", "index {}")
+    status = send(args, calls.workspace_status(added.root))
     show(args, {"workspace": status.workspace, "indexed": done.workspaces[0]}, lambda: _added_text(status, done))
     return _exit_code(done)
 
@@ -62,7 +54,7 @@ def _project_namespace(path: str) -> str | None:
     return (project_namespace(root) or None) if is_project else None
 
 
-def _added_text(status: WorkspaceStatus, done: Indexed) -> str:
+def _added_text(status: protocol.WorkspaceStatus, done: protocol.Indexed) -> str:
     added = status.workspace
     root, namespace = (paint(make_printable(text), "cyan") for text in (added.root, added.namespace))
     head = f"Added {root} as {namespace}; it is watched."
@@ -80,7 +72,7 @@ def _declare_workspace(parser: ArgumentParser) -> None:
 
 
 def _remove(args: Namespace) -> None:
-    done = send_with_bar(args, remove_workspace(args.workspace), "remove")
+    done = send_with_bar(args, calls.remove_workspace(args.workspace), "remove")
     show(args, done, lambda: f"Removed {make_printable(done.message)}.")
 
 
@@ -88,11 +80,11 @@ def _remove(args: Namespace) -> None:
 
 
 def _list(args: Namespace) -> None:
-    found = send(args, workspaces_call())
+    found = send(args, methods.workspaces())
     show(args, found.workspaces, lambda: _list_text(found))
 
 
-def _list_text(found: WorkspaceList) -> str:
+def _list_text(found: protocol.WorkspaceList) -> str:
     rows = [[w.namespace, w.watching, f"{w.files:,}", f"{w.chunks:,}", shorten_home(w.root)] for w in found]
     none = "No workspaces; `memctl workspace add PATH` makes a folder of Markdown files one."
     return format_table(["NAMESPACE", "WATCHED BY", "FILES", "CHUNKS", "FOLDER"], rows, none, right=(2, 3))
@@ -113,16 +105,16 @@ def _declare_optional_workspace(parser: ArgumentParser) -> None:
 
 def _show_status(args: Namespace) -> None:
     with client_for(args) as client:
-        names = [args.workspace] if args.workspace else [w.root for w in client.call(workspaces_call())]
-        found = [client.call(workspace_status(name)) for name in names]
+        names = [args.workspace] if args.workspace else [w.root for w in client.call(methods.workspaces())]
+        found = [client.call(calls.workspace_status(name)) for name in names]
     show(args, found[0] if args.workspace else found, lambda: _all_status_text(found))
 
 
-def _all_status_text(found: list[WorkspaceStatus]) -> str:
-    return "\n\n".join(map(_status_text, found)) or _list_text(WorkspaceList(workspaces=[]))
+def _all_status_text(found: list[protocol.WorkspaceStatus]) -> str:
+    return "\n\n".join(map(_status_text, found)) or _list_text(protocol.WorkspaceList(workspaces=[]))
 
 
-def _status_text(status: WorkspaceStatus) -> str:
+def _status_text(status: protocol.WorkspaceStatus) -> str:
     workspace = status.workspace
     head = f"{paint(make_printable(workspace.namespace), 'bold')}  {make_printable(shorten_home(workspace.root))}"
     pairs = [
@@ -136,7 +128,7 @@ def _status_text(status: WorkspaceStatus) -> str:
     return "\n".join([head, format_fields(pairs), *_problem_lines(status)])
 
 
-def _indexed_text(status: WorkspaceStatus) -> str:
+def _indexed_text(status: protocol.WorkspaceStatus) -> str:
     workspace = status.workspace
     text = f"{count_text(workspace.files, 'file')}, {count_text(workspace.chunks, 'chunk')}"
     if status.pending_embeddings:
@@ -146,7 +138,7 @@ def _indexed_text(status: WorkspaceStatus) -> str:
     return text
 
 
-def _watching_text(status: WorkspaceStatus) -> str:
+def _watching_text(status: protocol.WorkspaceStatus) -> str:
     watching = status.workspace.watching
     text = paint(watching, _COLOURS.get(watching, "dim"))
     if status.watches:
@@ -156,11 +148,11 @@ def _watching_text(status: WorkspaceStatus) -> str:
     return text + since + (f": {make_printable(status.reason)}" if status.reason else "")
 
 
-def _problem_lines(status: WorkspaceStatus) -> list[str]:
+def _problem_lines(status: protocol.WorkspaceStatus) -> list[str]:
     return [*_lines(status.problems, "problem"), *_lines(status.left_out, "left out", "left out")]
 
 
-def _lines(problems: list[FileProblem], one: str, many: str = "problems") -> list[str]:
+def _lines(problems: list[protocol.FileProblem], one: str, many: str = "problems") -> list[str]:
     if not problems:
         return []
     head = f"{len(problems):,} {one if len(problems) == 1 else many}"
@@ -181,7 +173,7 @@ def _declare_files(parser: ArgumentParser) -> None:
 
 
 def _list_files(args: Namespace) -> None:
-    found = send(args, list_files(args.workspace, limit=args.limit, offset=args.offset))
+    found = send(args, calls.list_files(args.workspace, limit=args.limit, offset=args.offset))
     rows = [
         [make_printable(one.path), f"{one.chunks:,}", iso(one.changed_at) or "", make_printable(one.problem)]
         for one in found.files
@@ -200,17 +192,17 @@ def _declare_index(parser: ArgumentParser) -> None:
 
 
 def _index(args: Namespace) -> int:
-    call = index_workspace(args.workspace, force=args.force, wait=args.wait)
+    call = calls.index_workspace(args.workspace, force=args.force, wait=args.wait)
     done = send_with_bar(args, call, "index", "index {}")
     show(args, done.workspaces, lambda: _index_text(done))
     return _exit_code(done)
 
 
-def _index_text(done: Indexed) -> str:
+def _index_text(done: protocol.Indexed) -> str:
     return "\n".join(map(_workspace_text, done)) or "No workspaces; `memctl workspace add PATH` adds one."
 
 
-def _workspace_text(done: IndexedWorkspace) -> str:
+def _workspace_text(done: protocol.IndexedWorkspace) -> str:
     name = make_printable(done.namespace)
     if done.problem:
         return f"{name}: {paint(make_printable(done.problem), 'red')}"
@@ -219,7 +211,7 @@ def _workspace_text(done: IndexedWorkspace) -> str:
     return f"{name}: {count_text(done.scanned, 'file')}, {', '.join(parts)}{chunks} ({done.seconds:.2f} s)"
 
 
-def _exit_code(done: Indexed) -> int:
+def _exit_code(done: protocol.Indexed) -> int:
     failed = [one.namespace for one in done if one.problem]
     return complain(f"not indexed: {', '.join(failed)}", 1) if failed else 0
 
