@@ -7,10 +7,10 @@ from typing import get_args
 from memoryd.client import calls, methods
 from memoryd.client.memctl.arguments import Usage, add_query, query_of
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import columns, paint, show
+from memoryd.client.memctl.link import show_result
+from memoryd.client.memctl.output import columns, paint
 from memoryd.client.memctl.table import draw_bar, format_fields, format_table, ms_text, text_of, to_one_line, wrap
-from memoryd.client.protocol import CandidateTrace, StageTrace, Tier, Trace, TraceSummary, Why
+from memoryd.client.protocol import CandidateTrace, StageTrace, Tier, Trace, TraceList, Why
 from memoryd.client.times import iso
 
 BAR = 16
@@ -33,21 +33,20 @@ def _explain(args: Namespace) -> None:
     if bool(args.query) + (args.last is not None) + args.recent > 1:
         raise Usage("give a QUERY, --last [ID] or --recent, only one of them.")
     if args.recent:
-        found = send(args, methods.traces(limit=args.limit))
-        return show(args, found.traces, lambda: _recent_text(found.traces))
-    if args.last is not None:
-        trace = send(args, calls.trace(args.last or None))
-        return show(args, trace, lambda: trace_text(trace))
-    if not args.query:
+        show_result(args, methods.traces(limit=args.limit), _recent_text, lambda found: found.traces)
+    elif args.last is not None:
+        show_result(args, calls.trace(args.last or None), trace_text)
+    elif not args.query:
         raise Usage("give a QUERY, or --last for the latest search (see `memctl explain --help`).")
-    explained = send(args, calls.explain(" ".join(args.query), **query_of(args)))
-    return show(args, explained, lambda: trace_text(explained.trace))
+    else:
+        call = calls.explain(" ".join(args.query), **query_of(args))
+        show_result(args, call, lambda explained: trace_text(explained.trace))
 
 
-def _recent_text(traces: list[TraceSummary]) -> str:
+def _recent_text(found: TraceList) -> str:
     rows = [
         [t.id[:8], iso(t.at) or "", t.kind, f"{t.given}", t.token or t.namespace or "(root)", to_one_line(t.query)]
-        for t in traces
+        for t in found
     ]
     return format_table(["TRACE", "AT", "CALL", "GIVEN", "BY", "QUERY"], rows, "No searches are kept.", right=(3,))
 
@@ -146,8 +145,7 @@ def _declare_missing(parser: ArgumentParser) -> None:
 
 
 def _explain_missing(args: Namespace) -> None:
-    why = send(args, calls.why_not(args.id, " ".join(args.query), **query_of(args)))
-    show(args, why, lambda: _why_text(why))
+    show_result(args, calls.why_not(args.id, " ".join(args.query), **query_of(args)), _why_text)
 
 
 def _why_text(why: Why) -> str:

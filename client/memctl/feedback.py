@@ -4,8 +4,8 @@ from argparse import ArgumentParser, Namespace
 
 from memoryd.client.memctl.arguments import add_id, add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import paint, show
+from memoryd.client.memctl.link import show_result
+from memoryd.client.memctl.output import undo_text
 from memoryd.client.memctl.table import count_text
 from memoryd.client.methods import feedback as feedback_call
 from memoryd.client.protocol import Changed, Usefulness
@@ -22,13 +22,12 @@ def _declare_feedback(parser: ArgumentParser) -> None:
 
 
 def _give_feedback(args: Namespace) -> None:
-    changed = send(args, feedback_call(args.id, args.useful, args.note))
-    show(args, changed, lambda: _text(changed))
+    show_result(args, feedback_call(args.id, args.useful, args.note), _text)
 
 
 def _text(changed: Changed) -> str:
-    undo = paint(f"memctl undo {changed.operation}", "cyan")
-    return f"Noted: {changed.memory.id[:8]} is {summary(changed.memory.usefulness)}; `{undo}` takes it back."
+    rated = summary(changed.memory.usefulness)
+    return f"Noted: {changed.memory.id[:8]} is {rated}; {undo_text(changed.operation)} takes it back."
 
 
 def summary(usefulness: Usefulness | None) -> str:

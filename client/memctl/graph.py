@@ -7,7 +7,7 @@ from typing import get_args
 from memoryd.client import methods, protocol
 from memoryd.client.memctl.arguments import Usage, add_reach
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import apply_options, client_for, send
+from memoryd.client.memctl.link import apply_options, client_for, show_result
 from memoryd.client.memctl.output import columns, paint, print_note, show
 from memoryd.client.memctl.table import count_text, format_fields, format_table, shorten, to_one_line
 from memoryd.client.protocol.graph import EdgeKind, NodeKind, NodeSort
@@ -37,8 +37,8 @@ def _declare_nodes(parser: ArgumentParser) -> None:
 
 def _list_nodes(args: Namespace) -> None:
     names = ("topic", "kind", "sort", "limit", "offset")
-    page = send(args, methods.graph_nodes(" ".join(args.query), **{name: getattr(args, name) for name in names}))
-    show(args, page.nodes, lambda: _nodes_text(page))
+    call = methods.graph_nodes(" ".join(args.query), **{name: getattr(args, name) for name in names})
+    show_result(args, call, _nodes_text, lambda page: page.nodes)
 
 
 def _nodes_text(page: protocol.NodePage) -> str:
@@ -80,10 +80,8 @@ def _declare_edges(parser: ArgumentParser) -> None:
 
 
 def _list_edges(args: Namespace) -> None:
-    page = send(
-        args, methods.graph_edges(**{name: getattr(args, name) for name in ("kind", "node", "limit", "offset")})
-    )
-    show(args, page.edges, lambda: _edges_text(page))
+    call = methods.graph_edges(**{name: getattr(args, name) for name in ("kind", "node", "limit", "offset")})
+    show_result(args, call, _edges_text, lambda page: page.edges)
 
 
 def _edges_text(page: protocol.EdgePage) -> str:
@@ -116,8 +114,7 @@ def _declare_show(parser: ArgumentParser) -> None:
 
 
 def _show(args: Namespace) -> None:
-    detail = send(args, protocol.GraphNode(node=args.node))
-    show(args, detail, lambda: _detail_text(detail))
+    show_result(args, protocol.GraphNode(node=args.node), _detail_text)
 
 
 def _detail_text(detail: protocol.NodeDetail) -> str:
@@ -198,13 +195,13 @@ def _declare_change(parser: ArgumentParser) -> None:
 
 
 def _dedupe(args: Namespace) -> None:
-    changed = send(args, methods.graph_dedupe(args.threshold, dry_run=args.dry_run))
-    show(args, changed, lambda: change_text(changed, "No two nodes are alike enough to be merged."))
+    call = methods.graph_dedupe(args.threshold, dry_run=args.dry_run)
+    show_result(args, call, lambda changed: change_text(changed, "No two nodes are alike enough to be merged."))
 
 
 def _abstract(args: Namespace) -> None:
-    changed = send(args, methods.graph_abstract(args.threshold, dry_run=args.dry_run))
-    show(args, changed, lambda: change_text(changed, "The concepts stay as they were."))
+    call = methods.graph_abstract(args.threshold, dry_run=args.dry_run)
+    show_result(args, call, lambda changed: change_text(changed, "The concepts stay as they were."))
 
 
 def change_text(changed: protocol.GraphChange, nothing: str, *, steps: bool = True) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 from memoryd.client import methods
 from memoryd.client.memctl.arguments import Usage, add_optional, add_reach, parse_date
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import TIMES, make_printable, paint, print_note, show
+from memoryd.client.memctl.link import send, show_result
+from memoryd.client.memctl.output import TIMES, make_printable, paint, print_note, show, undo_text
 from memoryd.client.memctl.table import count_text, format_table, shorten, text_of
-from memoryd.client.protocol import Change, Operation, OperationChange
+from memoryd.client.protocol import Change, Changes, Operation, OperationChange
 from memoryd.client.times import iso
 
 SHOWN = 10  # memories that an undo would change
@@ -32,14 +32,13 @@ def _show_history(args: Namespace) -> None:
     if args.operation is not None:
         if args.id is not None:
             raise Usage("give an ID or --operation OP, not both.")
-        done = send(args, methods.operation(args.operation, args.limit, args.offset))
-        show(args, done, lambda: f"{_operations_text([done.operation])}\n\n{_steps_text(done.changes)}")
+        one = methods.operation(args.operation, args.limit, args.offset)
+        show_result(args, one, lambda done: f"{_operations_text([done.operation])}\n\n{_steps_text(done.changes)}")
     elif args.id is None:
-        log = send(args, methods.operations(args.limit, args.offset, args.after, args.before, args.kind or []))
-        show(args, log.operations, lambda: _operations_text(log.operations))
+        call = methods.operations(args.limit, args.offset, args.after, args.before, args.kind or [])
+        show_result(args, call, lambda log: _operations_text(log.operations), lambda log: log.operations)
     else:
-        changes = send(args, methods.history(args.id))
-        show(args, changes, lambda: f"{paint(changes.id, 'cyan')}\n{_changes_text(changes.changes)}")
+        show_result(args, methods.history(args.id), _changes_text)
 
 
 def _operations_text(operations: list[Operation]) -> str:
@@ -56,9 +55,10 @@ def _undone_text(operation: Operation) -> str:
     return "" if operation.undone_by is None else f"by {operation.undone_by}"
 
 
-def _changes_text(changes: list[Change]) -> str:
-    rows = [[f"{c.operation}", iso(c.at) or "", c.kind, c.action, _changed_text(c)] for c in changes]
-    return format_table(["OP", "AT", "KIND", "ACTION", "CHANGED"], rows, right=(0,))
+def _changes_text(found: Changes) -> str:
+    rows = [[f"{c.operation}", iso(c.at) or "", c.kind, c.action, _changed_text(c)] for c in found]
+    table = format_table(["OP", "AT", "KIND", "ACTION", "CHANGED"], rows, right=(0,))
+    return f"{paint(found.id, 'cyan')}\n{table}"
 
 
 def _steps_text(changes: list[OperationChange]) -> str:
@@ -95,12 +95,8 @@ def _undo(args: Namespace) -> None:
         print("Nothing was undone.")
         return
     undone = send(args, methods.undo(number))
-    again = paint(f"memctl undo {undone.operation}", "cyan")
-    show(
-        args,
-        undone,
-        lambda: f"Undid operation {undone.undone} ({count_text(len(undone.ids), 'memory')}); `{again}` does it again.",
-    )
+    said = f"Undid operation {undone.undone} ({count_text(len(undone.ids), 'memory')})"
+    show(args, undone, lambda: f"{said}; {undo_text(undone.operation)} does it again.")
 
 
 def _ask_for_latest(args: Namespace) -> int | None:

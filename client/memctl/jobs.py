@@ -5,11 +5,11 @@ from argparse import ArgumentParser, Namespace
 from memoryd.client import methods
 from memoryd.client.memctl.arguments import add_optional, declare_nothing
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for, send
-from memoryd.client.memctl.output import complain, paint, show
+from memoryd.client.memctl.link import client_for, show_result
+from memoryd.client.memctl.output import complain, paint, show, undo_text
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, format_table, ms_text
-from memoryd.client.protocol import Job, JobList, JobRun, PlannedStep, Progress
+from memoryd.client.protocol import Job, JobList, JobRun, JobRuns, PlannedStep, Progress
 from memoryd.client.times import iso
 from memoryd.client.transport.sync import Client
 
@@ -25,8 +25,7 @@ _COLOURS = {"done": "green", "failed": "red", "interrupted": "yellow", "quaranti
 
 
 def _list(args: Namespace) -> None:
-    found = send(args, methods.jobs())
-    show(args, found.jobs, lambda: _list_text(found))
+    show_result(args, methods.jobs(), _list_text, lambda found: found.jobs)
 
 
 def _list_text(found: JobList) -> str:
@@ -137,7 +136,7 @@ def _run_text(run: JobRun) -> str:
         if len(rows) > SHOWN:
             lines.append(f"… and {len(rows) - SHOWN:,} more")
     if run.operation is not None:
-        lines.append(f"`{paint(f'memctl undo {run.operation}', 'cyan')}` takes it back.")
+        lines.append(f"{undo_text(run.operation)} takes it back.")
     return "\n".join(lines)
 
 
@@ -177,11 +176,10 @@ def _declare_history(parser: ArgumentParser) -> None:
 
 
 def _show_history(args: Namespace) -> None:
-    found = send(args, methods.job_history(args.name, limit=args.limit))
-    show(args, found.runs, lambda: _history_text(found.runs))
+    show_result(args, methods.job_history(args.name, limit=args.limit), _history_text, lambda found: found.runs)
 
 
-def _history_text(runs: list[JobRun]) -> str:
+def _history_text(found: JobRuns) -> str:
     rows = [
         [
             f"{run.run}",
@@ -193,7 +191,7 @@ def _history_text(runs: list[JobRun]) -> str:
             "" if run.operation is None else f"{run.operation}",
             _outcome_text(run),
         ]
-        for run in runs
+        for run in found.runs
     ]
     return format_table(["RUN", "AT", "JOB", "BY", "OUTCOME", "TOOK", "OP", "DID"], rows, "No runs.", right=(0, 5, 6))
 
@@ -202,8 +200,7 @@ def _history_text(runs: list[JobRun]) -> str:
 
 
 def _confirm_clock(args: Namespace) -> None:
-    state = send(args, methods.confirm_clock())
-    show(args, state, lambda: f"The clock is taken for right: it is {iso(state.now)}.")
+    show_result(args, methods.confirm_clock(), lambda state: f"The clock is taken for right: it is {iso(state.now)}.")
 
 
 COMMANDS = {

@@ -5,9 +5,9 @@ from argparse import ArgumentParser, Namespace
 from memoryd.client.calls import put as put_call
 from memoryd.client.memctl.arguments import add_kind, add_secrets, merge
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import send
+from memoryd.client.memctl.link import show_result
 from memoryd.client.memctl.memories import read_content
-from memoryd.client.memctl.output import make_printable, paint, show
+from memoryd.client.memctl.output import make_printable, paint
 
 
 def _declare_put(parser: ArgumentParser) -> None:
@@ -28,9 +28,8 @@ def _put(args: Namespace) -> None:
         ttl_s=args.ttl,
         searchable=not args.not_searchable,
     )
-    done = send(args, call)
-    said = {"created": "Stored", "updated": "Replaced", "unchanged": "Unchanged"}[done.outcome]
-    show(args, done, lambda: f"{said}: {make_printable(args.key)} ({paint(done.id, 'cyan')})")
+    said = {"created": "Stored", "updated": "Replaced", "unchanged": "Unchanged"}
+    show_result(args, call, lambda done: f"{said[done.outcome]}: {make_printable(args.key)} ({paint(done.id, 'cyan')})")
 
 
 COMMANDS = {

@@ -2,12 +2,13 @@
 
 import argparse
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from memoryd.client.errors import Unauthenticated, Unavailable
-from memoryd.client.memctl.output import print_note
+from memoryd.client.memctl.output import print_note, show
 from memoryd.client.protocol import Call, Reach, Redacted, Scoped
 from memoryd.client.transport import paths
 from memoryd.client.transport.exchange import OnProgress, greeting
@@ -62,11 +63,20 @@ def own_token() -> str:
     return os.environ.get("MEMORYD_TOKEN") or paths.owner_token()
 
 
-def send(args: argparse.Namespace, call: Call[R], on_progress: OnProgress | None = None) -> R:
+def send(args: argparse.Namespace, call: Call[R]) -> R:
     """Send one call and return its result."""
     with client_for(args) as client:
-        result = client.call(apply_options(args, call), on_progress)
+        result = client.call(apply_options(args, call))
     say_redacted(getattr(result, "redacted", {}))
+    return result
+
+
+def show_result(
+    args: argparse.Namespace, call: Call[R], text: Callable[[R], str], shown: Callable[[R], Any] | None = None
+) -> R:
+    """Send one call and return its result; print it as text, or with --json as it is or what `shown` takes of it."""
+    result = send(args, call)
+    show(args, shown(result) if shown else result, lambda: text(result))
     return result
 
 

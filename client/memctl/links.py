@@ -5,10 +5,10 @@ from argparse import ArgumentParser, Namespace
 from memoryd.client import methods
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import paint, show
+from memoryd.client.memctl.link import show_result
+from memoryd.client.memctl.output import paint
 from memoryd.client.memctl.table import to_one_line
-from memoryd.client.protocol import Disagreement, Memory
+from memoryd.client.protocol import Disagreements, Memory
 from memoryd.client.times import iso
 
 
@@ -22,15 +22,14 @@ def _declare_links(parser: ArgumentParser) -> None:
 
 def _show_links(args: Namespace) -> None:
     if ids := args.dismiss or args.restore:
-        done = send(args, methods.dismiss_link(ids[0], ids[1], bool(args.restore)))
-        show(args, done, lambda: done.message)
+        show_result(args, methods.dismiss_link(ids[0], ids[1], bool(args.restore)), lambda done: done.message)
     else:
-        found = send(args, methods.links(args.limit))
-        show(args, found.links, lambda: "\n".join(map(_text, found.links)) or "No memories contradict each other.")
+        show_result(args, methods.links(args.limit), _text, lambda found: found.links)
 
 
-def _text(link: Disagreement) -> str:
-    return f"{_line(link.newer)}\n  disagrees with {_line(link.older)}"
+def _text(found: Disagreements) -> str:
+    lines = [f"{_line(link.newer)}\n  disagrees with {_line(link.older)}" for link in found.links]
+    return "\n".join(lines) or "No memories contradict each other."
 
 
 def _line(memory: Memory) -> str:

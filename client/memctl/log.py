@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from memoryd.client.memctl.arguments import Usage, add_reach, parse_date
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import columns, make_printable, paint, show
+from memoryd.client.memctl.link import show_result
+from memoryd.client.memctl.output import columns, make_printable, paint
 from memoryd.client.memctl.table import GAP, count_text, shorten, to_one_line, wrap
 from memoryd.client.methods import get_log
 from memoryd.client.protocol import LoggedSession, SessionLog
@@ -47,8 +47,7 @@ def _show_log(args: Namespace) -> None:
         raise Usage("--limit is at least 1.")
     path = os.path.abspath(args.path) if os.path.exists(args.path) else args.path
     call = get_log(since=args.since, until=args.until, path=path, session=args.session, limit=args.limit)
-    log = send(args, call)
-    show(args, log.sessions, lambda: _log_text(log))
+    show_result(args, call, _log_text, lambda log: log.sessions)
 
 
 def _log_text(log: SessionLog) -> str:

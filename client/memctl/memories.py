@@ -13,8 +13,8 @@ from memoryd.client.fields import new_memory
 from memoryd.client.memctl import arguments
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.feedback import summary
-from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import make_printable, paint, show
+from memoryd.client.memctl.link import send, show_result
+from memoryd.client.memctl.output import make_printable, paint, show, undo_text
 from memoryd.client.memctl.place import make_link, place_link, short_path
 from memoryd.client.memctl.table import GAP, count_text, format_fields, format_table, to_one_line
 from memoryd.client.times import iso
@@ -60,8 +60,7 @@ def _add(args: Namespace) -> None:
     values = {name: getattr(args, name) for name in names if getattr(args, name) != "never"}
     memory = new_memory({"content": read_content(args.content), "metadata": given, **values})
     call = protocol.Add(memory=memory, dedup=not args.no_dedup, dedup_threshold=args.dedup_threshold)
-    added = send(args, call)
-    show(args, added, lambda: added_text(added))
+    show_result(args, call, added_text)
 
 
 def added_text(added: protocol.Added) -> str:
@@ -102,13 +101,14 @@ def _get(args: Namespace) -> None:
     if (args.id is None) == (args.key is None) or (args.key is not None and args.around is not None):
         raise arguments.Usage("give an ID or --key; --around is for an ID (see `memctl get --help`).")
     if args.around is not None:
-        conversation = send(args, methods.get_around(args.id, around=args.around))
-        show(
-            args, conversation.turns, lambda: "\n".join(turn_text(turn) for turn in conversation) or "No turn is kept."
+        show_result(
+            args,
+            methods.get_around(args.id, around=args.around),
+            lambda turns: "\n".join(map(turn_text, turns)) or "No turn is kept.",
+            lambda found: found.turns,
         )
-        return
-    memory = send(args, methods.get(args.id or "", key=args.key or "", renew=args.renew))
-    show(args, memory, lambda: memory_text(memory))
+    else:
+        show_result(args, methods.get(args.id or "", key=args.key or "", renew=args.renew), memory_text)
 
 
 def turn_text(turn: protocol.Memory) -> str:
@@ -166,12 +166,12 @@ def _list_arguments(parser: ArgumentParser) -> None:
 
 def _list(args: Namespace) -> None:
     if args.count:
-        counted = send(args, protocol.Count(all_states=args.all_states, **arguments.filters_of(args)))
-        show(args, counted, lambda: str(counted.count))
+        count = protocol.Count(all_states=args.all_states, **arguments.filters_of(args))
+        show_result(args, count, lambda counted: str(counted.count))
         return
     names = ("limit", "offset", "sort", "ascending", "all_states")
-    page = send(args, calls.list_(**{name: getattr(args, name) for name in names}, **arguments.filters_of(args)))
-    show(args, page.memories, lambda: _list_text(page.memories, page.total))
+    call = calls.list_(**{name: getattr(args, name) for name in names}, **arguments.filters_of(args))
+    show_result(args, call, lambda page: _list_text(page.memories, page.total), lambda page: page.memories)
 
 
 def _list_text(memories: list[protocol.Memory], total: int) -> str:
@@ -211,8 +211,8 @@ def _update(args: Namespace) -> None:
         changes["replace_metadata"] = args.replace_metadata
     if not changes:
         raise arguments.Usage("nothing to change; give --content, --type, --metadata … (see `memctl update --help`).")
-    changed = send(args, calls.update(args.id, **changes))
-    show(args, changed, lambda: f"Changed: {changed.memory.id} (operation {changed.operation})")
+    call = calls.update(args.id, **changes)
+    show_result(args, call, lambda changed: f"Changed: {changed.memory.id} (operation {changed.operation})")
 
 
 def _tag_arguments(parser: ArgumentParser) -> None:
@@ -228,8 +228,8 @@ def _tag(args: Namespace) -> None:
         values = dict(arguments.parse_pair(word) for word in args.words if "=" in word)
     except argparse.ArgumentTypeError as error:
         raise arguments.Usage(f"{error}.") from None
-    changed = send(args, protocol.Tag(id=args.id, tags=tags, values=values))
-    show(args, changed, lambda: f"Tagged: {changed.memory.id} {_format_tags(changed.memory)}".rstrip())
+    call = protocol.Tag(id=args.id, tags=tags, values=values)
+    show_result(args, call, lambda done: f"Tagged: {done.memory.id} {_format_tags(done.memory)}".rstrip())
 
 
 def _format_tags(memory: protocol.Memory) -> str:
@@ -260,8 +260,8 @@ def _delete(args: Namespace) -> None:
         return
     if args.dry_run or args.all_states:
         raise arguments.Usage("--dry-run and --all-states go with filters like --where.")
-    gone = send(args, calls.delete(*args.targets, key=args.key))
-    show(args, gone, lambda: _deleted_text(len(gone.ids), gone.operation))
+    call = calls.delete(*args.targets, key=args.key)
+    show_result(args, call, lambda gone: _deleted_text(len(gone.ids), gone.operation))
 
 
 def _delete_where(args: Namespace, filters: dict[str, Any]) -> None:
@@ -277,8 +277,7 @@ def _deleted_text(count: int, operation: int | None, documents: int = 0) -> str:
     kept = f"\n{count_text(documents, 'part')} of files stay; edit the files." if documents else ""
     if operation is None:
         return f"No memory is deleted: the filters leave none.{kept}"
-    undo = paint(f"memctl undo {operation}", "cyan")
-    return f"Deleted {count_text(count, 'memory')}; `{undo}` brings back what was deleted.{kept}"
+    return f"Deleted {count_text(count, 'memory')}; {undo_text(operation)} brings back what was deleted.{kept}"
 
 
 COMMANDS = {

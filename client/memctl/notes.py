@@ -7,9 +7,9 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from memoryd.client import protocol
 from memoryd.client.memctl.arguments import Usage, add_optional, add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import send
+from memoryd.client.memctl.link import show_result
 from memoryd.client.memctl.memories import read_content
-from memoryd.client.memctl.output import make_printable, paint, show
+from memoryd.client.memctl.output import make_printable, paint, show, undo_text
 from memoryd.client.memctl.place import make_link, short_path
 from memoryd.client.memctl.progress import send_with_bar
 from memoryd.client.memctl.table import count_text, shorten, to_one_line
@@ -40,8 +40,7 @@ def add_note(parser: ArgumentParser) -> None:
 def _remember(args: Namespace) -> None:
     file = resolve_place(args.file)
     call = protocol.Remember(text=read_content(args.text), workspace=resolve_place(args.workspace), file=file)
-    written = send(args, call)
-    show(args, written, lambda: remembered_text(written))
+    show_result(args, call, remembered_text)
 
 
 def remembered_text(written: protocol.Remembered) -> str:
@@ -82,8 +81,7 @@ def _forget(args: Namespace) -> None:
         raise Usage("give either --text or --lines.")
     start, end = args.lines or (None, None)
     call = protocol.Forget(ids=args.ids, text=args.text, start_line=start, end_line=end, dry_run=args.dry_run)
-    gone = send(args, call)
-    show(args, gone, lambda: _forgotten_text(gone))
+    show_result(args, call, _forgotten_text)
 
 
 def _forgotten_text(gone: protocol.Forgotten) -> str:
@@ -91,8 +89,8 @@ def _forgotten_text(gone: protocol.Forgotten) -> str:
     if gone.deleted and gone.dry_run:
         parts.append(f"Would delete {count_text(len(gone.deleted), 'memory')}.")
     elif gone.deleted:
-        undo = paint(f"memctl undo {gone.operation}", "cyan")
-        parts.append(f"Deleted {count_text(len(gone.deleted), 'memory')}; `{undo}` brings back what was deleted.")
+        deleted = count_text(len(gone.deleted), "memory")
+        parts.append(f"Deleted {deleted}; {undo_text(gone.operation)} brings back what was deleted.")
     return "\n".join(parts)
 
 

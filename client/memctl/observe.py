@@ -17,7 +17,7 @@ from memoryd.client.fields import new_memory, new_turn
 from memoryd.client.memctl.arguments import Usage, add_secrets, parse_date
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.escapes import decode_json
-from memoryd.client.memctl.link import apply_options, client_for, namespace_of, say_redacted, send
+from memoryd.client.memctl.link import apply_options, client_for, namespace_of, say_redacted, send, show_result
 from memoryd.client.memctl.notes import add_note, remembered_text, resolve_place
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.progress import ProgressBar
@@ -81,8 +81,7 @@ def _change_pauses(args: Namespace) -> None:
         "on": protocol.ResumeObserving(kind=kind, name=name),  # type: ignore[arg-type]
         "status": protocol.GetObserving(),
     }
-    found = send(args, calls[args.turns[0]])
-    show(args, found, lambda: _pauses_text(found))
+    show_result(args, calls[args.turns[0]], _pauses_text)
 
 
 def _pauses_text(found: protocol.Observing) -> str:

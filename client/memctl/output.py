@@ -142,6 +142,11 @@ def paint(text: str, *styles: str) -> str:
     return f"\x1b[{';'.join(STYLES[style] for style in styles)}m{text}\x1b[0m"
 
 
+def undo_text(operation: int | None) -> str:
+    """Return the command that takes an operation back, as it stands in a sentence."""
+    return f"`{paint(f'memctl undo {operation}', 'cyan')}`"
+
+
 def make_printable(text: str) -> str:
     """Return text whose control characters cannot steer a terminal; line ends and tabs stay."""
     return text if text.isprintable() else _CONTROL.sub(_REPLACED, text)

@@ -5,8 +5,8 @@ from argparse import ArgumentParser, Namespace
 from memoryd.client.calls import share as share_call
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import make_printable, paint, show
+from memoryd.client.memctl.link import send, show_result
+from memoryd.client.memctl.output import make_printable, show, undo_text
 from memoryd.client.memctl.table import count_text, format_table
 from memoryd.client.protocol import Namespaces, Shared
 
@@ -20,15 +20,13 @@ def _declare_share(parser: ArgumentParser) -> None:
 
 def _share(args: Namespace) -> None:
     to = args.to.strip("/")
-    shared = send(args, share_call(*args.ids, to=to, move=args.move))
-    show(args, shared, lambda: _text(shared, to))
+    show_result(args, share_call(*args.ids, to=to, move=args.move), lambda shared: _text(shared, to))
 
 
 def _text(shared: Shared, to: str) -> str:
     where = make_printable(to) or "the root"
-    undo = paint(f"memctl undo {shared.operation}", "cyan")
     rows = [[one.origin[:8], one.outcome, one.id[:8]] for one in shared]
-    said = f"Shared {count_text(len(rows), 'memory')} with {where}; `{undo}` takes it back."
+    said = f"Shared {count_text(len(rows), 'memory')} with {where}; {undo_text(shared.operation)} takes it back."
     return f"{format_table(['ID', 'OUTCOME', 'THERE'], rows)}\n{said}"
 
 

@@ -9,8 +9,8 @@ from memoryd.client import protocol
 from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
-from memoryd.client.memctl.link import client_for, send
-from memoryd.client.memctl.output import make_printable, paint, show
+from memoryd.client.memctl.link import client_for, send, show_result
+from memoryd.client.memctl.output import make_printable, paint, show, undo_text
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, format_table, to_one_line
 from memoryd.client.times import iso
@@ -99,8 +99,7 @@ def _ask(plan: protocol.RootPlan) -> None:
 
 
 def _show_status(args: Namespace) -> None:
-    found = send(args, protocol.GetSharing())
-    show(args, found, lambda: _format_sharing(found))
+    show_result(args, protocol.GetSharing(), _format_sharing)
 
 
 def _format_sharing(found: protocol.Sharing) -> str:
@@ -136,8 +135,7 @@ def _declare_conflicts(parser: ArgumentParser) -> None:
 
 
 def _show_conflicts(args: Namespace) -> None:
-    found = send(args, protocol.ListConflicts(limit=args.limit))
-    show(args, found.conflicts, lambda: _format_conflicts(found))
+    show_result(args, protocol.ListConflicts(limit=args.limit), _format_conflicts, lambda found: found.conflicts)
 
 
 def _format_conflicts(found: protocol.SharedConflicts) -> str:
@@ -160,12 +158,8 @@ def _declare_resolve(parser: ArgumentParser) -> None:
 def _resolve(args: Namespace) -> None:
     with client_for(args) as client:
         done = client.call(protocol.ResolveConflict(id=args.id, content=args.merge, both=args.both))
-    undo = paint(f"memctl undo {done.operation}", "cyan")
-    show(
-        args,
-        done,
-        lambda: f"{paint(done.memory.id[:8], 'cyan')}  {to_one_line(done.memory.content)}\n`{undo}` takes it back.",
-    )
+    kept = f"{paint(done.memory.id[:8], 'cyan')}  {to_one_line(done.memory.content)}"
+    show(args, done, lambda: f"{kept}\n{undo_text(done.operation)} takes it back.")
 
 
 # purge ---------------------------------------------------------------------------------------------------------------
@@ -203,8 +197,7 @@ def _grant(args: Namespace) -> None:
     call = protocol.GrantRoot(
         root=args.root.strip("/"), role=args.role, access=access, server=args.dsn, passfile=args.passfile
     )
-    done = send(args, call)
-    show(args, done, lambda: done.message)
+    show_result(args, call, lambda done: done.message)
 
 
 def _declare_migrate(parser: ArgumentParser) -> None:
@@ -227,8 +220,8 @@ def _declare_remove(parser: ArgumentParser) -> None:
 
 
 def _remove(args: Namespace) -> None:
-    done = send(args, protocol.UnshareRoot(root=args.root.strip("/"), drop=args.drop, force=args.force))
-    show(args, done, lambda: done.message)
+    call = protocol.UnshareRoot(root=args.root.strip("/"), drop=args.drop, force=args.force)
+    show_result(args, call, lambda done: done.message)
 
 
 COMMANDS = {

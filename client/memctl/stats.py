@@ -5,8 +5,8 @@ from argparse import Namespace
 from memoryd.client.calls import stats as stats_call
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import make_printable, paint, show
+from memoryd.client.memctl.link import show_result
+from memoryd.client.memctl.output import make_printable, paint
 from memoryd.client.memctl.service import model_text
 from memoryd.client.memctl.table import (
     count_text,
@@ -38,8 +38,7 @@ QUEUES = {  # of what one waits, and several
 
 
 def _show_stats(args: Namespace) -> None:
-    found = send(args, stats_call())
-    show(args, found, lambda: stats_text(found))
+    show_result(args, stats_call(), stats_text)
 
 
 def stats_text(stats: Stats) -> str:

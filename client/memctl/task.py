@@ -5,7 +5,7 @@ from typing import Literal
 
 from memoryd.client.memctl.arguments import add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import send
+from memoryd.client.memctl.link import show_result
 from memoryd.client.memctl.memories import added_text, read_content
 from memoryd.client.memctl.output import show
 from memoryd.client.memctl.progress import send_with_bar
@@ -33,8 +33,7 @@ def _fail(args: Namespace) -> None:
 
 def _send_outcome(args: Namespace, outcome: Literal["completed", "failed"]) -> None:
     call = complete_task(outcome, read_content(args.output), task=args.task, session=args.session)
-    added = send(args, call)
-    show(args, added, lambda: added_text(added))
+    show_result(args, call, added_text)
 
 
 def _declare_end(parser: ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from memoryd.client import methods, protocol
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import send
+from memoryd.client.memctl.link import show_result
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.progress import send_with_bar
 from memoryd.client.memctl.table import count_text, draw_bar, format_fields, format_table, ms_text, pad, size_text
@@ -29,14 +29,11 @@ def _declare_tiers(parser: ArgumentParser) -> None:
 
 def _tiers(args: Namespace) -> None:
     if args.turns:
-        active = send(args, methods.turns(limit=args.limit))
-        show(args, active.turns, lambda: _turns_text(active))
+        show_result(args, methods.turns(limit=args.limit), _turns_text, lambda active: active.turns)
     elif args.skipped:
-        skipped = send(args, methods.skipped(limit=args.limit))
-        show(args, skipped.turns, lambda: _skipped_text(skipped))
+        show_result(args, methods.skipped(limit=args.limit), _skipped_text, lambda skipped: skipped.turns)
     else:
-        report = send(args, methods.tiers())
-        show(args, report, lambda: report_text(report))
+        show_result(args, methods.tiers(), report_text)
 
 
 def report_text(report: protocol.TierReport) -> str:

@@ -5,8 +5,8 @@ from typing import get_args
 
 from memoryd.client.memctl.arguments import Usage, declare_nothing
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import namespace_of, send
-from memoryd.client.memctl.output import make_printable, paint, print_note, show
+from memoryd.client.memctl.link import namespace_of, show_result
+from memoryd.client.memctl.output import make_printable, paint, print_note
 from memoryd.client.memctl.table import format_table
 from memoryd.client.protocol import AddToken, ListTokens, RevokeToken, Role, TokenList
 from memoryd.client.times import iso
@@ -26,8 +26,7 @@ def _add(args: Namespace) -> None:
     namespace = namespace_of(args)
     if not namespace:
         raise Usage("which namespace is the token for? give --namespace NS (see `memctl token add --help`).")
-    made = send(args, AddToken(name=args.name, namespace=namespace, role=args.role))
-    show(args, made, lambda: made.token)
+    made = show_result(args, AddToken(name=args.name, namespace=namespace, role=args.role), lambda made: made.token)
     if not args.json:
         print_note(
             f"{made.name} speaks for {made.namespace} as {made.role}. The token is shown this once; set MEMORYD_TOKEN."
@@ -35,8 +34,7 @@ def _add(args: Namespace) -> None:
 
 
 def _list(args: Namespace) -> None:
-    tokens = send(args, ListTokens())
-    show(args, tokens.tokens, lambda: _list_text(tokens))
+    show_result(args, ListTokens(), _list_text, lambda found: found.tokens)
 
 
 def _list_text(tokens: TokenList) -> str:
@@ -59,12 +57,9 @@ def _declare_revoke(parser: ArgumentParser) -> None:
 
 
 def _revoke(args: Namespace) -> None:
-    done = send(args, RevokeToken(name=args.name))
-    show(
-        args,
-        done,
-        lambda: f"Revoked {paint(make_printable(args.name), 'cyan')}; its connections are refused from now on.",
-    )
+    name = paint(make_printable(args.name), "cyan")
+    call = RevokeToken(name=args.name)
+    show_result(args, call, lambda _: f"Revoked {name}; its connections are refused from now on.")
 
 
 COMMANDS = {

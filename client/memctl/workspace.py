@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from memoryd.client import calls, methods, protocol
 from memoryd.client.memctl.arguments import add_optional, declare_nothing
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for, send
+from memoryd.client.memctl.link import client_for, send, show_result
 from memoryd.client.memctl.output import complain, make_printable, paint, show
 from memoryd.client.memctl.progress import send_with_bar
 from memoryd.client.memctl.table import count_text, format_fields, format_table
@@ -80,8 +80,7 @@ def _remove(args: Namespace) -> None:
 
 
 def _list(args: Namespace) -> None:
-    found = send(args, methods.workspaces())
-    show(args, found.workspaces, lambda: _list_text(found))
+    show_result(args, methods.workspaces(), _list_text, lambda found: found.workspaces)
 
 
 def _list_text(found: protocol.WorkspaceList) -> str:
