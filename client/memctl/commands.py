@@ -27,7 +27,7 @@ class Command(NamedTuple):
 GROUPS: dict[str, dict[str, Row]] = {
     "Memories": {
         "add": Row("memories", "remember one thing (`-` reads standard input)"),
-        "put": Row("keyed", "store a memory under a key, in place of the one that has it"),
+        "put": Row("memories", "store a memory under a key, in place of the one that has it"),
         "observe": Row("observe", "take note of turns of a conversation"),
         "seed": Row("observe", "take in many turns or memories from a file"),
         "session end": Row("task", "say that a conversation is over: sum it up now"),

@@ -1,4 +1,4 @@
-"""add, get, list, update, tag, delete: commands on the memories themselves."""
+"""add, put, get, list, update, tag, delete: commands on the memories themselves."""
 
 import argparse
 import sys
@@ -84,6 +84,31 @@ def _add_fields(parser: ArgumentParser) -> None:
 
 def _parse_when(text: str) -> float | str:
     return text if text == "never" else arguments.parse_date(text)
+
+
+# put -----------------------------------------------------------------------------------------------------------------
+
+
+def _declare_put(parser: ArgumentParser) -> None:
+    parser.add_argument("key", metavar="KEY", help="any text of at most 512 bytes, unique in its namespace")
+    parser.add_argument("content", metavar="CONTENT", help="what to store; `-` reads standard input")
+    arguments.add_kind(parser)
+    parser.add_argument("--ttl", type=float, metavar="S", help="how many seconds it lives (for good)")
+    parser.add_argument("--not-searchable", action="store_true", help="found by its key and in lists only")
+    arguments.add_secrets(parser)
+
+
+def _put(args: Namespace) -> None:
+    call = calls.put(
+        args.key,
+        read_content(args.content),
+        type=args.type,
+        metadata=arguments.merge(args.metadata),
+        ttl_s=args.ttl,
+        searchable=not args.not_searchable,
+    )
+    said = {"created": "Stored", "updated": "Replaced", "unchanged": "Unchanged"}
+    show_result(args, call, lambda done: f"{said[done.outcome]}: {make_printable(args.key)} ({paint(done.id, 'cyan')})")
 
 
 # get, list -----------------------------------------------------------------------------------------------------------
@@ -287,6 +312,13 @@ COMMANDS = {
         '  memctl add "We use Valkey, not Redis" --type decision\n'
         '  memctl add "Deploys run on Tuesdays" --namespace acme/api --tag release\n'
         "  git log -1 --format=%B | memctl add - --type codebase-knowledge",
+    ),
+    "put": Command(
+        _declare_put,
+        _put,
+        '  memctl put cache "We cache in Valkey" --namespace acme/api\n'
+        "  git show HEAD:README.md | memctl put readme - --metadata lang=en\n"
+        "  memctl get --key cache --namespace acme/api",
     ),
     "get": Command(
         _get_arguments,
