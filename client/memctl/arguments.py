@@ -65,7 +65,9 @@ def command_of(name: str) -> tuple[Command, Parser]:
     if name not in module.COMMANDS:
         raise LookupError(f"give {name!r} a row in COMMANDS of {module.__file__}")
     command: Command = module.COMMANDS[name]
-    parser = Parser(f"memctl {name}", _format_sentence(COMMANDS[name].help), _format_examples(command))
+    about = COMMANDS[name].help
+    examples = command.examples and f"examples:\n{command.examples}"
+    parser = Parser(f"memctl {name}", f"{about[:1].upper()}{about[1:]}.", examples)
     command.configure(parser)
     add_global_options(parser)
     places = [
@@ -169,53 +171,40 @@ def add_reach(parser: argparse._ActionsContainer) -> None:
 def add_filters(parser: argparse.ArgumentParser, near: argparse._ActionsContainer | None = None) -> None:
     """Declare `--reach`, among the options of `near` where it is given, and the filters of searches and lists."""
     add_reach(near or parser)
-    group = parser.add_argument_group("filters (all must hold; repeat one to give several values)")
-    group.add_argument("--type", action="append", metavar="T", help="fact, decision, lesson …")
-    group.add_argument("--source", action="append", metavar="S", help="how it came in: manual …")
-    group.add_argument("--tier", action="append", choices=get_args(Tier), help="where it is kept")
-    group.add_argument(
-        "--metadata", action="append", type=parse_metadata, metavar="M", help="KEY=VALUE or a JSON object"
-    )
-    group.add_argument(
-        "--where", action="append", type=parse_where, metavar="W", help="KEY=VALUE, KEY>=4 …, or a JSON object"
-    )
-    group.add_argument(
-        "--after", type=parse_date, metavar="DATE", help="created after this date: 2026-03-31, yesterday, last Tuesday"
-    )
-    group.add_argument("--before", type=parse_date, metavar="DATE", help="created before it")
-    group.add_argument("--path-prefix", metavar="PATH", help="from files below this path")
-    group.add_argument("--id", action="append", dest="ids", metavar="ID", help="only these memories")
+    add = parser.add_argument_group("filters (all must hold; repeat one to give several values)").add_argument
+    add("--type", action="append", metavar="T", help="fact, decision, lesson …")
+    add("--source", action="append", metavar="S", help="how it came in: manual …")
+    add("--tier", action="append", choices=get_args(Tier), help="where it is kept")
+    add("--metadata", action="append", type=parse_metadata, metavar="M", help="KEY=VALUE or a JSON object")
+    add("--where", action="append", type=parse_where, metavar="W", help="KEY=VALUE, KEY>=4 …, or a JSON object")
+    add("--after", type=parse_date, metavar="DATE", help="created after this date: 2026-03-31, yesterday, last Tuesday")
+    add("--before", type=parse_date, metavar="DATE", help="created before it")
+    add("--path-prefix", metavar="PATH", help="from files below this path")
+    add("--id", action="append", dest="ids", metavar="ID", help="only these memories")
 
 
 def add_query(parser: argparse.ArgumentParser) -> None:
     """Declare the parameters of a search."""
     group = parser.add_argument_group("how to search")
-    group.add_argument("--limit", type=int, default=10, metavar="N", help="how many results (10)")
-    group.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first N")
-    group.add_argument("--mode", choices=("hybrid", "lexical", "dense"), help="by words and meaning, or one of them")
-    group.add_argument(
-        "--no-distinct", action="store_false", dest="distinct", help="equal texts each by itself, not the newest alone"
-    )
-    group.add_argument("--include-vectors", action="store_true", help="with --json: each result with its vector")
-    group.add_argument("--deadline-ms", type=int, metavar="MS", help="answer by then with what is found")
-    group.add_argument("--min-score", type=float, metavar="X", help="drop results below this score")
-    group.add_argument("--min-similarity", type=float, metavar="X", help="drop results below this cosine")
-    group.add_argument(
-        "--floor", type=float, metavar="X", help="drop results of less confidence; 0.03 drops what is off"
-    )
-    group.add_argument("--fusion", choices=("weighted", "rrf"), help="how meaning and words are combined")
-    group.add_argument("--vector-weight", type=float, metavar="X", help="share of meaning in `weighted`, 0 to 1")
-    group.add_argument("--candidate-multiplier", type=int, metavar="N", help="candidates looked at per result")
-    group.add_argument("--profile", choices=get_args(ProfileName), help="a named set of these parameters")
-    group.add_argument(
-        "--half-life-days", type=float, metavar="D", help="let results fade: half the score after D days"
-    )
-    group.add_argument("--mmr-lambda", type=float, metavar="X", help="below 1: variety before score")
-    group.add_argument(
-        "--no-graph", action="store_false", dest="graph", help="leave out what was found together before"
-    )
-    group.add_argument("--session", metavar="ID", help="the conversation that the results are for")
-    group.add_argument("--no-touch", action="store_false", dest="touch", help="leave no mark: count no access")
+    add = group.add_argument
+    add("--limit", type=int, default=10, metavar="N", help="how many results (10)")
+    add("--offset", type=int, default=0, metavar="N", help="leave out the first N")
+    add("--mode", choices=("hybrid", "lexical", "dense"), help="by words and meaning, or one of them")
+    add("--no-distinct", action="store_false", dest="distinct", help="equal texts each by itself, not the newest alone")
+    add("--include-vectors", action="store_true", help="with --json: each result with its vector")
+    add("--deadline-ms", type=int, metavar="MS", help="answer by then with what is found")
+    add("--min-score", type=float, metavar="X", help="drop results below this score")
+    add("--min-similarity", type=float, metavar="X", help="drop results below this cosine")
+    add("--floor", type=float, metavar="X", help="drop results of less confidence; 0.03 drops what is off")
+    add("--fusion", choices=("weighted", "rrf"), help="how meaning and words are combined")
+    add("--vector-weight", type=float, metavar="X", help="share of meaning in `weighted`, 0 to 1")
+    add("--candidate-multiplier", type=int, metavar="N", help="candidates looked at per result")
+    add("--profile", choices=get_args(ProfileName), help="a named set of these parameters")
+    add("--half-life-days", type=float, metavar="D", help="let results fade: half the score after D days")
+    add("--mmr-lambda", type=float, metavar="X", help="below 1: variety before score")
+    add("--no-graph", action="store_false", dest="graph", help="leave out what was found together before")
+    add("--session", metavar="ID", help="the conversation that the results are for")
+    add("--no-touch", action="store_false", dest="touch", help="leave no mark: count no access")
     add_filters(parser, group)
 
 
@@ -236,19 +225,9 @@ def filters_of(args: argparse.Namespace) -> dict[str, Any]:
 
 
 _QUERY = (
-    "deadline_ms",
-    "min_score",
-    "min_similarity",
-    "floor",
-    "fusion",
-    "mode",
-    "vector_weight",
-    "candidate_multiplier",
-    "profile",
-    "half_life_days",
-    "mmr_lambda",
-    "session",
-)
+    "deadline_ms min_score min_similarity floor fusion mode vector_weight candidate_multiplier profile half_life_days"
+    " mmr_lambda session"
+).split()
 
 
 def query_of(args: argparse.Namespace) -> dict[str, Any]:
@@ -355,11 +334,3 @@ def _format_positional(action: argparse.Action) -> str:
     """Return how a positional argument is written in the usage; argparse's own would list every option before it."""
     name = str(action.metavar or action.dest)
     return {"+": f"{name}…", "*": f"[{name}…]", "?": f"[{name}]"}.get(str(action.nargs), name)
-
-
-def _format_sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-def _format_examples(command: Command) -> str:
-    return f"examples:\n{command.examples}" if command.examples else ""
