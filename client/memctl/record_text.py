@@ -25,16 +25,6 @@ NAME_BYTES = 60
 # What JSON leaves as it is, and YAML, editors or terminals take for a line end, a byte order mark or an order.
 _UNSAFE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 _WORDS = re.compile(r"[^\w.]+")
-# Shown only where they are not so.
-_EXTRAS: dict[str, Any] = {
-    "neighbours": "",
-    "turns": 0,
-    "relations": [],
-    "votes": [],
-    "links": [],
-    "linked_from": [],
-    "usefulness": None,
-}
 
 
 def to_plain(record: Record) -> dict[str, Any]:
@@ -56,7 +46,7 @@ def format_markdown(record: Record) -> bytes:
     """Return a record as a Markdown file."""
     fields = to_plain(record)
     content = fields.pop("content")
-    shown = [name for name in fields if name in ALWAYS or fields[name] != _EXTRAS[name]]
+    shown = [name for name in fields if name in ALWAYS or fields[name]]  # of the others those that say something
     head = "\n".join(f"{name}: {_format_value(fields[name])}" for name in shown)
     return f"{FENCE}\n{head}\n{FENCE}\n{content}\n".encode()
 
