@@ -128,22 +128,20 @@ def columns() -> int:
         return DEFAULT_COLUMNS
 
 
-def is_coloured() -> bool:
-    """Return whether colours may be used: only on a terminal, and not when NO_COLOR is set."""
-    return bool(
-        sys.stdout and sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    )
+def is_terminal() -> bool:
+    """Return whether stdout is a terminal that understands more than text."""
+    return bool(sys.stdout and sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
 
 
 def paint(text: str, *styles: str) -> str:
-    """Return text in these styles where colours may be used."""
-    if not text or not styles or not is_coloured():
+    """Return text in these styles where colours may be used: only on a terminal, and not when NO_COLOR is set."""
+    if not text or not styles or os.environ.get("NO_COLOR") or not is_terminal():
         return text
     return f"\x1b[{';'.join(STYLES[style] for style in styles)}m{text}\x1b[0m"
 
 
 def undo_text(operation: int | None) -> str:
-    """Return the command that takes an operation back, as it stands in a sentence."""
+    """Return, for a sentence, the command that takes an operation back."""
     return f"`{paint(f'memctl undo {operation}', 'cyan')}`"
 
 

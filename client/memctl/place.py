@@ -1,8 +1,8 @@
 """The file that a memory came from, as a person reads and opens it: short, and on a terminal a link (OSC 8)."""
 
 import os
-import sys
 
+from memoryd.client.memctl.output import is_terminal
 from memoryd.client.memctl.table import to_one_line
 from memoryd.client.protocol import Memory
 
@@ -41,12 +41,8 @@ def _current_folder() -> str:
 
 def make_link(text: str, path: str | None) -> str:
     """Return text as a link to a file where a terminal shows it, else as it is."""
-    if not path or not path.startswith("/") or not text or not _is_terminal():
+    if not path or not path.startswith("/") or not text or not is_terminal():
         return text
     from urllib.parse import quote
 
     return f"\x1b]8;;file://{os.uname().nodename}{quote(os.fsencode(path))}\x1b\\{text}\x1b]8;;\x1b\\"
-
-
-def _is_terminal() -> bool:
-    return bool(sys.stdout and sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
