@@ -7,7 +7,6 @@ from memoryd.client.memctl.arguments import add_filters, filters_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import print_note, say_degraded, show
-from memoryd.client.protocol import ContextText
 
 
 def _declare(parser: ArgumentParser) -> None:
@@ -33,16 +32,12 @@ def _show_context(args: Namespace) -> None:
     made = send(args, call)
     if args.json or made.text:
         show(args, made, lambda: made.text.rstrip("\n"))
-    _say(made)
-    say_degraded(made.degraded)
-
-
-def _say(made: ContextText) -> None:
     if not made.text:
         more = f" beyond the {made.repeated} that the session has" if made.repeated else ""
         print_note(f"memctl: nothing relevant{more}.")
     elif made.omitted:
         print_note(f"memctl: {made.tokens} tokens; {made.omitted} more would be relevant (--max-tokens).")
+    say_degraded(made.degraded)
 
 
 COMMANDS = {

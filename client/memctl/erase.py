@@ -33,9 +33,13 @@ def _erase(args: Namespace) -> None:
     if args.dry_run or not (found.count or args.session):
         show(args, found, lambda: _found_text(args, found))
         return
-    _ask(args, found)
+    if not args.yes:
+        warning = f"This erases {count_text(found.count, 'memory')} for good; it cannot be undone."
+        confirm("erase", warning, f"{_found_text(args, found)}\nmemctl: {warning}", "Nothing was erased.")
     done: Erased = send(args, Erase(copies=args.copies, **fields))
-    _erase_spooled(done, args.session)
+    from memoryd.client.memctl.agents.hooks import spool
+
+    spool.erase({*done.ids, *done.derived}, args.session)
     show(args, done, lambda: _erased_text(done))
 
 
@@ -66,30 +70,14 @@ def _describe(found: Erased) -> list[str]:
     return lines
 
 
-def _ask(args: Namespace, found: Erased) -> None:
-    """Go on only when that was typed; raise `Usage` where nobody can be asked."""
-    if args.yes:
-        return
-    warning = f"This erases {count_text(found.count, 'memory')} for good; it cannot be undone."
-    confirm("erase", warning, f"{_found_text(args, found)}\nmemctl: {warning}", "Nothing was erased.")
-
-
-def _erase_spooled(done: Erased, session: str | None) -> None:
-    from memoryd.client.memctl.agents.hooks import spool
-
-    spool.erase({*done.ids, *done.derived}, session)
-
-
 def _erased_text(done: Erased) -> str:
     lines = [f"Erased {count_text(done.count, 'memory')}. Copies outside the data directory are not known here."]
     if done.rewritten:
         lines.append(f"Rewritten: {', '.join(done.rewritten)}.")
     lines += _describe(done)
     if done.left:
-        lines += [
-            "Words of it are still in these files; another memory may say the same:",
-            *map("  {}".format, done.left),
-        ]
+        still = "Words of it are still in these files; another memory may say the same:"
+        lines += [still, *map("  {}".format, done.left)]
     return "\n".join(lines)
 
 

@@ -53,10 +53,9 @@ def _recent_text(found: TraceList) -> str:
 
 def trace_text(trace: Trace) -> str:
     """Return a trace as a page: what was asked, the stages, the candidates."""
-    reach = f"{trace.namespace or '(root)'}, reach {trace.reach}"
     head = [
         ("query", to_one_line(trace.query)),
-        ("seen from", reach),
+        ("seen from", f"{trace.namespace or '(root)'}, reach {trace.reach}"),
         ("model", trace.model or "none: words only"),
         ("at", f"{iso(trace.at)}, {ms_text(trace.took_ms)} ms in all, trace {trace.id}"),
     ]
@@ -78,16 +77,8 @@ def stages_text(stages: list[StageTrace]) -> str:
     rows = []
     for s in stages:
         notes = wrap(", ".join(f"{key} {text_of(value)}" for key, value in s.notes.items()), max(room, 30), NOTE_LINES)
-        rows.append(
-            [
-                s.name,
-                ms_text(s.took_ms),
-                draw_bar(s.took_ms / total, BAR).ljust(BAR),
-                f"{s.entered}",
-                f"{s.left}",
-                notes[0],
-            ]
-        )
+        bar = draw_bar(s.took_ms / total, BAR).ljust(BAR)
+        rows.append([s.name, ms_text(s.took_ms), bar, f"{s.entered}", f"{s.left}", notes[0]])
         rows += [["", "", "", "", "", line] for line in notes[1:]]
     return format_table(["STAGE", "MS", "TIME", "IN", "OUT", "NOTES"], rows, right=(1, 3, 4))
 
@@ -110,17 +101,10 @@ def _tiers_text(trace: Trace) -> str:
 def _candidates_text(candidates: list[CandidateTrace]) -> str:
     if not candidates:
         return "No candidates."
-    rows = [
-        [
-            c.id[:8],
-            _format_number(c.similarity),
-            _format_number(c.bm25, 2),
-            _format_number(c.score),
-            _outcome_text(c),
-            c.preview,
-        ]
-        for c in candidates[:MAX_CANDIDATES]
-    ]
+    rows = []
+    for c in candidates[:MAX_CANDIDATES]:
+        numbers = [_format_number(c.similarity), _format_number(c.bm25, 2), _format_number(c.score)]
+        rows.append([c.id[:8], *numbers, _outcome_text(c), c.preview])
     headers = ["ID", "SIMILARITY", "BM25", "SCORE", "OUTCOME", "CONTENT"]
     text = format_table(headers, rows, right=(1, 2, 3))
     more = len(candidates) - MAX_CANDIDATES

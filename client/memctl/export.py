@@ -2,6 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,7 @@ from memoryd.client.memctl.output import complain, print_note, say_bytes, say_js
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.record_text import format_json, to_plain
 from memoryd.client.memctl.table import count_text
-from memoryd.client.protocol import Exported, Record
-from memoryd.client.transport.sync import Client
+from memoryd.client.protocol import Exported
 
 SHOWN = 10  # files that are named one by one
 
@@ -51,7 +51,7 @@ def _fetch_parts(args: Namespace) -> Iterator[Exported]:
     with client_for(args) as client, ProgressBar("export") as bar:
         after, done = "", 0
         while True:
-            part = _fetch_part(client, args, after, filters)
+            part = client.call(apply_options(args, export_memories(after, **filters)))
             yield part
             done += len(part)
             bar.update(done, max(part.total, done))
@@ -60,41 +60,26 @@ def _fetch_parts(args: Namespace) -> Iterator[Exported]:
             after = part.next
 
 
-def _fetch_part(client: Client, args: Namespace, after: str, filters: dict[str, Any]) -> Exported:
-    return client.call(apply_options(args, export_memories(after, **filters)))
-
-
 def _export_markdown(args: Namespace) -> int:
-    scope = {"namespace": namespace_of(args), "reach": reach_of(args) or "", **_drop_unset(filters_of(args))}
+    scope = {"namespace": namespace_of(args), "reach": reach_of(args) or "", **filters_of(args)}
     folder = Path(args.markdown).expanduser()
     parts = _fetch_parts(args)
     first = next(parts)  # a daemon that does not answer leaves the folder alone
     with ExportFolder(folder, scope, args.force) as target:
-        _put(target, first.records)
-        for part in parts:
-            _put(target, part.records)
+        for part in chain([first], parts):
+            for record in part:
+                target.put(record)
         report = target.finish()
     report.left_out = first.left_out
     show(args, report, lambda: _text(report))
     return complain(_trouble_text(report), 1) if report.edited or report.stale else 0
 
 
-def _drop_unset(filters: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in filters.items() if value not in (None, [], {}, ())}
-
-
-def _put(target: ExportFolder, records: list[Record]) -> None:
-    for record in records:
-        target.put(record)
-
-
 def _text(report: Report) -> str:
     total = report.written + report.unchanged
     changes = f"{report.written:,} written, {report.unchanged:,} as they were, {report.removed:,} removed"
-    lines = [f"Exported {count_text(total, 'memory')} to {report.folder}: {changes}."]
-    if said := _left_out_text(report.left_out):
-        lines.append(said)
-    return "\n".join(lines)
+    done = f"Exported {count_text(total, 'memory')} to {report.folder}: {changes}."
+    return "\n".join(filter(None, [done, _left_out_text(report.left_out)]))
 
 
 def _trouble_text(report: Report) -> str:

@@ -1,7 +1,6 @@
 """graph nodes, edges, show, topics, dedupe, abstract: the topic graph of L2 on the terminal."""
 
-import argparse
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import get_args
 
 from memoryd.client import methods, protocol
@@ -46,22 +45,14 @@ def _nodes_text(page: protocol.NodePage) -> str:
         first = "No nodes." if not page.total else f"No more: there are {page.total}."
         return f"{first}{_waiting_text(page.waiting)}"
     spaces = any(node.namespace for node in page.nodes)
-    format_node = any(node.named_by != "rules" for node in page.nodes)
-    options = [*(["NAMESPACE"] if spaces else []), *(["NAMED BY"] if format_node else [])]
+    named = any(node.named_by != "rules" for node in page.nodes)
+    options = [*(["NAMESPACE"] if spaces else []), *(["NAMED BY"] if named else [])]
     headers = ["NODE", "KIND", "SIZE", "TOPIC", "UPDATED", *options, "LABEL"]
-    rows = [
-        [
-            f"{n.id}",
-            n.kind,
-            f"{n.size}",
-            "–" if n.topic is None else f"{n.topic}",
-            iso(n.updated_at) or "",
-            *([n.namespace] if spaces else []),
-            *([n.named_by] if format_node else []),
-            n.label,
-        ]
-        for n in page.nodes
-    ]
+    rows = []
+    for n in page.nodes:
+        topic = "–" if n.topic is None else f"{n.topic}"
+        extra = [*([n.namespace] if spaces else []), *([n.named_by] if named else [])]
+        rows.append([f"{n.id}", n.kind, f"{n.size}", topic, iso(n.updated_at) or "", *extra, n.label])
     shown = f"{len(page.nodes)} of {count_text(page.total, 'node')}.{_waiting_text(page.waiting)}"
     return f"{format_table(headers, rows, right=(0, 2, 3))}\n{paint(shown, 'dim')}"
 
@@ -93,16 +84,10 @@ def _edges_text(page: protocol.EdgePage) -> str:
     def format_node(node: int) -> str:
         return shorten(to_one_line(f"{node} {labels.get(node, '')}"), room)
 
-    rows = [
-        [edge.kind, _format_weight(edge), format_node(edge.origin), format_node(edge.target)] for edge in page.edges
-    ]
+    rows = [[edge.kind, f"{edge.weight:g}", format_node(edge.origin), format_node(edge.target)] for edge in page.edges]
     text = format_table(["KIND", "WEIGHT", "FROM", "TO"], rows, right=(1,))
     shown = f"{len(page.edges)} of {count_text(page.total, 'edge')}"
     return f"{text}\n{paint(shown, 'dim')}"
-
-
-def _format_weight(edge: protocol.Edge) -> str:
-    return f"{edge.weight:g}"
 
 
 # show ----------------------------------------------------------------------------------------------------------------
@@ -223,7 +208,7 @@ def parse_number(text: str) -> int:
     """Return a number of a node or topic; `12` and `node 12` are the same."""
     digits = text.removeprefix("node ").removeprefix("topic ")
     if not digits.isdecimal() or len(digits) > 18:
-        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a node or topic")
+        raise ArgumentTypeError(f"{text!r} is not the number of a node or topic")
     return int(digits)
 
 

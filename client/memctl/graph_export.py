@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.graph_data import Graph, all_edges, fetch
 from memoryd.client.memctl.graph_layout import lay_out
-from memoryd.client.memctl.output import print_note, say_json
+from memoryd.client.memctl.output import print_note, say_bytes, say_json
 from memoryd.client.memctl.table import count_text
 
 SHOWN_NODES = 5000  # in a page, unless --limit says otherwise
@@ -40,10 +39,7 @@ def _export(args: Namespace) -> None:
         return say_json({"nodes": graph.nodes, "edges": graph.edges, "topics": graph.topics, "total": graph.total})
     text = "".join(FORMATS[args.format](graph))
     if args.output in (None, "-"):
-        sys.stdout.flush()
-        sys.stdout.buffer.write(text.encode())
-        sys.stdout.buffer.flush()
-        return None
+        return say_bytes(text.encode())
     write_private(Path(args.output), text)
     shown = "" if len(graph.nodes) == graph.total else f" of {graph.total:,}, the largest"
     return print_note(

@@ -112,10 +112,8 @@ def _read_list(name: str, data: bytes) -> list[msgspec.Raw]:
 def _read_folder(folder: Path) -> Iterator[Item]:
     for path in _list_files(folder):
         name = str(path)
-        if path.stat().st_size > MAX_FILE_BYTES:
-            yield Item(name, None)
-        else:
-            yield Item(name, _parse(name, path.read_bytes(), parse_markdown))
+        is_large = path.stat().st_size > MAX_FILE_BYTES
+        yield Item(name, None if is_large else _parse(name, path.read_bytes(), parse_markdown))
 
 
 def _list_files(folder: Path) -> Iterator[Path]:

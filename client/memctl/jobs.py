@@ -180,19 +180,10 @@ def _show_history(args: Namespace) -> None:
 
 
 def _history_text(found: JobRuns) -> str:
-    rows = [
-        [
-            f"{run.run}",
-            iso(run.started_at) or "",
-            run.job,
-            run.by,
-            run.outcome,
-            format_duration(run),
-            "" if run.operation is None else f"{run.operation}",
-            _outcome_text(run),
-        ]
-        for run in found.runs
-    ]
+    rows = []
+    for run in found.runs:
+        how = [run.outcome, format_duration(run), "" if run.operation is None else f"{run.operation}"]
+        rows.append([f"{run.run}", iso(run.started_at) or "", run.job, run.by, *how, _outcome_text(run)])
     return format_table(["RUN", "AT", "JOB", "BY", "OUTCOME", "TOOK", "OP", "DID"], rows, "No runs.", right=(0, 5, 6))
 
 

@@ -36,6 +36,4 @@ def _line(memory: Memory) -> str:
     return f"{paint(memory.id[:8], 'cyan')}  {(iso(memory.created_at) or '')[:10]}  {to_one_line(memory.content)}"
 
 
-COMMANDS = {
-    "links": Command(_declare_links, _show_links, "  memctl links\n  memctl links --dismiss 3f9a 81c2"),
-}
+COMMANDS = {"links": Command(_declare_links, _show_links, "  memctl links\n  memctl links --dismiss 3f9a 81c2")}

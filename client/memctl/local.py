@@ -37,8 +37,7 @@ def require_daemon() -> None:
 
 def effective_settings() -> dict[str, Any]:
     """Return the settings that a daemon started now would have, by section."""
-    found: dict[str, Any] = msgspec.json.decode(read_output("memoryd.daemon", ["--print-config"]))
-    return found
+    return msgspec.json.decode(read_output("memoryd.daemon", ["--print-config"]), type=dict[str, Any])
 
 
 def read_output(module: str, arguments: Sequence[str], *, progress: bool = False, **variables: str) -> bytes:

@@ -69,16 +69,10 @@ def _list_api_models(args: Namespace) -> list[dict[str, Any]]:
 
 
 def _list_text(models: list[dict[str, Any]]) -> str:
-    rows = [
-        [
-            m["name"],
-            "API" if m["name"].startswith(API) else "yes" if m["installed"] else "",
-            f"{m['dimensions'] or '?'}",
-            f"{m['size_mb']:.0f}",
-            m["description"],
-        ]
-        for m in models
-    ]
+    rows = []
+    for m in models:
+        installed = "API" if m["name"].startswith(API) else "yes" if m["installed"] else ""
+        rows.append([m["name"], installed, f"{m['dimensions'] or '?'}", f"{m['size_mb']:.0f}", m["description"]])
     return format_table(["NAME", "INSTALLED", "DIM", "MB", "DESCRIPTION"], rows, right=(2, 3))
 
 
@@ -173,9 +167,7 @@ COMMANDS = {
     "model pull": Command(_declare_pull, _pull, "  memctl model pull bge-small-en-v1.5"),
     "model import": Command(_declare_import, _import, "  memctl model import ~/models/my-model --name my-model"),
     "model use": Command(
-        _declare_use,
-        _use,
-        "  memctl model use bge-small-en-v1.5\n  memctl model use openai:text-embedding-3-small",
+        _declare_use, _use, "  memctl model use bge-small-en-v1.5\n  memctl model use openai:text-embedding-3-small"
     ),
     "model bench": Command(_declare_bench, _bench, "  memctl model bench\n  memctl model bench static"),
 }

@@ -106,17 +106,13 @@ def _join(parts: list[protocol.Observed]) -> protocol.Observed:
 def _observed_text(observed: protocol.Observed, turns: list[protocol.NewTurn]) -> str:
     lines = [f"Took note of {count_text(observed.accepted, 'turn')}."]
     if observed.skipped:
-        rows = [
-            [_reason(result), turn.content]
-            for result, turn in zip(observed, turns, strict=True)
-            if result.outcome == "skipped"
-        ]
+        rows = []
+        for result, turn in zip(observed, turns, strict=True):
+            if result.outcome == "skipped":
+                same = f" ({paint(result.same_as[:8], 'cyan')})" if result.same_as else ""
+                rows.append([f"{result.reason}{same}", turn.content])
         lines += [f"Skipped {count_text(observed.skipped, 'turn')}:", format_table(["REASON", "TURN"], rows)]
     return "\n".join(lines)
-
-
-def _reason(result: protocol.ObservedTurn) -> str:
-    return f"{result.reason} ({paint(result.same_as[:8], 'cyan')})" if result.same_as else result.reason
 
 
 # flush ---------------------------------------------------------------------------------------------------------------

@@ -30,11 +30,7 @@ def _list(args: Namespace) -> None:
 
 def _list_text(found: list[Project]) -> str:
     rows = [
-        [
-            make_printable(one["namespace"]),
-            make_printable(one["remote"]),
-            make_printable(", ".join(map(shorten_home, one["folders"]))),
-        ]
+        list(map(make_printable, [one["namespace"], one["remote"], ", ".join(map(shorten_home, one["folders"]))]))
         for one in found
     ]
     none = "No projects yet; a hook or `memctl mcp` notes the one that its agent works in."

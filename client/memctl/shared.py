@@ -52,13 +52,15 @@ def _add(args: Namespace) -> None:
         if args.dry_run:
             return show(args, plan, lambda: _format_plan(plan))
         if not args.yes:
-            _ask(plan)
+            asked = f"{_format_plan(plan)}\nWhoever may read {plan.root} there gets these."
+            confirm(plan.root, "this sends memories to another machine.", asked, "Nothing is shared.")
         names = [one.namespace for one in plan.namespaces]
         fields = {name: getattr(call, name) for name in ("root", "server", "passfile", "conversations")}
         done = client.call(protocol.ShareRoot(**fields, namespaces=names))
         if not args.json:
             _follow(client, done.root)
-    return show(args, done, lambda: f"{_format_plan(done)}\n{_format_progress(done)}")
+    begun = f"Sharing {paint(make_printable(done.root), 'cyan')}; other namespaces stay here."
+    return show(args, done, lambda: f"{_format_plan(done)}\n{begun} See `memctl shared status`.")
 
 
 def _follow(client: Client, root: str) -> None:
@@ -82,17 +84,6 @@ def _format_plan(plan: protocol.RootPlan) -> str:
     table = format_table(["NAMESPACE", "SHARED", "STAYS HERE"], rows, flexible=1)
     there = f"it has {count_text(plan.there, 'memory')} of {plan.root}" if plan.exists else f"{plan.root} is new there"
     return f"{table}\nServer: {make_printable(plan.server)}; {there}."
-
-
-def _format_progress(plan: protocol.RootPlan) -> str:
-    root = make_printable(plan.root)
-    return f"Sharing {paint(root, 'cyan')}; other namespaces stay here. See `memctl shared status`."
-
-
-def _ask(plan: protocol.RootPlan) -> None:
-    """Go on only when the root's name was typed; raise `Usage` where nobody can be asked."""
-    shown = f"{_format_plan(plan)}\nWhoever may read {plan.root} there gets these."
-    confirm(plan.root, "this sends memories to another machine.", shown, "Nothing is shared.")
 
 
 # status --------------------------------------------------------------------------------------------------------------

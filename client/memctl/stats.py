@@ -88,13 +88,9 @@ def _state_text(daemon: Runtime) -> str:
 
 def waiting_text(queues: dict[str, int]) -> str:
     """Return what waits in which queue, but for the call that asks; empty when nothing does."""
-    shown = [(number, QUEUES.get(name, (name, name))) for name, number in _drop_own_call(queues).items() if number]
+    others = {name: number - (name == "interactive") for name, number in queues.items()}
+    shown = [(number, QUEUES.get(name, (name, name))) for name, number in others.items() if number]
     return ", ".join(f"{number:,} {one if number == 1 else many}" for number, (one, many) in shown)
-
-
-def _drop_own_call(queues: dict[str, int]) -> dict[str, int]:
-    """Return the queues without the call that asked for them."""
-    return {name: number - (name == "interactive") for name, number in queues.items()}
 
 
 def jobs_text(jobs: list[Job], now: float, *, plain: bool = False) -> str:
@@ -147,18 +143,10 @@ def client_row(client: Connected, now: float) -> list[str]:
 def _methods_text(stats: Stats) -> str:
     if not stats.methods:
         return ""
-    rows = [
-        [
-            name,
-            f"{m.calls:,}",
-            f"{m.errors:,}",
-            rate_text(rate_of(m)),
-            ms_text(m.p50_ms),
-            ms_text(m.p95_ms),
-            ms_text(m.p99_ms),
-        ]
-        for name, m in sorted(stats.methods.items(), key=lambda item: -item[1].calls)
-    ]
+    rows = []
+    for name, m in sorted(stats.methods.items(), key=lambda item: -item[1].calls):
+        latencies = map(ms_text, (m.p50_ms, m.p95_ms, m.p99_ms))
+        rows.append([name, f"{m.calls:,}", f"{m.errors:,}", rate_text(rate_of(m)), *latencies])
     headers = ["CALL", "CALLS", "ERRORS", "NOW/S", "P50 MS", "P95 MS", "P99 MS"]
     return format_table(headers, rows, flexible=0, right=(1, 2, 3, 4, 5, 6))
 

@@ -106,16 +106,11 @@ def _wait_for_daemon(client: Client, args: Namespace, left: int | None) -> Subsc
 
 
 def _show(event: Event, as_json: bool) -> None:
-    line = (
-        msgspec.json.encode(to_plain(event))
-        if as_json
-        else event_line(event, columns()).encode(_output_encoding(), "replace")
-    )
+    if as_json:
+        line = msgspec.json.encode(to_plain(event))
+    else:
+        line = event_line(event, columns()).encode((sys.stdout and sys.stdout.encoding) or "utf-8", "replace")
     say_bytes(line + b"\n")
-
-
-def _output_encoding() -> str:
-    return (sys.stdout and sys.stdout.encoding) or "utf-8"
 
 
 def event_line(event: Event, size: int) -> str:

@@ -1,6 +1,7 @@
 """task done, task failed, session end: what came of tasks and sessions."""
 
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from typing import Literal
 
 from memoryd.client.memctl.arguments import add_reach, add_secrets
@@ -23,15 +24,7 @@ def _declare_task(parser: ArgumentParser) -> None:
     add_reach(parser)
 
 
-def _complete(args: Namespace) -> None:
-    _send_outcome(args, "completed")
-
-
-def _fail(args: Namespace) -> None:
-    _send_outcome(args, "failed")
-
-
-def _send_outcome(args: Namespace, outcome: Literal["completed", "failed"]) -> None:
+def _send_outcome(outcome: Literal["completed", "failed"], args: Namespace) -> None:
     call = complete_task(outcome, read_content(args.output), task=args.task, session=args.session)
     show_result(args, call, added_text)
 
@@ -55,11 +48,13 @@ def _ended_text(ended: SessionEnded, has_waited: bool) -> str:
 
 COMMANDS = {
     "task done": Command(
-        _declare_task, _complete, '  memctl task done "Valkey 8 runs in staging" --task "add a cache"'
+        _declare_task,
+        partial(_send_outcome, "completed"),
+        '  memctl task done "Valkey 8 runs in staging" --task "add a cache"',
     ),
     "task failed": Command(
         _declare_task,
-        _fail,
+        partial(_send_outcome, "failed"),
         '  memctl task failed "The driver lacks cluster mode" --task "add a cache"',
     ),
     "session end": Command(_declare_end, _end_session, "  memctl session end work-17 --namespace acme/api --wait"),

@@ -71,11 +71,9 @@ def _day(at: float | None) -> str:
 
 
 def _format_remark(tier: protocol.TierState, report: protocol.TierReport) -> str:
-    if tier.name == "L2":
-        held = f"in {count_text(report.nodes, 'node')}" if report.nodes else ""
-        limit = f"at most {tier.limit:,} each" if tier.limit else ""
-        return ", ".join(filter(None, [held, limit]))
-    return f"at most {tier.limit:,} each" if tier.limit else ""
+    held = f"in {count_text(report.nodes, 'node')}" if tier.name == "L2" and report.nodes else ""
+    limit = f"at most {tier.limit:,} each" if tier.limit else ""
+    return ", ".join(filter(None, [held, limit]))
 
 
 def _format_flows(report: protocol.TierReport) -> str:
@@ -100,8 +98,11 @@ def _format_flows(report: protocol.TierReport) -> str:
     ]
     evidence = report.flows.get("evidence", 0)
     told = f"; {count_text(evidence, 'time')} something recalled was merely repeated" if evidence else ""
-    waiting = _waiting_text(report.waiting) + _queued_text(report.heard)
-    return f"{paint('TURNS', 'bold')}  {came:,} observed{told}{waiting}\n{format_fields(shown)}"
+    unjudged = ", ".join(f"{number:,} to {job}" for job, number in report.waiting.items() if number)
+    waiting = f"; the judge has {unjudged}" if unjudged else ""
+    most = max(report.heard.values(), default=0)
+    queued = f"; {count_text(most, 'turn')} of conversations that go on" if most else ""
+    return f"{paint('TURNS', 'bold')}  {came:,} observed{told}{waiting}{queued}\n{format_fields(shown)}"
 
 
 def _group(flows: dict[str, int], name: str) -> dict[str, int]:
@@ -116,16 +117,6 @@ def _group(flows: dict[str, int], name: str) -> dict[str, int]:
 def _format_reasons(kinds: dict[str, int]) -> str:
     ordered = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{name} {number:,}" for name, number in ordered if number)
-
-
-def _waiting_text(waiting: dict[str, int]) -> str:
-    told = ", ".join(f"{number:,} to {job}" for job, number in waiting.items() if number)
-    return f"; the judge has {told}" if told else ""
-
-
-def _queued_text(heard: dict[str, int]) -> str:
-    most = max(heard.values(), default=0)
-    return f"; {count_text(most, 'turn')} of conversations that go on" if most else ""
 
 
 def _format_namespaces(report: protocol.TierReport) -> str:
@@ -149,18 +140,13 @@ def _draw_ring(one: protocol.NamespaceTiers, ring: int) -> str:
 def _turns_text(active: protocol.ActiveTurns) -> str:
     if not active.turns:
         return "L0 is empty."
-    rows = [
-        [
-            turn.id[:8],
-            f"{draw_bar(turn.importance, 5):<5} {turn.importance:.2f}{' ' if turn.judged else '?'}",
-            turn.role,
-            *([turn.namespace or "(root)"] if any(one.namespace for one in active) else []),
-            turn.content,
-        ]
-        for turn in active
-    ]
-    spaces = ["NAMESPACE"] if any(one.namespace for one in active) else []
-    text = format_table(["ID", "IMPORTANCE", "ROLE", *spaces, "CONTENT"], rows)
+    spaces = any(turn.namespace for turn in active)
+    rows = []
+    for turn in active:
+        importance = f"{draw_bar(turn.importance, 5):<5} {turn.importance:.2f}{' ' if turn.judged else '?'}"
+        where = [turn.namespace or "(root)"] if spaces else []
+        rows.append([turn.id[:8], importance, turn.role, *where, turn.content])
+    text = format_table(["ID", "IMPORTANCE", "ROLE", *(["NAMESPACE"] if spaces else []), "CONTENT"], rows)
     guessed = " · ? not judged yet" if any(not turn.judged for turn in active) else ""
     shown = f"{len(active)} of {count_text(active.total, 'turn')}, newest first{guessed}"
     return f"{text}\n{paint(shown, 'dim')}"
@@ -201,9 +187,7 @@ def _consolidated_text(done: protocol.Consolidated) -> str:
 
 COMMANDS = {
     "tiers": Command(
-        _declare_tiers,
-        _tiers,
-        "  memctl tiers\n  memctl tiers --turns --namespace acme/api\n  memctl tiers --skipped",
+        _declare_tiers, _tiers, "  memctl tiers\n  memctl tiers --turns --namespace acme/api\n  memctl tiers --skipped"
     ),
     "consolidate": Command(
         _consolidate_arguments,

@@ -38,16 +38,10 @@ def _list(args: Namespace) -> None:
 
 
 def _list_text(tokens: TokenList) -> str:
-    rows = [
-        [
-            make_printable(t.name),
-            make_printable(t.namespace),
-            t.role,
-            iso(t.created_at) or "",
-            iso(t.last_used_at) or "never",
-        ]
-        for t in tokens
-    ]
+    rows = []
+    for t in tokens:
+        names = map(make_printable, (t.name, t.namespace))
+        rows.append([*names, t.role, iso(t.created_at) or "", iso(t.last_used_at) or "never"])
     none = "No tokens; `memctl token add NAME --namespace NS` makes one."
     return format_table(["NAME", "NAMESPACE", "ROLE", "CREATED", "LAST USED"], rows, none, flexible=1)
 

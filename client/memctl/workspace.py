@@ -106,11 +106,8 @@ def _show_status(args: Namespace) -> None:
     with client_for(args) as client:
         names = [args.workspace] if args.workspace else [w.root for w in client.call(methods.workspaces())]
         found = [client.call(calls.workspace_status(name)) for name in names]
-    show(args, found[0] if args.workspace else found, lambda: _all_status_text(found))
-
-
-def _all_status_text(found: list[protocol.WorkspaceStatus]) -> str:
-    return "\n\n".join(map(_status_text, found)) or _list_text(protocol.WorkspaceList(workspaces=[]))
+    none = _list_text(protocol.WorkspaceList(workspaces=[]))
+    show(args, found[0] if args.workspace else found, lambda: "\n\n".join(map(_status_text, found)) or none)
 
 
 def _status_text(status: protocol.WorkspaceStatus) -> str:
@@ -193,12 +190,9 @@ def _declare_index(parser: ArgumentParser) -> None:
 def _index(args: Namespace) -> int:
     call = calls.index_workspace(args.workspace, force=args.force, wait=args.wait)
     done = send_with_bar(args, call, "index", "index {}")
-    show(args, done.workspaces, lambda: _index_text(done))
+    none = "No workspaces; `memctl workspace add PATH` adds one."
+    show(args, done.workspaces, lambda: "\n".join(map(_workspace_text, done)) or none)
     return _exit_code(done)
-
-
-def _index_text(done: protocol.Indexed) -> str:
-    return "\n".join(map(_workspace_text, done)) or "No workspaces; `memctl workspace add PATH` adds one."
 
 
 def _workspace_text(done: protocol.IndexedWorkspace) -> str:
