@@ -160,12 +160,9 @@ def add_id(parser: argparse.ArgumentParser) -> None:
 
 def add_reach(parser: argparse._ActionsContainer) -> None:
     """Declare `--reach`."""
-    parser.add_argument(
-        "--reach",
-        choices=get_args(Reach),
-        help="what is seen: own and enclosing namespaces, own and inner, own only, everything "
-        "(default: all, and visible with --namespace)",
-    )
+    seen = "own and enclosing namespaces, own and inner, own only, everything"
+    about = f"what is seen: {seen} (default: all, and visible with --namespace)"
+    parser.add_argument("--reach", choices=get_args(Reach), help=about)
 
 
 def add_filters(parser: argparse.ArgumentParser, near: argparse._ActionsContainer | None = None) -> None:

@@ -22,14 +22,10 @@ def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show the outcome of each statement; change nothing")
     parser.add_argument("--force", action="store_true", help="also what was processed, and if MEMORY.md halves")
     parser.add_argument("--facts", action="store_true", help="the memories of a namespace, if a workspace has its name")
-    parser.add_argument(
-        "--allow",
-        action=BooleanOptionalAction,
-        help="let dreams of the workspace write MEMORY.md, now, later and each night; without it they propose",
-    )
-    parser.add_argument(
-        "--undo", nargs="?", const="", metavar="DATE", help="put back MEMORY.md as before the latest dream (of a day)"
-    )
+    allow = "let dreams of the workspace write MEMORY.md, now, later and each night; without it they propose"
+    parser.add_argument("--allow", action=BooleanOptionalAction, help=allow)
+    undo = "put back MEMORY.md as before the latest dream (of a day)"
+    parser.add_argument("--undo", nargs="?", const="", metavar="DATE", help=undo)
 
 
 def _run(args: Namespace) -> int:
@@ -94,10 +90,8 @@ def _format_step(steps: Sequence[DreamStep]) -> str:
     kept = f" → {step.kept}" if step.kept not in ("", step.text) else ""
     why = f"; {step.reason}" if step.action == "outdated" and step.reason else ""
     remark = f"({origin}{more}{why})"
-    room = max(30, columns() - len(remark) - 12)
-    return (
-        f"{paint(f'  {step.action:8} ', _STYLES[step.action])}{shorten(to_one_line(step.text + kept), room)} {remark}"
-    )
+    text = shorten(to_one_line(step.text + kept), max(30, columns() - len(remark) - 12))
+    return f"{paint(f'  {step.action:8} ', _STYLES[step.action])}{text} {remark}"
 
 
 COMMANDS = {

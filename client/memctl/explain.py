@@ -22,9 +22,8 @@ MAX_CANDIDATES = 20  # lines; --json has all of them
 
 def _declare_explain(parser: ArgumentParser) -> None:
     parser.add_argument("query", nargs="*", metavar="QUERY", help="what to look for, in plain words")
-    parser.add_argument(
-        "--last", nargs="?", const="", metavar="ID", help="the latest search of anyone, or the one with this trace id"
-    )
+    last = "the latest search of anyone, or the one with this trace id"
+    parser.add_argument("--last", nargs="?", const="", metavar="ID", help=last)
     parser.add_argument("--recent", action="store_true", help="list the latest searches and contexts, with their ids")
     add_query(parser)
 
@@ -44,10 +43,10 @@ def _explain(args: Namespace) -> None:
 
 
 def _recent_text(found: TraceList) -> str:
-    rows = [
-        [t.id[:8], iso(t.at) or "", t.kind, f"{t.given}", t.token or t.namespace or "(root)", to_one_line(t.query)]
-        for t in found
-    ]
+    rows = []
+    for t in found:
+        by = t.token or t.namespace or "(root)"
+        rows.append([t.id[:8], iso(t.at) or "", t.kind, f"{t.given}", by, to_one_line(t.query)])
     return format_table(["TRACE", "AT", "CALL", "GIVEN", "BY", "QUERY"], rows, "No searches are kept.", right=(3,))
 
 
@@ -61,13 +60,8 @@ def trace_text(trace: Trace) -> str:
     ]
     if trace.degraded:
         head.append(("left out", paint(", ".join(trace.degraded), "yellow")))
-    parts = [
-        format_fields(head, indent=""),
-        stages_text(trace.stages),
-        _tiers_text(trace),
-        _candidates_text(trace.candidates),
-    ]
-    return "\n\n".join(part for part in parts if part)
+    found = [stages_text(trace.stages), _tiers_text(trace), _candidates_text(trace.candidates)]
+    return "\n\n".join(filter(None, [format_fields(head, indent=""), *found]))
 
 
 def stages_text(stages: list[StageTrace]) -> str:

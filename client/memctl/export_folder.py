@@ -177,9 +177,8 @@ def _read_entries(folder: Path, scope: dict[str, Any], force: bool) -> dict[str,
         return {}
     header, entries = _read(journal)
     if header.scope != scope:
-        raise Invalid(
-            f"{folder} is an export of something else ({_format_scope(header.scope)}); choose another folder."
-        )
+        held = ", ".join(f"{name} {value}" for name, value in header.scope.items() if value) or "everything"
+        raise Invalid(f"{folder} is an export of something else ({held}); choose another folder.")
     return entries
 
 
@@ -200,10 +199,6 @@ def _read(journal: Path) -> tuple[Header, dict[str, Entry]]:
         if not entry.path.startswith("/") and ".." not in entry.path.split("/"):
             entries[entry.path] = entry
     return header, entries
-
-
-def _format_scope(scope: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in scope.items() if value) or "everything"
 
 
 def _hash_file(path: Path) -> str:

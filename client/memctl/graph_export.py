@@ -42,9 +42,8 @@ def _export(args: Namespace) -> None:
         return say_bytes(text.encode())
     write_private(Path(args.output), text)
     shown = "" if len(graph.nodes) == graph.total else f" of {graph.total:,}, the largest"
-    return print_note(
-        f"{args.output}: {count_text(len(graph.nodes), 'node')}{shown}, {count_text(len(graph.edges), 'edge')}."
-    )
+    nodes, edges = count_text(len(graph.nodes), "node"), count_text(len(graph.edges), "edge")
+    return print_note(f"{args.output}: {nodes}{shown}, {edges}.")
 
 
 def write_private(path: Path, text: str) -> None:

@@ -42,17 +42,12 @@ def _show_history(args: Namespace) -> None:
 
 
 def _operations_text(operations: list[Operation]) -> str:
-    rows = [
-        [f"{o.id}", iso(o.at) or "", o.kind, f"{o.memories}", o.namespace or "(root)", _undone_text(o)]
-        for o in operations
-    ]
-    return format_table(
-        ["OP", "AT", "KIND", "MEMORIES", "NAMESPACE", "UNDONE"], rows, "No operations.", flexible=4, right=(0, 3)
-    )
-
-
-def _undone_text(operation: Operation) -> str:
-    return "" if operation.undone_by is None else f"by {operation.undone_by}"
+    rows = []
+    for o in operations:
+        undone = "" if o.undone_by is None else f"by {o.undone_by}"
+        rows.append([f"{o.id}", iso(o.at) or "", o.kind, f"{o.memories}", o.namespace or "(root)", undone])
+    headers = ["OP", "AT", "KIND", "MEMORIES", "NAMESPACE", "UNDONE"]
+    return format_table(headers, rows, "No operations.", flexible=4, right=(0, 3))
 
 
 def _changes_text(found: Changes) -> str:

@@ -23,20 +23,14 @@ MAX_FILE_BYTES = 16 * 1024 * 1024
 
 
 def _declare(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "source", metavar="PATH", help="a folder of an export, JSON lines, or `-`; it comes below --namespace"
-    )
-    parser.add_argument(
-        "--from",
-        dest="system",
-        choices=tuple(SYSTEMS),
-        metavar="SYSTEM",
-        help=f"PATH is of another system: {', '.join(SYSTEMS)}",
-    )
+    add = parser.add_argument
+    add("source", metavar="PATH", help="a folder of an export, JSON lines, or `-`; it comes below --namespace")
+    system = f"PATH is of another system: {', '.join(SYSTEMS)}"
+    add("--from", dest="system", choices=tuple(SYSTEMS), metavar="SYSTEM", help=system)
     add_secrets(parser)
-    parser.add_argument("--overwrite", action="store_true", help="what is imported wins, also over later changes")
-    parser.add_argument("--yes", action="store_true", help="read the folders that a database of --from names, unasked")
-    parser.add_argument("--dry-run", action="store_true", help="report what would be done, change nothing")
+    add("--overwrite", action="store_true", help="what is imported wins, also over later changes")
+    add("--yes", action="store_true", help="read the folders that a database of --from names, unasked")
+    add("--dry-run", action="store_true", help="report what would be done, change nothing")
 
 
 def _import(args: Namespace) -> None:

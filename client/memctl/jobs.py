@@ -29,19 +29,14 @@ def _list(args: Namespace) -> None:
 
 
 def _list_text(found: JobList) -> str:
-    rows = [
-        [
-            job.name,
-            job.state,
-            format_span(job.every_s) if job.every_s else "–",
-            f"{format_span(max(0.0, found.at - job.last.started_at))} ago" if job.last else "never",
-            job.last.outcome if job.last else "",
-            format_duration(job.last) if job.last else "",
-            _next_text(job, found.at),
-            _outcome_text(job.last) if job.last else job.about,
-        ]
-        for job in found.jobs
-    ]
+    rows = []
+    for job in found.jobs:
+        last = job.last
+        every = format_span(job.every_s) if job.every_s else "–"
+        began = f"{format_span(max(0.0, found.at - last.started_at))} ago" if last else "never"
+        ended = [last.outcome, format_duration(last)] if last else ["", ""]
+        did = _outcome_text(last) if last else job.about
+        rows.append([job.name, job.state, every, began, *ended, _next_text(job, found.at), did])
     return format_table(["JOB", "STATE", "EVERY", "LAST RUN", "OUTCOME", "TOOK", "NEXT", "DID"], rows, right=(2, 5))
 
 

@@ -49,12 +49,9 @@ class OwnersClient(Client):
 
 def client_for(args: argparse.Namespace, *, autostart: bool = True) -> Client:
     """Return a client; `autostart` false is for commands that make no sense with a daemon started for them."""
+    autostart = autostart and not args.no_autostart
     return OwnersClient(
-        namespace_of(args),
-        socket=args.socket,
-        token=own_token(),
-        timeout_s=args.timeout,
-        autostart=autostart and not args.no_autostart,
+        namespace_of(args), socket=args.socket, token=own_token(), timeout_s=args.timeout, autostart=autostart
     )
 
 
@@ -92,9 +89,8 @@ def ask_running(args: argparse.Namespace, call: Call[R]) -> R:
 def say_redacted(kinds: Redacted) -> None:
     """Say on stderr what was removed before it was stored."""
     if kinds:
-        print_note(
-            f"memctl: removed before storing: {describe_credentials(kinds)}. --allow-secrets stores texts as they are."
-        )
+        removed = describe_credentials(kinds)
+        print_note(f"memctl: removed before storing: {removed}. --allow-secrets stores texts as they are.")
 
 
 def describe_credentials(kinds: Redacted) -> str:

@@ -173,9 +173,8 @@ def _format_file_rows(memory: protocol.Memory) -> list[tuple[str, str]]:
     if memory.tier == "documents" and isinstance(heading := memory.metadata.get("heading"), str):
         rows.append(("heading", to_one_line(heading)))
     for name, paths in (("links to", memory.links), ("linked from", memory.linked_from)):
-        rows += [
-            (name if not at else "", make_link(to_one_line(short_path(path)), path)) for at, path in enumerate(paths)
-        ]
+        for at, path in enumerate(paths):
+            rows.append(("" if at else name, make_link(to_one_line(short_path(path)), path)))
     return rows
 
 

@@ -96,10 +96,9 @@ def _forgotten_text(gone: protocol.Forgotten) -> str:
 
 def _removed_text(part: protocol.RemovedLines, is_dry: bool) -> str:
     what = "Would take out of" if is_dry else "Taken out of"
+    where = _place_text(part.path, _lines_text(part.start_line, part.end_line))
     lines = "".join(f"- {line}\n" for line in make_printable(part.text).splitlines())
-    return (
-        f"{what} {_place_text(part.path, _lines_text(part.start_line, part.end_line))}\n{paint(lines.rstrip(), 'red')}"
-    )
+    return f"{what} {where}\n{paint(lines.rstrip(), 'red')}"
 
 
 # diff ----------------------------------------------------------------------------------------------------------------
@@ -122,13 +121,10 @@ def _diff_text(found: protocol.Differences) -> str:
     said = {"missing": "not in the index", "extra": "no such file (any more)", "changed": "changed since it was read"}
     lines = []
     for file in found:
-        lines.append(
-            f"{make_link(paint(to_one_line(short_path(file.path)), 'bold'), file.path)}  {said[file.standing]}"
-        )
-        lines += [_chunk_text(chunk) for chunk in file.chunks]
-    lines.append(
-        f"{found.total:,} of {count_text(found.compared, 'file')} differ (+ only in the file, - only in the index)."
-    )
+        name = make_link(paint(to_one_line(short_path(file.path)), "bold"), file.path)
+        lines += [f"{name}  {said[file.standing]}", *map(_chunk_text, file.chunks)]
+    compared = count_text(found.compared, "file")
+    lines.append(f"{found.total:,} of {compared} differ (+ only in the file, - only in the index).")
     if found.total > len(found):
         lines.append(f"The first {len(found):,} are shown.")
     return "\n".join(lines)

@@ -34,12 +34,8 @@ _NOTHING_TO_NOTE = "Nothing of it is worth a note, or the note says it already."
 
 
 def _observe_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "turns",
-        nargs="*",
-        metavar="TURN",
-        help="what was said; without any, JSON lines on stdin; `off`, `on`, `status`: pause it, resume it, show pauses",
-    )
+    said = "what was said; without any, JSON lines on stdin; `off`, `on`, `status`: pause it, resume it, show pauses"
+    parser.add_argument("turns", nargs="*", metavar="TURN", help=said)
     parser.add_argument("--folder", metavar="DIR", help="with off and on: in this folder and below it")
     parser.add_argument("--role", default="user", metavar="R", help="who said it: user (the default), assistant …")
     add_secrets(parser)

@@ -112,9 +112,8 @@ def _move(client: Client, old: str, new: str) -> dict[str, Any]:
 
 def _renamed_text(report: dict[str, Any]) -> str:
     former, new = make_printable(report["former"]), make_printable(report["namespace"])
-    lines = [
-        f"{former} is called {paint(new, 'cyan')} from now on; {count_text(report['moved'], 'memory')} moved there."
-    ]
+    moved = count_text(report["moved"], "memory")
+    lines = [f"{former} is called {paint(new, 'cyan')} from now on; {moved} moved there."]
     if report["operations"]:
         undo = ", ".join(f"`memctl undo {operation}`" for operation in reversed(report["operations"]))
         lines.append(f"{undo} moves them back.")

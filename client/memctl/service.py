@@ -30,14 +30,8 @@ def _declare_up(parser: ArgumentParser) -> None:
     parser.add_argument("--data-dir", metavar="DIR", help="folder of the database and the log")
     parser.add_argument("--config", metavar="FILE", help="configuration file")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="how much it logs")
-    parser.add_argument(
-        "--wait",
-        nargs="?",
-        type=parse_timeout,
-        const=WAIT_S,
-        metavar="S",
-        help=f"wait until the model is ready and every memory has its vector, at most S seconds ({WAIT_S:.0f})",
-    )
+    wait = f"wait until the model is ready and every memory has its vector, at most S seconds ({WAIT_S:.0f})"
+    parser.add_argument("--wait", nargs="?", type=parse_timeout, const=WAIT_S, metavar="S", help=wait)
     parser.add_argument("--restart", action="store_true", help="start it again on its socket: no call fails meanwhile")
 
 
@@ -47,9 +41,8 @@ def _start(args: Namespace) -> None:
     names = ("data_dir", "config", "log_level")
     options = {f"--{name.replace('_', '-')}": getattr(args, name) for name in names if getattr(args, name)}
     if args.data_dir:
-        options["--data-dir"] = os.environ["MEMORYD_DATA_DIR"] = paths.make_absolute(
-            args.data_dir
-        )  # the log is written there too
+        # The log is written there too.
+        options["--data-dir"] = os.environ["MEMORYD_DATA_DIR"] = paths.make_absolute(args.data_dir)
     if args.config:
         options["--config"] = paths.make_absolute(args.config)
     socket_path = paths.socket_path(args.socket)

@@ -35,14 +35,8 @@ _SEEN = tuple(kind for kind in EVENT_KINDS if kind not in ("started", "missed"))
 
 
 def _declare_tail(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--kind",
-        type=_parse_kinds,
-        action="extend",
-        default=[],
-        metavar="KIND",
-        help=f"only these, several separated by commas: {', '.join(_SEEN)}",
-    )
+    kinds = f"only these, several separated by commas: {', '.join(_SEEN)}"
+    parser.add_argument("--kind", type=_parse_kinds, action="extend", default=[], metavar="KIND", help=kinds)
     parser.add_argument("--count", type=_parse_count, metavar="N", help="end after N events")
     add_reach(parser)
 

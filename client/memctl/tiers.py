@@ -46,18 +46,12 @@ def report_text(report: protocol.TierReport) -> str:
 
 def _format_levels(report: protocol.TierReport) -> str:
     most = max((tier.count for tier in report.tiers), default=0)
-    rows = [
-        [
-            tier.title or tier.name,
-            pad(draw_bar(_scale_logarithmic(tier.count, most), BAR), BAR),
-            count_text(tier.count, tier.unit),
-            size_text(tier.ram_bytes) if tier.ram_bytes else "–",
-            _day(tier.oldest_at),
-            _day(tier.newest_at),
-            _format_remark(tier, report),
-        ]
-        for tier in report.tiers
-    ]
+    rows = []
+    for tier in report.tiers:
+        bar = pad(draw_bar(_scale_logarithmic(tier.count, most), BAR), BAR)
+        used = size_text(tier.ram_bytes) if tier.ram_bytes else "–"
+        held = [count_text(tier.count, tier.unit), used, _day(tier.oldest_at), _day(tier.newest_at)]
+        rows.append([tier.title or tier.name, bar, *held, _format_remark(tier, report)])
     return format_table(["TIER", "", "HOLDS", "IN RAM", "OLDEST", "NEWEST", ""], rows, right=(2, 3))
 
 

@@ -14,12 +14,8 @@ from memoryd.client.times import iso
 
 def _declare_add(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="what to call it, to list and revoke it")
-    parser.add_argument(
-        "--role",
-        choices=get_args(Role),
-        default="agent",
-        help="agent (the default): changes what is its own; lead: also what is shared with it",
-    )
+    about = "agent (the default): changes what is its own; lead: also what is shared with it"
+    parser.add_argument("--role", choices=get_args(Role), default="agent", help=about)
 
 
 def _add(args: Namespace) -> None:

@@ -28,13 +28,8 @@ _MEANINGS = {
 
 def _declare_add(parser: ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a folder; its namespace is its project's, else its name")
-    parser.add_argument(
-        "--glob",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="files to index, relative to the folder; may be repeated (MEMORY.md and memory/, else all *.md)",
-    )
+    files = "files to index, relative to the folder; may be repeated (MEMORY.md and memory/, else all *.md)"
+    parser.add_argument("--glob", action="append", default=[], metavar="PATTERN", help=files)
 
 
 def _add(args: Namespace) -> int:
@@ -58,10 +53,8 @@ def _added_text(status: protocol.WorkspaceStatus, done: protocol.Indexed) -> str
     added = status.workspace
     root, namespace = (paint(make_printable(text), "cyan") for text in (added.root, added.namespace))
     head = f"Added {root} as {namespace}; it is watched."
-    held = (
-        f"{count_text(added.files, 'file')} as {count_text(added.chunks, 'chunk')} ({done.workspaces[0].seconds:.2f} s)"
-    )
-    return "\n".join([head, f"Indexed {held}.", *_problem_lines(status)])
+    held = f"{count_text(added.files, 'file')} as {count_text(added.chunks, 'chunk')}"
+    return "\n".join([head, f"Indexed {held} ({done.workspaces[0].seconds:.2f} s).", *_problem_lines(status)])
 
 
 # remove --------------------------------------------------------------------------------------------------------------
