@@ -47,9 +47,7 @@ def _run(args: Namespace) -> int:
 
 
 def _text(done: Dreamt) -> str:
-    if not done.dreams:
-        return "No workspace has daily files (memory/YYYY-MM-DD.md)."
-    return "\n\n".join(_report_text(report) for report in done.dreams)
+    return "\n\n".join(map(_report_text, done.dreams)) or "No workspace has daily files (memory/YYYY-MM-DD.md)."
 
 
 def _report_text(report: DreamReport) -> str:

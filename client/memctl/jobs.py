@@ -1,6 +1,8 @@
 """jobs …: the background jobs: their states and runs, running one by hand, trying it dry, pausing it."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from functools import partial
 
 from memoryd.client import methods
 from memoryd.client.memctl.arguments import add_optional, declare_nothing
@@ -9,7 +11,7 @@ from memoryd.client.memctl.link import client_for, show_result
 from memoryd.client.memctl.output import complain, paint, show, undo_text
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, format_table, ms_text
-from memoryd.client.protocol import Job, JobList, JobRun, JobRuns, PlannedStep, Progress
+from memoryd.client.protocol import Call, Job, JobList, JobRun, JobRuns, PlannedStep, Progress
 from memoryd.client.times import iso
 from memoryd.client.transport.sync import Client
 
@@ -142,24 +144,11 @@ def _declare_names(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", metavar="NAME", help=f"jobs, or `{ALL}`")
 
 
-def _pause(args: Namespace) -> None:
-    paused = _change_each(args, pause=True)
-    show(args, paused, lambda: f"Paused: {_names(paused)}; `memctl jobs resume` lets them run again.")
-
-
-def _resume(args: Namespace) -> None:
-    resumed = _change_each(args, pause=False)
-    show(args, resumed, lambda: f"Resumed: {_names(resumed)}.")
-
-
-def _change_each(args: Namespace, pause: bool) -> list[Job]:
+def _change_each(order: Callable[[str], Call[Job]], said: str, args: Namespace) -> None:
     with client_for(args) as client:
         names = [job.name for job in client.jobs().jobs] if args.names == [ALL] else args.names
-        return [client.call(methods.pause_job(name) if pause else methods.resume_job(name)) for name in names]
-
-
-def _names(jobs: list[Job]) -> str:
-    return ", ".join(job.name for job in jobs)
+        changed = [client.call(order(name)) for name in names]
+    show(args, changed, lambda: said.format(", ".join(job.name for job in changed)))
 
 
 # history -------------------------------------------------------------------------------------------------------------
@@ -196,8 +185,14 @@ COMMANDS = {
         _run,
         "  memctl jobs run trim\n  memctl jobs run trim --dry-run\n  memctl jobs run trim --plan 3f9ac1d2",
     ),
-    "jobs pause": Command(_declare_names, _pause, "  memctl jobs pause backup\n  memctl jobs pause all"),
-    "jobs resume": Command(_declare_names, _resume, "  memctl jobs resume all"),
+    "jobs pause": Command(
+        _declare_names,
+        partial(_change_each, methods.pause_job, "Paused: {}; `memctl jobs resume` lets them run again."),
+        "  memctl jobs pause backup\n  memctl jobs pause all",
+    ),
+    "jobs resume": Command(
+        _declare_names, partial(_change_each, methods.resume_job, "Resumed: {}."), "  memctl jobs resume all"
+    ),
     "jobs history": Command(
         _declare_history, _show_history, "  memctl jobs history\n  memctl jobs history trim --json"
     ),

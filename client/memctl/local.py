@@ -59,7 +59,9 @@ def read_output(module: str, arguments: Sequence[str], *, progress: bool = False
     if done.returncode and watched:
         raise SystemExit(1)  # it has said why on the terminal
     if done.returncode:
-        raise MemorydError(_last_sentence(done.stderr))
+        said = done.stderr.decode("utf-8", "replace").splitlines()
+        sentences = [line for line in said if line and not line.startswith("{")]
+        raise MemorydError(sentences[-1] if sentences else "It failed without a word.")
     return done.stdout
 
 
@@ -75,8 +77,3 @@ def environment(**changes: str) -> dict[str, str]:
     """Return the environment for a process that must not find this user's daemon or its data."""
     own = ("MEMORYD_SOCKET", "MEMORYD_DATA_DIR", "MEMORYD_CONFIG", "MEMORYD_NAMESPACE")
     return {**{name: value for name, value in os.environ.items() if name not in own}, **changes}
-
-
-def _last_sentence(stderr: bytes) -> str:
-    lines = [line for line in stderr.decode("utf-8", "replace").splitlines() if line and not line.startswith("{")]
-    return lines[-1] if lines else "It failed without a word."

@@ -1,8 +1,7 @@
 """add, put, get, list, update, tag, delete: commands on the memories themselves."""
 
-import argparse
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
 from typing import Any, get_args
 
 import msgspec
@@ -79,7 +78,7 @@ def _add_fields(parser: ArgumentParser) -> None:
     parser.add_argument("--importance", type=float, metavar="X", help="0 to 1")
     parser.add_argument("--summary", metavar="TEXT", help="a short form")
     parser.add_argument("--expires-at", type=_parse_when, metavar="DATE", help="ISO 8601 date, or never")
-    parser.add_argument("--pinned", action=argparse.BooleanOptionalAction, help="a pinned memory never expires")
+    parser.add_argument("--pinned", action=BooleanOptionalAction, help="a pinned memory never expires")
 
 
 def _parse_when(text: str) -> float | str:
@@ -99,13 +98,9 @@ def _declare_put(parser: ArgumentParser) -> None:
 
 
 def _put(args: Namespace) -> None:
+    metadata, searchable = arguments.merge(args.metadata), not args.not_searchable
     call = calls.put(
-        args.key,
-        read_content(args.content),
-        type=args.type,
-        metadata=arguments.merge(args.metadata),
-        ttl_s=args.ttl,
-        searchable=not args.not_searchable,
+        args.key, read_content(args.content), type=args.type, metadata=metadata, ttl_s=args.ttl, searchable=searchable
     )
     said = {"created": "Stored", "updated": "Replaced", "unchanged": "Unchanged"}
     show_result(args, call, lambda done: f"{said[done.outcome]}: {make_printable(args.key)} ({paint(done.id, 'cyan')})")
@@ -250,7 +245,7 @@ def _tag(args: Namespace) -> None:
     tags = [word for word in args.words if "=" not in word]
     try:
         values = dict(arguments.parse_pair(word) for word in args.words if "=" in word)
-    except argparse.ArgumentTypeError as error:
+    except ArgumentTypeError as error:
         raise arguments.Usage(f"{error}.") from None
     call = protocol.Tag(id=args.id, tags=tags, values=values)
     show_result(args, call, lambda done: f"Tagged: {done.memory.id} {_format_tags(done.memory)}".rstrip())

@@ -31,7 +31,8 @@ def run(argv: Sequence[str]) -> int:
         _forget_output()
         return NO_READER
     except OSError as error:
-        return complain(_os_sentence(error), ERROR)
+        reason = f"{error.strerror or error}."
+        return complain(f"{os.fsdecode(error.filename)}: {reason}" if error.filename else reason, ERROR)
     except RecursionError:
         if sys.flags.dev_mode:
             raise
@@ -52,11 +53,6 @@ def _run(argv: list[str]) -> int:
         return command.run(args) or DONE
     except SystemExit as leaving:  # argparse, after --help and --version
         return int(leaving.code or 0)
-
-
-def _os_sentence(error: OSError) -> str:
-    reason = error.strerror or str(error)
-    return f"{os.fsdecode(error.filename)}: {reason}." if error.filename else f"{reason}."
 
 
 def _forget_output() -> None:

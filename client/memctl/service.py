@@ -171,6 +171,7 @@ def _status_text(status: Status) -> str:
     queued = ", ".join(f"{name} {number}" for name, number in others.items() if number)
     turns = f"; {count_text(status.turns, 'turn')} in L0" if status.turns else ""
     files = f", {size_text(status.data_bytes)} in all" if status.data_bytes else ""
+    clock = clock_text(status.clock)
     rows = [
         ("socket", status.socket),
         ("data", f"{status.data_dir}{files}"),
@@ -182,7 +183,7 @@ def _status_text(status: Status) -> str:
         ("connections", f"{status.connections}" if status.connections else ""),
         ("queued", queued),
         ("degraded", paint(", ".join(status.degraded), "yellow")),
-        ("clock", _clock_line(status)),
+        ("clock", paint(f"{clock}; if it is right: {CONFIRM_CLOCK}", "yellow") if clock else ""),
         ("threads", paint(threads_text(status.threads), "yellow")),
     ]
     head = f"memoryd {status.version} runs, pid {status.pid}, up {duration_text(status.uptime_s)}, "
@@ -206,11 +207,6 @@ def threads_text(threads: list[ThreadState]) -> str:
         for thread in threads
         if thread.restarts
     )
-
-
-def _clock_line(status: Status) -> str:
-    problem = clock_text(status.clock)
-    return paint(f"{problem}; if it is right: {CONFIRM_CLOCK}", "yellow") if problem else ""
 
 
 def _memory_text(status: Status) -> str:

@@ -138,17 +138,13 @@ def _watching_text(status: protocol.WorkspaceStatus) -> str:
 
 
 def _problem_lines(status: protocol.WorkspaceStatus) -> list[str]:
-    return [*_lines(status.problems, "problem"), *_lines(status.left_out, "left out", "left out")]
-
-
-def _lines(problems: list[protocol.FileProblem], one: str, many: str = "problems") -> list[str]:
-    if not problems:
-        return []
-    head = f"{len(problems):,} {one if len(problems) == 1 else many}"
-    lines = [f"  {paint(head, 'yellow')}:"]
-    lines += [f"    {make_printable(p.path)}: {make_printable(p.problem)}" for p in problems[:SHOWN]]
-    if len(problems) > SHOWN:
-        lines.append(f"    … and {len(problems) - SHOWN:,} more (--json shows all)")
+    lines = []
+    broken, left_out = status.problems, status.left_out
+    for files, head in ((broken, count_text(len(broken), "problem")), (left_out, f"{len(left_out):,} left out")):
+        lines += [f"  {paint(head, 'yellow')}:"] if files else []
+        lines += [f"    {make_printable(one.path)}: {make_printable(one.problem)}" for one in files[:SHOWN]]
+        if len(files) > SHOWN:
+            lines.append(f"    … and {len(files) - SHOWN:,} more (--json shows all)")
     return lines
 
 
