@@ -34,8 +34,10 @@ def fetch(args: Namespace, limit: int | None) -> Graph:
     return Graph(chosen, [e for e in edges if e.origin in kept and e.target in kept], topics, len(nodes))
 
 
-def similar_pairs(graph: Graph) -> Iterator[tuple[int, int, float]]:
-    """Yield each pair of exported nodes of which one is among the most similar to the other, once."""
+def all_edges(graph: Graph) -> Iterator[tuple[int, int, str, float]]:
+    """Yield every edge: those of the graph and, once, each pair of which one is among the most similar to the other."""
+    for edge in graph.edges:
+        yield edge.origin, edge.target, edge.kind, edge.weight
     kept = {item.node.id for item in graph.nodes}
     seen: set[tuple[int, int]] = set()
     for item in graph.nodes:
@@ -43,12 +45,4 @@ def similar_pairs(graph: Graph) -> Iterator[tuple[int, int, float]]:
             pair = (min(item.node.id, other), max(item.node.id, other))
             if other in kept and pair not in seen:
                 seen.add(pair)
-                yield *pair, cosine
-
-
-def all_edges(graph: Graph) -> Iterator[tuple[int, int, str, float]]:
-    """Yield every edge: those of the graph and those of similarity."""
-    for edge in graph.edges:
-        yield edge.origin, edge.target, edge.kind, edge.weight
-    for origin, target, cosine in similar_pairs(graph):
-        yield origin, target, "similar", cosine
+                yield *pair, "similar", cosine

@@ -171,14 +171,17 @@ def _status_text(status: Status) -> str:
     queued = ", ".join(f"{name} {number}" for name, number in others.items() if number)
     turns = f"; {count_text(status.turns, 'turn')} in L0" if status.turns else ""
     files = f", {size_text(status.data_bytes)} in all" if status.data_bytes else ""
+    memory = f"{size_text(status.rss_bytes)}, of it the vector index {size_text(status.index_bytes)}"
+    used, limit = status.database_used_bytes, status.database_limit_bytes
+    near = f", {size_text(used)} of {size_text(limit)} allowed are in use" if limit and used > limit // 2 else ""
     clock = clock_text(status.clock)
     rows = [
         ("socket", status.socket),
         ("data", f"{status.data_dir}{files}"),
         ("memories", f"{status.memories:,}{pending}{turns}"),
         ("model", model_text(status.model)),
-        ("memory use", _memory_text(status)),
-        ("database", _database_text(status)),
+        ("memory use", memory if status.rss_bytes else ""),  # a token may not see it
+        ("database", f"{size_text(status.database_bytes)}{near}" if status.database_bytes else ""),
         ("disk", paint("full: nothing is added until there is room", "yellow") if status.disk_full else ""),
         ("connections", f"{status.connections}" if status.connections else ""),
         ("queued", queued),
@@ -207,19 +210,6 @@ def threads_text(threads: list[ThreadState]) -> str:
         for thread in threads
         if thread.restarts
     )
-
-
-def _memory_text(status: Status) -> str:
-    """Return the memory in use, empty for a token that may not see it."""
-    used, index = size_text(status.rss_bytes), size_text(status.index_bytes)
-    return f"{used}, of it the vector index {index}" if status.rss_bytes else ""
-
-
-def _database_text(status: Status) -> str:
-    """Return the size of the database, and its limit where it is near."""
-    size, used, limit = status.database_bytes, status.database_used_bytes, status.database_limit_bytes
-    near = f", {size_text(used)} of {size_text(limit)} allowed are in use" if limit and used > limit // 2 else ""
-    return f"{size_text(size)}{near}" if size else ""
 
 
 COMMANDS = {

@@ -75,16 +75,12 @@ def _format_flows(report: protocol.TierReport) -> str:
     if not came:
         return paint("No turns were observed so far: `memctl observe`, or client.observe(…).", "dim")
     here = next((tier.count for tier in report.tiers if tier.name == "L0"), 0)
-    groups = {name: _group(report.flows, name) for name in ("skipped", "dropped", "gone")}
-    gone = {name: sum(kinds.values()) for name, kinds in groups.items()}
-    kept = came - here - sum(gone.values())
-    rows = [
-        ("in L0", here, ""),
-        ("memories", kept, "each with the id of its turn"),
-        ("skipped", gone["skipped"], _format_reasons(groups["skipped"])),
-        ("dropped", gone["dropped"], _format_reasons(groups["dropped"])),
-        ("gone", gone["gone"], _format_reasons(groups["gone"])),
-    ]
+    lost = []
+    for name in ("skipped", "dropped", "gone"):
+        kinds = _group(report.flows, name)
+        lost.append((name, sum(kinds.values()), _format_reasons(kinds)))
+    kept = came - here - sum(number for _, number, _ in lost)
+    rows = [("in L0", here, ""), ("memories", kept, "each with the id of its turn"), *lost]
     shown = [
         (name, f"{number:>9,}  {pad(draw_bar(number / came, BAR), BAR)}  {paint(reasons, 'dim')}".rstrip())
         for name, number, reasons in rows

@@ -34,8 +34,7 @@ def _declare_add(parser: ArgumentParser) -> None:
 
 def _add(args: Namespace) -> int:
     call = calls.add_workspace(args.path, namespace=args.namespace or _project_namespace(args.path), globs=args.glob)
-    with client_for(args) as client:
-        added = client.call(call)
+    added = send(args, call)
     done = send_with_bar(args, calls.index_workspace(added.root), "index", "index {}")
     status = send(args, calls.workspace_status(added.root))
     show(args, {"workspace": status.workspace, "indexed": done.workspaces[0]}, lambda: _added_text(status, done))
