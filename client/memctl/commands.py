@@ -42,7 +42,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "tag": Row("memories", "add tags and metadata values to a memory"),
         "delete": Row("memories", "delete memories"),
         "erase": Row("erase", "erase memories and turns for good, everywhere on disk"),
-        "feedback": Row("feedback", "say whether a memory was useful, which moves its rank a little"),
+        "feedback": Row("memories", "say whether a memory was useful, which moves its rank a little"),
         "links": Row("links", "which memories contradict each other; dismiss such a link"),
         "namespaces": Row("share", "the namespaces that hold memories, and how many"),
         "related": Row("search", "memories that are near one memory in meaning"),

@@ -1,4 +1,4 @@
-"""add, put, get, list, update, tag, delete: commands on the memories themselves."""
+"""add, put, get, list, update, tag, delete, feedback: commands on the memories themselves."""
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
@@ -11,7 +11,6 @@ from memoryd.client.errors import Invalid
 from memoryd.client.fields import new_memory
 from memoryd.client.memctl import arguments
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.feedback import summary
 from memoryd.client.memctl.link import send, show_result
 from memoryd.client.memctl.output import make_printable, paint, show, undo_text
 from memoryd.client.memctl.place import make_link, place_link, short_path
@@ -153,7 +152,7 @@ def memory_text(memory: protocol.Memory) -> str:
         ("replaced by", memory.superseded_by),
         ("disagrees with", ", ".join(id[:8] for id in memory.contradicts)),
         ("metadata", _format_tags(memory)),
-        ("feedback", summary(memory.usefulness) if memory.usefulness else None),
+        ("feedback", feedback_text(memory.usefulness) if memory.usefulness else None),
         ("notes", " / ".join(memory.usefulness.notes) if memory.usefulness else None),
         ("summary", memory.summary),
     ]
@@ -299,6 +298,40 @@ def _deleted_text(count: int, operation: int | None, documents: int = 0) -> str:
     return f"Deleted {count_text(count, 'memory')}; {undo_text(operation)} brings back what was deleted.{kept}"
 
 
+# feedback ------------------------------------------------------------------------------------------------------------
+
+
+def _declare_feedback(parser: ArgumentParser) -> None:
+    arguments.add_id(parser)
+    said = parser.add_mutually_exclusive_group(required=True)
+    said.add_argument("--useful", action="store_true", help="it helped: it ranks a little higher from now on")
+    said.add_argument("--useless", action="store_true", help="it did not: it ranks a little lower")
+    parser.add_argument("--note", default="", metavar="TEXT", help="why, for those who look at the memory")
+    arguments.add_secrets(parser)
+    arguments.add_reach(parser)
+
+
+def _give_feedback(args: Namespace) -> None:
+    show_result(args, methods.feedback(args.id, args.useful, args.note), _rating_text)
+
+
+def _rating_text(changed: protocol.Changed) -> str:
+    rated = feedback_text(changed.memory.usefulness)
+    return f"Noted: {changed.memory.id[:8]} is {rated}; {undo_text(changed.operation)} takes it back."
+
+
+def feedback_text(usefulness: protocol.Usefulness | None) -> str:
+    """Return what feedback comes to, in a phrase."""
+    if usefulness is None:
+        return "not rated"
+    parts = [
+        f"useful to {usefulness.useful}" if usefulness.useful else "",
+        f"useless to {usefulness.useless}" if usefulness.useless else "",
+        f"cited {count_text(usefulness.cited, 'time')}" if usefulness.cited else "",
+    ]
+    return f"{', '.join(part for part in parts if part)} (score ×{usefulness.factor:.3f})"
+
+
 COMMANDS = {
     "add": Command(
         _add_arguments,
@@ -340,5 +373,10 @@ COMMANDS = {
         _delete_arguments,
         _delete,
         "  memctl delete 3f9a 77c0\n  memctl delete --where status=done --where 'score<2' --dry-run\n  memctl undo",
+    ),
+    "feedback": Command(
+        _declare_feedback,
+        _give_feedback,
+        '  memctl feedback 3f9a --useful\n  memctl feedback 3f9a --useless --note "outdated since version 8"',
     ),
 }

@@ -5,7 +5,7 @@ import json
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.memctl.feedback import summary
+from memoryd.client.memctl.memories import feedback_text
 from memoryd.client.protocol import Usefulness
 from workbench import Process
 
@@ -44,6 +44,6 @@ def test_json_is_the_whole_change(memctl: Memctl) -> None:
 
 
 def test_a_phrase_for_every_sum() -> None:
-    assert summary(None) == "not rated"
+    assert feedback_text(None) == "not rated"
     made = Usefulness(factor=1.1, useful=2, useless=1, cited=3)
-    assert summary(made) == "useful to 2, useless to 1, cited 3 times (score ×1.100)"
+    assert feedback_text(made) == "useful to 2, useless to 1, cited 3 times (score ×1.100)"
