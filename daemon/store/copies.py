@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -142,16 +143,12 @@ def copy_held(
 
 def _write(store: Store, part: Path, target: Path, check: Callable[[], None], tell: Callable[[int, int], None]) -> Copy:
     """Write a checked copy to the file `part` and give it its name."""
-    source, copied = open_reader(store.path), open_plain(part)
-    try:
+    with closing(open_reader(store.path)) as source, closing(open_plain(part)) as copied:
         source.execute("BEGIN")  # one snapshot: the copy never starts again
         expected = read_counts(source)
         _copy_pages(source, copied, check, tell)
         copied.pragma("journal_mode", "delete")
         _verify(copied, expected, target, check)
-    finally:
-        copied.close()
-        source.close()
     sync(part)
     part.rename(target)
     sync(target.parent)
@@ -177,12 +174,9 @@ def open_plain(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Conn
 
 def fold_log(path: Path) -> None:
     """Fold the log of a daemon that was killed into its file; raise an error of apsw where that does not succeed."""
-    connection = open_plain(path)
-    try:
+    with closing(open_plain(path)) as connection:
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # what was not committed is rolled back
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-    finally:
-        connection.close()
 
 
 def read_counts(connection: apsw.Connection) -> tuple[int, int]:

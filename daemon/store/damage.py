@@ -9,6 +9,7 @@ What remains after that needs a new file (`recovering`): a damaged schema or lis
 """
 
 import re
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,17 +57,14 @@ def check_start(connection: apsw.Connection) -> None:
 
 def repair_file(path: Path, now: float) -> Repaired:
     """Repair the database of a daemon that does not run, and note that in it."""
-    connection, source = open_writer(path), open_reader(path)
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        repaired = repair(connection, source)
-        note(connection, repaired, now)
-        connection.execute("COMMIT")
-    except apsw.Error as error:
-        raise StorageFailed(f"The database {path} is damaged and could not be repaired: {error}.") from None
-    finally:
-        source.close()
-        connection.close()
+    with closing(open_writer(path)) as connection, closing(open_reader(path)) as source:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            repaired = repair(connection, source)
+            note(connection, repaired, now)
+            connection.execute("COMMIT")
+        except apsw.Error as error:
+            raise StorageFailed(f"The database {path} is damaged and could not be repaired: {error}.") from None
     return repaired
 
 

@@ -8,6 +8,7 @@ cannot be read at all.
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,8 @@ class Facts(msgspec.Struct, kw_only=True):
 
 def read_facts(path: Path, check: bool) -> Facts:
     """Return the facts about a file; raise `apsw.Error` when it is no database or cannot be read."""
-    connection = apsw.Connection(_address(path), flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-    try:
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    with closing(apsw.Connection(_address(path), flags=flags)) as connection:
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
         found = Facts(
             version=_read_number(connection, "user_version"),
@@ -63,8 +64,6 @@ def read_facts(path: Path, check: bool) -> Facts:
         if 0 < found.version <= found.known_version and not found.problems:
             _count(connection, found)
         return found
-    finally:
-        connection.close()
 
 
 def _address(path: Path) -> str:

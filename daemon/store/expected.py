@@ -4,6 +4,7 @@ A trigger or view that does not belong there would act with each write or read. 
 than it should be is refused.
 """
 
+from contextlib import closing
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -30,13 +31,10 @@ class Difference(NamedTuple):
 
 @cache
 def _read_expected(version: int) -> dict[Name, str]:
-    connection = apsw.Connection(":memory:")
-    try:
+    with closing(apsw.Connection(":memory:")) as connection:
         for script in MIGRATIONS[:version]:
             connection.execute(script)
         return _read_objects(connection)
-    finally:
-        connection.close()
 
 
 def _read_objects(connection: apsw.Connection) -> dict[Name, str]:

@@ -16,6 +16,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -217,19 +218,17 @@ def find_problems(path: Path) -> list[str]:
     To SQLite that check is a write, which all others would wait for. So it is made of a copy of the index among the
     temporary tables of a connection, in one snapshot with the rows.
     """
-    connection = open_reader(path)
-    try:
-        connection.pragma("query_only", False)
-        connection.pragma("temp_store", "file")
-        connection.execute("BEGIN")
-        made: Any = connection.execute("SELECT sql FROM main.sqlite_schema WHERE name = 'memories_fts'").get
-        connection.execute("CREATE TEMP VIEW memories AS SELECT * FROM main.memories")
-        connection.execute(made.replace("memories_fts", "temp.memories_fts", 1))
-        for table in _TABLES:
-            connection.execute(f"DELETE FROM temp.{table}; INSERT INTO temp.{table} SELECT * FROM main.{table}")
-        connection.execute("INSERT INTO temp.memories_fts (memories_fts, rank) VALUES ('integrity-check', 1)")
-    except apsw.Error as error:
-        return [f"full text: {error}"]
-    finally:
-        connection.close()
+    with closing(open_reader(path)) as connection:
+        try:
+            connection.pragma("query_only", False)
+            connection.pragma("temp_store", "file")
+            connection.execute("BEGIN")
+            made: Any = connection.execute("SELECT sql FROM main.sqlite_schema WHERE name = 'memories_fts'").get
+            connection.execute("CREATE TEMP VIEW memories AS SELECT * FROM main.memories")
+            connection.execute(made.replace("memories_fts", "temp.memories_fts", 1))
+            for table in _TABLES:
+                connection.execute(f"DELETE FROM temp.{table}; INSERT INTO temp.{table} SELECT * FROM main.{table}")
+            connection.execute("INSERT INTO temp.memories_fts (memories_fts, rank) VALUES ('integrity-check', 1)")
+        except apsw.Error as error:
+            return [f"full text: {error}"]
     return []

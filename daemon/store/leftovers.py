@@ -10,13 +10,14 @@ import mmap
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import apsw
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.store import connection as connections
 from memoryd.daemon.store import copies, erasing, upkeep
+from memoryd.daemon.store.connection import open_writer
 from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.system.process import sync
 
@@ -150,8 +151,7 @@ def _remove(part: Path) -> None:
 
 
 def _erase_from(part: Path, ids: Sequence[str], now: float) -> None:
-    connection = connections.open_writer(part)
-    try:
+    with closing(open_writer(part)) as connection:
         migrate(connection)
         with connection:
             every = [*ids, *erasing.find_derived(connection, ids)]
@@ -164,5 +164,3 @@ def _erase_from(part: Path, ids: Sequence[str], now: float) -> None:
         connection.pragma("journal_mode", "delete")
         if found := copies.find_faults(connection):
             raise StorageFailed(f"The copy {part.stem} is damaged: {found[0]}. It was left as it is.")
-    finally:
-        connection.close()

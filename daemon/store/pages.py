@@ -12,6 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,8 +86,7 @@ def _choose_size(path: Path) -> int:
     """Return the size of pages that a file of an old schema is to get, 0 when it keeps its own."""
     if not path.is_file() or not path.stat().st_size:
         return 0
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    try:
+    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
         version, present = connection.pragma("user_version"), connection.pragma("page_size")
         if not isinstance(version, int) or not 1 <= version <= LAST_SMALL:
             return 0
@@ -94,8 +94,6 @@ def _choose_size(path: Path) -> int:
         dimensions = connection.execute(used).get
         wanted = best_size(dimensions) if isinstance(dimensions, int) else PAGE_BYTES
         return 0 if wanted == present else wanted
-    finally:
-        connection.close()
 
 
 def _has_room(path: Path, part: Path) -> bool:
@@ -109,19 +107,16 @@ def _has_room(path: Path, part: Path) -> bool:
 
 def _fold_log(path: Path) -> None:
     """Fold the log of a daemon that was killed into its file, so that the file alone is the database."""
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    try:
+    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    finally:
-        connection.close()
     if path.with_name(path.name + "-wal").exists():
         raise StorageFailed("its log cannot be folded in; another process has it open")
 
 
 def _write(path: Path, part: Path, size: int, tell: Tell) -> None:
     target = _begin(path, part)
-    connection = apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
-    try:
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
+    with closing(apsw.Connection(str(target), flags=flags)) as connection:
         connection.pragma("page_size", size)
         connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "normal")
@@ -135,8 +130,6 @@ def _write(path: Path, part: Path, size: int, tell: Tell) -> None:
         connection.execute("DETACH former")
         connection.pragma("user_version", version)
         connection.pragma("journal_mode", "delete")
-    finally:
-        connection.close()
     _exchange(path, target)
 
 

@@ -6,6 +6,7 @@ no longer exists.
 """
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,11 +34,9 @@ class Recovered(NamedTuple):
 
 def recover(damaged: Path, folder: Path, tell: Tell = lambda table: None) -> Recovered:
     """Make a database in `folder` of what can be read of a file; raise `StorageFailed` when nothing can."""
-    source = _open(damaged)
-    try:
+    with closing(_open(damaged)) as source:
         version = _read_version(source, damaged)
-        target = apsw.Connection(str(folder / FILE_NAME))
-        try:
+        with closing(apsw.Connection(str(folder / FILE_NAME))) as target:
             for number, script in enumerate(MIGRATIONS[:version], start=1):
                 target.execute(script)
                 target.pragma("user_version", number)
@@ -45,15 +44,8 @@ def recover(damaged: Path, folder: Path, tell: Tell = lambda table: None) -> Rec
             target.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
             found = _copy(source, target, tell)
             salvage.fix_references(target)
-        finally:
-            target.close()
-    finally:
-        source.close()
-    store = Store(folder)
-    try:
+    with closing(Store(folder)) as store:
         store.write(_make_derived).result()
-    finally:
-        store.close()
     return found
 
 

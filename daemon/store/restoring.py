@@ -1,5 +1,6 @@
 """Making a database of a copy: read as a whole, checked, brought to the present schema, checked again."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,11 +54,8 @@ def _read_tokens(path: Path | None) -> list[bytes]:
     if path is None or not path.is_file():
         return []
     try:
-        connection = copies.open_plain(path, apsw.SQLITE_OPEN_READWRITE)
-        try:
+        with closing(copies.open_plain(path)) as connection:
             return [key for (key,) in connection.execute("SELECT hash FROM tokens") if isinstance(key, bytes)]
-        finally:
-            connection.close()
     except apsw.Error:
         return []
 
@@ -74,8 +72,7 @@ def _drop_tokens(connection: apsw.Connection, known: list[bytes]) -> list[str]:
 
 def _copy(source: apsw.Connection, target: Path) -> tuple[list[str], list[str]]:
     """Copy all pages; return what is wrong with the copy, and what of its schema was dropped."""
-    made = apsw.Connection(str(target))
-    try:
+    with closing(apsw.Connection(str(target))) as made:
         with made.backup("main", source, "main") as backup:
             while not backup.done:
                 backup.step(_PAGES)
@@ -83,8 +80,6 @@ def _copy(source: apsw.Connection, target: Path) -> tuple[list[str], list[str]]:
         made.pragma("trusted_schema", False)
         faults = copies.find_faults(made)
         return faults, [] if faults else expected.restore(made)
-    finally:
-        made.close()
 
 
 def _check_version(source: apsw.Connection, file: Path) -> None:
@@ -100,8 +95,7 @@ def _check_version(source: apsw.Connection, file: Path) -> None:
 
 def _open(folder: Path, file: Path, known: list[bytes] | None) -> Restored:
     """Open the copy as the daemon will, migrating it; build what is derived again where it does not agree."""
-    store = Store(folder)
-    try:
+    with closing(Store(folder)) as store:
         if store.find_problems():
             store.rebuild().result()
         if problems := store.find_problems():
@@ -110,5 +104,3 @@ def _open(folder: Path, file: Path, known: list[bytes] | None) -> Restored:
             memories, _ = copies.read_counts(connection)
         tokens = store.write(lambda one: [] if known is None else _drop_tokens(one.connection, known)).result()
         return Restored(memories, [], tokens)
-    finally:
-        store.close()

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -289,11 +289,8 @@ class Store:
         return self.write(self._rebuild, alone=True, over_limit=True)
 
     def _rebuild(self, transaction: Transaction) -> None:
-        source = open_reader(self.path)
-        try:
+        with closing(open_reader(self.path)) as source:
             repaired = damage.repair(transaction.connection, source)
-        finally:
-            source.close()
         if not repaired.tables:
             damage.rebuild_derived(transaction.connection)
             return
@@ -349,12 +346,9 @@ class Store:
 
     def _check_integrity(self, pragma: str) -> list[str]:
         """Return what is wrong. On a connection of its own: FTS5 checks against what a used one has cached."""
-        connection = open_reader(self.path)
-        connection.pragma("cache_size", CHECKING_CACHE)
-        try:
+        with closing(open_reader(self.path)) as connection:
+            connection.pragma("cache_size", CHECKING_CACHE)
             return damage.check(connection, pragma)
-        finally:
-            connection.close()
 
     def repair_soon(self) -> None:
         """Rebuild what is damaged in the background, once, when somebody met it; after a failure not for a while."""

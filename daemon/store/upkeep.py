@@ -1,6 +1,7 @@
 """Looking after the file: the write-ahead log, the segments of the full-text index."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,14 +40,12 @@ def clear_log(store: Store) -> None:
 
 
 def _fold(store: Store, how: str) -> Any:
-    connection = open_reader(store.path)
-    try:
-        connection.pragma("query_only", False)
-        return connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
-    except (apsw.FullError, apsw.IOError) as error:
-        raise StorageFailed(f"The log could not be folded into the database: {error}.") from None
-    finally:
-        connection.close()
+    with closing(open_reader(store.path)) as connection:
+        try:
+            connection.pragma("query_only", False)
+            return connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
+        except (apsw.FullError, apsw.IOError) as error:
+            raise StorageFailed(f"The log could not be folded into the database: {error}.") from None
 
 
 def count_segments(connection: apsw.Connection) -> int:
@@ -70,18 +69,12 @@ def marks(connection: apsw.Connection) -> list[Any]:
 
 def read_copy(path: Path, read: Callable[[apsw.Connection], T]) -> T | None:
     """Return what `read` finds in a copy that nobody writes to, None when that cannot be read."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     try:
-        connection = apsw.Connection(
-            f"{path.absolute().as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        )
+        with closing(apsw.Connection(f"{path.absolute().as_uri()}?immutable=1", flags=flags)) as connection:
+            return read(connection)
     except apsw.Error:
         return None
-    try:
-        return read(connection)
-    except apsw.Error:
-        return None
-    finally:
-        connection.close()
 
 
 def marks_of(path: Path) -> list[Any]:
