@@ -76,14 +76,12 @@ def find_least_recent(connection: apsw.Connection, namespace: int, count: int) -
 
 
 def _read_leaves(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iterator[Leaf]:
-    found: Any = connection.execute(sql, values)
-    return (Leaf(*columns) for columns in found)
+    return (Leaf(*columns) for columns in connection.execute(sql, values))
 
 
 def count_over(connection: apsw.Connection, group: Group, limit: int) -> list[tuple[int, int]]:
     """Return (namespace, number of memories) where a group has more than its limit."""
-    found: Any = connection.execute(_CROWDED.format(among=group.condition()), (limit,)).fetchall()
-    return list(found)
+    return list(connection.execute(_CROWDED.format(among=group.condition()), (limit,)))
 
 
 def find_weakest(
@@ -92,17 +90,14 @@ def find_weakest(
     """Return (row, id, confidence x recency) of the weakest; `decay` is the time and the half-life in seconds."""
     now, half_life_s = decay
     sql = _WEAKEST.format(among=group.condition())
-    found: Any = connection.execute(sql, (namespace, now, half_life_s, count, group.last_type))
-    return list(found)
+    return list(connection.execute(sql, (namespace, now, half_life_s, count, group.last_type)))
 
 
 def find_old_turns(connection: apsw.Connection, before: float) -> list[tuple[int, str, float]]:
     """Return (row, id, when it was said) of turns from before a time; pinned ones stay."""
-    found: Any = connection.execute(_OLD_TURNS, (before,))
-    return list(found)
+    return list(connection.execute(_OLD_TURNS, (before,)))
 
 
 def find_expired(connection: apsw.Connection, before: float) -> Iterator[tuple[int, str, float]]:
     """Yield (row, id, time) of what expired before a time. A part of a file stays as long as its file."""
-    found: Any = connection.execute(_EXPIRED, (before,))
-    return iter(found)
+    return iter(connection.execute(_EXPIRED, (before,)))

@@ -48,9 +48,8 @@ def put(connection: apsw.Connection, contexts: Iterable[tuple[int, str]]) -> Non
         key: Any = connection.execute("SELECT text_hash FROM memories WHERE row = ?", (row,)).get
         if key is not None:
             values = (row, search_hash(key, content), content)
-            connection.execute(
-                "INSERT OR REPLACE INTO contexts (memory, search_hash, content) VALUES (?, ?, ?)", values
-            )
+            sql = "INSERT OR REPLACE INTO contexts (memory, search_hash, content) VALUES (?, ?, ?)"
+            connection.execute(sql, values)
 
 
 def add_missing(connection: apsw.Connection, after: int, until: int) -> list[int]:

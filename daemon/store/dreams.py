@@ -21,11 +21,8 @@ class Dream(NamedTuple):
 
 def is_known(connection: apsw.Connection, subject: str, digest: bytes) -> bool:
     """Return whether these inputs were processed, or are what a dream made of its inputs."""
-    found: Any = connection.execute(
-        f"SELECT 1 FROM dreams WHERE subject = ?1 AND (inputs = ?2 OR result = ?2) AND state IN {_SETTLED}",
-        (subject, digest),
-    ).get
-    return found is not None
+    sql = f"SELECT 1 FROM dreams WHERE subject = ?1 AND (inputs = ?2 OR result = ?2) AND state IN {_SETTLED}"
+    return connection.execute(sql, (subject, digest)).get is not None
 
 
 def begin(
@@ -37,8 +34,7 @@ def begin(
         " VALUES (?, ?, ?, ?, ?, 'begun') RETURNING id",
         (subject, workspace, at, *hashes),
     ).get
-    assert isinstance(number, int)
-    return number
+    return int(number)
 
 
 def keep_files(

@@ -220,9 +220,8 @@ def _forget_nodes(connection: apsw.Connection, numbers: Sequence[int]) -> None:
     above = (
         f"SELECT origin FROM edges WHERE target IN ({nodes}) UNION SELECT target FROM edges WHERE origin IN ({nodes})"
     )
-    found: Any = connection.execute(
-        f"SELECT id, topic FROM nodes WHERE id IN ({nodes}) OR (kind <> 'cluster' AND id IN ({above}))"
-    ).fetchall()
+    sql = f"SELECT id, topic FROM nodes WHERE id IN ({nodes}) OR (kind <> 'cluster' AND id IN ({above}))"
+    found: Any = connection.execute(sql).fetchall()
     topics = ", ".join({str(topic) for _, topic in found if topic})
     for node, _ in found:
         connection.execute("DELETE FROM names WHERE node = ?", (node,))
@@ -288,10 +287,8 @@ def _forget_skipped(connection: apsw.Connection, texts: Sequence[str]) -> None:
 def forget_vectors(connection: apsw.Connection, keys: Iterable[bytes]) -> None:
     """Delete the vectors of texts that nothing holds any more."""
     still = {vectors.text_hash(str(content)) for (content,) in connection.execute("SELECT content FROM turns")}
-    connection.executemany(
-        f"DELETE FROM vec_embeddings AS e WHERE text_hash = ? AND {UNUSED}",
-        ((key,) for key in keys if key not in still),
-    )
+    sql = f"DELETE FROM vec_embeddings AS e WHERE text_hash = ? AND {UNUSED}"
+    connection.executemany(sql, ((key,) for key in keys if key not in still))
 
 
 def select_unsaid(connection: apsw.Connection, pieces: Sequence[bytes]) -> list[bytes]:

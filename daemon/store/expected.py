@@ -38,8 +38,7 @@ def _read_expected(version: int) -> dict[Name, str]:
 
 
 def _read_objects(connection: apsw.Connection) -> dict[Name, str]:
-    found: Any = connection.execute(_OBJECTS)
-    return {(type, name): sql for type, name, sql in found}
+    return {(type, name): sql for type, name, sql in connection.execute(_OBJECTS)}
 
 
 def compare(connection: apsw.Connection) -> Difference:

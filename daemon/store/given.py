@@ -1,7 +1,6 @@
 """What `context` has given to which session, so that it is not given again while the text is the same."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import apsw
 
@@ -13,8 +12,7 @@ _KEEP = (
 
 def read_given(connection: apsw.Connection, session: str) -> dict[str, bytes]:
     """Return the content hashes of the memories that a session was given, by id."""
-    found: Any = connection.execute("SELECT memory, content_hash FROM given WHERE session = ?", (session,))
-    return dict(found)
+    return dict(connection.execute("SELECT memory, content_hash FROM given WHERE session = ?", (session,)))
 
 
 def keep(connection: apsw.Connection, session: str, memories: Iterable[tuple[str, bytes]], now: float) -> None:

@@ -96,8 +96,7 @@ def read_after(connection: apsw.Connection, number: int, within: str, limit: int
 
 def find_nodes(connection: apsw.Connection, rows: Iterable[int]) -> dict[int, int]:
     """Return the node of each memory that has one."""
-    found: Any = connection.execute(f"SELECT memory, node FROM members WHERE memory IN ({_list(rows)})")
-    return dict(found)
+    return dict(connection.execute(f"SELECT memory, node FROM members WHERE memory IN ({_list(rows)})"))
 
 
 def read_members(connection: apsw.Connection, numbers: Iterable[int]) -> dict[int, list[int]]:
@@ -164,9 +163,7 @@ def read_backlog(connection: apsw.Connection, model: int) -> dict[int, list[int]
 
 def count_waiting(connection: apsw.Connection) -> int:
     """Return how many memories of L2 wait for a node, those without a vector included."""
-    count = connection.execute("SELECT count(*) FROM backlog").get
-    assert isinstance(count, int)
-    return count
+    return int(connection.execute("SELECT count(*) FROM backlog").get)
 
 
 def find_targets(connection: apsw.Connection, origins: Iterable[int], kind: str) -> dict[int, list[int]]:

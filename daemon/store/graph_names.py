@@ -34,10 +34,8 @@ def find(connection: apsw.Connection, members: bytes) -> Label | None:
 
 def keep(connection: apsw.Connection, node: int, members: bytes, label: Label, now: float) -> None:
     """Keep the label of a set of members, which is that of a node now."""
-    connection.execute(
-        "INSERT OR REPLACE INTO names (members, node, label, named_by, at) VALUES (?, ?, ?, ?, ?)",
-        (members, node, *label, now),
-    )
+    sql = "INSERT OR REPLACE INTO names (members, node, label, named_by, at) VALUES (?, ?, ?, ?, ?)"
+    connection.execute(sql, (members, node, *label, now))
 
 
 def label_node(connection: apsw.Connection, node: int, members: bytes, text: str, by: str) -> None:

@@ -69,8 +69,7 @@ def edges_of(connection: apsw.Connection, within: str, origins: Iterable[int]) -
 
 
 def _edges(connection: apsw.Connection, where: str, values: tuple[Any, ...] = ()) -> list[Edge]:
-    found: Any = connection.execute(f"SELECT e.origin, e.target, e.kind, e.weight FROM edges e WHERE {where}", values)
-    return list(found)
+    return list(connection.execute(f"SELECT e.origin, e.target, e.kind, e.weight FROM edges e WHERE {where}", values))
 
 
 def neighbours_of(connection: apsw.Connection, node: int, within: str) -> list[tuple[Any, int, str, float, bool]]:
@@ -87,8 +86,7 @@ def neighbours_of(connection: apsw.Connection, node: int, within: str) -> list[t
 
 def read_labels(connection: apsw.Connection, nodes: Iterable[int]) -> dict[int, str]:
     """Return the labels of nodes."""
-    found: Any = connection.execute(f"SELECT id, label FROM nodes WHERE id IN ({_list(nodes)})")
-    return dict(found)
+    return dict(connection.execute(f"SELECT id, label FROM nodes WHERE id IN ({_list(nodes)})"))
 
 
 def read_member_texts(connection: apsw.Connection, nodes: Iterable[int], chars: int) -> list[tuple[int, str]]:
@@ -102,18 +100,14 @@ def read_member_texts(connection: apsw.Connection, nodes: Iterable[int], chars: 
 
 def read_texts(connection: apsw.Connection, rows: Iterable[int], chars: int) -> dict[int, str]:
     """Return the beginnings of the texts of memories by row."""
-    found: Any = connection.execute(
-        f"SELECT row, substr(content, 1, {chars}) FROM memories WHERE row IN ({_list(rows)})"
-    )
-    return dict(found)
+    sql = f"SELECT row, substr(content, 1, {chars}) FROM memories WHERE row IN ({_list(rows)})"
+    return dict(connection.execute(sql))
 
 
 def read_beginnings(connection: apsw.Connection, rows: Iterable[int], chars: int) -> list[tuple[int, str, str, float]]:
     """Return row, id, the beginning of the text and the date of memories."""
-    found: Any = connection.execute(
-        f"SELECT row, id, substr(content, 1, {chars}), created_at FROM memories WHERE row IN ({_list(rows)})"
-    )
-    return list(found)
+    sql = f"SELECT row, id, substr(content, 1, {chars}), created_at FROM memories WHERE row IN ({_list(rows)})"
+    return list(connection.execute(sql))
 
 
 def find_topics(connection: apsw.Connection, within: str) -> list[tuple[int, int, str, int, int]]:
@@ -132,39 +126,32 @@ def read_topic_label(connection: apsw.Connection, topic: int | None) -> str:
 
 def read_topics(connection: apsw.Connection, namespace: int) -> dict[int, str]:
     """Return the topics of a namespace with their labels."""
-    found: Any = connection.execute("SELECT id, label FROM topics WHERE namespace = ?", (namespace,))
-    return dict(found)
+    return dict(connection.execute("SELECT id, label FROM topics WHERE namespace = ?", (namespace,)))
 
 
 def count_nodes(connection: apsw.Connection, visible: str) -> int:
     """Return how many nodes are within reach."""
-    count: Any = connection.execute(f"SELECT count(*) FROM nodes m WHERE {visible}").get
-    return int(count)
+    return int(connection.execute(f"SELECT count(*) FROM nodes m WHERE {visible}").get)
 
 
 def count_clusters(connection: apsw.Connection, unsettled: bool = False, without_topic: bool = False) -> dict[int, int]:
     """Return how many clusters of each namespace were not compared yet, or are newer than the topics."""
     where = "kind = 'cluster'" + " AND settled = 0" * unsettled + " AND topic IS NULL" * without_topic
-    found: Any = connection.execute(f"SELECT namespace, count(*) FROM nodes WHERE {where} GROUP BY 1")
-    return dict(found)
+    return dict(connection.execute(f"SELECT namespace, count(*) FROM nodes WHERE {where} GROUP BY 1"))
 
 
 def count_without_topic(connection: apsw.Connection, within: str) -> int:
     """Return how many clusters have no topic."""
-    count: Any = connection.execute(
-        f"SELECT count(*) FROM nodes n WHERE n.kind = 'cluster' AND coalesce(n.topic, 0) = 0 AND {within}"
-    ).get
-    return int(count)
+    sql = f"SELECT count(*) FROM nodes n WHERE n.kind = 'cluster' AND coalesce(n.topic, 0) = 0 AND {within}"
+    return int(connection.execute(sql).get)
 
 
 def count_backlog(connection: apsw.Connection, visible: str) -> int:
     """Return how many of the memories within reach wait for a node."""
     if visible == "TRUE":
         return graph.count_waiting(connection)
-    count: Any = connection.execute(
-        f"SELECT count(*) FROM backlog b CROSS JOIN memories m ON m.row = b.memory WHERE {visible}"
-    ).get
-    return int(count)
+    sql = f"SELECT count(*) FROM backlog b CROSS JOIN memories m ON m.row = b.memory WHERE {visible}"
+    return int(connection.execute(sql).get)
 
 
 def _list(numbers: Iterable[int]) -> str:

@@ -31,10 +31,8 @@ def delete_node(connection: apsw.Connection, node: int) -> None:
 
 def update_centroid(connection: apsw.Connection, node: int, size: int, mean: Vector, now: float) -> None:
     """Set the centroid of a node and the number of members that it is the mean of."""
-    connection.execute(
-        "UPDATE nodes SET size = ?2, centroid = ?3, settled = 0, updated_at = ?4 WHERE id = ?1",
-        (node, size, _encode(mean), now),
-    )
+    sql = "UPDATE nodes SET size = ?2, centroid = ?3, settled = 0, updated_at = ?4 WHERE id = ?1"
+    connection.execute(sql, (node, size, _encode(mean), now))
 
 
 def update_concept(connection: apsw.Connection, node: int, label: str, mean: Vector, now: float) -> None:
@@ -78,9 +76,8 @@ def leave_nodes(connection: apsw.Connection, memories: Iterable[int]) -> None:
 
 def move_members(connection: apsw.Connection, node: int, moved: Iterable[tuple[int, int]]) -> None:
     """Move memories (row, its node now) into a node."""
-    connection.executemany(
-        "UPDATE members SET node = ?1 WHERE memory = ?2 AND node = ?3", [(node, row, former) for row, former in moved]
-    )
+    sql = "UPDATE members SET node = ?1 WHERE memory = ?2 AND node = ?3"
+    connection.executemany(sql, [(node, row, former) for row, former in moved])
 
 
 def merge_nodes(connection: apsw.Connection, into: int, merged: int) -> None:
@@ -143,9 +140,8 @@ def delete_topic(connection: apsw.Connection, topic: int, namespace: int) -> Non
 
 def assign_topic(connection: apsw.Connection, topic: int, namespace: int, nodes: Sequence[int]) -> None:
     """Note the topic of nodes; 0 is that of nodes which belong to none."""
-    connection.executemany(
-        "UPDATE nodes SET topic = ? WHERE id = ? AND namespace = ?", [(topic, node, namespace) for node in nodes]
-    )
+    sql = "UPDATE nodes SET topic = ? WHERE id = ? AND namespace = ?"
+    connection.executemany(sql, [(topic, node, namespace) for node in nodes])
 
 
 def size_of(connection: apsw.Connection, node: int) -> int | None:
@@ -156,8 +152,7 @@ def size_of(connection: apsw.Connection, node: int) -> int | None:
 
 def count_members(connection: apsw.Connection, node: int) -> int:
     """Return how many memories are in a node."""
-    count: Any = connection.execute("SELECT count(*) FROM members WHERE node = ?", (node,)).get
-    return int(count)
+    return int(connection.execute("SELECT count(*) FROM members WHERE node = ?", (node,)).get)
 
 
 def _encode(mean: Vector) -> bytes:

@@ -48,9 +48,8 @@ def compute_hashes(fields: list[Any]) -> tuple[bytes, bytes]:
 def fix(connection: apsw.Connection, numbers: list[int]) -> None:
     """Give rows the hashes of their text."""
     for row in numbers:
-        fields: Any = connection.execute(
-            "SELECT tier, turns, metadata, content FROM memories WHERE row = ?", (row,)
-        ).fetchone()
+        sql = "SELECT tier, turns, metadata, content FROM memories WHERE row = ?"
+        fields: Any = connection.execute(sql, (row,)).fetchone()
         if fields is not None:
             connection.execute(
                 "UPDATE memories SET content_hash = ?, text_hash = ? WHERE row = ?",

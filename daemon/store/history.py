@@ -60,12 +60,8 @@ decode_image = msgspec.json.Decoder(Image).decode
 
 def begin(connection: apsw.Connection, kind: str, namespace: str, now: float) -> int:
     """Start an operation of the present actor and return its number."""
-    number = connection.execute(
-        "INSERT INTO operations (kind, at, namespace, token, session, process) VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
-        (kind, now, namespace, *PRESENT.get()),
-    ).get
-    assert isinstance(number, int)
-    return number
+    sql = "INSERT INTO operations (kind, at, namespace, token, session, process) VALUES (?, ?, ?, ?, ?, ?) RETURNING id"
+    return int(connection.execute(sql, (kind, now, namespace, *PRESENT.get())).get)
 
 
 def find_undo(connection: apsw.Connection, operation: int) -> int | None:
@@ -97,10 +93,8 @@ def record_turn(connection: apsw.Connection, operation: int, turn: Turn, namespa
 def _keep(
     connection: apsw.Connection, operation: int, memory: str, namespace: str, key: bytes | None, image: Image | None
 ) -> None:
-    connection.execute(
-        "INSERT OR IGNORE INTO history (operation, memory, namespace, text_hash, before) VALUES (?, ?, ?, ?, ?)",
-        (operation, memory, namespace, key, None if image is None else _encode(image).decode()),
-    )
+    sql = "INSERT OR IGNORE INTO history (operation, memory, namespace, text_hash, before) VALUES (?, ?, ?, ?, ?)"
+    connection.execute(sql, (operation, memory, namespace, key, None if image is None else _encode(image).decode()))
     connection.execute("UPDATE operations SET memories = memories + changes() WHERE id = ?", (operation,))
 
 
@@ -121,8 +115,7 @@ def count(connection: apsw.Connection, condition: str | None = None) -> int:
     seen = "SELECT count(*) FROM operations"
     if condition is not None:
         seen = f"SELECT count(DISTINCT h.operation) FROM history h WHERE {condition_for(condition, 'h.namespace')}"
-    found: Any = connection.execute(seen).get
-    return int(found)
+    return int(connection.execute(seen).get)
 
 
 class State(NamedTuple):
@@ -190,9 +183,8 @@ def undo(
     """
     number, kind = _is_undoable(connection, operation, rights)
     _check_unchanged_since(connection, number)
-    images: list[Any] = connection.execute(
-        "SELECT memory, namespace, before FROM history WHERE operation = ? ORDER BY id", (number,)
-    ).fetchall()
+    sql = "SELECT memory, namespace, before FROM history WHERE operation = ? ORDER BY id"
+    images: list[Any] = connection.execute(sql, (number,)).fetchall()
     mine = begin(connection, "redo" if kind == "undo" else "undo", namespace, now)
     # Undoing an undo puts the first operation into effect again.
     connection.execute("UPDATE operations SET undone_by = NULL WHERE undone_by = ?", (number,))

@@ -53,9 +53,8 @@ def find_equal_memory(connection: apsw.Connection, namespace: int, key: bytes, n
 
 def find_equal_turn(connection: apsw.Connection, namespace: int, key: bytes) -> str | None:
     """Return the id of a turn in L0 of a namespace with the same text."""
-    found: Any = connection.execute(
-        "SELECT key FROM turns WHERE namespace = ? AND content_hash = ?", (namespace, key)
-    ).get
+    sql = "SELECT key FROM turns WHERE namespace = ? AND content_hash = ?"
+    found: Any = connection.execute(sql, (namespace, key)).get
     return None if found is None else str(found)
 
 

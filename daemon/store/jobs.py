@@ -48,16 +48,13 @@ def begin(connection: apsw.Connection, job: str, at: float, by: str) -> int:
         " VALUES (?, ?, 0, ?, 'running', '{}', '') RETURNING id",
         (job, at, by),
     ).get
-    assert isinstance(number, int)
-    return number
+    return int(number)
 
 
 def note(connection: apsw.Connection, run: int, counts: dict[str, int], operation: int | None) -> None:
     """Note what a run has done so far, in the transaction that does it."""
-    connection.execute(
-        "UPDATE runs SET counts = ?, operation = ? WHERE id = ?",
-        (msgspec.json.encode(counts).decode(), operation, run),
-    )
+    sql = "UPDATE runs SET counts = ?, operation = ? WHERE id = ?"
+    connection.execute(sql, (msgspec.json.encode(counts).decode(), operation, run))
 
 
 def end(connection: apsw.Connection, run: JobRun) -> JobRun:
@@ -68,10 +65,8 @@ def end(connection: apsw.Connection, run: JobRun) -> JobRun:
             run.operation = None
     assert run.run is not None
     note(connection, run.run, run.counts, run.operation)
-    connection.execute(
-        "UPDATE runs SET took_ms = ?, outcome = ?, error = ? WHERE id = ?",
-        (run.took_ms, run.outcome, run.error, run.run),
-    )
+    sql = "UPDATE runs SET took_ms = ?, outcome = ?, error = ? WHERE id = ?"
+    connection.execute(sql, (run.took_ms, run.outcome, run.error, run.run))
     return run
 
 

@@ -58,9 +58,8 @@ def suggest_removal(connection: apsw.Connection) -> str:
     """
     low = f"FROM memories WHERE turns > 0 AND NOT pinned AND importance < {LOW}"
     number: Any = connection.execute(f"SELECT count(*) {low}").get
-    at: Any = connection.execute(
-        f"SELECT created_at {low} ORDER BY created_at LIMIT 1 OFFSET ?", (int(number * _PROPOSED),)
-    ).get
+    sql = f"SELECT created_at {low} ORDER BY created_at LIMIT 1 OFFSET ?"
+    at: Any = connection.execute(sql, (int(number * _PROPOSED),)).get
     if at is None:
         return ""
     day = datetime.fromtimestamp(at + 86400, UTC).date().isoformat()

@@ -71,8 +71,7 @@ def restore(connection: apsw.Connection, links: Iterable[Stored]) -> None:
 
 def read_links(connection: apsw.Connection, memory: str) -> list[Stored]:
     """Return the links from or to a memory."""
-    found: Any = connection.execute(f"SELECT {_COLUMNS} FROM links l WHERE l.origin = ?1 OR l.target = ?1", (memory,))
-    return list(found)
+    return list(connection.execute(f"SELECT {_COLUMNS} FROM links l WHERE l.origin = ?1 OR l.target = ?1", (memory,)))
 
 
 def read_within(connection: apsw.Connection, ids: Sequence[str], reached: str) -> dict[str, list[Link]]:

@@ -55,9 +55,8 @@ def read(connection: apsw.Connection, rows: Sequence[int]) -> list[Long]:
     """Return those of some memories that exist, with their parts."""
     listed = ", ".join(map(str, rows))
     cut: dict[int, list[Piece]] = {}
-    found: Any = connection.execute(
-        f"SELECT memory, number, start, size FROM parts WHERE memory IN ({listed}) ORDER BY memory, number"
-    )
+    sql = f"SELECT memory, number, start, size FROM parts WHERE memory IN ({listed}) ORDER BY memory, number"
+    found: Any = connection.execute(sql)
     for row, number, start, size in found:
         pieces = cut.setdefault(row, [])
         if number:

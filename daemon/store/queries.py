@@ -143,16 +143,13 @@ def count_exported(connection: apsw.Connection, chosen: Filter) -> tuple[int, in
 def count_by_namespace(connection: apsw.Connection, chosen: Filter, now: float) -> list[tuple[int, int]]:
     """Return (namespace, memories) for what a filter leaves."""
     where, values = chosen.full_condition(now)
-    found: Any = connection.execute(
-        f"SELECT m.namespace, count(*) FROM memories m WHERE {where} GROUP BY m.namespace", values
-    )
-    return list(found)
+    sql = f"SELECT m.namespace, count(*) FROM memories m WHERE {where} GROUP BY m.namespace"
+    return list(connection.execute(sql, values))
 
 
 def count(connection: apsw.Connection, condition: str = "TRUE", values: Sequence[Any] = ()) -> int:
     """Return how many memories meet a condition."""
-    found: Any = connection.execute(f"SELECT count(*) FROM memories m WHERE {condition}", values).get
-    return int(found)
+    return int(connection.execute(f"SELECT count(*) FROM memories m WHERE {condition}", values).get)
 
 
 def count_without_vector(connection: apsw.Connection, condition: str, model: int, values: Sequence[Any] = ()) -> int:

@@ -51,9 +51,8 @@ def _select(connection: apsw.Connection, table: str, where: str) -> Iterator[Hel
         "history": "before ->> '$.row' IS NULL OR before ->> '$.row.turns' > 0"
         " OR before ->> '$.row.source' IN ('extraction', 'session_summary')",
     }.get(table, "TRUE")
-    found: Any = connection.execute(
-        f"SELECT {key}, {name}, {said}, {', '.join(columns)} FROM {table} WHERE {condition} AND {where}"
-    )
+    sql = f"SELECT {key}, {name}, {said}, {', '.join(columns)} FROM {table} WHERE {condition} AND {where}"
+    found: Any = connection.execute(sql)
     for number, shown, is_said, *texts in found:
         yield Held(table, number, shown, tuple(texts), bool(is_said))
 

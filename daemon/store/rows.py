@@ -192,11 +192,8 @@ def insert_struct(connection: apsw.Connection, table: str, stored: msgspec.Struc
     names, values = stored.__struct_fields__, msgspec.structs.astuple(stored)
     first = 0 if values[0] else 1
     listed, marks = ", ".join(names[first:]), ", ".join("?" * len(names[first:]))
-    number = connection.execute(
-        f"INSERT INTO {table} ({listed}) VALUES ({marks}) RETURNING {names[0]}", values[first:]
-    ).get
-    assert isinstance(number, int)
-    return number
+    sql = f"INSERT INTO {table} ({listed}) VALUES ({marks}) RETURNING {names[0]}"
+    return int(connection.execute(sql, values[first:]).get)
 
 
 def find_last_number(connection: apsw.Connection) -> int:
@@ -227,17 +224,14 @@ def rate_promoted(connection: apsw.Connection, id: str, importance: float) -> No
 
 def put_summaries(connection: apsw.Connection, made: Iterable[tuple[Row, str]]) -> None:
     """Give memories their summary, unless their text changed or they have one."""
-    connection.executemany(
-        "UPDATE memories SET summary = ? WHERE row = ? AND text_hash = ? AND summary = ''",
-        [(summary, row.row, row.text_hash) for row, summary in made],
-    )
+    sql = "UPDATE memories SET summary = ? WHERE row = ? AND text_hash = ? AND summary = ''"
+    connection.executemany(sql, [(summary, row.row, row.text_hash) for row, summary in made])
 
 
 def read_embedded_texts(connection: apsw.Connection, numbers: Sequence[int]) -> list[tuple[int, bytes, str]]:
     """Return row, hash and the text that is embedded of memories."""
     listed = ", ".join(map(str, numbers))
-    found: Any = connection.execute(f"SELECT m.row, m.text_hash, {EMBEDDED} FROM memories m WHERE m.row IN ({listed})")
-    return list(found)
+    return list(connection.execute(f"SELECT m.row, m.text_hash, {EMBEDDED} FROM memories m WHERE m.row IN ({listed})"))
 
 
 def read_without_vector(connection: apsw.Connection, model: int, among: list[int] | None) -> list[tuple[int, str]]:
@@ -263,8 +257,7 @@ def count_leaving(connection: apsw.Connection, within: str, now: float) -> int:
         f"SELECT count(*) FROM memories m WHERE m.tier = {L1!r} AND NOT m.pinned"
         f" AND (m.expires_at IS NULL OR m.expires_at > ?) AND {within}"
     )
-    found: Any = connection.execute(sql, (now,)).get
-    return int(found)
+    return int(connection.execute(sql, (now,)).get)
 
 
 def is_true(connection: apsw.Connection, number: int, condition: str, values: Sequence[Any] = ()) -> bool:

@@ -1,6 +1,6 @@
 """What sessions hold: the turns, summaries and outcomes of tasks that name them in their metadata."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import apsw
 
@@ -52,8 +52,7 @@ def find_entries(
 ) -> list[Entry]:
     """Return the latest entries of sessions, newest first; `sources` are those of summaries and of outcomes."""
     sql = _ENTRIES.format(reached=reached.replace("m.namespace", "+m.namespace"))
-    found: Any = connection.execute(sql, (*span, *sources, *alive_values(now)))
-    return [Entry(*values) for values in found]
+    return [Entry(*values) for values in connection.execute(sql, (*span, *sources, *alive_values(now)))]
 
 
 def find_around(connection: apsw.Connection, row: Row, session: str | None, count: int) -> tuple[list[Row], list[Row]]:

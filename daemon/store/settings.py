@@ -11,6 +11,5 @@ def read(connection: apsw.Connection, name: str) -> str | None:
 
 def put(connection: apsw.Connection, name: str, value: str) -> None:
     """Write a setting."""
-    connection.execute(
-        "INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2", (name, value)
-    )
+    sql = "INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2"
+    connection.execute(sql, (name, value))

@@ -113,10 +113,8 @@ def change_root(connection: apsw.Connection, root: int, **fields: Any) -> None:
 
 def read_root_rows(connection: apsw.Connection, name: str) -> list[tuple[str, Row]]:
     """Return (namespace, row) of what is in a root, for counting; texts are cut."""
-    found: Any = connection.execute(
-        "SELECT n.id, n.name FROM namespaces n WHERE n.name = ?1 OR substr(n.name, 1, length(?1) + 1) = ?1 || '/'",
-        (name,),
-    )
+    sql = "SELECT n.id, n.name FROM namespaces n WHERE n.name = ?1 OR substr(n.name, 1, length(?1) + 1) = ?1 || '/'"
+    found: Any = connection.execute(sql, (name,))
     return [
         (namespace, row)
         for number, namespace in found.fetchall()
@@ -143,9 +141,8 @@ def list_shared_namespaces(connection: apsw.Connection, root: int) -> frozenset[
 
 def name_for_sharing(connection: apsw.Connection, memory: str) -> None:
     """Note that somebody shared a memory by name: it may leave although it comes from a conversation."""
-    connection.execute(
-        "INSERT OR IGNORE INTO shared_by_name SELECT ?1 WHERE EXISTS (SELECT 1 FROM shared_roots)", (memory,)
-    )
+    sql = "INSERT OR IGNORE INTO shared_by_name SELECT ?1 WHERE EXISTS (SELECT 1 FROM shared_roots)"
+    connection.execute(sql, (memory,))
 
 
 def is_named(connection: apsw.Connection, memory: str) -> bool:
@@ -180,8 +177,7 @@ def read_origins(connection: apsw.Connection, memories: Sequence[str]) -> dict[s
 
 def read_all_versions(connection: apsw.Connection, root: int) -> dict[str, str]:
     """Return the version of each memory of a root."""
-    found: Any = connection.execute("SELECT memory, version FROM shared_versions WHERE root = ?", (root,))
-    return dict(found)
+    return dict(connection.execute("SELECT memory, version FROM shared_versions WHERE root = ?", (root,)))
 
 
 def put_version(connection: apsw.Connection, version: Version) -> None:
@@ -225,11 +221,8 @@ def count_within(connection: apsw.Connection, reached: str) -> int | None:
 
 def list_memories(connection: apsw.Connection, root: int) -> list[str]:
     """Return the memories here that the server has too, or is to get."""
-    found: Any = connection.execute(
-        "SELECT v.memory FROM shared_versions v JOIN memories m ON m.id = v.memory WHERE v.root = ? ORDER BY m.row",
-        (root,),
-    )
-    return [memory for (memory,) in found]
+    sql = "SELECT v.memory FROM shared_versions v JOIN memories m ON m.id = v.memory WHERE v.root = ? ORDER BY m.row"
+    return [memory for (memory,) in connection.execute(sql, (root,))]
 
 
 def read_siblings(connection: apsw.Connection, memory: str) -> list[str]:
@@ -298,23 +291,19 @@ def queue(connection: apsw.Connection, memory: str, root: int) -> None:
 def unqueue(connection: apsw.Connection, memory: str, change: int | None = None) -> None:
     """Take a memory out of the outbox, unless it was changed after the change of this number."""
     connection.execute("DELETE FROM shared_outbox WHERE memory = ?1 AND (?2 IS NULL OR id = ?2)", (memory, change))
-    connection.execute(
-        "DELETE FROM shared_stuck WHERE memory = ?1 AND NOT EXISTS (SELECT 1 FROM shared_outbox WHERE memory = ?1)",
-        (memory,),
-    )
+    sql = "DELETE FROM shared_stuck WHERE memory = ?1 AND NOT EXISTS (SELECT 1 FROM shared_outbox WHERE memory = ?1)"
+    connection.execute(sql, (memory,))
 
 
 def count_outbox(connection: apsw.Connection, root: int) -> int:
     """Return how many memories of a root wait to be pushed."""
-    found: Any = connection.execute("SELECT count(*) FROM shared_outbox WHERE root = ?", (root,)).get
-    return int(found)
+    return int(connection.execute("SELECT count(*) FROM shared_outbox WHERE root = ?", (root,)).get)
 
 
 def note_stuck(connection: apsw.Connection, queued: Queued, reason: str, now: float) -> None:
     """Note that the server refuses a memory as it is."""
-    connection.execute(
-        "INSERT OR REPLACE INTO shared_stuck VALUES (?, ?, ?, ?)", (queued.memory, queued.change, reason, now)
-    )
+    sql = "INSERT OR REPLACE INTO shared_stuck VALUES (?, ?, ?, ?)"
+    connection.execute(sql, (queued.memory, queued.change, reason, now))
 
 
 def read_stuck(connection: apsw.Connection, root: int) -> list[tuple[str, str]]:

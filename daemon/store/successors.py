@@ -10,7 +10,6 @@ still superseded by what superseded it, and break circles, of which every memory
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import apsw
 import msgspec
@@ -51,8 +50,7 @@ def read_in_force(connection: apsw.Connection, found: Iterable[Row], now: float)
     asked = [row.row for row in found if row.superseded_by is not None]
     if not asked:
         return {}
-    pairs: Any = connection.execute(_SUCCESSORS, (now, _encode_json(asked)))
-    return {row: by for row, by in pairs if by is not None}
+    return {row: by for row, by in connection.execute(_SUCCESSORS, (now, _encode_json(asked))) if by is not None}
 
 
 def find_nearest(connection: apsw.Connection, changed: Sequence[int] | None) -> list[tuple[int, int | None]]:
@@ -61,8 +59,7 @@ def find_nearest(connection: apsw.Connection, changed: Sequence[int] | None) -> 
     None for `changed` means all. Newer rows come first: mostly successors before what they supersede.
     """
     sql, values = (_NEAREST_OF_ALL, ()) if changed is None else (_NEAREST_AROUND, (_encode_json(changed),))
-    pairs: Any = connection.execute(sql, values)
-    return list(pairs)
+    return list(connection.execute(sql, values))
 
 
 def _encode_json(numbers: Sequence[int]) -> str:

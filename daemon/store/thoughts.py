@@ -104,11 +104,8 @@ def _bind(connection: apsw.Connection) -> None:
 
 def hurry(connection: apsw.Connection, namespace: int, session: str, now: float) -> list[str]:
     """Make everything of a conversation due now; return the kinds."""
-    found: Any = connection.execute(
-        "UPDATE thoughts SET due_at = min(due_at, ?3) WHERE namespace = ?1 AND session = ?2 RETURNING kind",
-        (namespace, session, now),
-    )
-    return sorted(kind for (kind,) in found)
+    sql = "UPDATE thoughts SET due_at = min(due_at, ?3) WHERE namespace = ?1 AND session = ?2 RETURNING kind"
+    return sorted(kind for (kind,) in connection.execute(sql, (namespace, session, now)))
 
 
 def count_due(connection: apsw.Connection, namespace: int, session: str, now: float) -> dict[str, int]:
@@ -123,10 +120,8 @@ def count_due(connection: apsw.Connection, namespace: int, session: str, now: fl
 
 def list_kinds(connection: apsw.Connection, namespace: int, session: str) -> list[str]:
     """Return what is still to be thought about a conversation."""
-    found: Any = connection.execute(
-        "SELECT kind FROM thoughts WHERE namespace = ? AND session = ? ORDER BY kind", (namespace, session)
-    )
-    return [kind for (kind,) in found]
+    sql = "SELECT kind FROM thoughts WHERE namespace = ? AND session = ? ORDER BY kind"
+    return [kind for (kind,) in connection.execute(sql, (namespace, session))]
 
 
 def hasten(connection: apsw.Connection, key: Key, now: float) -> None:
@@ -156,8 +151,7 @@ def _first(connection: apsw.Connection, where: str, values: tuple[float, ...]) -
 def read_all(connection: apsw.Connection, kind: str) -> list[Thought]:
     """Return all of a kind, the first due first."""
     sql = "SELECT namespace, session, kind, due_at, attempts FROM thoughts WHERE kind = ? ORDER BY due_at"
-    found: Any = connection.execute(sql, (kind,))
-    return [Thought(Key(*values[:3]), *values[3:]) for values in found]
+    return [Thought(Key(*values[:3]), *values[3:]) for values in connection.execute(sql, (kind,))]
 
 
 def read_turns(connection: apsw.Connection, key: Key, max_chars: int) -> list[Heard]:
@@ -185,10 +179,8 @@ def finish(connection: apsw.Connection, key: Key, taken: Sequence[Heard], now: f
 
 def put_off(connection: apsw.Connection, thought: Thought, not_before: float) -> None:
     """Put a thought off; its turns stay."""
-    connection.execute(
-        "UPDATE thoughts SET attempts = attempts + 1, due_at = ?4 WHERE namespace = ?1 AND session = ?2 AND kind = ?3",
-        (*thought.key, not_before),
-    )
+    sql = "UPDATE thoughts SET attempts = attempts + 1, due_at = ?4 WHERE namespace = ?1 AND session = ?2 AND kind = ?3"
+    connection.execute(sql, (*thought.key, not_before))
 
 
 def give_up(connection: apsw.Connection, key: Key) -> None:
@@ -207,8 +199,7 @@ def forget(connection: apsw.Connection, keys: Iterable[str]) -> None:
 def count_waiting(connection: apsw.Connection, condition: str) -> dict[str, int]:
     """Return for each kind how many turns in the namespaces of `condition` (alias `m`) wait."""
     sql = f"SELECT m.kind, count(*) FROM heard m WHERE {condition} GROUP BY 1 ORDER BY 1"
-    found: Any = connection.execute(sql)
-    return dict(found)
+    return dict(connection.execute(sql))
 
 
 def select_queued(connection: apsw.Connection, heard: Sequence[Heard]) -> list[Heard]:

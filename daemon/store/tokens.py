@@ -106,10 +106,8 @@ class Tokens:
     def list_tokens(self) -> TokenList:
         """Return all tokens without their secrets."""
         with self._store.reading() as connection:
-            found: Any = connection.execute(
-                "SELECT name, namespace, role, created_at, last_used_at FROM tokens ORDER BY name"
-            ).fetchall()
-        return TokenList(tokens=[Token(*values) for values in found])
+            sql = "SELECT name, namespace, role, created_at, last_used_at FROM tokens ORDER BY name"
+            return TokenList(tokens=[Token(*values) for values in connection.execute(sql)])
 
     def _forget(self, key: bytes) -> None:
         self._callers.pop(key, None)
@@ -131,10 +129,8 @@ def _hash(secret: str) -> bytes:
 def _insert(connection: apsw.Connection, caller: Caller, now: float) -> None:
     if connection.execute("SELECT 1 FROM tokens WHERE name = ?", (caller.name,)).get is not None:
         raise Conflict(f"There is a token {caller.name!r} already; revoke it first.", {"name": caller.name})
-    connection.execute(
-        "INSERT INTO tokens (name, hash, namespace, role, created_at) VALUES (?, ?, ?, ?, ?)",
-        (caller.name, caller.key, caller.namespace, caller.role, now),
-    )
+    sql = "INSERT INTO tokens (name, hash, namespace, role, created_at) VALUES (?, ?, ?, ?, ?)"
+    connection.execute(sql, (caller.name, caller.key, caller.namespace, caller.role, now))
 
 
 def _touch(connection: apsw.Connection, key: bytes, now: float) -> None:

@@ -95,8 +95,7 @@ def find_quiet(connection: apsw.Connection, at: float) -> list[int]:
 
 def count_within(connection: apsw.Connection, condition: str) -> int:
     """Return how many turns are in L0 of the namespaces of `condition` (on the alias `m`)."""
-    found: Any = connection.execute(f"SELECT count(*) FROM turns m WHERE {condition}").get
-    return int(found)
+    return int(connection.execute(f"SELECT count(*) FROM turns m WHERE {condition}").get)
 
 
 def read_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Turn]:
@@ -184,10 +183,8 @@ def rate(connection: apsw.Connection, key: str, importance: float) -> bool:
 
 def skip(connection: apsw.Connection, skips: Sequence[Skip], keep: int) -> None:
     """List turns that were not kept; the oldest of a namespace go when there are more than `keep`."""
-    connection.executemany(
-        "INSERT INTO skipped (namespace, session, role, content, reason, at) VALUES (?, ?, ?, ?, ?, ?)",
-        (skip._replace(content=skip.content[:KEPT_CHARS]) for skip in skips),
-    )
+    sql = "INSERT INTO skipped (namespace, session, role, content, reason, at) VALUES (?, ?, ?, ?, ?, ?)"
+    connection.executemany(sql, (skip._replace(content=skip.content[:KEPT_CHARS]) for skip in skips))
     connection.executemany(_TRIM, ((namespace, keep) for namespace in {skip.namespace for skip in skips}))
 
 
@@ -218,18 +215,15 @@ def was_skipped_after(connection: apsw.Connection, namespace: int, session: str,
 def count(connection: apsw.Connection, namespace: int, kind: str, number: int = 1) -> None:
     """Add to one number of the account."""
     if number:
-        connection.execute(
-            "INSERT INTO flows VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
-            (namespace, kind, number),
-        )
+        sql = "INSERT INTO flows VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
+        connection.execute(sql, (namespace, kind, number))
 
 
 def read_flows(connection: apsw.Connection, condition: str) -> dict[int, dict[str, int]]:
     """Return the account of each namespace of `condition` (on the alias `m`); what came to nothing is left out."""
     account: dict[int, dict[str, int]] = {}
-    rows: Any = connection.execute(
-        f"SELECT m.namespace, m.kind, m.count FROM flows m WHERE m.count <> 0 AND {condition} ORDER BY 1, 2"
-    )
+    sql = f"SELECT m.namespace, m.kind, m.count FROM flows m WHERE m.count <> 0 AND {condition} ORDER BY 1, 2"
+    rows: Any = connection.execute(sql)
     for namespace, kind, number in rows:
         account.setdefault(namespace, {})[kind] = number
     return account
@@ -249,9 +243,8 @@ def check_conservation(connection: apsw.Connection) -> list[str]:
 
 def ask(connection: apsw.Connection, keys: Iterable[str], *jobs: str) -> None:
     """Queue jobs for turns."""
-    connection.executemany(
-        "INSERT OR IGNORE INTO cognition (id, job) VALUES (?, ?)", ((key, job) for key in keys for job in jobs)
-    )
+    sql = "INSERT OR IGNORE INTO cognition (id, job) VALUES (?, ?)"
+    connection.executemany(sql, ((key, job) for key in keys for job in jobs))
 
 
 def read_asked(connection: apsw.Connection, job: str, limit: int) -> list[str]:
@@ -282,5 +275,4 @@ def remove_jobs(connection: apsw.Connection, keys: Iterable[str], *jobs: str) ->
 
 def count_asked(connection: apsw.Connection) -> dict[str, int]:
     """Return how many turns and memories wait for which job."""
-    found: Any = connection.execute("SELECT job, count(*) FROM cognition GROUP BY job")
-    return dict(found)
+    return dict(connection.execute("SELECT job, count(*) FROM cognition GROUP BY job"))

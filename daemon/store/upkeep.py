@@ -50,9 +50,7 @@ def _fold(store: Store, how: str) -> Any:
 
 def count_segments(connection: apsw.Connection) -> int:
     """Return of how many segments the full-text index consists: each word is looked up in each of them."""
-    count = connection.execute("SELECT count(DISTINCT segid) FROM memories_fts_idx").get
-    assert isinstance(count, int)
-    return count
+    return int(connection.execute("SELECT count(DISTINCT segid) FROM memories_fts_idx").get)
 
 
 def merge(connection: apsw.Connection) -> bool:

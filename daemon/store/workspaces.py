@@ -80,12 +80,8 @@ def insert(
     connection: apsw.Connection, namespace: str, root: Path, globs: Iterable[str], device: int, now: float
 ) -> int:
     """Insert a workspace and return its number."""
-    number = connection.execute(
-        "INSERT INTO workspaces (namespace, root, globs, device, created_at) VALUES (?, ?, ?, ?, ?) RETURNING id",
-        (namespace, str(root), json.dumps(list(globs)), device, now),
-    ).get
-    assert isinstance(number, int)
-    return number
+    sql = "INSERT INTO workspaces (namespace, root, globs, device, created_at) VALUES (?, ?, ?, ?, ?) RETURNING id"
+    return int(connection.execute(sql, (namespace, str(root), json.dumps(list(globs)), device, now)).get)
 
 
 def set_globs(connection: apsw.Connection, number: int, globs: Iterable[str]) -> None:
@@ -103,17 +99,14 @@ def delete(connection: apsw.Connection, number: int) -> None:
 
 def stats(connection: apsw.Connection, number: int) -> dict[str, Stat]:
     """Return what is kept of each file of a workspace, by its path."""
-    found: Any = connection.execute(
-        "SELECT path, size, mtime_ns, hash, indexed_at, problem FROM files WHERE workspace = ?", (number,)
-    )
-    return {path: Stat(*rest) for path, *rest in found}
+    sql = "SELECT path, size, mtime_ns, hash, indexed_at, problem FROM files WHERE workspace = ?"
+    return {path: Stat(*rest) for path, *rest in connection.execute(sql, (number,))}
 
 
 def read_stat(connection: apsw.Connection, number: int, path: str) -> Stat | None:
     """Return what is kept of one file."""
-    found: Any = connection.execute(
-        "SELECT size, mtime_ns, hash, indexed_at, problem FROM files WHERE workspace = ? AND path = ?", (number, path)
-    ).fetchone()
+    sql = "SELECT size, mtime_ns, hash, indexed_at, problem FROM files WHERE workspace = ? AND path = ?"
+    found: Any = connection.execute(sql, (number, path)).fetchone()
     return Stat(*found) if found else None
 
 
@@ -136,8 +129,7 @@ def drop_file(connection: apsw.Connection, number: int, path: str) -> bool:
 def read_problems(connection: apsw.Connection, number: int) -> dict[str, str]:
     """Return the problems of files by their paths."""
     sql = "SELECT path, problem FROM files WHERE workspace = ? AND problem IS NOT NULL ORDER BY path"
-    found: Any = connection.execute(sql, (number,))
-    return dict(found)
+    return dict(connection.execute(sql, (number,)))
 
 
 # Chunks --------------------------------------------------------------------------------------------------------------
@@ -152,9 +144,8 @@ def find_rows(connection: apsw.Connection, path: str) -> list[int]:
 def set_times(connection: apsw.Connection, path: str, at: float) -> None:
     """Set when the chunks of a file were changed and, where that is what dates them, when they were made."""
     made = "created_at = CASE WHEN created_at = updated_at THEN ?2 ELSE created_at END"
-    connection.execute(
-        f"UPDATE memories SET {made}, updated_at = ?2 WHERE path = ?1 AND tier = {DOCUMENTS!r}", (path, at)
-    )
+    sql = f"UPDATE memories SET {made}, updated_at = ?2 WHERE path = ?1 AND tier = {DOCUMENTS!r}"
+    connection.execute(sql, (path, at))
 
 
 def count_chunks(connection: apsw.Connection, paths: Iterable[str]) -> dict[str, int]:
@@ -175,10 +166,8 @@ def path_bounds(root: Path) -> tuple[str, str]:
 
 def count_indexed(connection: apsw.Connection, workspace: Workspace) -> Sums:
     """Count what is indexed of a workspace."""
-    chunks: Any = connection.execute(
-        f"SELECT count(*) FROM memories WHERE path >= ? AND path < ? AND tier = {DOCUMENTS!r}",
-        path_bounds(workspace.root),
-    ).get
+    sql = f"SELECT count(*) FROM memories WHERE path >= ? AND path < ? AND tier = {DOCUMENTS!r}"
+    chunks: Any = connection.execute(sql, path_bounds(workspace.root)).get
     files, indexed_at = connection.execute(
         "SELECT count(*), max(indexed_at) FROM files WHERE workspace = ?", (workspace.id,)
     ).fetchone() or (0, None)
