@@ -20,7 +20,7 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.related import list_shown_ids
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store import given, rows
+from memoryd.daemon.store import rows, sessions
 from memoryd.daemon.store.filters import select_living
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
@@ -181,7 +181,7 @@ def reset(core: Core, call: ResetSession) -> "Future[Done]":
     checks.check_text("session", call.session)
 
     def write(transaction: Transaction) -> Done:
-        given.forget(transaction.connection, _key(call))
+        sessions.forget_given(transaction.connection, _key(call))
         return Done(message="Contexts of this session start again.")
 
     return core.store.write(write, over_limit=True)
@@ -195,7 +195,7 @@ def _read_given(core: Core, call: GetContext) -> dict[str, bytes]:
     if not call.session:
         return {}
     with core.store.reading() as connection:
-        return given.read_given(connection, _key(call))
+        return sessions.read_given(connection, _key(call))
 
 
 def _note(core: Core, call: GetContext, made: Fitted, result: ContextText) -> "Future[ContextText]":
@@ -203,8 +203,8 @@ def _note(core: Core, call: GetContext, made: Fitted, result: ContextText) -> "F
 
     def write(transaction: Transaction) -> ContextText:
         if call.fresh:
-            given.forget(transaction.connection, _key(call))
-        given.keep(transaction.connection, _key(call), [(note.id, note.key) for note in made.notes], now)
+            sessions.forget_given(transaction.connection, _key(call))
+        sessions.keep_given(transaction.connection, _key(call), [(note.id, note.key) for note in made.notes], now)
         return result
 
     return core.store.write(write)

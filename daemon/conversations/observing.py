@@ -16,7 +16,7 @@ from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.adding import NEIGHBOURS, SHORT_CHARS
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import intake, namespaces, pauses, rows, thoughts, turns
+from memoryd.daemon.store import namespaces, pauses, rows, thoughts, turns
 from memoryd.daemon.store.actor import PRESENT
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
@@ -166,7 +166,7 @@ def _find_asked(place: Place, turn: NewTurn) -> str | None:
     """Return the question that a short turn follows directly, whoever asked it."""
     if not gate.is_short_answer(turn.content):
         return None
-    last = intake.find_last(place.connection, place.number, place.session)
+    last = turns.find_last(place.connection, place.number, place.session)
     if last is None or not gate.is_question(last[2]):
         return None
     return last[0] if 0 <= _time_of(place, turn) - last[1] <= place.core.config.tiers.pair_within_s else None
@@ -174,7 +174,7 @@ def _find_asked(place: Place, turn: NewTurn) -> str | None:
 
 def _is_known(place: Place, id: str, key: bytes) -> bool:
     """Return whether a turn was observed before; raise `Conflict` when its id belongs to something else."""
-    found = intake.find_id(place.connection, id)
+    found = turns.find_id(place.connection, id)
     if found is not None and found != (key, place.number):
         raise Conflict(f"The id {id} belongs to another turn or memory.", {"id": id})
     return found is not None
@@ -182,10 +182,10 @@ def _is_known(place: Place, id: str, key: bytes) -> bool:
 
 def _find_equal(place: Place, key: bytes) -> list[str]:
     """Return the id of what says the same in this namespace; a memory is bumped."""
-    memory = intake.find_equal_memory(place.connection, place.number, key, place.core.clock.read_elapsed())
+    memory = turns.find_equal_memory(place.connection, place.number, key, place.core.clock.read_elapsed())
     if memory is not None:
         return _select_alive(place, [memory])
-    turn = intake.find_equal_turn(place.connection, place.number, key)
+    turn = turns.find_equal_turn(place.connection, place.number, key)
     return [] if turn is None else [turn]
 
 
@@ -218,7 +218,7 @@ def _accept(place: Place, taken: Taken, key: bytes, answers: str | None) -> Obse
         created_at=_time_of(place, turn),
         answers=answers,
         content_hash=key,
-        previous="\n".join(intake.find_previous(connection, place.number, place.session, SHORT_CHARS, NEIGHBOURS)),
+        previous="\n".join(turns.find_previous(connection, place.number, place.session, SHORT_CHARS, NEIGHBOURS)),
         content=turn.content,
         speaker=turn.speaker,
         files="\n".join(turn.files),
@@ -233,7 +233,7 @@ def _find_answered(place: Place, turn: NewTurn) -> str | None:
         return None
     at = _time_of(place, turn)
     within_s = place.core.config.tiers.pair_within_s
-    asked = intake.find_question(place.connection, place.number, place.session, at, within_s)
+    asked = turns.find_question(place.connection, place.number, place.session, at, within_s)
     if asked is None:
         return None
     key, asked_at = asked

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step
-from memoryd.daemon.store import graph_writing as store
+from memoryd.daemon.store import graph as store
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.graph import ABSTRACTED_FROM, CLUSTER, CONCEPT, DERIVED_FROM
 from memoryd.daemon.store.vectors import Vector

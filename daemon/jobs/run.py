@@ -16,7 +16,7 @@ from memoryd.client.protocol import JobRun, Outcome, RunBy, SkippedStep
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import LOOK, Step, Work
 from memoryd.daemon.jobs.plans import Plan
-from memoryd.daemon.store import history, jobs, settings, targets
+from memoryd.daemon.store import history, jobs, settings
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 from memoryd.daemon.system.timekeeper import SETTING
 
@@ -247,7 +247,7 @@ def resize(size: int, took_s: float, aim_s: float) -> int:
 
 def _find_changed(transaction: Transaction, steps: Sequence[Step], plan: Plan) -> dict[str, str]:
     """Return the targets whose state is not what it was when the plan was made, with the reason to leave them out."""
-    now = targets.read_states(transaction.connection, [step.target for step in steps])
+    now = jobs.read_targets(transaction.connection, [step.target for step in steps])
     reasons = {}
     for step in steps:
         before, after = plan.states.get(step.target), now.get(step.target)

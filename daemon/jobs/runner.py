@@ -21,7 +21,7 @@ from memoryd.daemon.jobs.agenda import Agenda
 from memoryd.daemon.jobs.plans import MAX_STEPS, Plan, Plans
 from memoryd.daemon.jobs.run import Run, Stopped, Terms
 from memoryd.daemon.jobs.table import JOBS, Row
-from memoryd.daemon.store import jobs, targets
+from memoryd.daemon.store import jobs
 
 _TELL_EVERY_S = 0.1
 _CLOSE_LIMIT_S = 5.0
@@ -222,14 +222,14 @@ class Runner:
         if call.plan is None:
             steps, more = run.make_plan(MAX_STEPS)
             with self._core.store.reading() as connection:
-                states = targets.read_states(connection, [step.target for step in steps])
+                states = jobs.read_targets(connection, [step.target for step in steps])
             plan = Plan(call.name, steps, states, more)
             id = self._plans.keep(plan)
         else:
             id, plan = call.plan, self._plans.get(call.plan, call.name)
         shown = plan.steps[call.offset : call.offset + call.limit]
         with self._core.store.reading() as connection:
-            previews = targets.read_previews(connection, [step.target for step in shown])
+            previews = jobs.read_previews(connection, [step.target for step in shown])
         counts: dict[str, int] = {}
         for step in plan.steps:
             counts[step.action] = counts.get(step.action, 0) + 1

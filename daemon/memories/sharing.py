@@ -22,7 +22,7 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.store import (
     contexts,
     feedback,
-    graph_writing,
+    graph,
     history,
     links,
     namespaces,
@@ -178,7 +178,7 @@ def _move(core: Core, transaction: Transaction, place: Place, going: _Going, ope
     rows.change(connection, source.row, moved)
     contexts.remove(connection, [source.row])
     shared.name_for_sharing(connection, source.id)
-    graph_writing.leave_nodes(connection, [source.row])  # its node belongs to the old namespace
+    graph.leave_nodes(connection, [source.row])  # its node belongs to the old namespace
     transaction.after_commit(lambda: core.embedding.refresh([source.row]))
     return SharedMemory(id=source.id, origin=source.id, outcome="moved")
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
-from memoryd.daemon.store import graph_writing, history, rows, shared, turns, vectors
+from memoryd.daemon.store import graph, history, rows, shared, turns, vectors
 from memoryd.daemon.store.history import Image
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.trimming import UNUSED
@@ -225,7 +225,7 @@ def _forget_nodes(connection: apsw.Connection, numbers: Sequence[int]) -> None:
     topics = ", ".join({str(topic) for _, topic in found if topic})
     for node, _ in found:
         connection.execute("DELETE FROM names WHERE node = ?", (node,))
-        graph_writing.delete_node(connection, node)
+        graph.delete_node(connection, node)
     connection.execute(f"UPDATE nodes SET topic = NULL WHERE topic IN ({topics})")
     connection.execute(f"DELETE FROM topics WHERE id IN ({topics})")
 

@@ -1,5 +1,9 @@
-"""What sessions hold: the turns, summaries and outcomes of tasks that name them in their metadata."""
+"""What sessions hold: the turns, summaries and outcomes of tasks that name them in their metadata.
 
+And what `context` has given to which session, so that it is not given again while the text is the same.
+"""
+
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import apsw
@@ -23,6 +27,10 @@ _ENTRIES = (
 _NEAR = (
     "+m.namespace = ?1 AND +m.turns = 1 AND m.metadata ->> '$.session' IS ?2 AND m.created_at BETWEEN ?3 AND ?4"
     " AND (m.created_at, m.row) {side} (?5, ?6) ORDER BY m.created_at {order}, m.row {order} LIMIT ?7"
+)
+_KEEP = (
+    "INSERT INTO given (session, memory, content_hash, at) VALUES (?1, ?2, ?3, ?4)"
+    " ON CONFLICT DO UPDATE SET content_hash = excluded.content_hash, at = excluded.at"
 )
 
 
@@ -64,3 +72,18 @@ def find_around(connection: apsw.Connection, row: Row, session: str | None, coun
         for side, order in (("<", "DESC"), (">", "ASC"))
     )
     return before[::-1], after
+
+
+def read_given(connection: apsw.Connection, session: str) -> dict[str, bytes]:
+    """Return the content hashes of the memories that a session was given, by id."""
+    return dict(connection.execute("SELECT memory, content_hash FROM given WHERE session = ?", (session,)))
+
+
+def keep_given(connection: apsw.Connection, session: str, memories: Iterable[tuple[str, bytes]], now: float) -> None:
+    """Note what a session is given."""
+    connection.executemany(_KEEP, [(session, id, key, now) for id, key in memories])
+
+
+def forget_given(connection: apsw.Connection, session: str) -> None:
+    """Forget what a session was given: it has lost it."""
+    connection.execute("DELETE FROM given WHERE session = ?", (session,))
