@@ -27,8 +27,6 @@ _EXPIRED = (
     "SELECT m.row, m.id, m.expires_at FROM memories m WHERE m.expires_at IS NOT NULL AND m.expires_at <= ?"
     f" AND NOT m.pinned AND m.tier <> {DOCUMENTS!r} ORDER BY m.expires_at, m.row"
 )
-
-
 _OLD_TURNS = (
     "SELECT m.row, m.id, m.created_at FROM memories m WHERE m.turns > 0 AND m.created_at <= ? AND NOT m.pinned"
     " ORDER BY m.created_at, m.row"

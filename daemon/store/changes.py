@@ -5,7 +5,6 @@ memories; after the commit it reads these rows on its own connection, before the
 is reported as it was.
 """
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import apsw
@@ -109,7 +108,10 @@ class Written:
         if span is None:
             return []
         detailed = span[1] - span[0] < MAX_DETAILED
-        found = list(_read_changes(connection.execute(_ONE_BY_ONE if detailed else _COUNTED, span)))
+        found = [
+            Change(_read_side(sides[:4]), _read_side(sides[4:]), id, by, operation, count)
+            for operation, by, id, count, *sides in connection.execute(_ONE_BY_ONE if detailed else _COUNTED, span)
+        ]
         if not detailed:
             return found
         later: dict[str, Change] = {}
@@ -118,11 +120,6 @@ class Written:
                 found[place] = found[place]._replace(after=after.before)
             later[found[place].id] = found[place]
         return found
-
-
-def _read_changes(rows: Any) -> Iterator[Change]:
-    for operation, by, id, count, *sides in rows:
-        yield Change(_read_side(sides[:4]), _read_side(sides[4:]), id, by, operation, count)
 
 
 def _read_side(values: list[Any]) -> Side | None:

@@ -7,7 +7,7 @@ than there is (size, time of change, inode, schema), or beside which there is a 
 
 import logging
 import os
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 from zipfile import BadZipFile
@@ -20,8 +20,6 @@ from memoryd.daemon.store.migrations import MIGRATIONS
 
 _NAME = "memoryd.codes"
 _FORMAT = 1
-
-
 UNREADABLE = (OSError, ValueError, KeyError, EOFError, BadZipFile)
 
 log = logging.getLogger(__name__)
@@ -83,15 +81,12 @@ def take(path: Path) -> Kept | None:
 
 
 def _read(path: Path, place: Path) -> Kept | None:
-    file = place.open("rb")  # can be read although its name is deleted
-    try:
+    with ExitStack() as unused:
+        file = unused.enter_context(place.open("rb"))  # can be read although its name is deleted
         arrays: Any = np.load(file, allow_pickle=False)
         header = msgspec.json.decode(arrays["header"].tobytes(), type=Header)
         own = Header(read_identity(path), header.fingerprint, header.model, header.pending)
         if header == own and not path.with_name(f"{path.name}-wal").exists():
+            unused.pop_all()
             return Kept(header, arrays, file)
-    except BaseException:
-        file.close()
-        raise
-    file.close()
     return None

@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import apsw
 import sqlite_vec
@@ -43,11 +44,10 @@ def make_durable(connection: apsw.Connection) -> None:
     connection.pragma("journal_size_limit", 16 * 1024 * 1024)  # of the log once it was folded into the file
 
 
-def page_size(connection: apsw.Connection) -> int:
-    """Return the bytes of a page."""
-    found = connection.pragma("page_size")
-    assert isinstance(found, int)
-    return found
+def read_pragma(connection: apsw.Connection, name: str) -> int:
+    """Return what a pragma says, which is a whole number."""
+    found: Any = connection.pragma(name)
+    return int(found)
 
 
 def open_reader(path: Path) -> apsw.Connection:

@@ -44,14 +44,6 @@ class Copy(NamedTuple):
     size_bytes: int
 
 
-class Found(NamedTuple):
-    """A copy in a folder; `operation` is the number of its latest operation, None when it cannot be read."""
-
-    path: str
-    size_bytes: int
-    operation: int | None
-
-
 def name_at(now: float) -> str:
     """Return the name of a copy made at a time."""
     return f"memoryd-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}.sqlite"
@@ -146,7 +138,12 @@ def _write(store: Store, part: Path, target: Path, check: Callable[[], None], te
     with closing(open_reader(store.path)) as source, closing(open_plain(part)) as copied:
         source.execute("BEGIN")  # one snapshot: the copy never starts again
         expected = read_counts(source)
-        _copy_pages(source, copied, check, tell)
+        with copied.backup("main", source, "main") as backup:
+            while not backup.done:
+                check()
+                backup.step(_PAGES)
+                tell(backup.page_count - backup.remaining, backup.page_count)
+                time.sleep(0)
         copied.pragma("journal_mode", "delete")
         _verify(copied, expected, target, check)
     sync(part)
@@ -204,17 +201,6 @@ def find_faults(connection: apsw.Connection, check: Callable[[], None] = lambda:
     return [] if lines == ["ok"] else lines
 
 
-def _copy_pages(
-    source: apsw.Connection, copied: apsw.Connection, check: Callable[[], None], tell: Callable[[int, int], None]
-) -> None:
-    with copied.backup("main", source, "main") as backup:
-        while not backup.done:
-            check()
-            backup.step(_PAGES)
-            tell(backup.page_count - backup.remaining, backup.page_count)
-            time.sleep(0)
-
-
 def _verify(copied: apsw.Connection, expected: tuple[int, int], target: Path, check: Callable[[], None]) -> None:
     found = find_faults(copied, check)
     if not found and read_counts(copied) != expected:
@@ -226,12 +212,15 @@ def _verify(copied: apsw.Connection, expected: tuple[int, int], target: Path, ch
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the copies of a folder; return the exit code."""
+    """Print the copies of a folder; return the exit code.
+
+    `operation` is the number of the latest operation of a copy, null when it cannot be read.
+    """
     [folder] = sys.argv[1:] if arguments is None else arguments
     found = []
     for path in list_copies(Path(folder).absolute()):
-        operations = dict(marks_of(path)).get("operations")
-        found.append(Found(str(path), path.stat().st_size, operations)._asdict())
+        operation = dict(marks_of(path)).get("operations")
+        found.append({"path": str(path), "size_bytes": path.stat().st_size, "operation": operation})
     sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
     return 0
 

@@ -18,7 +18,7 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.store import expected, fulltext, graph_faults, hashes, salvage, settings, vectors
+from memoryd.daemon.store import expected, fulltext, graph_faults, hashes, salvage, settings, turns, vectors
 from memoryd.daemon.store.connection import open_reader, open_writer
 
 _NEW = "repair_"
@@ -37,15 +37,15 @@ _SKIPPED_NUMBERS = 1_000_000
 _NOTED, _MOST_NOTED = "repairs", 20
 # What a start reads of small tables; those of memories and vectors are read by whoever needs them.
 _AT_START = ("settings", "models", "namespaces", "tokens", "turns", "pauses", "workspaces", "jobs", "shared_roots")
-
-Rows = dict[str, int]
+# What a check of the file itself does not see, each in a snapshot.
+CHECKS = (expected.find_problems, vectors.find_problems, turns.check_conservation, graph_faults.find_problems)
 
 
 class Repaired(NamedTuple):
     """Which tables were rebuilt, and how many rows of each could not be read; -1: some, nobody knows how many."""
 
     tables: list[str]
-    lost: Rows
+    lost: dict[str, int]
 
 
 def check_start(connection: apsw.Connection) -> None:
@@ -108,13 +108,12 @@ def find_damaged(connection: apsw.Connection) -> list[salvage.Table]:
     """Return the tables that are damaged, or an index of which is."""
     found: list[Any] = connection.execute(_TABLES).fetchall()
     tables = [salvage.describe_table(connection, name, wr) for name, wr in found]
-    return [table for table in tables if _is_damaged(connection, table.name)]
-
-
-def _is_damaged(connection: apsw.Connection, name: str) -> bool:
-    if check(connection, f"PRAGMA integrity_check('{name}')"):
-        return True
-    return name == "memories" and not _is_readable(connection, name)  # SQLite takes any bytes for a text
+    return [
+        table
+        for table in tables
+        if check(connection, f"PRAGMA integrity_check('{table.name}')")
+        or (table.name == "memories" and not _is_readable(connection, table.name))  # SQLite takes any bytes for a text
+    ]
 
 
 def repair(connection: apsw.Connection, source: apsw.Connection) -> Repaired:
@@ -133,7 +132,9 @@ def repair(connection: apsw.Connection, source: apsw.Connection) -> Repaired:
         lost = {table.name: _replace(connection, source, table) for table in whole}
         if damaged:
             _restore_counters(connection)
-            _follow_up(connection)
+            salvage.fix_references(connection)
+            turns.settle(connection)
+            rebuild_derived(connection)
         for table in damaged:
             if left := check(connection, f"PRAGMA integrity_check('{table.name}')"):
                 raise StorageFailed(f"The table {table.name} could not be repaired: {left[0]}.")
@@ -249,13 +250,6 @@ def _restore_counters(connection: apsw.Connection) -> None:
             f"INSERT INTO sqlite_sequence (name, seq) SELECT '{name}', max(rowid) + {_SKIPPED_NUMBERS} FROM {name}"
             " HAVING max(rowid) IS NOT NULL"
         )
-
-
-def _follow_up(connection: apsw.Connection) -> None:
-    """Bring in line what follows from the rows that are there now."""
-    salvage.fix_references(connection)
-    salvage.settle_turns(connection)
-    rebuild_derived(connection)
 
 
 def rebuild_derived(connection: apsw.Connection) -> None:

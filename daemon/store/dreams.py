@@ -29,12 +29,11 @@ def begin(
     connection: apsw.Connection, subject: str, workspace: int | None, at: float, hashes: tuple[bytes, bytes]
 ) -> int:
     """Note inputs and result of a dream; return its number."""
-    number = connection.execute(
+    sql = (
         "INSERT INTO dreams (subject, workspace, at, inputs, result, state)"
-        " VALUES (?, ?, ?, ?, ?, 'begun') RETURNING id",
-        (subject, workspace, at, *hashes),
-    ).get
-    return int(number)
+        " VALUES (?, ?, ?, ?, ?, 'begun') RETURNING id"
+    )
+    return int(connection.execute(sql, (subject, workspace, at, *hashes)).get)
 
 
 def keep_files(

@@ -11,6 +11,7 @@ import apsw
 import msgspec
 
 from memoryd.daemon.store import graph, history, rows, shared, turns, vectors
+from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.history import Image
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.trimming import UNUSED
@@ -98,9 +99,10 @@ def find_derived(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
         new, known = wanted - known, set(wanted)
         for place, session, at in _find_sessions(connection, new):
             sessions[place, session] = min(at, sessions.get((place, session), at))
-        wanted |= _find_made(connection, new)
-        past = find_past(connection)
-        for one in past:
+        listed = msgspec.json.encode(sorted(new)).decode()
+        for sql in (_FACTS, _COPIES, _SIBLINGS):
+            wanted |= _read_ids(connection, sql, (listed,))
+        for one in find_past(connection):
             if one.image.row and _is_made_of(one.image.row, known, sessions):
                 wanted.add(one.id)
             wanted |= {copy for copy, of, kind, _ in one.image.links if kind == "shared_from" and of in known}
@@ -119,11 +121,6 @@ _FACTS = (
 _COPIES = "SELECT origin FROM links WHERE kind = 'shared_from' AND target IN (SELECT value FROM json_each(?))"
 
 _SIBLINGS = "SELECT memory FROM shared_versions WHERE conflict_of IN (SELECT value FROM json_each(?))"
-
-
-def _find_made(connection: apsw.Connection, ids: set[str]) -> set[str]:
-    listed = msgspec.json.encode(sorted(ids)).decode()
-    return set[str]().union(*(_read_ids(connection, sql, (listed,)) for sql in (_FACTS, _COPIES, _SIBLINGS)))
 
 
 def _read_ids(connection: apsw.Connection, sql: str, values: tuple[Any, ...]) -> set[str]:
@@ -178,7 +175,7 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     for table, column in (("cognition", "id"), ("given", "memory"), ("heard", "key")):
         connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", tuple(wanted))
     changed, keys = _forget_neighbours(connection, texts)
-    _forget_skipped(connection, texts)
+    connection.executemany("DELETE FROM skipped WHERE content = ?", ((text[:KEPT_CHARS],) for text in texts))
     forget_vectors(connection, hashes | keys)
     shared.mark_purged(connection, ids)
     rings = {turn.namespace for turn in active.values()}
@@ -278,12 +275,6 @@ def _cut_texts(held: str, texts: Sequence[str], firsts: dict[str, str]) -> str:
     return held
 
 
-def _forget_skipped(connection: apsw.Connection, texts: Sequence[str]) -> None:
-    """Delete skipped turns that said the same."""
-    values = ((text[:KEPT_CHARS],) for text in texts)
-    connection.executemany("DELETE FROM skipped WHERE content = ?", values)
-
-
 def forget_vectors(connection: apsw.Connection, keys: Iterable[bytes]) -> None:
     """Delete the vectors of texts that nothing holds any more."""
     still = {vectors.text_hash(str(content)) for (content,) in connection.execute("SELECT content FROM turns")}
@@ -316,9 +307,9 @@ def merge(connection: apsw.Connection, is_first: bool) -> bool:
 def overwrite_free_pages(connection: apsw.Connection) -> None:
     """Fill the pages that the file does not use with zeros."""
     connection.pragma("secure_delete", True)
-    size: Any = connection.pragma("page_size")
+    size = read_pragma(connection, "page_size")
     connection.execute("CREATE TABLE erased_space (zeros BLOB)")
-    while free := _count_free(connection):
+    while free := read_pragma(connection, "freelist_count"):
         connection.execute(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
             " INSERT INTO erased_space SELECT zeroblob(?) FROM n",
@@ -326,11 +317,6 @@ def overwrite_free_pages(connection: apsw.Connection) -> None:
         )
     connection.pragma("secure_delete", "fast")  # they hold nothing but zeros by now
     connection.execute("DROP TABLE erased_space")
-
-
-def _count_free(connection: apsw.Connection) -> int:
-    found: Any = connection.pragma("freelist_count")
-    return int(found)
 
 
 def rewrite_file(connection: apsw.Connection) -> None:

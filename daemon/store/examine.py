@@ -10,12 +10,12 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import apsw
 import msgspec
 
 from memoryd.daemon.store import upkeep
+from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.migrations import MIGRATIONS
 
 _BUSY_TIMEOUT_MS = 5_000
@@ -53,16 +53,20 @@ def read_facts(path: Path, check: bool) -> Facts:
     with closing(apsw.Connection(_address(path), flags=flags)) as connection:
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
         found = Facts(
-            version=_read_number(connection, "user_version"),
+            version=read_pragma(connection, "user_version"),
             known_version=len(MIGRATIONS),
-            pages=_read_number(connection, "page_count"),
-            page_bytes=_read_number(connection, "page_size"),
-            free_pages=_read_number(connection, "freelist_count"),
+            pages=read_pragma(connection, "page_count"),
+            page_bytes=read_pragma(connection, "page_size"),
+            free_pages=read_pragma(connection, "freelist_count"),
         )
         if check:
             found.problems = [str(line) for (line,) in connection.execute("PRAGMA quick_check(5)") if line != "ok"]
         if 0 < found.version <= found.known_version and not found.problems:
-            _count(connection, found)
+            for name, question in _COUNTS.items():
+                setattr(found, name, connection.execute(question).get)
+            found.marks = upkeep.marks(connection)
+            for name, number in connection.execute(_VECTORS):
+                found.vectors[str(name)] = found.vectors.get(str(name), 0) + int(number)
         return found
 
 
@@ -70,19 +74,6 @@ def _address(path: Path) -> str:
     """Return the URI of a file. A copy, which has no log, is not to get one by being looked at."""
     logged = path.with_name(path.name + "-wal").exists()
     return path.resolve().as_uri() + ("" if logged else "?immutable=1")
-
-
-def _read_number(connection: apsw.Connection, pragma: str) -> int:
-    value: Any = connection.pragma(pragma)
-    return int(value)
-
-
-def _count(connection: apsw.Connection, found: Facts) -> None:
-    for name, question in _COUNTS.items():
-        setattr(found, name, connection.execute(question).get)
-    found.marks = upkeep.marks(connection)
-    for name, number in connection.execute(_VECTORS):
-        found.vectors[str(name)] = found.vectors.get(str(name), 0) + int(number)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,27 +6,24 @@ than it should be is refused.
 
 from contextlib import closing
 from functools import cache
-from typing import Any, NamedTuple
 
 import apsw
 
 from memoryd.client.errors import StorageFailed
+from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.migrations import MIGRATIONS
 
 _OBJECTS = (
     "SELECT type, name, sql FROM sqlite_schema"
     " WHERE type NOT IN ('table', 'index') OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
 )
+_LOOSE_ENDS = (
+    'SELECT "table", count(*) FROM pragma_foreign_key_check'
+    " WHERE \"table\" NOT IN ('members', 'edges', 'backlog') GROUP BY 1"  # the graph reports its own
+)
 _ORDER = ("trigger", "view", "index", "table")  # what others need is dropped last
 
 Name = tuple[str, str]  # type and name
-
-
-class Difference(NamedTuple):
-    """What a database has that it should not have, and what it lacks; what is another than expected is in both."""
-
-    extra: list[Name]
-    missing: list[Name]
 
 
 @cache
@@ -41,13 +38,15 @@ def _read_objects(connection: apsw.Connection) -> dict[Name, str]:
     return {(type, name): sql for type, name, sql in connection.execute(_OBJECTS)}
 
 
-def compare(connection: apsw.Connection) -> Difference:
-    """Return how the schema differs from that of its version."""
-    version: Any = connection.pragma("user_version")
-    expected, found = _read_expected(int(version)), _read_objects(connection)
+def compare(connection: apsw.Connection) -> tuple[list[Name], list[Name]]:
+    """Return what is in the schema and should not be in that of its version, and what is missing.
+
+    What is another than expected is in both.
+    """
+    expected, found = _read_expected(read_pragma(connection, "user_version")), _read_objects(connection)
     extra = [name for name, sql in found.items() if expected.get(name) != sql]
     missing = [name for name, sql in expected.items() if found.get(name) != sql]
-    return Difference(sorted(extra, key=lambda name: _ORDER.index(name[0])), missing)
+    return sorted(extra, key=lambda name: _ORDER.index(name[0])), missing
 
 
 def find_problems(connection: apsw.Connection) -> list[str]:
@@ -55,17 +54,8 @@ def find_problems(connection: apsw.Connection) -> list[str]:
     extra, missing = compare(connection)
     lines = [f"schema: the {type} {name} is not one of memoryd's" for type, name in extra]
     lines += [f"schema: the {type} {name} is missing" for type, name in missing if (type, name) not in extra]
-    return lines + _find_loose_ends(connection)
-
-
-def _find_loose_ends(connection: apsw.Connection) -> list[str]:
-    """Return the tables in which rows refer to rows that do not exist."""
-    found: Any = connection.execute(
-        'SELECT "table", count(*) FROM pragma_foreign_key_check'
-        " WHERE \"table\" NOT IN ('members', 'edges', 'backlog')"  # the graph reports its own
-        " GROUP BY 1"
-    ).fetchall()
-    return [f"{table}: {number} rows refer to what does not exist" for table, number in found]
+    found = connection.execute(_LOOSE_ENDS)
+    return lines + [f"{table}: {number} rows refer to what does not exist" for table, number in found]
 
 
 def restore(connection: apsw.Connection) -> list[str]:
@@ -76,7 +66,6 @@ def restore(connection: apsw.Connection) -> list[str]:
     for type, name in extra:
         quoted = name.replace('"', '""')
         connection.execute(f'DROP {type} IF EXISTS "{quoted}"')
-    version: Any = connection.pragma("user_version")
     for one in missing:
-        connection.execute(_read_expected(int(version))[one])
+        connection.execute(_read_expected(read_pragma(connection, "user_version"))[one])
     return [f"{type} {name}" for type, name in extra]

@@ -71,7 +71,7 @@ def find_node(connection: apsw.Connection, node: int, within: str = "TRUE") -> N
 
 def read_nodes(connection: apsw.Connection, numbers: Iterable[int]) -> list[Node]:
     """Return those nodes that exist, by rising number."""
-    return select_nodes(connection, f"n.id IN ({_list(numbers)}) ORDER BY n.id")
+    return select_nodes(connection, f"n.id IN ({join(numbers)}) ORDER BY n.id")
 
 
 def read_kind(
@@ -98,13 +98,13 @@ def read_after(connection: apsw.Connection, number: int, within: str, limit: int
 
 def find_nodes(connection: apsw.Connection, rows: Iterable[int]) -> dict[int, int]:
     """Return the node of each memory that has one."""
-    return dict(connection.execute(f"SELECT memory, node FROM members WHERE memory IN ({_list(rows)})"))
+    return dict(connection.execute(f"SELECT memory, node FROM members WHERE memory IN ({join(rows)})"))
 
 
 def read_members(connection: apsw.Connection, numbers: Iterable[int]) -> dict[int, list[int]]:
     """Return the memories of each node that has any, by rising row number."""
     found: dict[int, list[int]] = {}
-    sql = f"SELECT node, memory FROM members WHERE node IN ({_list(numbers)}) ORDER BY node, memory"
+    sql = f"SELECT node, memory FROM members WHERE node IN ({join(numbers)}) ORDER BY node, memory"
     for node, memory in connection.execute(sql):
         found.setdefault(node, []).append(memory)
     return found
@@ -116,9 +116,9 @@ def neighbours(
     """Return the nodes that co-occurred with each node and how often, strongest first, at most `limit` each."""
     found: dict[int, list[tuple[int, float]]] = {}
     among = (
-        "" if namespaces is None else f"WHERE there IN (SELECT id FROM nodes WHERE namespace IN ({_list(namespaces)}))"
+        "" if namespaces is None else f"WHERE there IN (SELECT id FROM nodes WHERE namespace IN ({join(namespaces)}))"
     )
-    for here, there, weight in connection.execute(_NEIGHBOURS.format(_list(numbers), among), (limit,)):
+    for here, there, weight in connection.execute(_NEIGHBOURS.format(join(numbers), among), (limit,)):
         found.setdefault(here, []).append((there, weight))
     return found
 
@@ -135,7 +135,7 @@ def strengthen(connection: apsw.Connection, pairs: Iterable[tuple[int, int]], we
 
 def read_centroids(connection: apsw.Connection, numbers: Iterable[int]) -> tuple[list[int], Vector]:
     """Return the means of those nodes that exist, as (nodes, matrix); not of unit length."""
-    sql = f"SELECT id, centroid FROM nodes WHERE id IN ({_list(numbers)}) ORDER BY id"
+    sql = f"SELECT id, centroid FROM nodes WHERE id IN ({join(numbers)}) ORDER BY id"
     found: list[Any] = connection.execute(sql).fetchall()
     return [node for node, _ in found], build_matrix([blob for _, blob in found])
 
@@ -144,7 +144,7 @@ def read_vectors(connection: apsw.Connection, model: int, rows: Iterable[int]) -
     """Return memories that have a vector of the model, with their vectors, by rising row number."""
     found: list[Any] = connection.execute(
         "SELECT m.row, m.text_hash, e.vector FROM memories m NOT INDEXED CROSS JOIN vec_embeddings e"
-        f" ON e.text_hash = m.text_hash AND e.model = ? WHERE m.row IN ({_list(rows)}) ORDER BY m.row",
+        f" ON e.text_hash = m.text_hash AND e.model = ? WHERE m.row IN ({join(rows)}) ORDER BY m.row",
         (model,),
     ).fetchall()
     return [Waiting(row, key) for row, key, _ in found], build_matrix([blob for _, _, blob in found])
@@ -171,7 +171,7 @@ def count_waiting(connection: apsw.Connection) -> int:
 def find_targets(connection: apsw.Connection, origins: Iterable[int], kind: str) -> dict[int, list[int]]:
     """Return the nodes that edges of a kind lead to from each node that has any, by rising number."""
     found: dict[int, list[int]] = {}
-    sql = f"SELECT origin, target FROM edges WHERE origin IN ({_list(origins)}) AND kind = ? ORDER BY origin, target"
+    sql = f"SELECT origin, target FROM edges WHERE origin IN ({join(origins)}) AND kind = ? ORDER BY origin, target"
     for origin, target in connection.execute(sql, (kind,)):
         found.setdefault(origin, []).append(target)
     return found
@@ -179,13 +179,12 @@ def find_targets(connection: apsw.Connection, origins: Iterable[int], kind: str)
 
 def read_co_occurrences(connection: apsw.Connection, namespace: int) -> list[tuple[int, int, float]]:
     """Return the `co_occurs` edges (origin, target, weight) between nodes of one namespace."""
-    found: Any = connection.execute(
+    sql = (
         "SELECT e.origin, e.target, e.weight FROM edges e"
         " JOIN nodes a ON a.id = e.origin JOIN nodes b ON b.id = e.target"
-        " WHERE e.kind = 'co_occurs' AND a.namespace = ?1 AND b.namespace = ?1",
-        (namespace,),
+        " WHERE e.kind = 'co_occurs' AND a.namespace = ?1 AND b.namespace = ?1"
     )
-    return list(found)
+    return list(connection.execute(sql, (namespace,)))
 
 
 def read_sequence(connection: apsw.Connection, table: str) -> int:
@@ -194,7 +193,8 @@ def read_sequence(connection: apsw.Connection, table: str) -> int:
     return number if isinstance(number, int) else 0
 
 
-def _list(numbers: Iterable[int]) -> str:
+def join(numbers: Iterable[int]) -> str:
+    """Return numbers for a list in a statement."""
     return ", ".join(map(str, numbers))
 
 

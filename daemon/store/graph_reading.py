@@ -65,7 +65,7 @@ def find_edges(
 
 def edges_of(connection: apsw.Connection, within: str, origins: Iterable[int]) -> list[Edge]:
     """Return the edges that begin at nodes and end within reach."""
-    return _edges(connection, f"e.origin IN ({_list(origins)}) AND {_BOTH.format(within)} ORDER BY 1, 2, 3")
+    return _edges(connection, f"e.origin IN ({graph.join(origins)}) AND {_BOTH.format(within)} ORDER BY 1, 2, 3")
 
 
 def _edges(connection: apsw.Connection, where: str, values: tuple[Any, ...] = ()) -> list[Edge]:
@@ -74,39 +74,38 @@ def _edges(connection: apsw.Connection, where: str, values: tuple[Any, ...] = ()
 
 def neighbours_of(connection: apsw.Connection, node: int, within: str) -> list[tuple[Any, int, str, float, bool]]:
     """Return kind, other node, its label, weight, and whether the edge leads out of the node."""
-    found: Any = connection.execute(
+    sql = (
         "SELECT e.kind, n.id, n.label, e.weight, TRUE FROM edges e JOIN nodes n ON n.id = e.target"
         f" WHERE e.origin = ?1 AND {within} UNION ALL "
         "SELECT e.kind, n.id, n.label, e.weight, FALSE FROM edges e JOIN nodes n ON n.id = e.origin"
-        f" WHERE e.target = ?1 AND {within} ORDER BY 1, 4 DESC, 2",
-        (node,),
+        f" WHERE e.target = ?1 AND {within} ORDER BY 1, 4 DESC, 2"
     )
-    return list(found)
+    return list(connection.execute(sql, (node,)))
 
 
 def read_labels(connection: apsw.Connection, nodes: Iterable[int]) -> dict[int, str]:
     """Return the labels of nodes."""
-    return dict(connection.execute(f"SELECT id, label FROM nodes WHERE id IN ({_list(nodes)})"))
+    return dict(connection.execute(f"SELECT id, label FROM nodes WHERE id IN ({graph.join(nodes)})"))
 
 
 def read_member_texts(connection: apsw.Connection, nodes: Iterable[int], chars: int) -> list[tuple[int, str]]:
     """Return the beginnings of the members' texts, each with its node."""
     found: Any = connection.execute(
         f"SELECT p.node, substr(m.content, 1, {chars}) FROM members p JOIN memories m ON m.row = p.memory"
-        f" WHERE p.node IN ({_list(nodes)}) ORDER BY p.node, p.memory"
+        f" WHERE p.node IN ({graph.join(nodes)}) ORDER BY p.node, p.memory"
     )
     return list(found)
 
 
 def read_texts(connection: apsw.Connection, rows: Iterable[int], chars: int) -> dict[int, str]:
     """Return the beginnings of the texts of memories by row."""
-    sql = f"SELECT row, substr(content, 1, {chars}) FROM memories WHERE row IN ({_list(rows)})"
+    sql = f"SELECT row, substr(content, 1, {chars}) FROM memories WHERE row IN ({graph.join(rows)})"
     return dict(connection.execute(sql))
 
 
 def read_beginnings(connection: apsw.Connection, rows: Iterable[int], chars: int) -> list[tuple[int, str, str, float]]:
     """Return row, id, the beginning of the text and the date of memories."""
-    sql = f"SELECT row, id, substr(content, 1, {chars}), created_at FROM memories WHERE row IN ({_list(rows)})"
+    sql = f"SELECT row, id, substr(content, 1, {chars}), created_at FROM memories WHERE row IN ({graph.join(rows)})"
     return list(connection.execute(sql))
 
 
@@ -152,7 +151,3 @@ def count_backlog(connection: apsw.Connection, visible: str) -> int:
         return graph.count_waiting(connection)
     sql = f"SELECT count(*) FROM backlog b CROSS JOIN memories m ON m.row = b.memory WHERE {visible}"
     return int(connection.execute(sql).get)
-
-
-def _list(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))

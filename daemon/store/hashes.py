@@ -10,8 +10,6 @@ import msgspec
 from memoryd.daemon.store import rows, vectors
 from memoryd.daemon.store.tiers import DOCUMENTS
 
-_PORTION = 500
-
 
 def content_hash(content: str) -> bytes:
     """Return the hash by which equal contents are found: whatever their case and white space."""
@@ -21,18 +19,8 @@ def content_hash(content: str) -> bytes:
 
 def find_wrong(connection: apsw.Connection) -> list[int]:
     """Return the numbers of the rows whose hashes are not those of their text."""
-    found: list[int] = []
-    after = 0
-    while True:
-        portion: list[Any] = connection.execute(
-            "SELECT row, tier, turns, metadata, content, content_hash, text_hash FROM memories"
-            " WHERE row > ? ORDER BY row LIMIT ?",
-            (after, _PORTION),
-        ).fetchall()
-        if not portion:
-            return found
-        found += [row for row, *fields in portion if compute_hashes(fields[:4]) != tuple(fields[4:])]
-        after = portion[-1][0]
+    sql = "SELECT row, tier, turns, metadata, content, content_hash, text_hash FROM memories ORDER BY row"
+    return [row for row, *fields in connection.execute(sql) if compute_hashes(fields[:4]) != tuple(fields[4:])]
 
 
 def compute_hashes(fields: list[Any]) -> tuple[bytes, bytes]:

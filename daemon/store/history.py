@@ -72,9 +72,7 @@ def find_undo(connection: apsw.Connection, operation: int) -> int | None:
 
 def record(connection: apsw.Connection, operation: int, memory: str, namespace: str, before: Row | None) -> None:
     """Keep a memory's state before the operation touches it; the first state within an operation counts."""
-    image = None
-    if before is not None:
-        image = Image(before, links.read_links(connection, memory))
+    image = Image(before, links.read_links(connection, memory)) if before else None
     _keep(connection, operation, memory, namespace, before.text_hash if before else None, image)
 
 
@@ -162,15 +160,14 @@ def put_back(after: Row | None, moved: Moved) -> Row | None:
 def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> str:
     """Return the id of a memory, also a deleted one, that begins with `prefix`; raise as `rows.resolve` does."""
     rows.check_prefix(prefix)
-    found = connection.execute(
+    sql = (
         "SELECT h.memory FROM history h"
         f" WHERE h.memory >= ?1 AND h.memory < ?2 AND {condition_for(condition, 'h.namespace')}"
         # One that came from elsewhere has no history here.
         f" UNION SELECT m.id FROM memories m WHERE m.id >= ?1 AND m.id < ?2 AND {rows.near_id(condition)}"
-        f" ORDER BY 1 LIMIT {rows.CANDIDATES}",
-        rows.id_range(prefix),
-    ).fetchall()
-    return rows.choose_unique(prefix, [str(memory) for (memory,) in found])
+        f" ORDER BY 1 LIMIT {rows.CANDIDATES}"
+    )
+    return rows.choose_unique(prefix, [str(memory) for (memory,) in connection.execute(sql, rows.id_range(prefix))])
 
 
 def undo(

@@ -64,7 +64,8 @@ class VectorIndex:
         return self._count
 
     def __contains__(self, row: int) -> bool:
-        return self._place(row) >= 0
+        place = self._positions.find_one(row)
+        return 0 <= place < self._used and bool(self._present[place])
 
     def size_bytes(self) -> int:
         """Return the bytes of what is in use."""
@@ -229,11 +230,6 @@ class VectorIndex:
             self._types = {str(kind): number for number, kind in enumerate(read("types"))}
             self._present[places] = True
             self._count, self.stamp = len(places), 1
-
-    def _place(self, row: int) -> int:
-        """Return the position of a row that has a vector, -1 if it has none."""
-        place = self._positions.find_one(row)
-        return place if 0 <= place < self._used and self._present[place] else -1
 
     def _select_known(self, places: Places) -> Places:
         """Return positions with -1 for those that have no vector."""

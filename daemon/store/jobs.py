@@ -10,7 +10,6 @@ import apsw
 import msgspec
 
 from memoryd.client.protocol import JobRun
-from memoryd.client.transport.batches import split_evenly
 
 
 class JobState(NamedTuple):
@@ -23,7 +22,7 @@ class JobState(NamedTuple):
 
 
 CUT_OFF = "The daemon ended while it ran."
-_COLUMNS = "id, job, started_at, took_ms, by, outcome, counts, operation, error"
+_FIELDS = ("run", "job", "started_at", "took_ms", "by", "outcome", "operation", "error")
 _UPSERT = (
     "INSERT INTO jobs (name, paused, failures, not_before, last_run_at) VALUES (?1, ?2, ?3, ?4, ?5)"
     " ON CONFLICT (name) DO UPDATE SET paused = ?2, failures = ?3, not_before = ?4, last_run_at = ?5"
@@ -48,12 +47,11 @@ def keep(connection: apsw.Connection, name: str, kept: JobState) -> None:
 
 def begin(connection: apsw.Connection, job: str, at: float, by: str) -> int:
     """Note that a run begins; return its number."""
-    number = connection.execute(
+    sql = (
         "INSERT INTO runs (job, started_at, took_ms, by, outcome, counts, error)"
-        " VALUES (?, ?, 0, ?, 'running', '{}', '') RETURNING id",
-        (job, at, by),
-    ).get
-    return int(number)
+        " VALUES (?, ?, 0, ?, 'running', '{}', '') RETURNING id"
+    )
+    return int(connection.execute(sql, (job, at, by)).get)
 
 
 def note(connection: apsw.Connection, run: int, counts: dict[str, int], operation: int | None) -> None:
@@ -92,37 +90,26 @@ def read_latest(connection: apsw.Connection, job: str | None, limit: int) -> lis
 
 
 def _read_runs(connection: apsw.Connection, where: str, values: tuple[Any, ...]) -> list[JobRun]:
-    found: Any = connection.execute(f"SELECT {_COLUMNS} FROM runs WHERE {where}", values)
+    sql = f"SELECT counts, id AS {', '.join(_FIELDS)} FROM runs WHERE {where}"
     return [
-        JobRun(
-            run=number,
-            job=job,
-            started_at=at,
-            took_ms=took_ms,
-            by=by,
-            outcome=outcome,
-            counts=msgspec.json.decode(counts, type=dict[str, int]),
-            operation=operation,
-            error=error,
-        )
-        for number, job, at, took_ms, by, outcome, counts, operation, error in found
+        JobRun(**dict(zip(_FIELDS, rest, strict=True)), counts=msgspec.json.decode(counts, type=dict[str, int]))
+        for counts, *rest in connection.execute(sql, values)
     ]
 
 
 # Targets of steps ----------------------------------------------------------------------------------------------------
 
-_IN_LIMIT = 500
 _PREVIEW_CHARS = 100  # of a text
 
 # What decides where a memory belongs; a mere access changes nothing of it.
 _TARGETS = (
     "SELECT m.id, m.row, m.updated_at, m.type, m.tier, m.importance, m.expires_at, m.pinned, m.superseded_by,"
-    " m.text_hash FROM memories m WHERE m.id IN ({marks})",
-    "SELECT t.key, t.id, t.importance, t.source FROM turns t WHERE t.key IN ({marks})",
+    " m.text_hash FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))",
+    "SELECT t.key, t.id, t.importance, t.source FROM turns t WHERE t.key IN (SELECT value FROM json_each(?))",
 )
 _BEGINNINGS = (
-    f"SELECT m.id, substr(m.content, 1, {_PREVIEW_CHARS}) FROM memories m WHERE m.id IN ({{marks}})",
-    f"SELECT t.key, substr(t.content, 1, {_PREVIEW_CHARS}) FROM turns t WHERE t.key IN ({{marks}})",
+    f"SELECT id, substr(content, 1, {_PREVIEW_CHARS}) FROM memories WHERE id IN (SELECT value FROM json_each(?))",
+    f"SELECT key, substr(content, 1, {_PREVIEW_CHARS}) FROM turns WHERE key IN (SELECT value FROM json_each(?))",
 )
 
 
@@ -137,7 +124,6 @@ def read_previews(connection: apsw.Connection, targets: Iterable[str]) -> dict[s
 
 
 def _select(connection: apsw.Connection, queries: tuple[str, ...], targets: Iterable[str]) -> Iterator[Any]:
-    ids = [target for target in dict.fromkeys(targets) if " " not in target]
-    for part in split_evenly(ids, _IN_LIMIT):
-        for query in queries:
-            yield from connection.execute(query.format(marks=", ".join("?" * len(part))), part)
+    ids = msgspec.json.encode([target for target in targets if " " not in target]).decode()
+    for query in queries:
+        yield from connection.execute(query, (ids,))

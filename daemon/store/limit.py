@@ -6,13 +6,11 @@ frees anything.
 """
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import apsw
 
-from memoryd.client.errors import MemorydError, StorageFull
-from memoryd.daemon.store.reserve import build_full_error, is_disk_full
+from memoryd.client.errors import StorageFull
 
 TURNS_SHARE = 0.95  # of the limit from which turns are refused, so that what is added on purpose still has room
 PLENTY_SHARE = 0.5  # of the limit below which nobody asks what is still to be made of turns
@@ -65,8 +63,3 @@ def suggest_removal(connection: apsw.Connection) -> str:
     day = datetime.fromtimestamp(at + 86400, UTC).date().isoformat()
     command = f"memctl erase --type turn --where 'memory.importance<{LOW}' --before {day}"
     return f", or remove the oldest of low importance: {command}"
-
-
-def room_error(folder: Path, limit_bytes: int, used_bytes: int) -> MemorydError:
-    """Return the error for a write that SQLite had no room for: at its limit, or on a disk that is full."""
-    return limit_error(limit_bytes, used_bytes) if limit_bytes and not is_disk_full(folder) else build_full_error()

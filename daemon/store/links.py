@@ -37,14 +37,13 @@ def dismiss(connection: apsw.Connection, one: str, other: str, *, restore: bool 
 
 def select_contradictions(connection: apsw.Connection, reached: str, limit: int) -> list[tuple[str, str, float]]:
     """Return (newer, older, when) of the latest links between living memories in the `reached` namespaces."""
-    found: Any = connection.execute(
+    sql = (
         "SELECT l.origin, l.target, l.created_at FROM links l"
         f" WHERE l.kind = ? AND EXISTS (SELECT 1 FROM memories m WHERE m.id = l.origin AND {reached})"
         f" AND EXISTS (SELECT 1 FROM memories m WHERE m.id = l.target AND {reached})"
-        " ORDER BY l.created_at DESC, l.origin LIMIT ?",
-        (CONTRADICTS, limit),
+        " ORDER BY l.created_at DESC, l.origin LIMIT ?"
     )
-    return list(found)
+    return list(connection.execute(sql, (CONTRADICTS, limit)))
 
 
 def find_states(connection: apsw.Connection, rows: Sequence[int]) -> dict[int, Literal["present", "past"]]:

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 import apsw
 
 from memoryd.client.errors import StorageFailed
+from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.schema import SCHEMA
 
 _LATER = """
@@ -206,8 +207,7 @@ def migrate(connection: apsw.Connection) -> None:
 
 
 def _read_version(connection: apsw.Connection) -> int:
-    version = connection.pragma("user_version")
-    assert isinstance(version, int)
+    version = read_pragma(connection, "user_version")
     if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
         raise StorageFailed("The database file is not one of memoryd; choose another data directory.")
     return version

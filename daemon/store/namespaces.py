@@ -55,11 +55,10 @@ class Namespaces:
         if known is not None:
             return known
         connection = transaction.connection
-        found = connection.execute("SELECT id FROM namespaces WHERE name = ?", (name,)).get
-        if found is None:
-            found = connection.execute("INSERT INTO namespaces (name) VALUES (?) RETURNING id", (name,)).get
-        assert isinstance(found, int)
-        number = found
+        number = connection.execute("SELECT id FROM namespaces WHERE name = ?", (name,)).get
+        if number is None:
+            number = connection.execute("INSERT INTO namespaces (name) VALUES (?) RETURNING id", (name,)).get
+        assert isinstance(number, int)
         # A reader may meet the number as soon as it is committed, which is before `after_commit`.
         self._names[number] = name
         transaction.after_commit(lambda: self._numbers.update({name: number}))

@@ -130,7 +130,10 @@ def _write(path: Path, part: Path, size: int, tell: Tell) -> None:
         connection.execute("DETACH former")
         connection.pragma("user_version", version)
         connection.pragma("journal_mode", "delete")
-    _exchange(path, target)
+    sync(target)
+    target.replace(path)  # the new file gets the name of the former
+    sync(path.parent)
+    shutil.rmtree(part, ignore_errors=True)
 
 
 def _continue(tell: Tell) -> bool:
@@ -150,14 +153,6 @@ def _begin(path: Path, part: Path) -> Path:
         os.close(os.open(part / path.name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         noted.write_text(state)
     return part / path.name
-
-
-def _exchange(path: Path, target: Path) -> None:
-    """Give the new file the name of the former."""
-    sync(target)
-    target.replace(path)
-    sync(path.parent)
-    shutil.rmtree(target.parent, ignore_errors=True)
 
 
 # The rows ------------------------------------------------------------------------------------------------------------
@@ -262,13 +257,11 @@ def _is_different(connection: apsw.Connection, table: _Table) -> bool:
         both = (f"SELECT {', '.join(table.columns)} FROM {schema}.{table.name}" for schema in ("former", "main"))
         return connection.execute(" EXCEPT ".join(both)).fetchone() is not None
     former, written = (", ".join(f"{alias}.{column}" for column in table.columns) for alias in ("f", "w"))
-    return (
-        connection.execute(
-            f"SELECT 1 FROM former.{table.name} f LEFT JOIN main.{table.name} w ON w.{table.number} = f.{table.number}"
-            f" WHERE ({former}) IS NOT ({written}) LIMIT 1"
-        ).get
-        is not None
+    different = (
+        f"SELECT 1 FROM former.{table.name} f LEFT JOIN main.{table.name} w ON w.{table.number} = f.{table.number}"
+        f" WHERE ({former}) IS NOT ({written}) LIMIT 1"
     )
+    return connection.execute(different).get is not None
 
 
 class _Report:

@@ -63,10 +63,9 @@ def build_memories(
     listed = list(found)
     links = read_contradictions(connection, [row.id for row in listed], reached)
     by = read_in_force(connection, listed, now)
-    shown = [Memory(**fields_of(row, names, links.get(row.id, []))) for row in listed]
-    for row, memory in zip(listed, shown, strict=True):
-        memory.superseded_by = by.get(row.row)
-    return shown
+    return [
+        Memory(**fields_of(row, names, links.get(row.id, [])) | {"superseded_by": by.get(row.row)}) for row in listed
+    ]
 
 
 def give_vectors(connection: apsw.Connection, model: int, shown: Sequence[Memory], found: Iterable[Row | None]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.store import fulltext, graph_faults, salvage, vectors
+from memoryd.daemon.store import fulltext, graph_faults, salvage, turns, vectors
 from memoryd.daemon.store.copies import open_plain
 from memoryd.daemon.store.migrations import MIGRATIONS
 from memoryd.daemon.store.salvage import Table
@@ -93,4 +93,4 @@ def _make_derived(transaction: Transaction) -> None:
     fulltext.rebuild(connection)
     vectors.drop_wrong(connection)
     graph_faults.clear(connection)
-    salvage.settle_turns(connection)
+    turns.settle(connection)

@@ -63,8 +63,7 @@ def _restore(folder: Path, given: argparse.Namespace) -> Report:
     place = _begin(folder)
     found = restoring.restore(given.file, place, folder / FILE_NAME, given.tokens)
     swap.mark_ready(folder, "restore", given.discard)
-    report = Report(memories=found.memories, dropped=found.dropped, tokens=found.tokens)
-    return _finish_take_up(folder, report, given.wait_s)
+    return _take_up(folder, given, Report(memories=found.memories, dropped=found.dropped, tokens=found.tokens))
 
 
 def _recover(folder: Path, given: argparse.Namespace) -> Report:
@@ -75,7 +74,7 @@ def _recover(folder: Path, given: argparse.Namespace) -> Report:
     lock = listen.lock(folder / "memoryd.lock", f"the data directory {folder}", given.wait_s)
     try:
         place = _begin(folder)
-        found = recovering.recover(file, place, _print_table)
+        found = recovering.recover(file, place, lambda table: print(f"reading {table}", file=sys.stderr))
         swap.mark_ready(folder, "recovery", discard=False)
         kept = swap.take_up(folder, time.time())
     finally:
@@ -86,11 +85,7 @@ def _recover(folder: Path, given: argparse.Namespace) -> Report:
 def _reset(folder: Path, given: argparse.Namespace) -> Report:
     Store(_begin(folder)).close()
     swap.mark_ready(folder, "reset", given.discard)
-    return _finish_take_up(folder, Report(), given.wait_s)
-
-
-def _take_up(folder: Path, given: argparse.Namespace) -> Report:
-    return _finish_take_up(folder, Report(), given.wait_s)
+    return _take_up(folder, given)
 
 
 def _cancel(folder: Path, given: argparse.Namespace) -> Report:
@@ -98,9 +93,10 @@ def _cancel(folder: Path, given: argparse.Namespace) -> Report:
     return Report()
 
 
-def _finish_take_up(folder: Path, report: Report, wait_s: float) -> Report:
+def _take_up(folder: Path, given: argparse.Namespace, made: Report | None = None) -> Report:
+    report = made or Report()
     try:
-        lock = listen.lock(folder / "memoryd.lock", f"the data directory {folder}", wait_s)
+        lock = listen.lock(folder / "memoryd.lock", f"the data directory {folder}", given.wait_s)
     except Conflict:
         return report
     try:
@@ -115,10 +111,6 @@ def _begin(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     process.keep_temporary_files(folder)
     return swap.begin(folder)
-
-
-def _print_table(table: str) -> None:
-    print(f"reading {table}", file=sys.stderr)
 
 
 _COMMANDS: dict[str, Callable[[Path, Any], Report]] = {

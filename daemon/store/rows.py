@@ -239,16 +239,13 @@ def read_without_vector(connection: apsw.Connection, model: int, among: list[int
     # The index by text holds all that is asked of those that have one.
     table, values = "memories m INDEXED BY memories_text", list[Any]([model])
     if among is not None:
-        table, values = (
-            "json_each(?) v CROSS JOIN memories m ON m.row = v.value",
-            [msgspec.json.encode(among).decode(), model],
-        )
-    found: Any = connection.execute(
+        table = "json_each(?) v CROSS JOIN memories m ON m.row = v.value"
+        values = [msgspec.json.encode(among).decode(), model]
+    sql = (
         f"SELECT m.row, m.id FROM {table}"
-        " WHERE NOT EXISTS (SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash)",
-        values,
+        " WHERE NOT EXISTS (SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash)"
     )
-    return list(found)
+    return list(connection.execute(sql, values))
 
 
 def count_leaving(connection: apsw.Connection, within: str, now: float) -> int:

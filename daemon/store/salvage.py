@@ -13,17 +13,6 @@ PORTION = 500
 _MOST_FAILURES = 1_000_000  # the highest number of a damaged table may be any
 UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.TooBigError, UnicodeDecodeError)
 _COLUMNS = "SELECT name FROM pragma_table_info(?) ORDER BY cid"
-_ACCOUNT = """
-INSERT INTO flows SELECT id, 'gone: recovery', missing FROM (
-  SELECT n.id AS id,
-    (SELECT total(count) FROM flows WHERE namespace = n.id AND kind = 'observed')
-    - (SELECT count(*) FROM turns WHERE namespace = n.id)
-    - (SELECT total(turns) FROM memories WHERE namespace = n.id AND turns > 0)
-    - (SELECT total(count) FROM flows WHERE namespace = n.id
-         AND (kind LIKE 'skipped: %' OR kind LIKE 'dropped: %' OR kind LIKE 'gone: %')) AS missing
-  FROM namespaces n
-) WHERE missing <> 0 ON CONFLICT DO UPDATE SET count = count + excluded.count
-"""
 
 Row = tuple[Any, ...]
 
@@ -49,18 +38,13 @@ def copy_rows(source: apsw.Connection, table: Table, target: apsw.Connection, in
     names = ", ".join(f'"{name}"' for name in table.columns)
     insert = f"INSERT OR IGNORE INTO {into} ({names}) VALUES ({', '.join('?' * len(table.columns))})"
     before = target.total_changes()
-    for row in _read_rows(source, table, names, damaged):
+    read = _read_by_number if table.has_rowid else _read_both_ends
+    for row in read(source, table.name, names, damaged):
         try:
             target.execute(insert, row)
         except (apsw.ConstraintError, apsw.MismatchError):  # it can be read and is no row of this table
             damaged.append(table.name)
     return target.total_changes() - before
-
-
-def _read_rows(source: apsw.Connection, table: Table, names: str, damaged: list[str]) -> Iterator[Row]:
-    if table.has_rowid:
-        return _read_by_number(source, table.name, names, 0, _read_highest(source, table.name), damaged)
-    return _read_both_ends(source, table, names, damaged)
 
 
 def _read_highest(source: apsw.Connection, name: str) -> int:
@@ -74,11 +58,10 @@ def _read_highest(source: apsw.Connection, name: str) -> int:
     return PORTION * PORTION  # as good a guess as any: what is beyond it is not found
 
 
-def _read_by_number(
-    source: apsw.Connection, name: str, names: str, after: int, last: int, damaged: list[str]
-) -> Iterator[Row]:
-    """Yield the readable rows with numbers above `after` up to `last`; give up after `_MOST_FAILURES`."""
+def _read_by_number(source: apsw.Connection, name: str, names: str, damaged: list[str]) -> Iterator[Row]:
+    """Yield the readable rows by rising number; give up after `_MOST_FAILURES`."""
     sql = f"SELECT rowid, {names} FROM {name} WHERE rowid > ? AND rowid <= ? ORDER BY rowid LIMIT {PORTION}"
+    after, last = 0, _read_highest(source, name)
     upto, failures = last, 0
     while after < last and failures < _MOST_FAILURES:
         try:
@@ -93,15 +76,15 @@ def _read_by_number(
             after, upto = found[-1][0] if len(found) == PORTION else upto, last
 
 
-def _read_both_ends(source: apsw.Connection, table: Table, names: str, damaged: list[str]) -> Iterator[Row]:
+def _read_both_ends(source: apsw.Connection, name: str, names: str, damaged: list[str]) -> Iterator[Row]:
     """Yield the rows of a table without row numbers up to the damage, and from its end back to it."""
-    keys: Any = source.execute("SELECT name FROM pragma_table_info(?) WHERE pk ORDER BY pk", (table.name,)).fetchall()
+    keys: Any = source.execute("SELECT name FROM pragma_table_info(?) WHERE pk ORDER BY pk", (name,)).fetchall()
     for direction in ("ASC", "DESC"):
         order = ", ".join(f'"{key}" {direction}' for (key,) in keys)
         try:
-            yield from source.execute(f"SELECT {names} FROM {table.name} ORDER BY {order}")
+            yield from source.execute(f"SELECT {names} FROM {name} ORDER BY {order}")
         except UNREADABLE:
-            damaged.append(table.name)
+            damaged.append(name)
         else:
             return
 
@@ -132,8 +115,3 @@ def _drop_orphans(target: apsw.Connection, table: str) -> None:
             f'DELETE FROM {table} WHERE "{column}" IS NOT NULL'
             f' AND "{column}" NOT IN (SELECT "{key or "id"}" FROM {parent})'
         )
-
-
-def settle_turns(connection: apsw.Connection) -> None:
-    """Count turns that no longer exist as lost with a recovery, so that the account of turns is right."""
-    connection.execute(_ACCOUNT)

@@ -167,12 +167,11 @@ def read_versions(connection: apsw.Connection, memories: Sequence[str]) -> dict[
 def read_origins(connection: apsw.Connection, memories: Sequence[str]) -> dict[str, str]:
     """Return which machine and role changed memories last, of those that another machine changed."""
     listed = msgspec.json.encode(list(memories)).decode()
-    found: Any = connection.execute(
+    sql = (
         "SELECT memory, machine || ' (' || author || ')' FROM shared_versions"
-        " WHERE machine <> '' AND memory IN (SELECT value FROM json_each(?))",
-        (listed,),
+        " WHERE machine <> '' AND memory IN (SELECT value FROM json_each(?))"
     )
-    return dict(found)
+    return dict(connection.execute(sql, (listed,)))
 
 
 def read_all_versions(connection: apsw.Connection, root: int) -> dict[str, str]:
@@ -200,12 +199,11 @@ def _decode(values: Any) -> Version:
 
 def count_memories(connection: apsw.Connection, root: int) -> int:
     """Return how many memories here the server has too."""
-    found: Any = connection.execute(
+    sql = (
         "SELECT count(*) FROM shared_versions v JOIN memories m ON m.id = v.memory"
-        " WHERE v.root = ? AND v.pushed AND NOT v.purged",
-        (root,),
-    ).get
-    return int(found)
+        " WHERE v.root = ? AND v.pushed AND NOT v.purged"
+    )
+    return int(connection.execute(sql, (root,)).get)
 
 
 def count_within(connection: apsw.Connection, reached: str) -> int | None:
@@ -245,13 +243,12 @@ def read_conflicts(connection: apsw.Connection, limit: int) -> list[tuple[Row, R
 
 def count_conflicts(connection: apsw.Connection, root: int) -> int:
     """Return how many conflicts of a root are not resolved."""
-    found: Any = connection.execute(
+    sql = (
         "SELECT count(*) FROM shared_versions v WHERE v.root = ? AND v.conflict_of IS NOT NULL"
         " AND EXISTS (SELECT 1 FROM memories WHERE id = v.memory)"
-        " AND EXISTS (SELECT 1 FROM memories WHERE id = v.conflict_of)",
-        (root,),
-    ).get
-    return int(found)
+        " AND EXISTS (SELECT 1 FROM memories WHERE id = v.conflict_of)"
+    )
+    return int(connection.execute(sql, (root,)).get)
 
 
 def list_surplus(connection: apsw.Connection, root: int, count: int) -> list[tuple[int, str]]:
@@ -259,15 +256,14 @@ def list_surplus(connection: apsw.Connection, root: int, count: int) -> list[tup
 
     Not what was written here, which the server may still lose; nor what is pinned, in conflict or to be pushed.
     """
-    found: Any = connection.execute(
+    sql = (
         "SELECT m.row, m.id FROM shared_versions v JOIN memories m ON m.id = v.memory WHERE v.root = ?1 AND v.pushed"
         " AND NOT v.purged AND v.machine <> '' AND v.conflict_of IS NULL AND NOT m.pinned"
         " AND NOT EXISTS (SELECT 1 FROM shared_outbox o WHERE o.memory = m.id)"
         " AND NOT EXISTS (SELECT 1 FROM shared_versions s WHERE s.conflict_of = m.id)"
-        " ORDER BY m.access_count > 0, m.row LIMIT ?2",
-        (root, count),
+        " ORDER BY m.access_count > 0, m.row LIMIT ?2"
     )
-    return list(found)
+    return list(connection.execute(sql, (root, count)))
 
 
 # Outbox --------------------------------------------------------------------------------------------------------------
@@ -275,12 +271,11 @@ def list_surplus(connection: apsw.Connection, root: int, count: int) -> list[tup
 
 def read_outbox(connection: apsw.Connection, root: int, after: int, limit: int) -> list[Queued]:
     """Return the next memories to be pushed, without those that the server refused as they are."""
-    found: Any = connection.execute(
+    sql = (
         "SELECT o.id, o.memory FROM shared_outbox o WHERE o.root = ? AND o.id > ? AND NOT EXISTS"
-        " (SELECT 1 FROM shared_stuck s WHERE s.memory = o.memory AND s.change = o.id) ORDER BY o.id LIMIT ?",
-        (root, after, limit),
+        " (SELECT 1 FROM shared_stuck s WHERE s.memory = o.memory AND s.change = o.id) ORDER BY o.id LIMIT ?"
     )
-    return [Queued(change, memory) for change, memory in found]
+    return [Queued(change, memory) for change, memory in connection.execute(sql, (root, after, limit))]
 
 
 def queue(connection: apsw.Connection, memory: str, root: int) -> None:
@@ -308,12 +303,11 @@ def note_stuck(connection: apsw.Connection, queued: Queued, reason: str, now: fl
 
 def read_stuck(connection: apsw.Connection, root: int) -> list[tuple[str, str]]:
     """Return (memory, reason) of what the server refuses."""
-    found: Any = connection.execute(
+    sql = (
         "SELECT s.memory, s.reason FROM shared_stuck s JOIN shared_outbox o ON o.memory = s.memory AND o.id = s.change"
-        " WHERE o.root = ? ORDER BY s.memory",
-        (root,),
+        " WHERE o.root = ? ORDER BY s.memory"
     )
-    return list(found)
+    return list(connection.execute(sql, (root,)))
 
 
 def mark_purged(connection: apsw.Connection, memories: Iterable[str]) -> None:

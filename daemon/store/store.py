@@ -19,21 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.errors import MemorydError, StorageFailed
-from memoryd.daemon.store import (
-    codes,
-    damage,
-    expected,
-    fulltext,
-    graph_faults,
-    hashes,
-    limit,
-    pages,
-    settings,
-    turns,
-    vectors,
-)
+from memoryd.daemon.store import codes, damage, fulltext, hashes, limit, pages, settings, turns, vectors
 from memoryd.daemon.store.codes import Kept
-from memoryd.daemon.store.connection import CHECKING_CACHE, close, make_durable, open_reader, open_writer, page_size
+from memoryd.daemon.store.connection import CHECKING_CACHE, close, make_durable, open_reader, open_writer, read_pragma
 from memoryd.daemon.store.facts import Facts, Mask
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import migrate
@@ -56,7 +44,6 @@ _BREATH_S = 0.001  # between two of them
 _ADVISED_S = 60.0  # for which what to remove is not looked up again
 
 FILE_NAME = "memoryd.sqlite"
-_CHECKS = (expected.find_problems, vectors.find_problems, turns.check_conservation, graph_faults.find_problems)
 
 # Raised by SQLite where the caller has its own answer: the deadline passed, the full-text index is damaged.
 Interrupted = apsw.InterruptError
@@ -115,7 +102,7 @@ class Store:
             migrate(connection)
             make_durable(connection)
             damage.check_start(connection)
-            self._page_bytes = page_size(connection)
+            self._page_bytes = read_pragma(connection, "page_size")
             self.used_bytes = self._used_size(connection)
             self.namespaces = Namespaces(connection)
             self.positions = Positions()
@@ -150,19 +137,16 @@ class Store:
 
     def _follow_commit(self, connection: apsw.Connection, rows: set[int], texts: set[int]) -> None:
         """Bring what RAM knows of these memories, and of the texts of these, up to date, on the writer's thread."""
-        self._note_changed(rows)
+        if self._changed is not None:
+            self._changed |= rows
+            if len(self._changed) > _MOST_CHANGED or self._writer.touched_vectors:
+                self._changed = None
         self.facts.refresh(connection, rows)
         self.postings.note_changes(connection, texts)
         if self.limit_bytes:
             self.used_bytes = self._used_size(connection)
         if rows and self.on_change is not None:
             self.on_change()
-
-    def _note_changed(self, rows: set[int]) -> None:
-        if self._changed is not None:
-            self._changed |= rows
-            if len(self._changed) > _MOST_CHANGED or self._writer.touched_vectors:
-                self._changed = None
 
     def take_codes(self) -> Kept | None:
         """Return the codes that the former daemon kept, once."""
@@ -210,14 +194,14 @@ class Store:
         return self._advice
 
     def _room_error(self) -> MemorydError:
-        return limit.room_error(self.path.parent, self.limit_bytes, self.used_bytes)
+        """Return what to say of a write that SQLite had no room for: at its limit, or on a disk that is full."""
+        if self.limit_bytes and not is_disk_full(self.path.parent):
+            return limit.limit_error(self.limit_bytes, self.used_bytes)
+        return build_full_error()
 
     def _used_size(self, connection: apsw.Connection) -> int:
         """Return how many bytes of the file are in use, those of a log that is not folded in included."""
-        number, free = connection.pragma("page_count"), connection.pragma("freelist_count")
-        assert isinstance(number, int)
-        assert isinstance(free, int)
-        return (number - free) * self._page_bytes
+        return (read_pragma(connection, "page_count") - read_pragma(connection, "freelist_count")) * self._page_bytes
 
     def write(self, job: Callable[[Transaction], T], alone: bool = False, over_limit: bool = False) -> "Future[T]":
         """Queue a job for the writer; raise `Busy` when too many wait.
@@ -268,7 +252,7 @@ class Store:
         """Check the file, the full-text index, the vectors and the graph, in snapshots; return what is wrong."""
         found = self._check_integrity("PRAGMA integrity_check(10)") + self._find_wrong_hashes()
         try:
-            for check in _CHECKS:
+            for check in damage.CHECKS:
                 with self.reading() as connection:
                     found += check(connection)
         except StorageFailed:
@@ -326,12 +310,11 @@ class Store:
         if damaged := self._check_integrity("PRAGMA integrity_check(memories_fts)"):
             log.error("the full-text index is damaged: %s", "; ".join(damaged))
             self.repair_soon()
-            self._checked.set()
-            return
-        try:
-            self._warm_up()
-        except Damaged as error:
-            log.warning("full text could not be warmed: %s", error)
+        else:
+            try:
+                self._warm_up()
+            except Damaged as error:
+                log.warning("full text could not be warmed: %s", error)
         self._checked.set()
 
     def _warm_up(self) -> None:

@@ -110,12 +110,11 @@ def hurry(connection: apsw.Connection, namespace: int, session: str, now: float)
 
 def count_due(connection: apsw.Connection, namespace: int, session: str, now: float) -> dict[str, int]:
     """Return how many turns wait for each thought of a conversation that is due."""
-    found: Any = connection.execute(
+    sql = (
         "SELECT kind, count(*) FROM thoughts JOIN heard USING (namespace, session, kind)"
-        " WHERE namespace = ? AND session = ? AND due_at <= ? GROUP BY kind",
-        (namespace, session, now),
+        " WHERE namespace = ? AND session = ? AND due_at <= ? GROUP BY kind"
     )
-    return dict(found)
+    return dict(connection.execute(sql, (namespace, session, now)))
 
 
 def list_kinds(connection: apsw.Connection, namespace: int, session: str) -> list[str]:

@@ -87,14 +87,9 @@ TIERS: dict[str, Tier] = {
 }
 
 
-def is_searched(tier: str) -> bool:
-    """Return whether searches look into a tier."""
-    return bool(TIERS[tier].stage)
-
-
 def build_searched() -> str:
     """Return the SQL condition of memories that searches may return: searchable, and in a tier that is searched."""
-    others = ", ".join(repr(name) for name in TIERS if not is_searched(name))
+    others = ", ".join(repr(name) for name, tier in TIERS.items() if not tier.stage)
     return f"(m.searchable AND m.tier NOT IN ({others}))"
 
 

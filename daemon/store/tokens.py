@@ -29,13 +29,11 @@ _NUMBERS_KEY = "numbers_key"  # setting
 _MAX_NAME = 64
 _USE_NOTED_S = 60.0  # how fine `last_used_at` is
 
-Clock = Callable[[], float]
-
 
 class Tokens:
     """The tokens of one database."""
 
-    def __init__(self, store: Store, folder: Path, clock: Clock, required: bool) -> None:
+    def __init__(self, store: Store, folder: Path, clock: Callable[[], float], required: bool) -> None:
         self.required = required
         self.owner_file = folder / OWNER_FILE
         self._store, self._clock = store, clock
@@ -126,15 +124,15 @@ def _hash(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
+def _touch(connection: apsw.Connection, key: bytes, now: float) -> None:
+    connection.execute("UPDATE tokens SET last_used_at = ? WHERE hash = ?", (now, key))
+
+
 def _insert(connection: apsw.Connection, caller: Caller, now: float) -> None:
     if connection.execute("SELECT 1 FROM tokens WHERE name = ?", (caller.name,)).get is not None:
         raise Conflict(f"There is a token {caller.name!r} already; revoke it first.", {"name": caller.name})
     sql = "INSERT INTO tokens (name, hash, namespace, role, created_at) VALUES (?, ?, ?, ?, ?)"
     connection.execute(sql, (caller.name, caller.key, caller.namespace, caller.role, now))
-
-
-def _touch(connection: apsw.Connection, key: bytes, now: float) -> None:
-    connection.execute("UPDATE tokens SET last_used_at = ? WHERE hash = ?", (now, key))
 
 
 def _check_name(name: str) -> None:

@@ -79,8 +79,7 @@ _ASKED = (
     " AND q.id = (SELECT max(id) FROM turns WHERE namespace = ?1 AND session = ?2 AND role = 'user')"
     " AND NOT EXISTS (SELECT 1 FROM turns a WHERE a.namespace = ?1 AND a.answers = q.key)"
 )
-_PROBLEMS = """
-SELECT n.name, came, here, kept, went FROM (
+_ACCOUNT = """(
   SELECT id, name,
     (SELECT total(count) FROM flows WHERE namespace = id AND kind = 'observed') AS came,
     (SELECT count(*) FROM turns WHERE namespace = n.id) AS here,
@@ -88,8 +87,7 @@ SELECT n.name, came, here, kept, went FROM (
     (SELECT total(count) FROM flows WHERE namespace = id
        AND (kind LIKE 'skipped: %' OR kind LIKE 'dropped: %' OR kind LIKE 'gone: %')) AS went
   FROM namespaces n
-) n WHERE came <> here + kept + went
-"""
+) WHERE came <> here + kept + went"""
 
 
 def _turns(found: Iterable[Any]) -> list[Turn]:
@@ -259,12 +257,11 @@ def skip(connection: apsw.Connection, skips: Sequence[Skip], keep: int) -> None:
 
 def read_skipped(connection: apsw.Connection, condition: str, limit: int, offset: int) -> list[Skip]:
     """Return skipped turns in the namespaces of `condition` (on the alias `m`), newest first."""
-    found: Any = connection.execute(
+    sql = (
         "SELECT m.namespace, m.session, m.role, m.content, m.reason, m.at FROM skipped m"
-        f" WHERE {condition} ORDER BY m.id DESC LIMIT ? OFFSET ?",
-        (limit, offset),
+        f" WHERE {condition} ORDER BY m.id DESC LIMIT ? OFFSET ?"
     )
-    return [Skip(*values) for values in found]
+    return [Skip(*values) for values in connection.execute(sql, (limit, offset))]
 
 
 def forget_skipped(connection: apsw.Connection, session: str) -> None:
@@ -300,11 +297,18 @@ def read_flows(connection: apsw.Connection, condition: str) -> dict[int, dict[st
 
 def check_conservation(connection: apsw.Connection) -> list[str]:
     """Return the namespaces whose turns do not add up: empty when every turn is accounted for."""
-    rows: Any = connection.execute(_PROBLEMS)
     return [
         f"turns of {name or 'the root'}: {came:.0f} came, but {here} in L0, {kept:.0f} kept and {went:.0f} gone"
-        for name, came, here, kept, went in rows
+        for name, came, here, kept, went in connection.execute(f"SELECT name, came, here, kept, went FROM {_ACCOUNT}")
     ]
+
+
+def settle(connection: apsw.Connection) -> None:
+    """Count turns that no longer exist as lost with a recovery, so that the account is right."""
+    connection.execute(
+        f"INSERT INTO flows SELECT id, 'gone: recovery', came - here - kept - went FROM {_ACCOUNT}"
+        " ON CONFLICT DO UPDATE SET count = count + excluded.count"
+    )
 
 
 # What is still to be thought about -----------------------------------------------------------------------------------

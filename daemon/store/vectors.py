@@ -61,14 +61,11 @@ def find(connection: apsw.Connection, model: int, keys: Sequence[bytes]) -> dict
     """Return the vectors of those of some texts that were embedded before."""
     found: dict[bytes, Vector] = {}
     for part in split_evenly(keys, _IN_LIMIT):
-        sql = f"SELECT text_hash, vector FROM vec_embeddings WHERE model = ? AND text_hash IN ({_marks(part)})"
+        marks = ", ".join("?" * len(part))
+        sql = f"SELECT text_hash, vector FROM vec_embeddings WHERE model = ? AND text_hash IN ({marks})"
         rows: Any = connection.execute(sql, (model, *part))
         found.update((key, np.frombuffer(blob, np.float32)) for key, blob in rows)
     return found
-
-
-def _marks(values: Sequence[Any]) -> str:
-    return ", ".join("?" * len(values))
 
 
 def count(connection: apsw.Connection) -> int:

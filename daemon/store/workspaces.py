@@ -150,12 +150,11 @@ def set_times(connection: apsw.Connection, path: str, at: float) -> None:
 
 def count_chunks(connection: apsw.Connection, paths: Iterable[str]) -> dict[str, int]:
     """Return how many chunks files have, by path; those without any are left out."""
-    found: Any = connection.execute(
+    sql = (
         f"SELECT path, count(*) FROM memories WHERE path IN (SELECT value FROM json_each(?)) AND tier = {DOCUMENTS!r}"
-        " GROUP BY path",
-        (json.dumps(list(paths)),),
+        " GROUP BY path"
     )
-    return dict(found)
+    return dict(connection.execute(sql, (json.dumps(list(paths)),)))
 
 
 def path_bounds(root: Path) -> tuple[str, str]:
@@ -236,10 +235,9 @@ def find_mentioning(
     connection: apsw.Connection, workspace: Workspace, name: str, reached: str, limit: int
 ) -> list[str]:
     """Return the files of a workspace that refer to a name, as far as the `reached` namespaces show it."""
-    found: Any = connection.execute(
+    sql = (
         # CROSS JOIN: the few mentions first.
         "SELECT DISTINCT m.path FROM mentions n CROSS JOIN memories m ON m.row = n.memory"
-        f" WHERE n.name = ? AND m.path >= ? AND m.path < ? AND {reached} ORDER BY 1 LIMIT ?",
-        (name, *path_bounds(workspace.root), limit),
+        f" WHERE n.name = ? AND m.path >= ? AND m.path < ? AND {reached} ORDER BY 1 LIMIT ?"
     )
-    return [path for (path,) in found]
+    return [path for (path,) in connection.execute(sql, (name, *path_bounds(workspace.root), limit))]
