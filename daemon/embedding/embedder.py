@@ -303,7 +303,7 @@ class Embedding:
             log.warning("the codes of the former daemon cannot be used: %s", error)
             return None
         finally:
-            kept.close()
+            kept.file.close()
         self._loading = generation  # gets each change from now on; those before are read below
         changed = self._store.take_changed()
         if changed is None:

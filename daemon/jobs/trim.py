@@ -23,11 +23,11 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     """Find what is beyond the limits of the settings."""
     settings = core.config.jobs
     with core.store.reading() as connection:
-        runs = trimming.find_old_runs(connection, settings.keep_runs)
-        skipped = trimming.find_old_skipped(connection, core.config.tiers.skipped)
+        runs = trimming.find_old(connection, "runs", settings.keep_runs)
+        skipped = trimming.find_old(connection, "skipped", core.config.tiers.skipped)
         oldest = now - settings.history_days * _DAY_S if settings.history_days else 0.0
-        operations = trimming.find_old_operations(connection, oldest, settings.history_operations)
-        given = trimming.find_old_given(connection, now - core.config.context.given_days * _DAY_S)
+        operations = trimming.find_old(connection, "operations", oldest, settings.history_operations)
+        given = trimming.find_old(connection, "given", now - core.config.context.given_days * _DAY_S)
         unused_since = now - settings.vectors_days * _DAY_S
         expired = trimming.find_old_orphans(connection, unused_since)
         used, unused = trimming.select_used_again(connection), trimming.find_new_orphans(connection)

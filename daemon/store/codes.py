@@ -43,10 +43,6 @@ class Kept(NamedTuple):
     arrays: Any  # by name, each read when it is asked for
     file: BinaryIO
 
-    def close(self) -> None:
-        """Close the file."""
-        self.file.close()
-
 
 def read_identity(path: Path) -> list[int]:
     """Return what changes whenever a closed database does."""

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.daemon.store import basis
-from memoryd.daemon.store.basis import Coded
-from memoryd.daemon.store.blocks import Blocks, Reader
+from memoryd.daemon.store.basis import Blocks, Coded, Reader
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.positions import Places, Positions, find_distinct, grow
 from memoryd.daemon.store.scan import View, Wanted, compute_scores, find_best, search_above

@@ -1,17 +1,33 @@
-"""Room on the disk that is kept for what removes: a file that holds nothing, emptied when the disk is full.
+"""Room for what is written: the limit of the database's size, and a reserve on the disk for what removes.
 
-From then on nothing is added, so that what was given free serves deletes, the history they write, and folding the log
-into the database; what is left of it is taken again after each. Memories are added again once the disk has twice its
-size.
+At the limit itself calls that grow the database are refused before they run, turns a little earlier. SQLite's own
+limit is above it: upkeep and background work need room, and what removes has none, since it writes history before it
+frees anything.
+
+The reserve is a file that holds nothing, emptied when the disk is full. From then on nothing is added, so that what was
+given free serves deletes, the history they write, and folding the log into the database; what is left of it is taken
+again after each. Memories are added again once the disk has twice its size.
 """
 
 import logging
 import os
 import threading
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from memoryd.client.errors import StorageFailed
+import apsw
+
+from memoryd.client.errors import StorageFailed, StorageFull
+
+TURNS_SHARE = 0.95  # of the limit from which turns are refused, so that what is added on purpose still has room
+PLENTY_SHARE = 0.5  # of the limit below which nobody asks what is still to be made of turns
+COMING_BYTES = 4096  # of a turn that was taken in: its vectors, its history, its place in full text
+LOW = 0.5  # importance below which turns are proposed for removal
+_PROPOSED = 0.25  # of these turns, the oldest
+_SPARE_BYTES = 16 * 1024 * 1024  # beyond a small limit
+_MOST_PAGES = 4_294_967_294  # that SQLite can count
 
 FILE_NAME = "memoryd.reserve"
 SIZE_BYTES = 8 * 1024 * 1024  # the log grows to about that before it is folded
@@ -19,6 +35,50 @@ _FULL_BYTES = 1024 * 1024  # with less than that free, a write that does not fit
 _LEFT_BYTES = 256 * 1024  # for the next write
 
 log = logging.getLogger(__name__)
+
+
+def max_pages(limit_bytes: int, page_bytes: int) -> int:
+    """Return the pages that a file of a limited size may have at the very most, 0 for any number."""
+    return max((limit_bytes + max(limit_bytes // 10, _SPARE_BYTES)) // page_bytes, 1) if limit_bytes else 0
+
+
+def let_grow(connection: apsw.Connection, pages: int) -> None:
+    """Let the file grow to no more than so many pages, 0: as far as the disk has room. What it has already it keeps."""
+    connection.pragma("max_page_count", pages or _MOST_PAGES)
+
+
+def limit_error(limit_bytes: int, used_bytes: int, advice: str = "") -> StorageFull:
+    """Return the error for what would grow a database at its limit; `advice` is what `suggest_removal` says."""
+    return StorageFull(
+        f"The database has reached its limit of {limit_bytes / 1e6:.0f} MB and takes in nothing more."
+        f" Raise `max_size_mb` in [storage], or delete memories and shorten `history_days` in [jobs]{advice}.",
+        {"limit_bytes": limit_bytes, "used_bytes": used_bytes},
+    )
+
+
+def turns_error(limit_bytes: int, used_bytes: int, advice: str) -> StorageFull:
+    """Return the error for turns where only what is added on purpose has room."""
+    return StorageFull(
+        f"The database has nearly reached its limit of {limit_bytes / 1e6:.0f} MB and takes in no more turns; `add`"
+        f" still works. Raise `max_size_mb` in [storage]{advice}.",
+        {"limit_bytes": limit_bytes, "used_bytes": used_bytes},
+    )
+
+
+def suggest_removal(connection: apsw.Connection) -> str:
+    """Return the command that removes the oldest turns of low importance, empty where there are none.
+
+    It reads all memories, so it is not for each call that is refused.
+    """
+    low = f"FROM memories WHERE turns > 0 AND NOT pinned AND importance < {LOW}"
+    number: Any = connection.execute(f"SELECT count(*) {low}").get
+    sql = f"SELECT created_at {low} ORDER BY created_at LIMIT 1 OFFSET ?"
+    at: Any = connection.execute(sql, (int(number * _PROPOSED),)).get
+    if at is None:
+        return ""
+    day = datetime.fromtimestamp(at + 86400, UTC).date().isoformat()
+    command = f"memctl erase --type turn --where 'memory.importance<{LOW}' --before {day}"
+    return f", or remove the oldest of low importance: {command}"
 
 
 class Reserve:

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.daemon.store.basis import Asked, Basis
-from memoryd.daemon.store.blocks import Blocks
+from memoryd.daemon.store.basis import Asked, Basis, Blocks
 from memoryd.daemon.store.positions import Places
 from memoryd.daemon.store.top import find_top
 from memoryd.daemon.store.vectors import Vector

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.errors import MemorydError, StorageFailed
-from memoryd.daemon.store import codes, damage, fulltext, hashes, limit, pages, settings, turns, vectors
+from memoryd.daemon.store import codes, damage, fulltext, hashes, pages, reserve, settings, turns, vectors
 from memoryd.daemon.store.codes import Kept
 from memoryd.daemon.store.connection import CHECKING_CACHE, close, make_durable, open_reader, open_writer, read_pragma
 from memoryd.daemon.store.facts import Facts, Mask
@@ -72,7 +72,7 @@ class Store:
         self.files = hold([self.path, self.path.with_name(f"{FILE_NAME}-wal")])
         self.on_change: Callable[[], None] | None = None  # called by the writer after memories were changed
         self.on_repair: Callable[[], None] | None = None  # called by the writer after damage was repaired
-        most = limit.max_pages(limit_bytes, self._page_bytes)
+        most = reserve.max_pages(limit_bytes, self._page_bytes)
         self._writer = Writer(
             connection, self._follow_commit, self.repair_soon, self._room_error, most, self.supervisor, self.reserve
         )
@@ -167,36 +167,36 @@ class Store:
         if self.reserve.is_spent():
             raise build_full_error()
         if self.is_full():
-            raise limit.limit_error(self.limit_bytes, self.used_bytes, self._advise())
+            raise reserve.limit_error(self.limit_bytes, self.used_bytes, self._advise())
 
     def check_room_for_turns(self) -> None:
         """Raise `StorageFull` when only what is added on purpose has room."""
-        if self.limit_bytes and self.used_bytes + self._count_coming() >= limit.TURNS_SHARE * self.limit_bytes:
-            raise limit.turns_error(self.limit_bytes, self.used_bytes, self._advise())
+        if self.limit_bytes and self.used_bytes + self._count_coming() >= reserve.TURNS_SHARE * self.limit_bytes:
+            raise reserve.turns_error(self.limit_bytes, self.used_bytes, self._advise())
 
     def _count_coming(self) -> int:
         """Return about how many bytes what is still to be made of turns will take; 0 while there is plenty of room."""
-        if self.used_bytes < limit.PLENTY_SHARE * self.limit_bytes:
+        if self.used_bytes < reserve.PLENTY_SHARE * self.limit_bytes:
             return 0
         with self.reading() as connection:
             asked = turns.count_asked(connection)
             if not vectors.has_model(connection):  # there may never be one
                 asked.pop("embed", None)
-        return limit.COMING_BYTES * max(asked.values(), default=0)
+        return reserve.COMING_BYTES * max(asked.values(), default=0)
 
     def _advise(self) -> str:
         """Return what to remove; looked up once in a while."""
         now = time.monotonic()
         if now >= self._advised_until:
             with self.reading() as connection:
-                self._advice = limit.suggest_removal(connection)
+                self._advice = reserve.suggest_removal(connection)
             self._advised_until = now + (_ADVISED_S if self._advice else _ADVISED_S / 12)
         return self._advice
 
     def _room_error(self) -> MemorydError:
         """Return what to say of a write that SQLite had no room for: at its limit, or on a disk that is full."""
         if self.limit_bytes and not is_disk_full(self.path.parent):
-            return limit.limit_error(self.limit_bytes, self.used_bytes)
+            return reserve.limit_error(self.limit_bytes, self.used_bytes)
         return build_full_error()
 
     def _used_size(self, connection: apsw.Connection) -> int:
@@ -359,7 +359,7 @@ class Store:
         self._closing.set()
         self._checked.set()
         if kept := self.take_codes():
-            kept.close()
+            kept.file.close()
         if self._checking is not None:
             self._checking.join()
         self._writer.finish()  # its last jobs may still read

@@ -7,20 +7,23 @@ import apsw
 
 from memoryd.daemon.store import vectors
 
-# The latest runs of each job stay.
-_OLD_RUNS = (
-    "SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY job ORDER BY id DESC) AS age FROM runs WHERE outcome"
-    " <> 'running') WHERE age > ? ORDER BY id"
-)
-_OLD_SKIPPED = (
-    "SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY namespace ORDER BY id DESC) AS age FROM skipped)"
-    " WHERE age > ? ORDER BY id"
-)
-# From the oldest on without a gap: an operation must not outlive the one that undid it.
-_OLD_OPERATIONS = (
-    "SELECT id FROM operations WHERE id < coalesce((SELECT min(id) FROM operations WHERE at >= ?1), 9e999)"
-    " OR id <= (SELECT id FROM operations ORDER BY id DESC LIMIT 1 OFFSET ?2) ORDER BY id"
-)
+# What is beyond a limit, by table: of runs and skipped turns the latest of each job and namespace stay.
+_OLD = {
+    "runs": (
+        "SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY job ORDER BY id DESC) AS age FROM runs"
+        " WHERE outcome <> 'running') WHERE age > ? ORDER BY id"
+    ),
+    "skipped": (
+        "SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY namespace ORDER BY id DESC) AS age FROM skipped)"
+        " WHERE age > ? ORDER BY id"
+    ),
+    # From the oldest on without a gap: an operation must not outlive the one that undid it.
+    "operations": (
+        "SELECT id FROM operations WHERE id < coalesce((SELECT min(id) FROM operations WHERE at >= ?1), 9e999)"
+        " OR id <= (SELECT id FROM operations ORDER BY id DESC LIMIT 1 OFFSET ?2) ORDER BY id"
+    ),
+    "given": "SELECT id FROM given WHERE at < ? ORDER BY id",
+}
 UNUSED = (
     "NOT EXISTS (SELECT 1 FROM memories m WHERE m.text_hash = e.text_hash)"
     " AND NOT EXISTS (SELECT 1 FROM history h WHERE h.text_hash = e.text_hash)"
@@ -43,24 +46,9 @@ _UNUSED_SUCCESSORS = (
 )
 
 
-def find_old_runs(connection: apsw.Connection, keep: int) -> list[int]:
-    """Return the runs beyond the latest `keep` of each job."""
-    return _ids(connection.execute(_OLD_RUNS, (keep,)))
-
-
-def find_old_skipped(connection: apsw.Connection, keep: int) -> list[int]:
-    """Return the skipped turns beyond the latest `keep` of each namespace."""
-    return _ids(connection.execute(_OLD_SKIPPED, (keep,)))
-
-
-def find_old_operations(connection: apsw.Connection, before: float, keep: int) -> list[int]:
-    """Return the operations of before a time, and those beyond the latest `keep`."""
-    return _ids(connection.execute(_OLD_OPERATIONS, (before, keep)))
-
-
-def find_old_given(connection: apsw.Connection, before: float) -> list[int]:
-    """Return what sessions were given before a time."""
-    return _ids(connection.execute("SELECT id FROM given WHERE at < ? ORDER BY id", (before,)))
+def find_old(connection: apsw.Connection, table: str, *limits: float) -> list[int]:
+    """Return the ids of what is beyond its limit: so many rows, a time before which it is from, or both."""
+    return _ids(connection.execute(_OLD[table], limits))
 
 
 def find_new_orphans(connection: apsw.Connection) -> list[int]:

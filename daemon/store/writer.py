@@ -24,8 +24,7 @@ from memoryd.client.errors import Busy, Conflict, MemorydError, StorageFailed
 from memoryd.daemon.store.actor import PRESENT, Actor
 from memoryd.daemon.store.changes import Change, Written
 from memoryd.daemon.store.connection import BUSY_TIMEOUT_MS
-from memoryd.daemon.store.limit import let_grow
-from memoryd.daemon.store.reserve import Reserve, build_full_error
+from memoryd.daemon.store.reserve import Reserve, build_full_error, let_grow
 from memoryd.daemon.system.presence import Held, find_missing
 from memoryd.daemon.system.supervisor import Supervisor
 
