@@ -18,7 +18,7 @@ from memoryd.daemon.memories.removing import remove
 from memoryd.daemon.store import aging, rows
 from memoryd.daemon.store.aging import Group
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.tiers import L1, L2, TIERS, half_life_days
+from memoryd.daemon.store.tiers import L1, L2, TIERS
 from memoryd.daemon.store.turns import TYPE
 from memoryd.daemon.store.writer import Transaction
 
@@ -47,7 +47,7 @@ def _move_least_recent(core: Core, connection: Connection, limit: int) -> Iterat
 
 
 def _delete_weakest(core: Core, connection: Connection, group: Group, limit: int, now: float) -> Iterator[Step]:
-    decay = now, half_life_days(L2, core.config.tiers) * DAY_S
+    decay = now, TIERS[L2].half_life_days(core.config.tiers) * DAY_S
     for namespace, count in aging.count_over(connection, group, limit) if limit else ():
         place = core.store.namespaces.name(namespace) or "the root"
         has = f"{L2} of {place} has {count}" if group is _L2 else f"{place} has {count} {_CALLED[group.value]}"

@@ -15,7 +15,7 @@ from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.store import aging, history, rows
 from memoryd.daemon.store.aging import Leaf
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.tiers import L1, TIERS, half_life_days
+from memoryd.daemon.store.tiers import L1, TIERS
 from memoryd.daemon.store.writer import Transaction
 
 DAY_S = 86400.0
@@ -44,11 +44,11 @@ def cold_age_s(below: float, half_life_days: float) -> float:
 def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan to move what is cold."""
     settings = core.config.tiers
-    line = now - cold_age_s(settings.cold_below, half_life_days(L1, settings))
+    line = now - cold_age_s(settings.cold_below, TIERS[L1].half_life_days(settings))
     born = now - settings.cold_after_s
 
     def reason(leaf: Leaf) -> str:
-        value = recency(now - leaf.used_at, half_life_days(L1, settings))
+        value = recency(now - leaf.used_at, TIERS[L1].half_life_days(settings))
         return f"not used for {(now - leaf.used_at) / DAY_S:.1f} days, recency {value:.2f}"
 
     with core.store.reading() as connection:

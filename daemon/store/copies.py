@@ -145,7 +145,13 @@ def _write(store: Store, part: Path, target: Path, check: Callable[[], None], te
                 tell(backup.page_count - backup.remaining, backup.page_count)
                 time.sleep(0)
         copied.pragma("journal_mode", "delete")
-        _verify(copied, expected, target, check)
+        faults = find_faults(copied, check)
+        if not faults and read_counts(copied) != expected:
+            faults = ["it does not hold what the database holds"]
+        if faults:
+            raise StorageFailed(
+                f"The copy {target} was not kept, as it is damaged: {faults[0]}. Look at the database: memctl verify"
+            )
     sync(part)
     part.rename(target)
     sync(target.parent)
@@ -199,16 +205,6 @@ def find_faults(connection: apsw.Connection, check: Callable[[], None] = lambda:
     finally:
         connection.set_progress_handler(None)
     return [] if lines == ["ok"] else lines
-
-
-def _verify(copied: apsw.Connection, expected: tuple[int, int], target: Path, check: Callable[[], None]) -> None:
-    found = find_faults(copied, check)
-    if not found and read_counts(copied) != expected:
-        found = ["it does not hold what the database holds"]
-    if found:
-        raise StorageFailed(
-            f"The copy {target} was not kept, as it is damaged: {found[0]}. Look at the database: memctl verify"
-        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

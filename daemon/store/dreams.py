@@ -40,9 +40,8 @@ def keep_files(
     connection: apsw.Connection, number: int, before: bytes | None, after: bytes, names: tuple[str, str]
 ) -> None:
     """Keep what is needed to undo a dream: hashes of MEMORY.md, names of its copy and of the diary."""
-    connection.execute(
-        'UPDATE dreams SET before = ?, "after" = ?, backup = ?, diary = ? WHERE id = ?', (before, after, *names, number)
-    )
+    sql = 'UPDATE dreams SET before = ?, "after" = ?, backup = ?, diary = ? WHERE id = ?'
+    connection.execute(sql, (before, after, *names, number))
 
 
 def end(connection: apsw.Connection, number: int, state: str) -> None:
@@ -62,8 +61,7 @@ def read_latest(connection: apsw.Connection, workspace: int, day: tuple[float, f
 
 def read_seen(connection: apsw.Connection, workspace: int) -> dict[bytes, str] | None:
     """Return the notes that dreams of a workspace have seen, with their dates; None before the first dream."""
-    found: Any = connection.execute("SELECT note, date FROM dreamt WHERE workspace = ?", (workspace,)).fetchall()
-    return dict(found) or None
+    return dict(connection.execute("SELECT note, date FROM dreamt WHERE workspace = ?", (workspace,))) or None
 
 
 def keep_seen(connection: apsw.Connection, workspace: int, notes: Mapping[bytes, str]) -> None:

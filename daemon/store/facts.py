@@ -125,8 +125,7 @@ class Facts:
         while found := list(islice(stored, _PART)):
             self._put(found)
         self._follow(connection, None)
-        rated: Any = connection.execute(_RATED)
-        self.usefulness.update((row, factor(feedback)) for row, feedback in rated)
+        self.usefulness.update((row, factor(feedback)) for row, feedback in connection.execute(_RATED))
 
     def refresh(self, connection: apsw.Connection, rows: Iterable[int]) -> None:
         """Take in what a commit left of these rows."""

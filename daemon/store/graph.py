@@ -86,9 +86,8 @@ def read_kind(
 
 def read_unnamed(connection: apsw.Connection, limit: int) -> list[Node]:
     """Return settled nodes that a language model has not named."""
-    return select_nodes(
-        connection, "n.named_of IS NULL AND n.settled = 1 AND n.size > 1 ORDER BY n.id LIMIT ?", (limit,)
-    )
+    where = "n.named_of IS NULL AND n.settled = 1 AND n.size > 1 ORDER BY n.id LIMIT ?"
+    return select_nodes(connection, where, (limit,))
 
 
 def read_after(connection: apsw.Connection, number: int, within: str, limit: int) -> list[Node]:

@@ -54,9 +54,8 @@ def forget_old(connection: apsw.Connection, node: int, members: bytes, before: f
 
 def sample_texts(connection: apsw.Connection, namespace: int, most: int) -> list[str]:
     """Return texts of memories spread evenly over a namespace."""
-    rows: list[int] = [
-        row for (row,) in connection.execute("SELECT row FROM memories WHERE namespace = ? ORDER BY row", (namespace,))
-    ]
+    sql = "SELECT row FROM memories WHERE namespace = ? ORDER BY row"
+    rows: list[int] = [row for (row,) in connection.execute(sql, (namespace,))]
     chosen = rows[:: max(1, len(rows) // most)][:most]
     found = connection.execute(f"SELECT content FROM memories WHERE row IN ({', '.join(map(str, chosen))})")
     return [str(content) for (content,) in found]

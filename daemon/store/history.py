@@ -84,8 +84,7 @@ def record_move(connection: apsw.Connection, operation: int, namespace: str, bef
 
 def record_turn(connection: apsw.Connection, operation: int, turn: Turn, namespace: str) -> None:
     """Keep a turn of L0 before the operation takes it away; undo puts it back into its place."""
-    key = vectors.text_hash(turn.content)
-    _keep(connection, operation, turn.key, namespace, key, Image(turn=turn))
+    _keep(connection, operation, turn.key, namespace, vectors.text_hash(turn.content), Image(turn=turn))
 
 
 def _keep(

@@ -74,8 +74,7 @@ def _read_database(path: Path) -> Iterator[bytes]:
 
 def list_copies(folder: Path) -> list[Path]:
     """Return the copies of the database, and former databases, that are in the data directory."""
-    former = sorted(folder.glob("before-*/*.sqlite"))
-    return copies.list_copies(folder / copies.FOLDER) + former
+    return copies.list_copies(folder / copies.FOLDER) + sorted(folder.glob("before-*/*.sqlite"))
 
 
 def find_copies(folder: Path, ids: Iterable[str]) -> list[Path]:

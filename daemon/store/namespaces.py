@@ -32,9 +32,7 @@ class Namespaces:
     """All names of a database in RAM. Only the writer adds; a name can be reached once its row is committed."""
 
     def __init__(self, connection: apsw.Connection) -> None:
-        self._numbers: dict[str, int] = {
-            name: number for number, name in connection.execute("SELECT id, name FROM namespaces")
-        }
+        self._numbers: dict[str, int] = dict(connection.execute("SELECT name, id FROM namespaces"))
         self._names = {number: name for name, number in self._numbers.items()}
 
     def name(self, number: int) -> str:

@@ -46,8 +46,7 @@ def find(connection: apsw.Connection, condition: str, wanted: Wanted) -> list[Op
         f" WHERE EXISTS (SELECT 1 {seen}){chosen} ORDER BY o.id DESC LIMIT ? OFFSET ?",
         (*values, wanted.limit, wanted.offset),
     )
-    names = Operation.__struct_fields__
-    return [Operation(**dict(zip(names, values, strict=True))) for values in found]
+    return [Operation(**dict(zip(Operation.__struct_fields__, values, strict=True))) for values in found]
 
 
 def _choose(wanted: Wanted) -> tuple[str, list[Any]]:

@@ -224,8 +224,7 @@ def _copy_rows(connection: apsw.Connection, table: _Table) -> Iterator[int]:
         with connection:
             connection.execute(insert)
             changed = connection.changes()
-        done: Any = connection.execute(last).get
-        yield max(0, done)
+        yield max(0, connection.execute(last).get)
 
 
 # The check -----------------------------------------------------------------------------------------------------------

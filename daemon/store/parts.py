@@ -56,8 +56,7 @@ def read(connection: apsw.Connection, rows: Sequence[int]) -> list[Long]:
     listed = ", ".join(map(str, rows))
     cut: dict[int, list[Piece]] = {}
     sql = f"SELECT memory, number, start, size FROM parts WHERE memory IN ({listed}) ORDER BY memory, number"
-    found: Any = connection.execute(sql)
-    for row, number, start, size in found:
+    for row, number, start, size in connection.execute(sql):
         pieces = cut.setdefault(row, [])
         if number:
             pieces.append((start, size))

@@ -255,8 +255,7 @@ def read_common_stems(connection: apsw.Connection, limit: int) -> list[str]:
 def _read_stems(connection: apsw.Connection, numbers: list[int]) -> dict[int, Counter[str]]:
     """Return for each row its stems with their counts in units; none for a row that no longer exists."""
     held: dict[int, Counter[str]] = {row: Counter() for row in numbers}
-    found: Any = connection.execute(_TEXTS.format(", ".join(map(str, numbers))))
-    for row, *texts in found:
+    for row, *texts in connection.execute(_TEXTS.format(", ".join(map(str, numbers)))):
         for text, units in zip(texts, _UNITS_OF.tolist(), strict=True):
             for stem in stem_words(connection, text):
                 held[row][stem] += units

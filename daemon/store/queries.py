@@ -72,8 +72,7 @@ def find_deletable(
 ) -> tuple[list[tuple[str, int]], int]:
     """Return (id, namespace) of the memories that meet a condition, oldest first, and how many parts of files do."""
     sql = f"SELECT m.id, m.namespace FROM memories m WHERE {condition} AND m.tier <> {DOCUMENTS!r} ORDER BY m.row"
-    found: Any = connection.execute(sql, values)
-    return list(found), count(connection, f"{condition} AND m.tier = {DOCUMENTS!r}", values)
+    return list(connection.execute(sql, values)), count(connection, f"{condition} AND m.tier = {DOCUMENTS!r}", values)
 
 
 def find_by_id(connection: apsw.Connection, ids: Sequence[str], condition: str, values: Sequence[Any]) -> list[Row]:
@@ -101,8 +100,8 @@ def find_latest_of_session(
 ) -> Row | None:
     """Return the latest living memory of a namespace and session `of` a type and a source."""
     (namespace, session), (type, source) = conversation, of
-    found = rows.select(connection, _LATEST_OF_SESSION, (namespace, type, source, session, *alive_values(now)))
-    return found[0] if found else None
+    values = (namespace, type, source, session, *alive_values(now))
+    return next(iter(rows.select(connection, _LATEST_OF_SESSION, values)), None)
 
 
 def find_standing(connection: apsw.Connection, chosen: Filter, now: float, type: str, limit: int) -> list[Row]:

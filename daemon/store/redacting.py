@@ -52,8 +52,7 @@ def _select(connection: apsw.Connection, table: str, where: str) -> Iterator[Hel
         " OR before ->> '$.row.source' IN ('extraction', 'session_summary')",
     }.get(table, "TRUE")
     sql = f"SELECT {key}, {name}, {said}, {', '.join(columns)} FROM {table} WHERE {condition} AND {where}"
-    found: Any = connection.execute(sql)
-    for number, shown, is_said, *texts in found:
+    for number, shown, is_said, *texts in connection.execute(sql):
         yield Held(table, number, shown, tuple(texts), bool(is_said))
 
 

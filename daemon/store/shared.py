@@ -76,9 +76,8 @@ class Queued(msgspec.Struct):
 
 def read_roots(connection: apsw.Connection) -> list[Root]:
     """Return the shared roots."""
-    names = ", ".join(Root.__struct_fields__)
-    found: Any = connection.execute(f"SELECT {names} FROM shared_roots ORDER BY name")
-    return [Root(**dict(zip(Root.__struct_fields__, values, strict=True))) for values in found]
+    sql = f"SELECT {', '.join(Root.__struct_fields__)} FROM shared_roots ORDER BY name"
+    return [Root(**dict(zip(Root.__struct_fields__, values, strict=True))) for values in connection.execute(sql)]
 
 
 def add_root(connection: apsw.Connection, root: Root) -> int:

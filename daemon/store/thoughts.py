@@ -204,6 +204,6 @@ def count_waiting(connection: apsw.Connection, condition: str) -> dict[str, int]
 def select_queued(connection: apsw.Connection, heard: Sequence[Heard]) -> list[Heard]:
     """Return those of some turns that are still in the queue."""
     marks = ", ".join("?" * len(heard))
-    found: Any = connection.execute(f"SELECT id FROM heard WHERE id IN ({marks})", [one.id for one in heard])
-    left = {id for (id,) in found}
+    sql = f"SELECT id FROM heard WHERE id IN ({marks})"
+    left = {id for (id,) in connection.execute(sql, [one.id for one in heard])}
     return [one for one in heard if one.id in left]

@@ -91,8 +91,3 @@ def build_searched() -> str:
     """Return the SQL condition of memories that searches may return: searchable, and in a tier that is searched."""
     others = ", ".join(repr(name) for name, tier in TIERS.items() if not tier.stage)
     return f"(m.searchable AND m.tier NOT IN ({others}))"
-
-
-def half_life_days(tier: str, settings: TiersConfig) -> float:
-    """Return the half-life of recency in a tier."""
-    return TIERS[tier].half_life_days(settings)

@@ -118,8 +118,7 @@ def count_within(connection: apsw.Connection, condition: str) -> int:
 def read_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Turn]:
     """Return the turns that exist among these keys."""
     sql = f"{_SELECT} WHERE key IN (SELECT value FROM json_each(?))"
-    found = connection.execute(sql, (msgspec.json.encode(keys).decode(),))
-    return {turn.key: turn for turn in _turns(found)}
+    return {turn.key: turn for turn in _turns(connection.execute(sql, (msgspec.json.encode(keys).decode(),)))}
 
 
 def resolve(connection: apsw.Connection, prefix: str, condition: str) -> Turn | None:
@@ -200,8 +199,7 @@ def rate(connection: apsw.Connection, key: str, importance: float) -> bool:
 
 def find_last(connection: apsw.Connection, namespace: int, session: str) -> tuple[str, float, str] | None:
     """Return id, time and end of the text of a session's last turn in L0, None when there is none."""
-    found: Any = connection.execute(_LATEST_END, (namespace, session)).fetchone()
-    return None if found is None else (str(found[0]), float(found[1]), str(found[2]))
+    return connection.execute(_LATEST_END, (namespace, session)).fetchone()
 
 
 def find_id(connection: apsw.Connection, id: str) -> tuple[bytes, int] | None:
@@ -241,8 +239,7 @@ def find_question(
     connection: apsw.Connection, namespace: int, session: str, at: float, within_s: float
 ) -> tuple[str, float] | None:
     """Return id and time of the question that a turn said at `at` answers, None when there is none."""
-    found: Any = connection.execute(_ASKED, (namespace, session, at, within_s)).fetchone()
-    return None if found is None else (str(found[0]), float(found[1]))
+    return connection.execute(_ASKED, (namespace, session, at, within_s)).fetchone()
 
 
 # Skipped -------------------------------------------------------------------------------------------------------------
@@ -289,8 +286,7 @@ def read_flows(connection: apsw.Connection, condition: str) -> dict[int, dict[st
     """Return the account of each namespace of `condition` (on the alias `m`); what came to nothing is left out."""
     account: dict[int, dict[str, int]] = {}
     sql = f"SELECT m.namespace, m.kind, m.count FROM flows m WHERE m.count <> 0 AND {condition} ORDER BY 1, 2"
-    rows: Any = connection.execute(sql)
-    for namespace, kind, number in rows:
+    for namespace, kind, number in connection.execute(sql):
         account.setdefault(namespace, {})[kind] = number
     return account
 

@@ -63,8 +63,8 @@ def find(connection: apsw.Connection, model: int, keys: Sequence[bytes]) -> dict
     for part in split_evenly(keys, _IN_LIMIT):
         marks = ", ".join("?" * len(part))
         sql = f"SELECT text_hash, vector FROM vec_embeddings WHERE model = ? AND text_hash IN ({marks})"
-        rows: Any = connection.execute(sql, (model, *part))
-        found.update((key, np.frombuffer(blob, np.float32)) for key, blob in rows)
+        stored = connection.execute(sql, (model, *part))
+        found.update((key, np.frombuffer(blob, np.float32)) for key, blob in stored)
     return found
 
 

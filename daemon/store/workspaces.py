@@ -61,8 +61,7 @@ def read_workspace(connection: apsw.Connection, number: int) -> Workspace | None
 
 def read_created_at(connection: apsw.Connection, number: int) -> float:
     """Return when a workspace was added."""
-    found: Any = connection.execute("SELECT created_at FROM workspaces WHERE id = ?", (number,)).get
-    return float(found or 0.0)
+    return float(connection.execute("SELECT created_at FROM workspaces WHERE id = ?", (number,)).get or 0.0)
 
 
 def read_device(connection: apsw.Connection, number: int) -> int | None:
