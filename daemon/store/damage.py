@@ -5,7 +5,7 @@ new one, and the entries of the schema are pointed at its pages; a damaged index
 again. All of it is one transaction: a crash leaves the file as it was. The former pages stay in the file unused, which
 costs room until it is compacted and destroys nothing.
 
-What remains after that needs a new file (`recovering`): a damaged schema or list of free pages.
+What remains after that needs a new file (`rescue`): a damaged schema or list of free pages.
 """
 
 import re
@@ -18,8 +18,9 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.store import expected, fulltext, graph_faults, hashes, salvage, settings, turns, vectors
+from memoryd.daemon.store import fulltext, graph_faults, hashes, salvage, settings, turns, vectors
 from memoryd.daemon.store.connection import open_reader, open_writer
+from memoryd.daemon.store.migrations import find_schema_problems, restore_schema
 
 _NEW = "repair_"
 _UNUSED = ": never used"  # of a page: what a former repair left
@@ -38,7 +39,7 @@ _NOTED, _MOST_NOTED = "repairs", 20
 # What a start reads of small tables; those of memories and vectors are read by whoever needs them.
 _AT_START = ("settings", "models", "namespaces", "tokens", "turns", "pauses", "workspaces", "jobs", "shared_roots")
 # What a check of the file itself does not see, each in a snapshot.
-CHECKS = (expected.find_problems, vectors.find_problems, turns.check_conservation, graph_faults.find_problems)
+CHECKS = (find_schema_problems, vectors.find_problems, turns.check_conservation, graph_faults.find_problems)
 
 
 class Repaired(NamedTuple):
@@ -229,9 +230,8 @@ def _replace_indexes(connection: apsw.Connection, name: str) -> None:
 
 def _replace_fulltext(connection: apsw.Connection) -> None:
     """Create the tables of full text again, without a row: all of it is derived."""
-    made: Any = connection.execute(
-        f"SELECT sql FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL%' AND {_OF_FULLTEXT} ORDER BY rowid"
-    ).fetchall()
+    found = f"SELECT sql FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL%' AND {_OF_FULLTEXT} ORDER BY rowid"
+    made: Any = connection.execute(found).fetchall()
     connection.config(apsw.SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1)
     connection.execute(f"DELETE FROM sqlite_schema WHERE type = 'table' AND {_OF_FULLTEXT}")
     connection.execute("PRAGMA writable_schema = RESET")
@@ -254,7 +254,7 @@ def _restore_counters(connection: apsw.Connection) -> None:
 
 def rebuild_derived(connection: apsw.Connection) -> None:
     """Build the full-text index and wrong hashes again; drop what cannot be right, and what is not memoryd's."""
-    expected.restore(connection)
+    restore_schema(connection)
     hashes.fix(connection, hashes.find_wrong(connection))
     fulltext.rebuild(connection)
     vectors.drop_wrong(connection)

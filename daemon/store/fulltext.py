@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from memoryd.daemon.store.connection import open_reader
 from memoryd.daemon.store.facts import Mask
+from memoryd.daemon.store.positions import find_top
 from memoryd.daemon.store.postings import UNITS, Counts, Posting, Postings
 from memoryd.daemon.store.tokenizer import split_words, stem_words
-from memoryd.daemon.store.top import find_top
 
 MAX_TERMS = 64
 MAX_POSTINGS = 5_000_000

@@ -25,6 +25,7 @@ Number = TypeVar("Number", bound=np.integer[Any])
 _BITS = 8  # rows of a page: 256
 _INSIDE = (1 << _BITS) - 1
 _FIRST = 64  # pages
+_TOP_BLOCK = 16  # only the best blocks are looked into, which is far cheaper than a full partition
 
 
 class Epoch:
@@ -174,3 +175,23 @@ def grow(array: Array, needed: int) -> Array:
 
 def _make_array(rows: Iterable[int] | NDArray[Any]) -> NDArray[np.int64]:
     return np.ascontiguousarray(rows if isinstance(rows, np.ndarray) else list(rows), np.int64)
+
+
+def find_top(scores: NDArray[np.floating[Any]], k: int) -> NDArray[np.int64]:
+    """Return the positions of the `k` largest scores, largest first."""
+    candidates = _find_best_blocks(scores, k) if len(scores) > 4 * _TOP_BLOCK * k else np.arange(len(scores))
+    if len(candidates) > k:
+        candidates = candidates[np.argpartition(-scores[candidates], k - 1)[:k]]
+    return candidates[np.argsort(-scores[candidates], kind="stable")]
+
+
+def _find_best_blocks(scores: NDArray[np.floating[Any]], k: int) -> NDArray[np.int64]:
+    """Return the positions in the `k` blocks with the largest maxima (the top `k` lie in them) and the rest, rising.
+
+    A block is every so manieth score: the maxima of all blocks are then found side by side.
+    """
+    count = len(scores) // _TOP_BLOCK
+    maxima = scores[: count * _TOP_BLOCK].reshape(_TOP_BLOCK, count).max(axis=0)
+    blocks = np.argpartition(-maxima, k - 1)[:k]
+    inside = (blocks[:, None] + np.arange(_TOP_BLOCK) * count).ravel()
+    return np.concatenate([np.sort(inside), np.arange(count * _TOP_BLOCK, len(scores))])

@@ -11,16 +11,22 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import apsw
 import msgspec
 
 from memoryd.client.errors import Conflict, MemorydError, StorageFailed
 from memoryd.client.rescue import Report
 from memoryd.client.transport import paths
-from memoryd.daemon.store import recovering, restoring, swap
+from memoryd.daemon.store import fulltext, graph_faults, salvage, swap, turns, vectors
+from memoryd.daemon.store.copies import find_faults, open_plain, read_counts
+from memoryd.daemon.store.migrations import MIGRATIONS, restore_schema
+from memoryd.daemon.store.salvage import Table
 from memoryd.daemon.store.store import FILE_NAME, Store
+from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system import listen, process
 
 
@@ -61,7 +67,7 @@ def _restore(folder: Path, given: argparse.Namespace) -> Report:
     if given.file is None:
         raise StorageFailed("No file is given to restore.")
     place = _begin(folder)
-    found = restoring.restore(given.file, place, folder / FILE_NAME, given.tokens)
+    found = restore(given.file, place, folder / FILE_NAME, given.tokens)
     swap.mark_ready(folder, "restore", given.discard)
     return _take_up(folder, given, Report(memories=found.memories, dropped=found.dropped, tokens=found.tokens))
 
@@ -74,7 +80,7 @@ def _recover(folder: Path, given: argparse.Namespace) -> Report:
     lock = listen.lock(folder / "memoryd.lock", f"the data directory {folder}", given.wait_s)
     try:
         place = _begin(folder)
-        found = recovering.recover(file, place, lambda table: print(f"reading {table}", file=sys.stderr))
+        found = recover(file, place, lambda table: print(f"reading {table}", file=sys.stderr))
         swap.mark_ready(folder, "recovery", discard=False)
         kept = swap.take_up(folder, time.time())
     finally:
@@ -113,6 +119,8 @@ def _begin(folder: Path) -> Path:
     return swap.begin(folder)
 
 
+_PAGES = 1024  # of a copy at once
+_DERIVED = frozenset({"nodes", "members", "edges", "topics", "backlog"})
 _COMMANDS: dict[str, Callable[[Path, Any], Report]] = {
     "restore": _restore,
     "recover": _recover,
@@ -120,6 +128,180 @@ _COMMANDS: dict[str, Callable[[Path, Any], Report]] = {
     "take-up": _take_up,
     "cancel": _cancel,
 }
+
+
+# Restoring a copy -----------------------------------------------------------------------------------------------------
+# It is read as a whole, checked, brought to the present schema, checked again.
+
+
+class Restored(NamedTuple):
+    """How many memories a copy holds, what of its schema was dropped, and which of its tokens were left out."""
+
+    memories: int
+    dropped: list[str]
+    tokens: list[str]
+
+
+def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: bool = False) -> Restored:
+    """Put a checked copy of `file` into `folder`; raise `StorageFailed`.
+
+    Tokens that are not in force in the `former` database are left out, unless they are to be kept: whoever made the
+    file may have added them, and some may have been revoked since.
+    """
+    if not file.is_file():
+        raise StorageFailed(f"{file}: there is no such file.")
+    try:
+        source = open_plain(file, apsw.SQLITE_OPEN_READONLY)
+    except apsw.Error as error:
+        raise StorageFailed(f"{file} cannot be opened: {error}.") from None
+    try:
+        _check_version(source, file)
+        found, dropped = _copy_pages(source, folder / FILE_NAME)
+    except apsw.FullError:
+        raise StorageFailed(f"There is no room for {file} in {folder.parent}. Nothing was changed.") from None
+    except apsw.Error as error:
+        raise StorageFailed(f"{file} cannot be read: {error}. Nothing was changed.") from None
+    finally:
+        source.close()
+    if found:
+        raise StorageFailed(f"{file} is damaged: {found[0]}. Nothing was changed.")
+    known = None if keep_tokens else _read_tokens(former)
+    return _open_restored(folder, file, known)._replace(dropped=dropped)
+
+
+def _read_tokens(path: Path | None) -> list[bytes]:
+    """Return the hashes of the tokens that are in force, none where there is no database or it cannot be read."""
+    if path is None or not path.is_file():
+        return []
+    try:
+        with closing(open_plain(path)) as connection:
+            return [key for (key,) in connection.execute("SELECT hash FROM tokens") if isinstance(key, bytes)]
+    except apsw.Error:
+        return []
+
+
+def _drop_tokens(connection: apsw.Connection, known: list[bytes]) -> list[str]:
+    """Delete the tokens that are not known; return what they were."""
+    found: Any = connection.execute("SELECT id, name, role, namespace, hash FROM tokens").fetchall()
+    left_out = [
+        (id, f"{name} ({role} of {place or 'the root'})") for id, name, role, place, key in found if key not in known
+    ]
+    connection.executemany("DELETE FROM tokens WHERE id = ?", [(id,) for id, _ in left_out])
+    return [said for _, said in left_out]
+
+
+def _copy_pages(source: apsw.Connection, target: Path) -> tuple[list[str], list[str]]:
+    """Copy all pages; return what is wrong with the copy, and what of its schema was dropped."""
+    with closing(apsw.Connection(str(target))) as made:
+        with made.backup("main", source, "main") as backup:
+            while not backup.done:
+                backup.step(_PAGES)
+        made.pragma("journal_mode", "delete")
+        made.pragma("trusted_schema", False)
+        faults = find_faults(made)
+        return faults, [] if faults else restore_schema(made)
+
+
+def _check_version(source: apsw.Connection, file: Path) -> None:
+    version = source.pragma("user_version")
+    if not isinstance(version, int) or version < 1:
+        raise StorageFailed(f"{file} is not a database of memoryd. Nothing was changed.")
+    if version > len(MIGRATIONS):
+        raise StorageFailed(
+            f"{file} was written by a newer memoryd (schema {version}, this one knows {len(MIGRATIONS)});"
+            " upgrade memoryd first. Nothing was changed."
+        )
+
+
+def _open_restored(folder: Path, file: Path, known: list[bytes] | None) -> Restored:
+    """Open the copy as the daemon will, migrating it; build what is derived again where it does not agree."""
+    with closing(Store(folder)) as store:
+        if store.find_problems():
+            store.rebuild().result()
+        if problems := store.find_problems():
+            raise StorageFailed(f"{file} is damaged: {problems[0]}. Nothing was changed.")
+        with store.reading() as connection:
+            memories, _ = read_counts(connection)
+        tokens = store.write(lambda one: [] if known is None else _drop_tokens(one.connection, known)).result()
+        return Restored(memories, [], tokens)
+
+
+# Recovering what is readable ------------------------------------------------------------------------------------------
+# Rows that cannot be read are left out (`salvage`). What is derived is not copied but rebuilt. Afterwards references
+# that lead nowhere are fixed: a memory whose namespace is lost comes into `recovered/NUMBER`, the account of turns
+# counts what no longer exists.
+
+
+class Recovered(NamedTuple):
+    """How many rows of each table came over, and from which tables some did not."""
+
+    rows: dict[str, int]
+    damaged: list[str]
+
+
+def recover(damaged: Path, folder: Path, tell: Callable[[str], None] = lambda table: None) -> Recovered:
+    """Make a database in `folder` of what can be read of a file; raise `StorageFailed` when nothing can."""
+    with closing(_open_damaged(damaged)) as source:
+        version = _read_version(source, damaged)
+        with closing(apsw.Connection(str(folder / FILE_NAME))) as target:
+            for number, script in enumerate(MIGRATIONS[:version], start=1):
+                target.execute(script)
+                target.pragma("user_version", number)
+            target.pragma("foreign_keys", False)
+            target.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+            found = _copy_tables(source, target, tell)
+            salvage.fix_references(target)
+    with closing(Store(folder)) as store:
+        store.write(_make_derived).result()
+    return found
+
+
+def _open_damaged(damaged: Path) -> apsw.Connection:
+    try:
+        return open_plain(damaged)  # with its log, if it has one
+    except apsw.Error as error:
+        raise StorageFailed(f"{damaged} cannot be opened: {error}.") from None
+
+
+def _read_version(source: apsw.Connection, damaged: Path) -> int:
+    try:
+        version = source.pragma("user_version")
+        source.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    except apsw.Error as error:
+        raise StorageFailed(
+            f"Nothing of {damaged} can be read: {error}. Restore a copy: memctl backup --list"
+        ) from None
+    if not isinstance(version, int) or not 1 <= version <= len(MIGRATIONS):
+        raise StorageFailed(f"{damaged} is not a database of memoryd that this version knows (schema {version}).")
+    return version
+
+
+def list_tables(connection: apsw.Connection) -> list[Table]:
+    """Return the tables whose rows are copied: all but what is derived and what belongs to full text."""
+    found: Any = connection.execute(
+        "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
+        " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE 'memories\\_fts%' ESCAPE '\\' ORDER BY name"
+    ).fetchall()
+    return [salvage.describe_table(connection, name, wr) for name, wr in found if name not in _DERIVED]
+
+
+def _copy_tables(source: apsw.Connection, target: apsw.Connection, tell: Callable[[str], None]) -> Recovered:
+    counts: dict[str, int] = {}
+    damaged: list[str] = []
+    for table in list_tables(target):
+        tell(table.name)
+        with target:
+            counts[table.name] = salvage.copy_rows(source, table, target, table.name, damaged)
+    return Recovered(counts, sorted(set(damaged)))
+
+
+def _make_derived(transaction: Transaction) -> None:
+    connection = transaction.connection
+    fulltext.rebuild(connection)
+    vectors.drop_wrong(connection)
+    graph_faults.clear(connection)
+    turns.settle(connection)
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.daemon.store.basis import Asked, Basis, Blocks
-from memoryd.daemon.store.positions import Places
-from memoryd.daemon.store.top import find_top
+from memoryd.daemon.store.positions import Places, find_top
 from memoryd.daemon.store.vectors import Vector
 
 DEEP = 16_384  # positions scored at most, beside those asked for

@@ -10,7 +10,7 @@ import pytest
 from memoryd.client import Client
 from memoryd.client.memctl import run
 from memoryd.client.protocol import Record
-from memoryd.daemon.store.restoring import restore
+from memoryd.daemon.store.rescue import restore
 from memoryd.daemon.store.store import Store
 from workbench import Process
 

@@ -8,8 +8,8 @@ import pytest
 
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import AddToken
-from memoryd.daemon.store import restoring
-from memoryd.daemon.store.restoring import Restored
+from memoryd.daemon.store import rescue
+from memoryd.daemon.store.rescue import Restored
 from memoryd.daemon.store.store import FILE_NAME, Store
 from workbench import CountingEmbedder, add, running
 
@@ -36,7 +36,7 @@ def change(path: Path, *statements: str) -> None:
 def restore(copy: Path, keep_tokens: bool = False) -> Restored:
     target = copy.parent / "restored"
     target.mkdir()
-    return restoring.restore(copy, target, copy.parent / "data" / FILE_NAME, keep_tokens)
+    return rescue.restore(copy, target, copy.parent / "data" / FILE_NAME, keep_tokens)
 
 
 def read_names(copy: Path) -> set[str]:

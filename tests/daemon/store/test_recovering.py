@@ -8,7 +8,7 @@ import pytest
 
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import NewMemory
-from memoryd.daemon.store.recovering import list_tables, recover
+from memoryd.daemon.store.rescue import list_tables, recover
 from memoryd.daemon.store.store import FILE_NAME, Store
 from workbench import CountingEmbedder, add, add_many, found, running
 
