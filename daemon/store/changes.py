@@ -88,17 +88,15 @@ class Written:
         found = self._read_recorded(connection)
         known = {change.id for change in found}
         if span := self._ranges.get("turns"):
-            observed: Any = connection.execute(_TURNS, span)
             found += [
                 Change(None, Side(namespace, L0, role, text), key, "observe")
-                for key, namespace, role, text in observed
+                for key, namespace, role, text in connection.execute(_TURNS, span)
                 if key not in known
             ]
         if span := self._ranges.get("memories"):
-            files: Any = connection.execute(_FILES, span)
             found += [
                 Change(None, Side(namespace, DOCUMENTS, "", text), how_many=count, path=path)
-                for namespace, path, count, text in files
+                for namespace, path, count, text in connection.execute(_FILES, span)
             ]
         return found
 

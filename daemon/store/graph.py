@@ -311,13 +311,11 @@ def delete_abstractions(connection: apsw.Connection, concept: int) -> None:
 
 def put_topic(connection: apsw.Connection, topic: int, namespace: int, label: str) -> bool:
     """Insert or rename a topic; return False when its number is another namespace's by now."""
-    return bool(
-        connection.execute(
-            "INSERT INTO topics (id, namespace, label) VALUES (?1, ?2, ?3)"
-            " ON CONFLICT DO UPDATE SET label = excluded.label WHERE namespace = excluded.namespace RETURNING 1",
-            (topic, namespace, label),
-        ).get
+    sql = (
+        "INSERT INTO topics (id, namespace, label) VALUES (?1, ?2, ?3)"
+        " ON CONFLICT DO UPDATE SET label = excluded.label WHERE namespace = excluded.namespace RETURNING 1"
     )
+    return bool(connection.execute(sql, (topic, namespace, label)).get)
 
 
 def delete_topic(connection: apsw.Connection, topic: int, namespace: int) -> None:
@@ -333,8 +331,8 @@ def assign_topic(connection: apsw.Connection, topic: int, namespace: int, nodes:
 
 def size_of(connection: apsw.Connection, node: int) -> int | None:
     """Return the size that a node was given, None when there is no such node."""
-    size: Any = connection.execute("SELECT size FROM nodes WHERE id = ?", (node,)).get
-    return size  # type: ignore[no-any-return]
+    size: int | None = connection.execute("SELECT size FROM nodes WHERE id = ?", (node,)).get
+    return size
 
 
 def count_members(connection: apsw.Connection, node: int) -> int:

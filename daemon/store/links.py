@@ -26,13 +26,11 @@ def add(connection: apsw.Connection, origin: str, target: str, kind: str, now: f
 def dismiss(connection: apsw.Connection, one: str, other: str, *, restore: bool = False) -> bool:
     """Note that two memories do not contradict each other, or take that back; return whether anything changed."""
     was, now = (DISMISSED, CONTRADICTS) if restore else (CONTRADICTS, DISMISSED)
-    return bool(
-        connection.execute(
-            "UPDATE OR REPLACE links SET kind = ? WHERE kind = ?"
-            " AND ((origin = ? AND target = ?) OR (target = ? AND origin = ?)) RETURNING 1",
-            (now, was, one, other, one, other),
-        ).fetchall()
+    sql = (
+        "UPDATE OR REPLACE links SET kind = ? WHERE kind = ?"
+        " AND ((origin = ? AND target = ?) OR (target = ? AND origin = ?)) RETURNING 1"
     )
+    return bool(connection.execute(sql, (now, was, one, other, one, other)).fetchall())
 
 
 def select_contradictions(connection: apsw.Connection, reached: str, limit: int) -> list[tuple[str, str, float]]:

@@ -15,6 +15,7 @@ from memoryd.client.errors import StorageFailed
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.schema import SCHEMA
 
+# All that supersedes what `new` is superseded by; `store/successors.py` says what follows from it.
 _LATER = """
   WITH RECURSIVE later (id) AS (
     SELECT new.superseded_by
@@ -208,7 +209,9 @@ Name = tuple[str, str]  # type and name
 
 def migrate(connection: apsw.Connection) -> None:
     """Bring the database to the newest schema; refuse one that a newer memoryd wrote."""
-    version = _read_version(connection)
+    version = read_pragma(connection, "user_version")
+    if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
+        raise StorageFailed("The database file is not one of memoryd; choose another data directory.")
     if version > len(MIGRATIONS):
         raise StorageFailed(
             f"The database was written by a newer memoryd (schema {version}, this one knows {len(MIGRATIONS)}); "
@@ -219,13 +222,6 @@ def migrate(connection: apsw.Connection) -> None:
             with connection:
                 connection.execute(script)
                 connection.pragma("user_version", number)
-
-
-def _read_version(connection: apsw.Connection) -> int:
-    version = read_pragma(connection, "user_version")
-    if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
-        raise StorageFailed("The database file is not one of memoryd; choose another data directory.")
-    return version
 
 
 # Whether a database has the schema of its version, and nothing else --------------------------------------------------

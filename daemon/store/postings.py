@@ -181,8 +181,7 @@ class Postings:
         """Take in that a commit changed, added or removed the texts of these rows."""
         numbers = sorted(rows)
         for part in split_evenly(numbers, _PART):
-            found: Any = connection.execute(f"{_SIZES} WHERE id IN ({', '.join(map(str, part))})").fetchall()
-            sizes: dict[int, bytes] = dict(found)
+            sizes: dict[int, bytes] = dict(connection.execute(f"{_SIZES} WHERE id IN ({', '.join(map(str, part))})"))
             self._put_lengths([(row, sizes.get(row, b"")) for row in part])
         if len(numbers) > _NOTED:
             self._forget()

@@ -150,19 +150,14 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
     """
     if not file.is_file():
         raise StorageFailed(f"{file}: there is no such file.")
-    try:
-        source = open_plain(file, apsw.SQLITE_OPEN_READONLY)
-    except apsw.Error as error:
-        raise StorageFailed(f"{file} cannot be opened: {error}.") from None
-    try:
-        _check_version(source, file)
-        found, dropped = _copy_pages(source, folder / FILE_NAME)
-    except apsw.FullError:
-        raise StorageFailed(f"There is no room for {file} in {folder.parent}. Nothing was changed.") from None
-    except apsw.Error as error:
-        raise StorageFailed(f"{file} cannot be read: {error}. Nothing was changed.") from None
-    finally:
-        source.close()
+    with closing(_open(file, apsw.SQLITE_OPEN_READONLY)) as source:
+        try:
+            _check_version(source, file)
+            found, dropped = _copy_pages(source, folder / FILE_NAME)
+        except apsw.FullError:
+            raise StorageFailed(f"There is no room for {file} in {folder.parent}. Nothing was changed.") from None
+        except apsw.Error as error:
+            raise StorageFailed(f"{file} cannot be read: {error}. Nothing was changed.") from None
     if found:
         raise StorageFailed(f"{file} is damaged: {found[0]}. Nothing was changed.")
     known = None if keep_tokens else _read_tokens(former)
@@ -241,7 +236,7 @@ class Recovered(NamedTuple):
 
 def recover(damaged: Path, folder: Path, tell: Callable[[str], None] = lambda table: None) -> Recovered:
     """Make a database in `folder` of what can be read of a file; raise `StorageFailed` when nothing can."""
-    with closing(_open_damaged(damaged)) as source:
+    with closing(_open(damaged, apsw.SQLITE_OPEN_READWRITE)) as source:
         version = _read_version(source, damaged)
         with closing(apsw.Connection(str(folder / FILE_NAME))) as target:
             for number, script in enumerate(MIGRATIONS[:version], start=1):
@@ -256,11 +251,12 @@ def recover(damaged: Path, folder: Path, tell: Callable[[str], None] = lambda ta
     return found
 
 
-def _open_damaged(damaged: Path) -> apsw.Connection:
+def _open(file: Path, flags: int) -> apsw.Connection:
+    """Open a database with its log, if it has one."""
     try:
-        return open_plain(damaged)  # with its log, if it has one
+        return open_plain(file, flags)
     except apsw.Error as error:
-        raise StorageFailed(f"{damaged} cannot be opened: {error}.") from None
+        raise StorageFailed(f"{file} cannot be opened: {error}.") from None
 
 
 def _read_version(source: apsw.Connection, damaged: Path) -> int:

@@ -14,7 +14,7 @@ from memoryd.daemon.store.tiers import DOCUMENTS, L1
 
 # A question and its answer as one memory: how its content begins, and what is between the two.
 ASKED, ANSWERED = "User: ", "\nAssistant: "
-# The embedded text of a memory `m`; `embedded_text` says the same.
+# The embedded text of a memory `m`; `build_embedded_text` says the same.
 EMBEDDED = (
     f"CASE WHEN m.tier = {DOCUMENTS!r} THEN coalesce(m.metadata ->> '$.heading' || char(10), '') || m.content"
     " WHEN m.turns > 1 AND substr(m.content, 1, 6) = 'User: ' AND instr(m.content, char(10) || 'Assistant: ') > 7"

@@ -384,5 +384,3 @@ CREATE TABLE dreamt (
   PRIMARY KEY (workspace, note)
 ) STRICT, WITHOUT ROWID;
 """
-
-# All that supersedes what `new` is superseded by; `store/successors.py` says what follows from it.

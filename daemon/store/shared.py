@@ -154,6 +154,7 @@ def is_named(connection: apsw.Connection, memory: str) -> bool:
 
 _FIELDS = Version.__struct_fields__
 _SELECT = f"SELECT {', '.join(_FIELDS)} FROM shared_versions"
+_COUNT = "SELECT count(*) FROM shared_versions v JOIN memories m ON m.id = v.memory WHERE v.pushed AND NOT v.purged"
 
 
 def read_versions(connection: apsw.Connection, memories: Sequence[str]) -> dict[str, Version]:
@@ -198,22 +199,14 @@ def _decode(values: Any) -> Version:
 
 def count_memories(connection: apsw.Connection, root: int) -> int:
     """Return how many memories here the server has too."""
-    sql = (
-        "SELECT count(*) FROM shared_versions v JOIN memories m ON m.id = v.memory"
-        " WHERE v.root = ? AND v.pushed AND NOT v.purged"
-    )
-    return int(connection.execute(sql, (root,)).get)
+    return int(connection.execute(f"{_COUNT} AND v.root = ?", (root,)).get)
 
 
 def count_within(connection: apsw.Connection, reached: str) -> int | None:
     """Return how many memories within reach (a condition on `m`) a server has too; None while nothing is shared."""
     if not connection.execute("SELECT count(*) FROM shared_roots").get:
         return None
-    found: Any = connection.execute(
-        "SELECT count(*) FROM shared_versions v JOIN memories m ON m.id = v.memory"
-        f" WHERE v.pushed AND NOT v.purged AND {reached}"
-    ).get
-    return int(found)
+    return int(connection.execute(f"{_COUNT} AND {reached}").get)
 
 
 def list_memories(connection: apsw.Connection, root: int) -> list[str]:

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 def mark_ready(folder: Path, reason: str, discard: bool) -> None:
-    """Say that the database in `preparing(folder)` is whole and to be taken up next."""
+    """Say that the database in `part_folder(folder)` is whole and to be taken up next."""
     place = part_folder(folder)
     (place / _REASON).write_text(reason)
     if discard:

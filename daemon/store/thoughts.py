@@ -155,9 +155,8 @@ def read_all(connection: apsw.Connection, kind: str) -> list[Thought]:
 
 def read_turns(connection: apsw.Connection, key: Key, max_chars: int) -> list[Heard]:
     """Return the oldest turns of a thought, as many as have so many characters, at least one."""
-    found: Any = connection.execute(f"{_TAKE} ORDER BY id", key)
     taken: list[Heard] = []
-    for values in found:
+    for values in connection.execute(f"{_TAKE} ORDER BY id", key):
         max_chars -= len(values[-1])
         if taken and max_chars < 0:
             break

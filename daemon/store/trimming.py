@@ -48,7 +48,7 @@ _UNUSED_SUCCESSORS = (
 
 def find_old(connection: apsw.Connection, table: str, *limits: float) -> list[int]:
     """Return the ids of what is beyond its limit: so many rows, a time before which it is from, or both."""
-    return _ids(connection.execute(_OLD[table], limits))
+    return [number for (number,) in connection.execute(_OLD[table], limits)]
 
 
 def find_new_orphans(connection: apsw.Connection) -> list[int]:
@@ -63,12 +63,12 @@ def find_old_orphans(connection: apsw.Connection, before: float) -> list[int]:
 
 def select_used_again(connection: apsw.Connection) -> list[int]:
     """Return the vectors that were noted as unused and are used."""
-    return _ids(connection.execute(_USED_AGAIN))
+    return [number for (number,) in connection.execute(_USED_AGAIN)]
 
 
 def select_unused_successors(connection: apsw.Connection) -> list[int]:
     """Return the row numbers of deleted memories through which nothing is superseded any more."""
-    return _ids(connection.execute(f"{_UNUSED_SUCCESSORS} ORDER BY d.row"))
+    return [row for (row,) in connection.execute(f"{_UNUSED_SUCCESSORS} ORDER BY d.row")]
 
 
 def forget(connection: apsw.Connection, table: str, ids: Iterable[int]) -> int:
@@ -111,10 +111,6 @@ def _drop_turns(connection: apsw.Connection, found: Any) -> list[int]:
 def _change(connection: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> int:
     connection.execute(sql, values)
     return connection.changes()
-
-
-def _ids(found: Any) -> list[int]:
-    return [number for (number,) in found]
 
 
 def _text(ids: Iterable[int]) -> str:

@@ -204,12 +204,11 @@ def find_last(connection: apsw.Connection, namespace: int, session: str) -> tupl
 
 def find_id(connection: apsw.Connection, id: str) -> tuple[bytes, int] | None:
     """Return the content hash and the namespace of the turn or memory with an id, None when it is free."""
-    found: Any = connection.execute(
+    sql = (
         "SELECT content_hash, namespace FROM turns WHERE key = ?1 UNION ALL"
-        " SELECT content_hash, namespace FROM memories WHERE id = ?1",
-        (id,),
-    ).fetchone()
-    return None if found is None else tuple(found)
+        " SELECT content_hash, namespace FROM memories WHERE id = ?1"
+    )
+    return connection.execute(sql, (id,)).fetchone()
 
 
 def find_equal_memory(connection: apsw.Connection, namespace: int, key: bytes, now: float) -> str | None:

@@ -166,9 +166,8 @@ def count_indexed(connection: apsw.Connection, workspace: Workspace) -> Sums:
     """Count what is indexed of a workspace."""
     sql = f"SELECT count(*) FROM memories WHERE path >= ? AND path < ? AND tier = {DOCUMENTS!r}"
     chunks: Any = connection.execute(sql, path_bounds(workspace.root)).get
-    files, indexed_at = connection.execute(
-        "SELECT count(*), max(indexed_at) FROM files WHERE workspace = ?", (workspace.id,)
-    ).fetchone() or (0, None)
+    of_files = "SELECT count(*), max(indexed_at) FROM files WHERE workspace = ?"
+    files, indexed_at = connection.execute(of_files, (workspace.id,)).get
     return Sums(files, chunks, indexed_at)
 
 
