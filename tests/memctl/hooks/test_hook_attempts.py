@@ -11,7 +11,7 @@ from fake_daemon import Memctl
 
 from configs import NO_MODEL
 from hosting import Agent
-from memoryd.client.memctl.agents.hooks import attempts, spool
+from memoryd.client.memctl.agents.hooks import spool
 from memoryd.client.memctl.agents.hooks.wire import Broken, Silent
 from workbench import Process
 
@@ -94,7 +94,7 @@ def test_a_call_that_is_never_answered_does_not_hold_up_the_rest_for_ever(
     monkeypatch.setattr(spool, "Link", lambda until: Busy())
     spool.append(call(1, POISON))
     spool.append(call(2))
-    for _ in range(attempts.MOST_UNANSWERED):
+    for _ in range(spool.MOST_UNANSWERED):
         assert replayed(Link(lambda: Silent("timed out"))) == []
     assert replayed(Link(lambda: Silent("timed out"))) == [2]
     assert kept_aside(own) == [POISON]
@@ -144,7 +144,7 @@ def test_a_hook_that_was_killed_while_it_sent_counts_too(own: Path) -> None:
 
 def test_while_one_hook_sends_another_leaves_it_to_that_one(own: Path) -> None:
     spool.append(call(1))
-    with attempts.hold() as first:
+    with spool.hold_attempts() as first:
         assert first is not None
         assert replayed(Link()) == []
     assert replayed(Link()) == [1]

@@ -9,7 +9,7 @@ import pytest
 from fake_daemon import Memctl
 
 from memoryd.client.errors import Conflict
-from memoryd.client.memctl.agents.hooks import files, installing
+from memoryd.client.memctl.agents.hooks import installing
 from memoryd.client.memctl.agents.hooks.hosts import HOSTS
 
 CHECKOUT = Path(__file__).parents[3]
@@ -278,7 +278,7 @@ def test_a_file_that_changes_at_the_last_moment_is_not_overwritten(folder: Path)
     path = folder / "settings.json"
     path.write_text("{}")
     with pytest.raises(Conflict, match="changed by another program"):
-        files.replace(path, b"[]", b"new")
+        installing.replace_file(path, b"[]", b"new")
     assert path.read_text() == "{}"
     assert os.listdir(folder) == ["settings.json"]
 

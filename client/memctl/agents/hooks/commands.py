@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.agents.hooks import files, installing, spool
+from memoryd.client.memctl.agents.hooks import installing, spool
 from memoryd.client.memctl.agents.hooks.hosts import EVENTS, HOSTS
 from memoryd.client.memctl.agents.hooks.installing import UNFIT, Change, Refusal, Target
 from memoryd.client.memctl.commands import Command
@@ -135,7 +135,7 @@ def check_state(agent: str, target: Target) -> dict[str, str]:
     """Return how the entries in a file of an agent are: installed, not installed, outdated, or what is in the way."""
     command = installing.own_command()
     try:
-        text = installing.text_of(target, files.read(target.path))
+        text = installing.text_of(target, installing.read_file(target.path))
         there = target.read_entries(text)
         wanted = target.read_entries(target.add(target.remove(text), command)) if any(there) else []
     except Refusal as refusal:

@@ -27,6 +27,20 @@ class HostEvent(NamedTuple):
     matcher: str = ""
 
 
+_TIMEOUTS_S = {START: 10, END: 3}
+_OTHER_TIMEOUT_S = 5
+_NAMES = "SessionStart UserPromptSubmit PostToolUse PreCompact Stop SessionEnd"
+
+
+def _list_events(names: str, start: str = "", tool: str = "") -> dict[str, HostEvent]:
+    """Return the events that a host names in the order of `EVENTS`, with what of two of them is meant."""
+    matchers = {START: start, TOOL: tool}
+    return {
+        event: HostEvent(name, _TIMEOUTS_S.get(event, _OTHER_TIMEOUT_S), matchers.get(event, ""))
+        for event, name in zip(EVENTS, names.split(), strict=True)
+    }
+
+
 class Host(NamedTuple):
     """A coding agent: its events, its files and what is written into them, how it asks and is answered.
 
@@ -66,14 +80,7 @@ class Host(NamedTuple):
 HOSTS = {
     "claude-code": Host(
         "Claude Code",
-        {
-            START: HostEvent("SessionStart", 10, "startup|resume|clear|compact"),
-            PROMPT: HostEvent("UserPromptSubmit", 5),
-            TOOL: HostEvent("PostToolUse", 5, "Write|Edit|MultiEdit"),
-            COMPACT: HostEvent("PreCompact", 5),
-            STOP: HostEvent("Stop", 5),
-            END: HostEvent("SessionEnd", 3),
-        },
+        _list_events(_NAMES, "startup|resume|clear|compact", "Write|Edit|MultiEdit"),
         {".claude/settings.json": "hooks", ".claude.json": "server"},
         # Not settings.json and what else a team shares: paths of this machine are written there.
         project_files={".claude/settings.local.json": "hooks", ".mcp.json": "server"},
@@ -81,28 +88,14 @@ HOSTS = {
     ),
     "codex": Host(
         "Codex",
-        {
-            START: HostEvent("SessionStart", 10, "startup|resume|clear|compact"),
-            PROMPT: HostEvent("UserPromptSubmit", 5),
-            TOOL: HostEvent("PostToolUse", 5, "apply_patch|Edit|Write"),
-            COMPACT: HostEvent("PreCompact", 5),
-            STOP: HostEvent("Stop", 5),
-            END: HostEvent("SessionEnd", 3),
-        },
+        _list_events(_NAMES, "startup|resume|clear|compact", "apply_patch|Edit|Write"),
         {".codex/hooks.json": "hooks", ".codex/config.toml": "server"},
         home="CODEX_HOME",
         advice="Codex asks you to trust the hooks when it starts next (see /hooks there).",
     ),
     "cursor": Host(
         "Cursor",
-        {
-            START: HostEvent("sessionStart", 10),
-            PROMPT: HostEvent("beforeSubmitPrompt", 5),
-            TOOL: HostEvent("afterFileEdit", 5),
-            COMPACT: HostEvent("preCompact", 5),
-            STOP: HostEvent("afterAgentResponse", 5),
-            END: HostEvent("sessionEnd", 3),
-        },
+        _list_events("sessionStart beforeSubmitPrompt afterFileEdit preCompact afterAgentResponse sessionEnd"),
         {".cursor/hooks.json": "hooks", ".cursor/mcp.json": "server"},
         advice="Cursor reads it at once; its chats are given memories when they begin.",
         head=(("version", 1),),
@@ -114,14 +107,7 @@ HOSTS = {
     ),
     "gemini": Host(
         "Gemini CLI",
-        {
-            START: HostEvent("SessionStart", 10),
-            PROMPT: HostEvent("BeforeAgent", 5),
-            TOOL: HostEvent("AfterTool", 5, "write_file|replace"),
-            COMPACT: HostEvent("PreCompress", 5),
-            STOP: HostEvent("AfterAgent", 5),
-            END: HostEvent("SessionEnd", 3),
-        },
+        _list_events("SessionStart BeforeAgent AfterTool PreCompress AfterAgent SessionEnd", tool="write_file|replace"),
         {".gemini/settings.json": "hooks server"},
         unit=1000,
         named=True,

@@ -2,22 +2,29 @@
 
 A plan is made of texts alone, so that a dry run shows just what would be written. What does not parse, or has something
 of ours in a place where ours does not fit, is refused before anything is changed.
+
+Files are changed with care: symlinks followed, mode kept, replaced in one step, copied before. The copy
+(`FILE.memoryd.bak`) is the file as it was without our entries, so that they can be taken out without a trace.
 """
 
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from memoryd.client.memctl.agents.hooks import files
+from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.memctl.agents.hooks.hosts import HOSTS
 from memoryd.client.memctl.agents.hooks.jsontext import NotJson
 from memoryd.client.memctl.agents.hooks.jsontext import parse as parsed_json
 from memoryd.client.memctl.agents.hooks.parts import Hooks, Part, Server, TomlServer
 from memoryd.client.memctl.agents.hooks.tomltext import NotToml
 
+_COPY = ".memoryd.bak"
+PRIVATE, SHARED = 0o600, 0o644
 UNFIT = (NotJson, NotToml)  # what a file is that our entries do not fit into
 
 
@@ -91,9 +98,9 @@ def list_targets(agent: str, project: Path | None) -> list[Target]:
     """Return the files of an agent: of a project, else of the user."""
     host = HOSTS[agent]
     if project:
-        names, mode = host.project_files or host.files, files.SHARED
+        names, mode = host.project_files or host.files, SHARED
     else:
-        names, mode = host.files, files.PRIVATE
+        names, mode = host.files, PRIVATE
     folder = os.environ.get(host.home) if host.home and not project else None
     return [
         Target(
@@ -135,11 +142,11 @@ def text_of(target: Target, data: bytes | None) -> str:
 
 def plan_install(target: Target, command: Sequence[str]) -> Change:
     """Return what puts our entries into a file; nothing is to be done where they are in it."""
-    before = files.read(target.path)
+    before = read_file(target.path)
     text = text_of(target, before)
     bare = target.remove(text)
     made = _add(target, bare, command)
-    kept = files.read(files.copy_of(target.path))
+    kept = read_file(copy_of(target.path))
     if target.read_entries(text) == target.read_entries(made):
         return Change(target, before, before, kept)
     copy = before if bare == text else kept if kept is not None else before
@@ -148,8 +155,8 @@ def plan_install(target: Target, command: Sequence[str]) -> Change:
 
 def plan_uninstall(target: Target, command: Sequence[str]) -> Change:
     """Return what takes our entries out of a file: the file as it was before, if nothing else was changed since."""
-    before = files.read(target.path)
-    kept = files.read(files.copy_of(target.path))
+    before = read_file(target.path)
+    kept = read_file(copy_of(target.path))
     text = text_of(target, before)
     if not any(target.read_entries(text)):
         return Change(target, before, before, kept)
@@ -190,12 +197,67 @@ def apply(change: Change) -> None:
     if not change.is_one:
         return
     if change.after is None:
-        if files.read(target.path) == change.before:
-            files.remove(target.path)
-        files.keep_copy(target.path, None)
+        if read_file(target.path) == change.before:
+            target.path.resolve().unlink(missing_ok=True)  # a link to it stays
+        keep_copy(target.path, None)
         return
     if change.copy is not None:
-        files.keep_copy(target.path, change.copy)
-    files.replace(target.path, change.before, change.after, target.mode)
+        keep_copy(target.path, change.copy)
+    replace_file(target.path, change.before, change.after, target.mode)
     if change.copy is None:
-        files.keep_copy(target.path, None)
+        keep_copy(target.path, None)
+
+
+# Files ---------------------------------------------------------------------------------------------------------------
+
+
+def read_file(path: Path) -> bytes | None:
+    """Return what is in a file, None where there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Invalid(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def copy_of(path: Path) -> Path:
+    """Return where the copy of a file is: beside the file that is meant, not beside a link to it."""
+    real = path.resolve()
+    return real.with_name(real.name + _COPY)
+
+
+def replace_file(path: Path, former: bytes | None, data: bytes, mode: int = PRIVATE) -> None:
+    """Put `data` in place of `former` in one step; a file that was not there gets `mode`.
+
+    Raise `Conflict` when the file is no longer what it was.
+    """
+    real = path.resolve()
+    real.parent.mkdir(mode=0o700 if mode == PRIVATE else 0o755, parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):
+        mode = real.stat().st_mode & 0o7777
+    made, name = tempfile.mkstemp(prefix=f".{real.name}.", dir=real.parent)
+    try:
+        with os.fdopen(made, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(made, mode)
+            os.fsync(made)
+        if read_file(real) != former:
+            raise Conflict(f"{path} was changed by another program just now; do it again.")
+        os.replace(name, real)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
+def keep_copy(path: Path, data: bytes | None) -> None:
+    """Keep `data` as the copy of a file; None takes the copy away."""
+    copy = copy_of(path)
+    if data is None:
+        copy.unlink(missing_ok=True)
+        return
+    mode = path.stat().st_mode & 0o7777 if path.exists() else PRIVATE
+    replace_file(copy, read_file(copy), data, mode)
+    os.chmod(copy, mode)

@@ -1,14 +1,15 @@
 """What memoryd writes into an agent's configuration files: entries for the hooks, and one for the MCP server.
 
-A part is a value with three operations on a text: put our entries in, take them out, say which are there. Ours is what
-runs `memctl hook … --agent NAME` or `memctl mcp`; no agent is shown a field that it does not know.
+A part is a value with three operations on a text: put our entries in where none of them are (or raise `NotJson` or
+`NotToml`), take them out, say which are there. Ours is what runs `memctl hook … --agent NAME` or `memctl mcp`; no agent
+is shown a field that it does not know.
 """
 
 import re
 import shlex
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from memoryd.client.memctl.agents.hooks import jsontext, tomltext
 from memoryd.client.memctl.agents.hooks.hosts import HOSTS, Host
@@ -16,19 +17,6 @@ from memoryd.client.memctl.agents.hooks.jsontext import NotJson
 
 SERVER = "memoryd"
 _OURS = re.compile(r"(?:^|[/\s'\"])(?:memctl|memoryd\.client\.memctl)['\"]? hook [a-z-]+ --agent ([a-z-]+)\s*$")
-
-
-class Part(Protocol):
-    """Our entries in one text."""
-
-    def add(self, text: str, command: Sequence[str]) -> str:
-        """Return a text that has none of our entries with them; raise `NotJson` or `NotToml`."""
-
-    def remove(self, text: str) -> str:
-        """Return the text without our entries."""
-
-    def read_entries(self, text: str) -> list[Any]:
-        """Return our entries in the text."""
 
 
 class Hooks(NamedTuple):
@@ -46,18 +34,15 @@ class Hooks(NamedTuple):
         for key, value in self.host.head:
             if jsontext.value_at(text, (key,)) is None:
                 text = jsontext.add_member(text, (), key, value)
-        for event, hook in self.host.events.items():
-            entry = self._build_entry(shlex.join([*command, "hook", event, "--agent", self.agent]), hook.timeout_s)
-            matcher = {"matcher": hook.matcher} if hook.matcher else {}
-            text = jsontext.add_element(
-                text, ("hooks", hook.name), entry if self.host.flat else {**matcher, "hooks": [entry]}
-            )
-        return text
-
-    def _build_entry(self, command: str, timeout_s: int) -> dict[str, Any]:
         kind = {} if self.host.flat else {"type": "command"}
         name = {"name": SERVER} if self.host.named else {}
-        return {**kind, **name, "command": command, "timeout": timeout_s * self.host.unit}
+        for event, hook in self.host.events.items():
+            own = shlex.join([*command, "hook", event, "--agent", self.agent])
+            entry: dict[str, Any] = {**kind, **name, "command": own, "timeout": hook.timeout_s * self.host.unit}
+            if not self.host.flat:
+                entry = {**({"matcher": hook.matcher} if hook.matcher else {}), "hooks": [entry]}
+            text = jsontext.add_element(text, ("hooks", hook.name), entry)
+        return text
 
     def remove(self, text: str) -> str:
         """Return the text without our entries, and without what is empty for that."""
@@ -99,7 +84,7 @@ class Server(NamedTuple):
 
     def add(self, text: str, command: Sequence[str]) -> str:
         """Return the text with the server."""
-        if jsontext.value_at(text, ("mcpServers",)) is not None and self._find_server(text) is not None:
+        if self._find_server(text) is not None:
             raise NotJson(f"it has an MCP server of the name {SERVER} that is not this one")
         return jsontext.add_member(text, ("mcpServers",), SERVER, build_server_entry(command))
 
@@ -123,13 +108,10 @@ class TomlServer(NamedTuple):
 
     def add(self, text: str, command: Sequence[str]) -> str:
         """Return the text with the server."""
-        return tomltext.add_block(text, self.format_block(command))
-
-    def format_block(self, command: Sequence[str]) -> str:
-        """Return the lines that make the server known."""
-        value = build_server_entry(command)
-        arguments = ", ".join(map(_format_toml, value["args"]))
-        return f"[mcp_servers.{SERVER}]\ncommand = {_format_toml(value['command'])}\nargs = [{arguments}]\n"
+        entry = build_server_entry(command)
+        arguments = ", ".join(map(_format_toml, entry["args"]))
+        block = f"[mcp_servers.{SERVER}]\ncommand = {_format_toml(entry['command'])}\nargs = [{arguments}]\n"
+        return tomltext.add_block(text, block)
 
     def remove(self, text: str) -> str:
         """Return the text without the server."""
@@ -139,6 +121,9 @@ class TomlServer(NamedTuple):
         """Return the server, if it is ours."""
         there = _read_object(tomltext.parse(text).get("mcp_servers")).get(SERVER)
         return [there] if _is_server(there) and tomltext.BEGIN in text else []
+
+
+Part = Hooks | Server | TomlServer
 
 
 def build_server_entry(command: Sequence[str]) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 One file of mode 0600 beside the database. Its lock is held to append a line and to take out lines, never while the
 daemon is asked: a daemon that hangs delays no other hook. A turn has its id and time from the moment it was said, so
 what is sent twice (a hook killed between sending and taking out) is taken once. Over `MAX_BYTES` new lines are refused.
-A call at which the daemon died or hung twice, or that it leaves unanswered (`attempts`), is set aside in a file of its
-own, so that the rest arrives.
+A call at which the daemon died or hung twice is set aside in a file of its own, so that the rest arrives; so is one
+that a daemon which answers others left unanswered `MOST_UNANSWERED` times.
 """
 
 import fcntl
@@ -18,13 +18,14 @@ from typing import Any
 
 import msgspec
 
-from memoryd.client.memctl.agents.hooks import attempts
 from memoryd.client.memctl.agents.hooks.wire import Broken, Link, Refused, Silent
 from memoryd.client.transport import paths, trust
 
 MAX_BYTES = 16 * 1024 * 1024
 # What the daemon will refuse again, however often it is asked.
 _HOPELESS = frozenset({"invalid", "conflict", "not_found", "forbidden", "bad_frame", "unknown_method"})
+MOST_LOSSES = 2
+MOST_UNANSWERED = 20  # so often a daemon is hardly ever only busy
 PROBE_S = 0.5  # in which a daemon that is only busy with a call reports its status on another connection
 
 
@@ -83,11 +84,108 @@ def put_back() -> int | None:
     return lines.count(b"\n")
 
 
+# Which call is being sent --------------------------------------------------------------------------------------------
+
+
+class _Written(msgspec.Struct, omit_defaults=True):
+    sending: str = ""
+    lost: dict[str, int] = {}
+    unanswered: dict[str, int] = {}
+
+
+class Attempts:
+    """Which call is being sent, and how often the daemon was lost at which; made by `hold_attempts`, under its lock.
+
+    The file holds a digest of the call that is under way, written before it is sent, so it also records a hook that was
+    killed meanwhile. Its lock keeps other hooks from sending the same and from counting one loss twice.
+    """
+
+    def __init__(self, file: int) -> None:
+        self._file, self._synced = file, False
+        try:
+            self._state = msgspec.json.decode(os.pread(file, 1 << 20, 0), type=_Written)
+        except msgspec.MsgspecError:  # it is new, or half written
+            self._state = _Written()
+        if self._state.sending:  # the hook that wrote it did not come to see what became of the call
+            self._lose(self._state.sending)
+
+    def is_hopeless(self, line: bytes) -> bool:
+        """Return whether the daemon failed at this call so often that it is not to be sent any more."""
+        digest, state = _digest(line), self._state
+        return state.lost.get(digest, 0) >= MOST_LOSSES or state.unanswered.get(digest, 0) >= MOST_UNANSWERED
+
+    def begin(self, line: bytes) -> None:
+        """Note that a call is about to be sent; on disk for the first one, at which the last try may have ended."""
+        self._state.sending = _digest(line)
+        self._write(sync=not self._synced)
+
+    def lose(self, line: bytes) -> None:
+        """Note that the daemon was lost while it had this call."""
+        self._lose(_digest(line))
+        self._write(sync=True)
+
+    def note_unanswered(self, line: bytes) -> None:
+        """Note that the daemon did not answer this call in time, though it answers others."""
+        digest = _digest(line)
+        self._state.unanswered[digest] = self._state.unanswered.get(digest, 0) + 1
+
+    def forget(self, line: bytes) -> None:
+        """Note that a call is done with, or set aside."""
+        for counts in (self._state.lost, self._state.unanswered):
+            counts.pop(_digest(line), None)
+        self._state.sending = ""
+
+    def end(self) -> None:
+        """Note that no call is under way."""
+        self._state.sending = ""
+        self._write(sync=False)
+
+    def _lose(self, digest: str) -> None:
+        self._state.lost[digest] = self._state.lost.get(digest, 0) + 1
+        self._state.sending = ""
+
+    def _write(self, sync: bool) -> None:
+        data = msgspec.json.encode(self._state)
+        os.pwrite(self._file, data, 0)
+        os.ftruncate(self._file, len(data))
+        if sync:
+            os.fdatasync(self._file)
+            self._synced = True
+
+
+@contextmanager
+def hold_attempts() -> Iterator[Attempts | None]:
+    """Hold the file while calls are sent; None while another hook does."""
+    path = os.path.join(paths.data_folder(), "hooks.sending")
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        trust.check_owner(path, os.fstat(file).st_uid)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield None
+            return
+        attempts = Attempts(file)
+        yield attempts
+        attempts.end()
+    finally:
+        os.close(file)
+
+
+def _digest(line: bytes) -> str:
+    from hashlib import blake2b  # costs a millisecond, and most hooks find nothing to send
+
+    return blake2b(line.strip(), digest_size=16).hexdigest()
+
+
+# Sending -------------------------------------------------------------------------------------------------------------
+
+
 def replay(link: Link, until: float) -> None:
     """Send what waits, oldest first, to a moment of the monotonic clock; what the daemon has is taken out."""
     if not _size(path()):
         return
-    with attempts.hold() as tried:
+    with hold_attempts() as tried:
         if tried is None or not _is_answering(link):
             return  # a daemon that hangs already hangs at none of these
         data, taken = _read(path()), 0
@@ -100,7 +198,7 @@ def replay(link: Link, until: float) -> None:
             _take_out(path(), data[:taken])
 
 
-def _send_line(link: Link, line: bytes, tried: attempts.Attempts) -> bool:
+def _send_line(link: Link, line: bytes, tried: Attempts) -> bool:
     """Send one line, or set it aside; say whether it is done with. Half a line never becomes a whole one."""
     if tried.is_hopeless(line):
         _set_aside(line)
