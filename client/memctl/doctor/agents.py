@@ -20,10 +20,10 @@ LOOK = "memctl up; memctl hooks status"
 
 def check_hooks(patient: Patient) -> Finding | None:
     """Look at the configuration of each agent: are the hooks there whole, and do they call this memctl."""
-    files = [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, None)]
-    unread = next((file for file in files if _is_unread(file["state"])), None)
-    if unread:
-        return warn(f"{unread['path']}: {unread['state']}", "memctl hooks status")
+    files = _list_files()
+    for file in files:
+        if file["state"] not in ("installed", "not installed") and not file["state"].startswith(OUTDATED):
+            return warn(f"{file['path']}: {file['state']}", "memctl hooks status")
     states = {agent: [file["state"] for file in files if file["agent"] == agent] for agent in HOSTS}
     old = [agent for agent, found in states.items() if any(text.startswith(OUTDATED) for text in found)]
     half = [agent for agent, found in states.items() if {"installed", "not installed"} <= set(found)]
@@ -35,12 +35,9 @@ def check_hooks(patient: Patient) -> Finding | None:
     return report_ok(f"installed for {', '.join(present)}") if present else None
 
 
-def _list_states(agent: str) -> list[str]:
-    return [check_state(agent, target)["state"] for target in installing.list_targets(agent, None)]
-
-
-def _is_unread(state: str) -> bool:
-    return state not in ("installed", "not installed") and not state.startswith(OUTDATED)
+def _list_files() -> list[dict[str, str]]:
+    """Return the files of all agents with what they say of our entries."""
+    return [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, None)]
 
 
 def check_spooled(patient: Patient) -> Finding | None:
@@ -61,11 +58,9 @@ def check_spooled(patient: Patient) -> Finding | None:
 
 def check_set_aside(patient: Patient) -> Finding | None:
     """See whether calls of hooks were set aside because the daemon died or hung at them."""
-    number = spool.count_aside()
-    if not number:
+    if not (number := spool.count_aside()):
         return None
-    path = quote_path(Path(spool.aside_path()))
-    calls = count_text(number, "call")
+    path, calls = quote_path(Path(spool.aside_path())), count_text(number, "call")
     message = f"{calls} of hooks set aside, because the daemon died, hung or never answered: {path}"
     return warn(message, f"after an upgrade: memctl hooks retry; to drop them: rm {path}")
 
@@ -86,8 +81,7 @@ def check_mcp(patient: Patient) -> Finding | None:
     """Check that the MCP server, which agents are configured to start, can start."""
     if find_spec("mcp") is not None:
         return report_ok("the package for `memctl mcp` is here")
-    present = [agent for agent in HOSTS if "installed" in _list_states(agent)]
-    if present:
+    if present := dict.fromkeys(file["agent"] for file in _list_files() if file["state"] == "installed"):
         message = f"{', '.join(present)} start `memctl mcp`, which needs a package that is not here"
         return fail(message, "pip install 'memoryd[mcp]'")
     return None

@@ -2,18 +2,7 @@
 
 from collections.abc import Callable
 
-from memoryd.client.memctl.doctor import (
-    agents,
-    backups,
-    database,
-    files,
-    installation,
-    models,
-    service,
-    settings,
-    units,
-    work,
-)
+from memoryd.client.memctl.doctor import agents, database, files, installation, models, service, settings, work
 from memoryd.client.memctl.doctor.patient import Finding, Patient
 
 Check = Callable[[Patient], Finding | None]
@@ -37,8 +26,8 @@ AREAS: dict[str, dict[str, Check]] = {
     "Process": {
         "daemon": service.check_daemon,
         "version": service.check_version,
-        "service": units.check_service,
-        "service-units": units.check_service_units,
+        "service": service.check_service,
+        "service-units": service.check_service_units,
         "instance": service.check_instance,
         "socket": service.check_socket,
         "stale-socket": service.check_stale_socket,
@@ -57,9 +46,9 @@ AREAS: dict[str, dict[str, Check]] = {
         "disk": files.check_disk,
         "inodes": files.check_inodes,
         "filesystem": files.check_filesystem,
-        "backup": backups.check_backup,
-        "backup-opens": backups.check_backup_opens,
-        "leftovers": backups.check_leftovers,
+        "backup": database.check_backup,
+        "backup-opens": database.check_backup_opens,
+        "leftovers": database.check_leftovers,
     },
     "Storage": {
         "database": database.check_database,

@@ -83,10 +83,8 @@ def check_inodes(patient: Patient) -> Finding | None:
     space = os.statvfs(folder)
     if not space.f_files:
         return None
-    message, fix = (
-        f"{space.f_favail:,} more files fit",
-        f"delete many small files: du --inodes -xs {quote_path(folder.parent)}/*",
-    )
+    message = f"{space.f_favail:,} more files fit"
+    fix = f"delete many small files: du --inodes -xs {quote_path(folder.parent)}/*"
     if space.f_favail < LOW_INODES:
         return fail(message, fix)
     return warn(message, fix) if space.f_favail < LITTLE_INODES else report_ok(message)

@@ -90,7 +90,8 @@ def _find_programs(name: str) -> list[str]:
 
 def check_environment(patient: Patient) -> Finding:
     """Look for variables that memoryd does not know: most are misspelt."""
-    known = VARIABLES | _key_variables(patient)
+    settings = patient.settings or {}
+    known = VARIABLES | {settings[name]["key_env"] for name in ("llm", "embedding_api") if settings}
     strange = sorted(name for name in os.environ if name.startswith("MEMORYD_") and name not in known)
     if strange:
         from difflib import get_close_matches
@@ -100,7 +101,3 @@ def check_environment(patient: Patient) -> Finding:
         return warn(f"{', '.join(strange)}: memoryd does not know that{meant}", f"unset {' '.join(strange)}")
     given = sorted(name for name in os.environ if name in VARIABLES)
     return report_ok(f"set here: {', '.join(given)}" if given else "nothing is set, the defaults hold")
-
-
-def _key_variables(patient: Patient) -> set[str]:
-    return {patient.settings[section]["key_env"] for section in ("llm", "embedding_api")} if patient.settings else set()

@@ -1,6 +1,10 @@
-"""Checks of the daemon as a process: does it answer, is it one, has it room."""
+"""Checks of the daemon as a process and as a service of systemd: does it answer, is it one, has it room.
+
+Without a service, clients start the daemon: nothing is amiss.
+"""
 
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -18,9 +22,11 @@ from memoryd.client.memctl.doctor.patient import (
     warn,
 )
 from memoryd.client.memctl.service import threads_text
+from memoryd.client.memctl.systemd import report
+from memoryd.client.memctl.systemd.units import current_place, format_units, is_ours
 from memoryd.client.memctl.table import count_text, shorten, size_text, to_one_line
 from memoryd.client.protocol import PROTOCOL_VERSION
-from memoryd.client.transport import paths, spawn
+from memoryd.client.transport import activation, paths, spawn
 
 GROUPS = Path("/sys/fs/cgroup")
 LOG_TAIL_BYTES = 65536
@@ -31,6 +37,9 @@ FULL = 0.8
 SWAPPED_BYTES = 50_000_000
 SPARE_BYTES = 200_000_000
 SPARE_FILES = 128  # beside those of connections: the database, the model, watches
+INSTALL = "memctl service install"  # never run by itself: it was perhaps given options
+# Directives that say where things lie on this machine.
+OWN = ("ExecStart=", "Environment=", "MemoryMax=", "ListenStream=")
 
 
 def check_daemon(patient: Patient) -> Finding:
@@ -56,6 +65,53 @@ def check_version(patient: Patient) -> Finding | None:
     if status.version != memoryd.__version__:
         return warn(f"the daemon is memoryd {status.version}, memctl is {memoryd.__version__}", safe=REPLACE)
     return report_ok(f"daemon and memctl are {status.version}, protocol {status.protocol}")
+
+
+def check_service(patient: Patient) -> Finding | None:
+    """See whether the service that is installed can start and listens where clients ask."""
+    state = report.read_state()
+    if not state.installed:
+        return None
+    socket = str(patient.client.socket_path)
+    if state.python and not os.access(state.python, os.X_OK):
+        return fail(f"the service starts {state.python}, which no longer exists", INSTALL)
+    if not state.enabled:
+        return warn("its socket is not enabled, so systemd does not start it for a client", INSTALL)
+    if state.socket and state.socket != socket:
+        return warn(f"the service listens at {state.socket}, clients ask at {socket}", INSTALL)
+    if state.manager:
+        return warn(f"the service is installed, and {state.manager}", "memctl service status")
+    if state.socket_state == "failed":
+        return fail("its socket was closed after too many failed starts", f"memctl service logs; {INSTALL}")
+    if state.result not in ("", "success"):
+        return warn(f"its last run ended badly ({state.result})", "memctl service logs")
+    last = "" if state.lingering else "; it ends with your last session unless you `loginctl enable-linger`"
+    return report_ok(f"installed, {state.service_state or 'not started'}{last}")
+
+
+def check_service_units(patient: Patient) -> Finding | None:
+    """Compare the units with those that this version would write, but for the places in them."""
+    folder = activation.unit_folder()
+    texts = {name: (folder / name) for name in (activation.SOCKET_UNIT, activation.SERVICE_UNIT)}
+    present = {name: path.read_text("utf-8", "replace") for name, path in texts.items() if path.is_file()}
+    if not present:
+        return None
+    foreign = [name for name, text in present.items() if not is_ours(text)]
+    if foreign:
+        return report_ok(f"{', '.join(foreign)} was not written by memctl and is left alone")
+    wanted = format_units(current_place(patient.client.socket_path, None, None, ""))
+    other = [
+        name for name, text in wanted.items() if _parse_directives(present.get(name, "")) != _parse_directives(text)
+    ]
+    if other:
+        return warn(f"{', '.join(other)} differs from what this version writes", INSTALL)
+    return report_ok("as this version writes them")
+
+
+def _parse_directives(text: str) -> list[str]:
+    """Return what a unit says, without comments and what belongs to this machine."""
+    lines = (line.strip() for line in text.splitlines())
+    return [line for line in lines if line and not line.startswith(("#", *OWN))]
 
 
 def check_instance(patient: Patient) -> Finding | None:
@@ -136,11 +192,8 @@ def check_memory(patient: Patient) -> Finding | None:
     """Compare the daemon's memory with the limit of its group and with what the machine has left."""
     if not patient.status or not patient.status.rss_bytes:
         return None
-    used, limit, spare = (
-        patient.status.rss_bytes,
-        _limit_bytes(patient),
-        _parse_bytes(read_system_file("meminfo"), "MemAvailable"),
-    )
+    used, limit = patient.status.rss_bytes, _limit_bytes(patient)
+    spare = _parse_bytes(read_system_file("meminfo"), "MemAvailable")
     if limit and used > FULL * limit:
         message = f"it uses {size_text(used)} of the {size_text(limit)} that its control group may"
         return warn(message, "raise MemoryMax of its service, or choose a smaller model: memctl model list")
@@ -178,12 +231,10 @@ def check_swap(patient: Patient) -> Finding | None:
 
 def check_open_files(patient: Patient) -> Finding | None:
     """Compare the limit of open files with what as many clients as are allowed would need."""
-    line = next(
-        (row for row in patient.read_process_file("limits").splitlines() if row.startswith("Max open files")), ""
-    )
-    if not patient.status or not patient.settings or not line:
+    found = re.search(r"^Max open files +(\S+)", patient.read_process_file("limits"), re.MULTILINE)
+    if not patient.status or not patient.settings or not found:
         return None
-    limit = line.split()[3]
+    limit = found[1]
     needed = patient.settings["server"]["max_connections"] + SPARE_FILES
     if limit != "unlimited" and int(limit) < needed:
         message = f"the daemon may open {limit} files; {needed} are needed where all connections are in use"

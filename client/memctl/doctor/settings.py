@@ -114,19 +114,13 @@ def check_language_model(patient: Patient) -> Finding | None:
         return fail(f"[llm] has a url and no model: {llm['url']}", f"set `model` in {paths.config_path()}")
     if settings["network"]["offline"] and not is_here(urlsplit(llm["url"]).hostname or ""):
         return warn(f"{llm['url']} is not asked, since `offline` is set: rules do its work", SHOW)
-    try:
-        _ask_models(llm)
-    except _Refused as error:
-        return fail(f"{llm['url']}: {error}; rules do its work meanwhile", f"curl {llm['url'].rstrip('/')}/models")
+    if (reason := _ask_models(llm)) is not None:
+        return fail(f"{llm['url']}: {reason}; rules do its work meanwhile", f"curl {llm['url'].rstrip('/')}/models")
     return report_ok(f"{llm['model']} at {llm['url']} answers")
 
 
-class _Refused(Exception):
-    """Why a server does not answer as it should."""
-
-
-def _ask_models(llm: dict[str, Any]) -> None:
-    """Ask a server for its models; any answer will do but one that refuses the key."""
+def _ask_models(llm: dict[str, Any]) -> str | None:
+    """Ask a server for its models; return why it does not answer. Any answer will do but one that refuses the key."""
     from urllib.error import HTTPError, URLError
     from urllib.request import ProxyHandler, Request, build_opener
 
@@ -137,10 +131,10 @@ def _ask_models(llm: dict[str, Any]) -> None:
         build_opener(*[ProxyHandler({})] * is_local).open(request, timeout=LIMIT_S).close()
     except HTTPError as error:
         error.close()
-        if error.code in (401, 403):
-            raise _Refused(f"the key is refused ({error.code})") from None
+        return f"the key is refused ({error.code})" if error.code in (401, 403) else None
     except (URLError, OSError, ValueError) as error:
-        raise _Refused(str(getattr(error, "reason", error))) from None
+        return str(getattr(error, "reason", error))
+    return None
 
 
 def check_language_model_answers(patient: Patient) -> Finding | None:

@@ -5,7 +5,7 @@ from time import time
 
 from memoryd.client.memctl.doctor.patient import Finding, Patient, Words, fail, quote_path, report_ok, warn
 from memoryd.client.memctl.table import count_text, shorten, to_one_line
-from memoryd.client.protocol import GetWorkspace, Job, WorkspaceStatus
+from memoryd.client.protocol import GetWorkspace, Job
 
 REASON_CHARS = 120
 LATE_S = 3600.0
@@ -26,9 +26,8 @@ def check_jobs(patient: Patient) -> Finding | None:
     if failing:
         return warn(_failure_text(failing), f"memctl jobs history {failing[0].name}")
     paused = ", ".join(job.name for job in patient.jobs.jobs if job.state == "paused")
-    return report_ok(
-        f"{paused} paused, the others in order" if paused else f"{count_text(len(patient.jobs.jobs), 'job')} in order"
-    )
+    number = count_text(len(patient.jobs.jobs), "job")
+    return report_ok(f"{paused} paused, the others in order" if paused else f"{number} in order")
 
 
 def _failure_text(found: list[Job]) -> str:
@@ -97,37 +96,24 @@ def check_workspaces(patient: Patient) -> Finding | None:
 
 def check_watches(patient: Patient) -> Finding | None:
     """Compare the watches of workspaces with what the system allows; without one, a folder is scanned instead."""
-    states = _list_states(patient)
+    states = [patient.client.call(GetWorkspace(workspace=space.root)) for space in patient.workspaces]
     if not states:
         return None
-    limit = _watch_limit()
+    try:
+        limit = int(WATCH_LIMIT.read_text())
+    except (OSError, ValueError):
+        limit = 0
     used = sum(state.watches for state in states)
-    raised = f"sudo sysctl fs.inotify.max_user_watches={max(524288, 2 * (limit or 0))}; memctl up --restart"
+    raised = f"sudo sysctl fs.inotify.max_user_watches={max(524288, 2 * limit)}; memctl up --restart"
     scanned = next((state for state in states if state.workspace.watching == "scanning"), None)
     if scanned:
-        message = (
-            f"{scanned.workspace.namespace} is scanned every few seconds: {scanned.reason or 'it cannot be watched'}"
-        )
-        return warn(
-            message,
-            raised
-            if "watch" in scanned.reason
-            else f"memctl workspace status {quote_path(Path(scanned.workspace.root))}",
-        )
+        space, reason = scanned.workspace, scanned.reason
+        message = f"{space.namespace} is scanned every few seconds: {reason or 'it cannot be watched'}"
+        look = f"memctl workspace status {quote_path(Path(space.root))}"
+        return warn(message, raised if "watch" in reason else look)
     if limit and used > WATCHED * limit:
         return warn(f"{used:,} of {limit:,} watches are in use", raised)
     return report_ok(f"{count_text(used, 'folder')} watched" + (f", {limit:,} are allowed" if limit else ""))
-
-
-def _list_states(patient: Patient) -> list[WorkspaceStatus]:
-    return [patient.client.call(GetWorkspace(workspace=space.root)) for space in patient.workspaces]
-
-
-def _watch_limit() -> int | None:
-    try:
-        return int(WATCH_LIMIT.read_text())
-    except (OSError, ValueError):
-        return None
 
 
 def check_tokens(patient: Patient) -> Finding | None:
