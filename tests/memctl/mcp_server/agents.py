@@ -14,9 +14,8 @@ from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult
 
 from memoryd.client.memctl.agents.mcp import server
-from memoryd.client.memctl.agents.mcp.connector import CONNECTOR_TOOLS
 from memoryd.client.memctl.agents.mcp.session import Session
-from memoryd.client.memctl.agents.mcp.tools import TOOLS
+from memoryd.client.memctl.agents.mcp.tools import CONNECTOR_TOOLS, TOOLS
 
 MCP = [sys.executable, "-m", "memoryd.client.memctl", "mcp"]
 HELLO = [

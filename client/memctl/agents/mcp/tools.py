@@ -1,4 +1,4 @@
-"""The tools: one row each in `TOOLS`, with its function below. Few, since every description costs each agent tokens."""
+"""The tools: one row each in `TOOLS`, with its function. Few, since every description costs each agent tokens."""
 
 import asyncio
 import time
@@ -32,6 +32,9 @@ _DAY_S = 86400.0
 _DATE_CHARS = 10
 _FLOOR = 0.03  # of confidence: costs 3 % of the right answers, and what has nothing to do with the question is no hit
 _HEAD_TOKENS = 60  # what memory_get says of a memory beside its text
+URL = "memory://memory/"
+_TITLE_CHARS = 120
+_TITLES_TOKENS = 1500
 _PARTS = (1, 2, 4, 8)  # of what a text may have are tried
 
 
@@ -277,7 +280,33 @@ async def _get_context(session: Session, given: schemas.Context) -> Answer:
     return Answer(made.text or "Nothing relevant is remembered.")
 
 
-# The table -----------------------------------------------------------------------------------------------------------
+# search, fetch of ChatGPT's connectors -------------------------------------------------------------------------------
+
+
+async def _search_pages(session: Session, given: schemas.OneQuery) -> Answer:
+    hits = await session.call(calls.search(given.query, session=session.id))
+    shown = await show_memories(session, hits.hits, _TITLES_TOKENS, session.namespace)
+    results = [
+        schemas.Page(id=hit.id, title=item.text[:_TITLE_CHARS], url=URL + hit.id)
+        for hit, item in zip(hits, shown, strict=True)
+    ]
+    return Answer("", schemas.Pages(results=results))
+
+
+async def _fetch(session: Session, given: schemas.OneId) -> Answer:
+    memory = await session.call(Get(id=given.id))
+    [text] = await shorten_texts(session, [make_lines_inert(memory.content)], schemas.MAX_TOKENS)
+    document = schemas.Document(
+        id=memory.id,
+        title=make_inert(memory.content)[:_TITLE_CHARS],
+        text=text,
+        url=URL + memory.id,
+        metadata={"date": iso(memory.created_at) or "", "kind": make_inert(memory.type), "source": origin(memory)},
+    )
+    return Answer("", document)
+
+
+# The tables ----------------------------------------------------------------------------------------------------------
 
 TOOLS: Mapping[str, Tool] = {
     "memory_search": Tool(
@@ -329,4 +358,10 @@ TOOLS: Mapping[str, Tool] = {
         reads_only=False,
         destroys=True,
     ),
+}
+
+# `search` and `fetch` in the shapes that ChatGPT's connectors call for; JSON is their text, too.
+CONNECTOR_TOOLS: Mapping[str, Tool] = {
+    "search": Tool("Search", "Search the memories.", schemas.OneQuery, schemas.Pages, _search_pages),
+    "fetch": Tool("Fetch", "Read one memory in full by its id.", schemas.OneId, schemas.Document, _fetch),
 }
