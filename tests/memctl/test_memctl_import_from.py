@@ -16,7 +16,7 @@ from fake_daemon import Memctl
 from memoryd.client import Client
 from memoryd.client.memctl import importing
 from memoryd.client.memctl.importing.markdown import split_entries, split_front_matter
-from memoryd.client.memctl.importing.pickled import Inert, load_plain
+from memoryd.client.memctl.importing.mem0 import Inert, load_plain
 from memoryd.client.protocol import Record
 
 if TYPE_CHECKING:

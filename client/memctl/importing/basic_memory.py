@@ -100,15 +100,13 @@ def _read_project(account: Account, project: _Project) -> Iterator[Item]:
         prose, observations, relations = _split_parts(note.body)
         about = _convert_note(account, project, note, prose, times)
         if about:
-            about.metadata.update(
-                {"relations": [f"{kind} {target}" for kind, target in relations]} if relations else {}
-            )
+            if relations:
+                about.metadata["relations"] = [f"{kind} {target}" for kind, target in relations]
             about.relations = _make_links(about.id, relations, known, made_at)
         yield Item(where, about, "own" if created else "file")
         for line in observations:
-            yield Item(
-                where, _convert_observation(account, project, note, line, times), "own" if created else "unknown"
-            )
+            observation = _convert_observation(account, project, note, line, times)
+            yield Item(where, observation, "own" if created else "unknown")
 
 
 def _split_parts(body: str) -> tuple[str, list[re.Match[str]], list[tuple[str, str]]]:
@@ -130,10 +128,8 @@ def _drop_empty_sections(lines: list[str]) -> str:
     kept: list[str] = []
     below = ""
     for line in reversed(lines):
-        if not (
-            _HEADING.match(line)
-            and (not below or (_HEADING.match(below) and _heading_level(below) <= _heading_level(line)))
-        ):
+        is_last = not below or (_HEADING.match(below) and _heading_level(below) <= _heading_level(line))
+        if not (_HEADING.match(line) and is_last):
             kept.append(line)
             below = line if line.strip() else below
     return "\n".join(reversed(kept)).strip()

@@ -139,10 +139,10 @@ def split_entries(body: str) -> Iterator[Entry]:
 
 
 def _next_fence(fence: str, line: str) -> str:
-    mark = line.strip()
     if not fence:
         found = _FENCE.match(line)
         return found[1] if found else ""
+    mark = line.strip()
     return "" if mark.startswith(fence) and not mark.strip(fence[0]) else fence
 
 

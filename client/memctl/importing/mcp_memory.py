@@ -53,13 +53,8 @@ def _parse_entry(line: bytes) -> dict[str, Any] | None:
         return None
     needed = {"entity": ("name", "entityType", "observations"), "relation": ("from", "to", "relationType")}
     names = needed.get(str(entry.get("type")))
-    return entry if names and all(name in entry for name in names) and _is_sound(entry) else None
-
-
-def _is_sound(entry: dict[str, Any]) -> bool:
-    if entry["type"] == "relation":
-        return True
-    return isinstance(entry["observations"], list)
+    whole = names and all(name in entry for name in names)
+    return entry if whole and (entry["type"] == "relation" or isinstance(entry["observations"], list)) else None
 
 
 def _convert_entry(account: Account, entry: dict[str, Any], at: float) -> Iterator[Record | None]:
@@ -76,21 +71,13 @@ def _convert_entry(account: Account, entry: dict[str, Any], at: float) -> Iterat
         )
         return
     name, kind = str(entry["name"]), str(entry["entityType"])
-    observations = [str(text) for text in entry["observations"]]
-    for text in dict.fromkeys(observations):
+    observations = dict.fromkeys(map(str, entry["observations"]))
+    said = {f"observation\0{name}\0{text}": f"{name}: {text}" if text.strip() else "" for text in observations}
+    for key, text in (said or {f"entity\0{name}": f"{name} is a {kind}." if kind else name}).items():
         yield make_record(
             account,
-            f"observation\0{name}\0{text}",
-            f"{name}: {text}" if text.strip() else "",
-            namespace=account.namespace(),
-            created_at=at,
-            metadata={"entity": name, "entity_type": kind},
-        )
-    if not observations:
-        yield make_record(
-            account,
-            f"entity\0{name}",
-            f"{name} is a {kind}." if kind else name,
+            key,
+            text,
             namespace=account.namespace(),
             created_at=at,
             metadata={"entity": name, "entity_type": kind},

@@ -4,9 +4,11 @@ A memory is stored in the namespace of its user, agent and run, as far as it has
 the history (`history.db`) knows its text and times only and is read where it alone is given.
 """
 
+import io
+import pickle
 import sqlite3
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,6 @@ import msgspec
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.escapes import decode_json
 from memoryd.client.memctl.importing.database import columns_of, is_database, open_database, read_rows, require_tables
-from memoryd.client.memctl.importing.pickled import load_plain
 from memoryd.client.memctl.importing.records import Account, make_record, parse_time
 from memoryd.client.memctl.importing.sending import Item
 from memoryd.client.protocol import Record
@@ -33,6 +34,7 @@ _CHROMA = (
     " JOIN embedding_metadata m ON m.id = e.id ORDER BY e.id"
 )
 _HISTORY = "SELECT memory_id, new_memory, event, created_at, updated_at, is_deleted, actor_id, role FROM history"
+MAX_PICKLE_BYTES = 1024 * 1024 * 1024
 
 Payloads = Iterator[tuple[str, dict[str, Any]]]
 
@@ -41,16 +43,14 @@ def read(path: Path, account: Account) -> Iterator[Item]:
     """Yield the memories of every store below a folder, or of one file."""
     for file in _list_files(path):
         at = file.stat().st_mtime
-        for id, payload in _choose_reader(file)(file, account):
+        reader = _read_database if is_database(file) else _read_faiss if file.suffix == ".pkl" else _read_json
+        for id, payload in reader(file, account):
             text = payload.get("data", payload.get("memory"))
             if not isinstance(text, str):
                 account.skip("entries without a text")
                 continue
-            yield Item(
-                f"{file}, memory {id}",
-                _convert_record(account, id, text, payload, at),
-                "own" if "created_at" in payload else "file",
-            )
+            record = _convert_record(account, id, text, payload, at)
+            yield Item(f"{file}, memory {id}", record, "own" if "created_at" in payload else "file")
 
 
 def _list_files(path: Path) -> list[Path]:
@@ -58,11 +58,9 @@ def _list_files(path: Path) -> list[Path]:
         return [path]
     found = sorted({file for pattern in _PATTERNS for file in path.glob(pattern) if _is_store(file)})
     stores = [_payloads_path(file) if file.suffix == ".faiss" else file for file in found]
-    if not stores and (path / HISTORY).is_file():
-        stores = [path / HISTORY]
-    if not stores:
+    if not stores and not (path / HISTORY).is_file():
         raise Invalid(f"{path} holds no store of mem0: no Qdrant, FAISS or Chroma files, no {HISTORY}.")
-    return stores
+    return stores or [path / HISTORY]
 
 
 def _is_store(file: Path) -> bool:
@@ -75,12 +73,6 @@ def _payloads_path(index: Path) -> Path:
     """Return the file of the payloads beside a FAISS index: JSON, in older versions a pickle."""
     texts = index.with_suffix(".json")
     return texts if texts.is_file() else index.with_suffix(".pkl")
-
-
-def _choose_reader(file: Path) -> Callable[[Path, Account], Payloads]:
-    if is_database(file):
-        return _read_database
-    return _read_faiss if file.suffix == ".pkl" else _read_json
 
 
 def _convert_record(account: Account, id: str, text: str, payload: dict[str, Any], at: float) -> Record | None:
@@ -182,3 +174,56 @@ def _read_json(file: Path, account: Account) -> Payloads:
     for entry in listed:
         details = entry.pop("metadata", None)
         yield str(entry.get("id") or entry.get("memory")), {**(details if isinstance(details, dict) else {}), **entry}
+
+
+# Pickles -------------------------------------------------------------------------------------------------------------
+
+
+class Inert:
+    """Replaces an object of any class: its state becomes attributes, calls and items are taken and forgotten.
+
+    So nothing that a pickle names is run; plain values (numbers, texts, lists, dictionaries) come out as they are.
+    """
+
+    def __new__(cls, *given: Any, **named: Any) -> "Inert":
+        """Take whatever a constructor would."""
+        return super().__new__(cls)
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        """Keep nothing of it."""
+
+    def __setstate__(self, state: Any) -> None:
+        """Keep the attributes that the object had."""
+        fields = state[0] if isinstance(state, tuple) and state and isinstance(state[0], dict) else state
+        if isinstance(fields, dict):
+            inner = fields.get("__dict__", fields)  # pydantic keeps the fields one level down
+            self.__dict__.update({str(name): value for name, value in dict(inner or {}).items()})
+
+    def append(self, value: Any) -> None:
+        """Forget an item."""
+
+    def extend(self, values: Any) -> None:
+        """Forget items."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Forget an entry."""
+
+
+class _Plain(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        """Give the stand-in for everything."""
+        return Inert
+
+    def persistent_load(self, key: Any) -> Any:
+        """Give nothing for what is outside."""
+        return None
+
+
+def load_plain(data: bytes) -> Any:
+    """Return what a pickle holds; raise `ValueError` when it is none."""
+    if len(data) > MAX_PICKLE_BYTES:
+        raise ValueError("it is above 1 GiB")
+    try:
+        return _Plain(io.BytesIO(data)).load()
+    except Exception as error:  # a broken pickle raises whatever its broken orders lead to
+        raise ValueError(f"it is no pickle that can be read ({type(error).__name__})") from None

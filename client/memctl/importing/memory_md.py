@@ -7,10 +7,11 @@ MEMORY.md says of topic files it only points to is in these: its pointers are le
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.importing.markdown import Entry, Note, list_below, parse_tags, read_notes, split_entries
+from memoryd.client.memctl.importing.markdown import Note, list_below, parse_tags, read_notes, split_entries
 from memoryd.client.memctl.importing.records import Account, make_record, parse_time
 from memoryd.client.memctl.importing.sending import Item, Time
 from memoryd.client.protocol import Record
@@ -42,13 +43,9 @@ def _list_files(folder: Path) -> Iterator[Path]:
     if not inner.is_dir():
         several = [child for child in sorted(folder.iterdir()) if (child / "memory").is_dir()]
         return (path for child in several for path in _list_files(child)) if several else list_below(folder)
-    return (
-        path for place in (folder / _INDEX, inner) for path in ([place] if place.is_file() else _list_inside(place))
-    )
-
-
-def _list_inside(place: Path) -> Iterator[Path]:
-    return list_below(place) if place.is_dir() else iter(())
+    index = folder / _INDEX
+    places = [index] if index.is_file() else list_below(index) if index.is_dir() else ()
+    return chain(places, list_below(inner))
 
 
 def _convert_file(account: Account, note: Note) -> tuple[Time, Iterator[Record | None]]:
@@ -83,20 +80,17 @@ def _convert_entries(account: Account, note: Note, namespace: str, at: float) ->
         if _POINTER.match(entry.text):
             account.skip("pointers to other files")
             continue
+        heading = " > ".join(entry.headings)
         titles = [title for title in entry.headings if not _is_empty_title(title, note)]
         yield make_record(
             account,
-            f"entry\0{note.name}\0{' > '.join(entry.headings)}\0{entry.text}",
+            f"entry\0{note.name}\0{heading}\0{entry.text}",
             f"{titles[-1]}: {entry.text}" if titles else entry.text,
             namespace=namespace,
             type="note",
             created_at=at,
-            metadata=_entry_metadata(note, entry),
+            metadata={"file": note.name, "heading": heading, "tags": parse_tags(note.head.get("tags"))},
         )
-
-
-def _entry_metadata(note: Note, entry: Entry) -> dict[str, object]:
-    return {"file": note.name, "heading": " > ".join(entry.headings), "tags": parse_tags(note.head.get("tags"))}
 
 
 def _is_empty_title(title: str, note: Note) -> bool:

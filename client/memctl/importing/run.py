@@ -34,7 +34,8 @@ def import_from(args: Namespace) -> None:
     """Run `memctl import --from SYSTEM PATH`."""
     path = Path(args.source).expanduser()
     if args.source == "-" or not path.exists():
-        raise Invalid(f"{args.source}: there is no such file or folder. --from {args.system} takes {_path_kind(args)}.")
+        kind = SYSTEMS[args.system].path
+        raise Invalid(f"{args.source}: there is no such file or folder. --from {args.system} takes {kind}.")
     with open_spool() as spool:
         _read_in_child(args, path, spool)
         total, said = _check_spool(spool, path)
@@ -48,14 +49,9 @@ def import_from(args: Namespace) -> None:
     _show(args, done, said)
 
 
-def _path_kind(args: Namespace) -> str:
-    return SYSTEMS[args.system].path
-
-
 def _read_in_child(args: Namespace, path: Path, spool: IO[bytes]) -> None:
     """Have everything read once by a process with limits; ask about folders elsewhere that the source names."""
-    confirmed = args.yes
-    done = _run_child(args, path, spool, confirmed)
+    done = _run_child(args, path, spool, args.yes)
     if done.returncode == child.UNCONFIRMED:
         _confirm(path, done.stderr.decode(errors="replace").split("\n"))
         done = _run_child(args, path, spool, confirmed=True)
@@ -64,13 +60,13 @@ def _read_in_child(args: Namespace, path: Path, spool: IO[bytes]) -> None:
 
 
 def _run_child(args: Namespace, path: Path, spool: IO[bytes], confirmed: bool) -> "subprocess.CompletedProcess[bytes]":
-    command = [sys.executable, "-P", "-m", _CHILD, args.system, str(path), namespace_of(args)]
+    words = [args.system, str(path), namespace_of(args), *(["--confirmed"] if confirmed else [])]
     spool.seek(0)
     spool.truncate()
     with ProgressBar(f"reading {args.system}", 1) as bar:
         bar.update(0)
-        confirmation = ["--confirmed"] if confirmed else []
-        return subprocess.run([*command, *confirmation], stdout=spool, stderr=subprocess.PIPE, check=False)
+        command = [sys.executable, "-P", "-m", _CHILD, *words]
+        return subprocess.run(command, stdout=spool, stderr=subprocess.PIPE, check=False)
 
 
 def _confirm(path: Path, folders: list[str]) -> None:

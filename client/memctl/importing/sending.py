@@ -52,9 +52,8 @@ def send(args: Namespace, items: Items, total: int) -> Imported:
     done = Imported(dry_run=args.dry_run)
     with client_for(args) as client, ProgressBar("import", total) as bar:
         sent = 0
-        for batch in split_batches(
-            (item for item in items() if item.record), PER_CALL, lambda item: count_bytes(item.record)
-        ):
+        found = (item for item in items() if item.record)
+        for batch in split_batches(found, PER_CALL, lambda item: count_bytes(item.record)):
             fresh = _drop_known(client, batch, args, done)
             call = import_memories(
                 [item.record for item in fresh if item.record],
@@ -64,9 +63,11 @@ def send(args: Namespace, items: Items, total: int) -> Imported:
                 allow_secrets=args.allow_secrets,
             )
             try:
-                _count(done, client.call(call) if fresh else Imported())
+                part = client.call(call) if fresh else Imported()
             except Invalid as error:
                 raise _locate_error(error, fresh, done) from None
+            done.add(part)
+            done.redacted = sum_kinds((done.redacted, part.redacted))
             sent += len(batch)
             bar.update(sent)
     say_redacted(done.redacted)
@@ -92,11 +93,6 @@ def _drop_known(client: Client, batch: list[Item], args: Namespace, done: Import
     return fresh
 
 
-def _count(done: Imported, part: Imported) -> None:
-    done.add(part)
-    done.redacted = sum_kinds((done.redacted, part.redacted))
-
-
 def _locate_error(error: Invalid, batch: list[Item], done: Imported) -> Invalid:
     """Return an error of the daemon with the place of the record that it means."""
     index = error.data.get("index")
@@ -109,11 +105,8 @@ def _locate_error(error: Invalid, batch: list[Item], done: Imported) -> Invalid:
 
 def report_text(done: Imported) -> str:
     """Say what an import did."""
-    would = "Would import" if done.dry_run else "Imported"
-    lines = [
-        f"{would} {count_text(done.created + done.replaced, 'memory')}:"
-        f" {done.created:,} new, {done.replaced:,} changed."
-    ]
+    would, number = "Would import" if done.dry_run else "Imported", count_text(done.created + done.replaced, "memory")
+    lines = [f"{would} {number}: {done.created:,} new, {done.replaced:,} changed."]
     if done.unchanged:
         lines.append(f"{count_text(done.unchanged, 'memory')} already as imported.")
     if done.kept:
