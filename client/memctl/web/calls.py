@@ -1,6 +1,10 @@
-"""Calls of the page: JSON in, JSON out. A method is passed on only when its declaration says `page=True`."""
+"""Calls of the page: JSON in, JSON out. A method is passed on only when its declaration says `page=True`.
 
-from collections.abc import Coroutine
+What happens is sent as server-sent events that the page reads with `fetch`: EventSource can send no bearer token.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
 from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
@@ -8,11 +12,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memoryd.client.errors import Forbidden, Invalid, MemorydError, UnknownMethod
-from memoryd.client.protocol import DECLARED, METHODS, Call, Erase, RunJob, method_name
+from memoryd.client.protocol import DECLARED, METHODS, Call, Erase, Event, RunJob, method_name
 from memoryd.client.transport.aio import AsyncClient
 
 ALLOWED = tuple(method for method in METHODS if DECLARED[method].page)
 REFUSED = frozenset(method_name(method) for method in METHODS if not DECLARED[method].page)
+MAX_STREAMS = 8  # one tab leads and passes on what comes, so there is one stream as a rule
+BEAT_S = 10.0  # a stream says that it is alive
+RETRY_S = 0.5  # while no daemon answers
 
 
 class _Tagged(msgspec.Struct):
@@ -50,12 +57,8 @@ class Clients(NamedTuple):
     patient: AsyncClient
 
 
-async def answer_call(clients: Clients, body: bytes) -> bytes:
-    """Return the answer to a request as JSON text."""
-    return await answer_work(_send_call(clients, body))
-
-
-async def _send_call(clients: Clients, body: bytes) -> bytes:
+async def send_call(clients: Clients, body: bytes) -> bytes:
+    """Return the result of a request as JSON text."""
     call = read_call(body)
     client = clients.patient if isinstance(call, RunJob | Erase) else clients.quick
     return _encoder.encode(await client.call(call))
@@ -67,3 +70,43 @@ async def answer_work(work: Coroutine[Any, Any, bytes]) -> bytes:
         return b'{"result":' + await work + b"}"
     except MemorydError as error:
         return _encoder.encode({"error": {"code": error.code, "message": error.message, "data": error.data}})
+
+
+# What happens --------------------------------------------------------------------------------------------------------
+
+
+async def follow_events(client: AsyncClient) -> AsyncIterator[bytes]:
+    """Yield events for ever; `away` when no daemon answers, `open` when one does (again)."""
+    while True:
+        try:
+            async with client.subscribe(reach=None if client.namespace else "all") as events:
+                yield _frame("open", {})
+                async for frame in _add_beats(aiter(events)):
+                    yield frame
+        except MemorydError as error:
+            yield _frame("away", {"message": error.message})
+        await asyncio.sleep(RETRY_S)
+
+
+async def _add_beats(events: AsyncIterator[Event]) -> AsyncIterator[bytes]:
+    """Yield each event as a frame, and a beat while there is none."""
+    following = asyncio.ensure_future(anext(events, None))
+    try:
+        while True:
+            done, _ = await asyncio.wait([following], timeout=BEAT_S)
+            if not done:
+                yield b": beat\n\n"
+                continue
+            event = following.result()
+            if event is None:
+                return
+            yield _frame("event", event)
+            following = asyncio.ensure_future(anext(events, None))
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+def _frame(name: str, value: object) -> bytes:
+    """Return one event; JSON has no line ends of its own, so it is one line."""
+    return b"event: " + name.encode() + b"\ndata: " + _encoder.encode(value) + b"\n\n"

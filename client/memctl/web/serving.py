@@ -4,8 +4,9 @@ import asyncio
 import signal
 import socket
 from argparse import Namespace
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import uvicorn
@@ -18,19 +19,22 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memoryd.client.errors import MemorydError
+from memoryd.client.memctl.graph_data import fetch
+from memoryd.client.memctl.graph_layout import lay_out
 from memoryd.client.memctl.link import client_for, namespace_of, own_token
 from memoryd.client.memctl.output import say, say_json
 from memoryd.client.memctl.web import calls
-from memoryd.client.memctl.web.events import MAX_STREAMS, follow_events
 from memoryd.client.memctl.web.guard import ADDRESS, Guard
 from memoryd.client.memctl.web.opening import Opening
-from memoryd.client.memctl.web.reports import REPORTS, slow
+from memoryd.client.memctl.web.reports import REPORTS
+from memoryd.client.memctl.web.reports.health import read_findings
 from memoryd.client.protocol import GetStatus
 from memoryd.client.transport.aio import AsyncClient
 
 STATIC = Path(__file__).with_name("static")
 REQUEST_S = 10.0  # until a request has come, apart from its body
 END_S = 1  # a stream is open as long as the page: it is ended then
+MAX_NODES = 10_000  # above that a map says nothing: topics are listed
 _LONG_S = 600.0  # a job that a person runs
 
 
@@ -62,13 +66,13 @@ class Page:
         return JSONResponse({"token": token}) if token else _refuse("This address was used already.", 403)
 
     async def _call(self, request: Request) -> Response:
-        return _make_reply(await calls.answer_call(self._clients, await request.body()))
+        return await _reply(calls.send_call(self._clients, await request.body()))
 
     async def _follow(self, request: Request) -> Response:
-        return _Events(follow_events(self._clients.quick), self._streams)
+        return _Events(calls.follow_events(self._clients.quick), self._streams)
 
     async def _report(self, request: Request) -> Response:
-        return _make_reply(await calls.answer_work(self._read_report(request)))
+        return await _reply(self._read_report(request))
 
     async def _read_report(self, request: Request) -> bytes:
         name = request.url.path.removeprefix("/api/")
@@ -76,10 +80,11 @@ class Page:
         return msgspec.json.encode(await REPORTS[name](client, request.query_params))
 
     async def _check_health(self, request: Request) -> Response:
-        return _make_reply(await calls.answer_work(slow.read_findings(self._args)))
+        return await _reply(read_findings(self._args))
 
     async def _draw_map(self, request: Request) -> Response:
-        return _make_reply(await calls.answer_work(slow.read_map(self._args)))
+        wanted = Namespace(**{**vars(self._args), "preview": 80, "reach": None, "no_autostart": True})
+        return await _reply(asyncio.to_thread(lambda: msgspec.json.encode(lay_out(fetch(wanted, MAX_NODES)))))
 
 
 class _Events(StreamingResponse):
@@ -90,7 +95,7 @@ class _Events(StreamingResponse):
         self._streams = streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if len(self._streams) >= MAX_STREAMS:
+        if len(self._streams) >= calls.MAX_STREAMS:
             await _refuse("Too many tabs follow what happens.", 429)(scope, receive, send)
             return
         self._streams.add(self)
@@ -135,8 +140,8 @@ def _make_client(args: Namespace, timeout_s: float) -> AsyncClient:
     return AsyncClient(namespace_of(args), socket=args.socket, token=own_token(), timeout_s=timeout_s, autostart=False)
 
 
-def _make_reply(text: bytes) -> Response:
-    return Response(text, media_type="application/json")
+async def _reply(work: Coroutine[Any, Any, bytes]) -> Response:
+    return Response(await calls.answer_work(work), media_type="application/json")
 
 
 def _refuse(message: str, status: int) -> Response:

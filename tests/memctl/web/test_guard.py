@@ -338,5 +338,7 @@ async def test_a_connection_without_a_whole_request_ends(sent: str, monkeypatch:
 
 async def test_an_answer_of_the_daemon_comes_through_as_json(site: Served) -> None:
     async with AsyncClient(socket=site.socket, autostart=False) as client:
-        text = await calls.answer_call(calls.Clients(client, client), b'{"method":"list","reach":"all"}')
+        text = await calls.answer_work(
+            calls.send_call(calls.Clients(client, client), b'{"method":"list","reach":"all"}')
+        )
     assert msgspec.json.decode(text) == {"result": {"memories": [], "total": 0}}

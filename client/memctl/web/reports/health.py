@@ -1,11 +1,15 @@
 """How the daemon is, how quick, what is in it, who is there."""
 
 import asyncio
+import sys
+from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from memoryd.client import protocol
+from memoryd.client.errors import MemorydError, TimedOut
 from memoryd.client.memctl.table import count_text, duration_text, ms_text, size_text
 from memoryd.client.memctl.web.reports.parts import (
     Part,
@@ -23,23 +27,6 @@ from memoryd.client.memctl.web.reports.parts import (
     table,
     time,
 )
-from memoryd.client.protocol import (
-    GetSharing,
-    GetStats,
-    GetStatus,
-    ListTokens,
-    SharedConflict,
-    SharedConflicts,
-    SharedRoot,
-    Sharing,
-    Stats,
-    Status,
-    Token,
-    Workspace,
-    Workspaces,
-)
-from memoryd.client.protocol.roots import ListConflicts
-from memoryd.client.protocol.statistics import Connected
 from memoryd.client.transport.aio import AsyncClient
 
 
@@ -54,39 +41,56 @@ class _Finding(msgspec.Struct):
 
 _LOOKS = {"ok": "good", "warn": "warn", "fail": "bad"}
 _METHODS, _NAMESPACES = 14, 30  # shown
+_DOCTOR_S = 60.0
 
 
 async def read_health(client: AsyncClient, query: Mapping[str, str]) -> Part:
     """Return the panels of the view Health, without doctor's findings."""
     status, stats, tokens, spaces, sharing, conflicts = await asyncio.gather(
-        client.call(GetStatus()),
-        client.call(GetStats(reach="all")),
-        client.call(ListTokens()),
-        client.call(Workspaces()),
-        client.call(GetSharing()),
-        client.call(ListConflicts()),
+        client.call(protocol.GetStatus()),
+        client.call(protocol.GetStats(reach="all")),
+        client.call(protocol.ListTokens()),
+        client.call(protocol.Workspaces()),
+        client.call(protocol.GetSharing()),
+        client.call(protocol.ListConflicts()),
     )
-    no_token, no_space = ["code", "memctl token add"], ["code", "memctl workspace add PATH"]
+    largest = sorted(stats.by_namespace.items(), key=lambda entry: -entry[1])[:_NAMESPACES]
+    no_token = ["span", "None binds an agent to a namespace: ", ["code", "memctl token add"]]
+    no_space = ["span", "No folder of notes is indexed: ", ["code", "memctl workspace add PATH"]]
     return [
         "div",
         panel("Daemon", _show_daemon(status, stats)),
         panel("How quick", _show_methods(stats)),
-        panel(
-            "Namespaces",
-            list_items(
-                map(_show_namespace, sorted(stats.by_namespace.items(), key=_by_size)[:_NAMESPACES]),
-                "None holds a memory.",
-            ),
-        ),
+        panel("Namespaces", list_items(map(_show_namespace, largest), "None holds a memory.")),
         panel("Connected", list_items(map(_show_client, stats.daemon.clients if stats.daemon else []))),
-        panel(
-            "Tokens", list_items(map(_show_token, tokens), ["span", "None binds an agent to a namespace: ", no_token])
-        ),
-        panel(
-            "Workspaces", list_items(map(_show_space, spaces), ["span", "No folder of notes is indexed: ", no_space])
-        ),
-        _show_sharing(sharing, conflicts) if sharing.roots else None,
+        panel("Tokens", list_items(map(_show_token, tokens), no_token)),
+        panel("Workspaces", list_items(map(_show_space, spaces), no_space)),
+        panel("Shared with other machines", list_items(map(_show_root, sharing)), *map(_show_conflict, conflicts))
+        if sharing.roots
+        else None,
     ]
+
+
+async def read_findings(args: Namespace) -> bytes:
+    """Return what `memctl doctor --json` prints, as a panel."""
+    words = [*(["--socket", args.socket] if args.socket else []), "--json", "--no-autostart"]
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "memoryd.client.memctl", "doctor", *words),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        found, _ = await asyncio.wait_for(child.communicate(), _DOCTOR_S)
+    except TimeoutError:
+        raise TimedOut(f"memctl doctor took more than {_DOCTOR_S:.0f} s.") from None
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    if not found:
+        raise MemorydError("memctl doctor printed nothing.")
+    return msgspec.json.encode(show_findings(found))
 
 
 def show_findings(text: bytes) -> Part:
@@ -104,11 +108,7 @@ def _show_finding(finding: _Finding) -> Part:
     return ["p.hit", *title, finding.message, *(fix if finding.fix else ())]
 
 
-def _by_size(entry: tuple[str, int]) -> int:
-    return -entry[1]
-
-
-def _show_daemon(status: Status, stats: Stats) -> Part:
+def _show_daemon(status: protocol.Status, stats: protocol.Stats) -> Part:
     model, waiting = status.model, format_counts(stats.daemon.queues) if stats.daemon else ""
     held = count_memories(status.memories)
     if status.pending_embeddings:
@@ -128,11 +128,10 @@ def _show_daemon(status: Status, stats: Stats) -> Part:
     )
 
 
-def _show_methods(stats: Stats) -> Part:
-    most = sorted(stats.methods.items(), key=lambda entry: -entry[1].calls)[:_METHODS]
+def _show_methods(stats: protocol.Stats) -> Part:
     rows = [
         (name, f"{one.calls:,}", f"{ms_text(one.p50_ms)} ms", f"{ms_text(one.p95_ms)} ms", f"{one.errors:,}")
-        for name, one in most
+        for name, one in sorted(stats.methods.items(), key=lambda entry: -entry[1].calls)[:_METHODS]
     ]
     return table("Latencies", ["Call", ">Calls", ">Median", ">95 %", ">Failed"], rows)
 
@@ -141,57 +140,34 @@ def _show_namespace(entry: tuple[str, int]) -> Part:
     return ["span", place(entry[0]), " ", ["span.dim", f"{entry[1]:,}"]]
 
 
-def _show_client(one: Connected) -> Part:
+def _show_client(one: protocol.Connected) -> Part:
     more = [count_text(one.calls, "call"), one.token and f"token {one.token}", one.subscriptions and "follows events"]
     return ["span", one.name or f"process {one.pid}", " ", ["span.dim", ", ".join(str(text) for text in more if text)]]
 
 
-def _show_token(token: Token) -> Part:
+def _show_token(token: protocol.Token) -> Part:
     used = ["span.dim", "last used ", time(token.last_used_at)]
     return ["span", ["b", token.name], " ", badge(token.role), " ", place(token.namespace), " ", used]
 
 
-def _show_space(space: Workspace) -> Part:
+def _show_space(space: protocol.Workspace) -> Part:
     sizes = f" {count_text(space.files, 'file')}, {count_text(space.chunks, 'part')}"
     name = ["b", place(space.namespace)]
     return ["span", name, " ", state(space.watching, "inotify"), sizes, ["br"], ["span.dim", space.root]]
 
 
-def _show_sharing(sharing: Sharing, conflicts: SharedConflicts) -> Part:
-    roots = list_items(map(_show_root, sharing))
-    return panel("Shared with other machines", roots, *map(_show_conflict, conflicts))
-
-
-def _show_root(root: SharedRoot) -> Part:
+def _show_root(root: protocol.SharedRoot) -> Part:
     held = f"{count_memories(root.memories)}, {root.waiting:,} wait, {root.conflicts:,} in conflict"
-    return [
-        "span",
-        ["b", place(root.root)],
-        " ",
-        state(root.state, "ready"),
-        " ",
-        root.error,
-        ["br"],
-        ["span.dim", held],
-    ]
+    name = ["b", place(root.root)]
+    return ["span", name, " ", state(root.state, "ready"), " ", root.error, ["br"], ["span.dim", held]]
 
 
-def _show_conflict(conflict: SharedConflict) -> Part:
+def _show_conflict(conflict: protocol.SharedConflict) -> Part:
     """Return two versions of a memory, the first to reach the server and the other one, and what can be kept."""
     first, other = conflict.memory, conflict.other
     who = f"{conflict.author or 'this machine'}{conflict.machine and f' on {conflict.machine}'}"
     kept: dict[str, dict[str, Any]] = {"Keep the first": {"id": first.id}, "Keep the second": {"id": other.id}}
     choices = {**kept, "Keep both": {"id": first.id, "both": True}}
-    return [
-        "div.hit",
-        badge("conflict", "warn"),
-        " ",
-        link(first.id, first.content),
-        ["br"],
-        f"and, by {who}, ",
-        link(other.id, other.content),
-        [
-            "div.acts",
-            *(act(text, "Resolved the conflict", "resolve_conflict", fields) for text, fields in choices.items()),
-        ],
-    ]
+    acts = (act(text, "Resolved the conflict", "resolve_conflict", fields) for text, fields in choices.items())
+    versions = link(first.id, first.content), ["br"], f"and, by {who}, ", link(other.id, other.content)
+    return ["div.hit", badge("conflict", "warn"), " ", *versions, ["div.acts", *acts]]

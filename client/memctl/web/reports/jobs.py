@@ -40,14 +40,12 @@ def _show_job(job: Job, now: float) -> Part:
     ran: Part = "never"
     if last:
         ran = ["span", time(last.started_at), " ", _look(last.outcome), " ", format_counts(last.counts)]
-    said, turn, back = ("Resumed", "resume_job", "pause_job") if rests else ("Paused", "pause_job", "resume_job")
-    acts = (
-        emit(f"Plan {job.name}", "plan", job.name),
-        act(f"{'Resume' if rests else 'Pause'} {job.name}", f"{said} {job.name}", turn, {"name": job.name}, back),
-    )
-    why = last.error if last else ""
-    about = facts([("next", _format_due(job, now)), ("last", ran), ("why", why)])
-    return panel(["span", f"{job.name} ", _look(job.state)], remark(job.about), about, ["div.acts", *acts])
+    turn, back = ("resume", "pause") if rests else ("pause", "resume")
+    text, said = f"{turn.title()} {job.name}", f"{turn.title()}d {job.name}"
+    plan = emit(f"Plan {job.name}", "plan", job.name)
+    change = act(text, said, f"{turn}_job", {"name": job.name}, f"{back}_job")
+    about = facts([("next", _format_due(job, now)), ("last", ran), ("why", last.error if last else "")])
+    return panel(["span", f"{job.name} ", _look(job.state)], remark(job.about), about, ["div.acts", plan, change])
 
 
 def _format_due(job: Job, now: float) -> str:
@@ -73,13 +71,11 @@ async def read_plan(client: AsyncClient, query: Mapping[str, str]) -> Part:
     close = emit("Close", "plan", "")
     if not plan.total:
         return panel(f"Plan of {job}: nothing to do", ["div.acts", close])
-    apply = act("Apply", f"{job}: {format_counts(plan.counts)}", "run_job", {"name": job, "plan": plan.plan})
-    more = plan.total - len(plan.steps)
+    more, counts = plan.total - len(plan.steps), format_counts(plan.counts)
+    apply = act("Apply", f"{job}: {counts}", "run_job", {"name": job, "plan": plan.plan})
     return panel(
         f"Plan of {job}: {count_text(plan.total, 'step')}",
-        remark(
-            f"{format_counts(plan.counts)}. Nothing was changed yet. Each step is checked again when it is applied."
-        ),
+        remark(f"{counts}. Nothing was changed yet. Each step is checked again when it is applied."),
         *map(_show_step, plan.steps),
         remark(f"and {more:,} more") if more else None,
         ["div.acts", apply, close],
