@@ -14,10 +14,9 @@ from fake_daemon import Memctl
 
 from configs import NO_MODEL
 from memoryd.client.errors import Unavailable
-from memoryd.client.memctl.bench.evaluation import Run, evaluate
+from memoryd.client.memctl.bench.evaluation import Place, Run, evaluate
 from memoryd.client.memctl.bench.questions import WAYS, Question, Session, Turn
 from memoryd.client.memctl.bench.scoring import summarise
-from memoryd.client.memctl.bench.storing import Place
 from memoryd.client.memctl.private import run_private_daemon
 
 COMMAND = [sys.executable, "-m", "memoryd.client.memctl"]

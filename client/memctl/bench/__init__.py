@@ -1,8 +1,7 @@
 """bench eval, bench pairs: the quality of this memoryd on data whose right answers are known.
 
-`kinds` has a row for each kind of data; its module yields material (`material`), `evaluation` stores it (`storing`)
-and asks, `scoring` says how good the answers are, `report` shows it. `pairs` is about statements that contradict each
-other.
+`kinds` has a row for each kind of data; its module yields material (`material`), `evaluation` stores it and asks,
+`scoring` says how good the answers are, `report` shows it. `pairs` is about statements that contradict each other.
 """
 
 import os
@@ -15,18 +14,16 @@ from typing import TypeVar
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import Usage
 from memoryd.client.memctl.bench import pairs, report, team
-from memoryd.client.memctl.bench.evaluation import Run, evaluate
+from memoryd.client.memctl.bench.evaluation import Place, Run, evaluate
 from memoryd.client.memctl.bench.kinds import KINDS, WAYS, kind_of
 from memoryd.client.memctl.bench.material import Choice, Material
 from memoryd.client.memctl.bench.scoring import Score
-from memoryd.client.memctl.bench.storing import Place
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import OwnersClient, client_for, own_token
 from memoryd.client.memctl.output import show
-from memoryd.client.memctl.private import PrivateDaemon, run_private_daemon
+from memoryd.client.memctl.private import run_private_daemon
 from memoryd.client.memctl.service import WAIT_S, wait_until_ready
 from memoryd.client.transport import paths
-from memoryd.client.transport.sync import Client
 
 LONG_CALL_S = 600.0
 
@@ -138,12 +135,8 @@ def _run_work(args: Namespace, work: Callable[[Place, str], R], began_at: float 
             for job in client.jobs().jobs:
                 client.pause_job(job.name)  # so that nothing depends on when one happens to run
         if began_at is not None:
-            place = place._replace(set_time=lambda seconds: _set_clock(daemon, seconds))
+            place = place._replace(set_time=lambda seconds: os.utime(daemon.clock, (seconds, seconds)))
         return _model_name(place), work(place, "bench-eval")
-
-
-def _set_clock(daemon: PrivateDaemon, seconds: float) -> None:
-    os.utime(daemon.clock, (seconds, seconds))
 
 
 def _run_here(args: Namespace, work: Callable[[Place, str], R]) -> tuple[str, R]:
@@ -151,11 +144,7 @@ def _run_here(args: Namespace, work: Callable[[Place, str], R]) -> tuple[str, R]
         socket = client.socket_path
         client.status()  # starts the daemon when none answers
     token = own_token()
-
-    def connect(space: str) -> Client:
-        return OwnersClient(space, socket=socket, token=token, timeout_s=LONG_CALL_S)
-
-    place = Place(connect)
+    place = Place(lambda space: OwnersClient(space, socket=socket, token=token, timeout_s=LONG_CALL_S))
     run = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}"
     return _model_name(place), work(place, f"bench-eval/{run}")
 

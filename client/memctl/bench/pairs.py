@@ -12,8 +12,8 @@ from typing import Any, Literal
 import msgspec
 
 from memoryd.client.errors import Invalid
+from memoryd.client.memctl.bench.evaluation import Place, clear
 from memoryd.client.memctl.bench.material import read_lines
-from memoryd.client.memctl.bench.storing import Place, clear
 from memoryd.client.memctl.output import make_printable, paint
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import format_table
@@ -108,13 +108,13 @@ def make_report(path: Path, model: str, judged: Sequence[Judged], show_wrong: bo
 def report_text(report: dict[str, Any]) -> str:
     """Return the report as a table and the wrong pairs below it."""
     total: Figures = report["total"]
+    links = f"precision {_percent_text(total.precision)}, recall {_percent_text(total.recall)}"
     headers = ["KIND", "PAIRS", "CONTRADICT", "LINKED", "MERGED"]
     rows = [_row(kind or "(none)", part) for kind, part in report["by_kind"].items()]
     lines = [
         f"{report['data']}, model {report['model']}",
         format_table(headers, [*rows, _row("total", total)], flexible=0, right=range(1, len(headers))),
-        f"links: precision {_percent_text(total.precision)}, recall {_percent_text(total.recall)}; "
-        f"{total.merged} of {total.pairs} pairs merged",
+        f"links: {links}; {total.merged} of {total.pairs} pairs merged",
     ]
     return "\n".join([*lines, *(_wrong_text(one) for one in report.get("wrong", []))])
 

@@ -61,16 +61,11 @@ def report_text(report: Mapping[str, Any]) -> str:
 
 def _types_text(parts: Mapping[str, Summary]) -> str:
     headers = ["TYPE", "ASKED", *FIGURES, "P50 MS", "P95 MS"]
-    rows = [[name, f"{part.questions}", *_figure_cells(part)] for name, part in parts.items()]
+    rows = []
+    for name, part in parts.items():
+        shares = [_percent_text(getattr(part, figure)) for figure in FIGURES.values()]
+        rows.append([name, f"{part.questions}", *shares, ms_text(part.p50_ms), ms_text(part.p95_ms)])
     return format_table(headers, rows, flexible=0, right=range(1, len(headers)))
-
-
-def _figure_cells(part: Summary) -> list[str]:
-    return [
-        *(_percent_text(getattr(part, figure)) for figure in FIGURES.values()),
-        ms_text(part.p50_ms),
-        ms_text(part.p95_ms),
-    ]
 
 
 def _contexts_text(total: Summary, wrong: Unanswerable | None) -> str:
@@ -86,19 +81,16 @@ def _contexts_text(total: Summary, wrong: Unanswerable | None) -> str:
         ]
         for size, one in total.contexts.items()
     ]
-    if wrong:
-        headers += ["NO ANSWER: MEDIAN TOKENS", "≤ 50 TOKENS"]
-        rows = [
-            [*row, f"{one.median_tokens}", _percent_text(one.small)]
-            for row, one in zip(rows, wrong.contexts.values(), strict=True)
-        ]
-    shown = format_table(headers, rows, right=range(1, len(headers)))
-    if wrong:
-        shown += (
-            f"\nno search result: {_percent_text(wrong.empty)} of {wrong.questions} questions that nothing answers, "
-            f"{_percent_text(total.empty)} of the others"
-        )
-    return shown
+    if not wrong:
+        return format_table(headers, rows, right=range(1, len(headers)))
+    headers += ["NO ANSWER: MEDIAN TOKENS", "≤ 50 TOKENS"]
+    for row, one in zip(rows, wrong.contexts.values(), strict=True):
+        row += [f"{one.median_tokens}", _percent_text(one.small)]
+    return (
+        f"{format_table(headers, rows, right=range(1, len(headers)))}\n"
+        f"no search result: {_percent_text(wrong.empty)} of {wrong.questions} questions that nothing answers, "
+        f"{_percent_text(total.empty)} of the others"
+    )
 
 
 def _percent_text(share: float) -> str:
