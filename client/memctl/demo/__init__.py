@@ -28,7 +28,12 @@ def _declare(parser: ArgumentParser) -> None:
 
 def _run_demo(args: Namespace) -> None:
     started = time.monotonic()
-    figures, folder = _run_decay(args) if args.decay else _run_agents(args)
+    if args.decay:
+        from memoryd.client.memctl.demo.decay import show_decay
+
+        figures, folder = show_decay(quiet=bool(args.json))
+    else:
+        figures, folder = _run_agents(args)
     took_s = time.monotonic() - started
     if args.json:
         say_json({**figures, "took_s": round(took_s, 1), "removed": not folder.exists()})
@@ -36,12 +41,6 @@ def _run_demo(args: Namespace) -> None:
     say(f"\nThe daemon has stopped and {folder} is removed; {took_s:.0f} s in all.")
     command = paint('memctl add "…"', "cyan"), paint('memctl search "…"', "cyan")
     say(f"Your turn: {command[0]}, then {command[1]} (the daemon starts by itself).")
-
-
-def _run_decay(args: Namespace) -> tuple[dict[str, Any], Path]:
-    from memoryd.client.memctl.demo.decay import show_decay
-
-    return show_decay(quiet=bool(args.json))
 
 
 def _run_agents(args: Namespace) -> tuple[dict[str, Any], Path]:

@@ -50,12 +50,12 @@ class Agent:
             raise MemorydError(reply["error"])
         return reply
 
-    def remember(self, text: str, namespace: str | None = None) -> dict[str, Any]:
-        """Let it remember something in its own namespace or another."""
-        self.order(remember=text, namespace=self.namespace if namespace is None else namespace)
+    def remember(self, text: str, namespace: str) -> dict[str, Any]:
+        """Let it remember something in a namespace."""
+        self.order(remember=text, namespace=namespace)
         return self.answer()
 
-    def ask(self, question: str, limit: int = 3) -> dict[str, Any]:
+    def ask(self, question: str, limit: int) -> dict[str, Any]:
         """Let it search."""
         self.order(ask=question, limit=limit)
         return self.answer()

@@ -15,7 +15,7 @@ from memoryd.client.memctl.private import PrivateDaemon
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.service import model_text, wait_until_ready
 from memoryd.client.memctl.table import count_text, ms_text, shorten, size_text, to_one_line
-from memoryd.client.protocol import NewMemory, Progress, Verify
+from memoryd.client.protocol import NewMemory, Verify
 from memoryd.client.transport.sync import Client
 
 WHERE = 26  # columns for a file or namespace
@@ -91,19 +91,13 @@ def read_files(stage: Stage) -> None:
         for p in stage.material
     ]
     started = time.perf_counter()
-    with stage.client() as client, ProgressBar("remembering files") as progress:
-
-        def show(event: Progress) -> None:
-            progress.update(event.done, event.total)
-
-        added = client.add_many(memories, on_progress=show)
+    with stage.client() as client, ProgressBar("remembering files") as bar:
+        added = client.add_many(memories, on_progress=lambda event: bar.update(event.done, event.total))
         if not stage.missing:
             wait_until_ready(client, READY_LIMIT_S)
     took_s = time.perf_counter() - started
-    files = len({passage.file for passage in stage.material})
-    stage.print_line(
-        f"{count_text(len(added), 'passage')} of {count_text(files, 'file')} below {stage.root} in {took_s:.1f} s"
-    )
+    files = count_text(len({passage.file for passage in stage.material}), "file")
+    stage.print_line(f"{count_text(len(added), 'passage')} of {files} below {stage.root} in {took_s:.1f} s")
     stage.print_line(f"({added.created} new, {added.merged} merged with a passage that says the same)")
     stage.figures |= {"passages": len(added), "merged": added.merged, "reading_s": round(took_s, 2)}
 
@@ -120,10 +114,8 @@ def remember(stage: Stage) -> None:
         agent.order(remember=FACTS[agent.name].shared, namespace=SHARED)
         agent.order(remember=FACTS[agent.name].private, namespace=agent.namespace)
     for agent in stage.crew:
-        times = [agent.answer()["took_ms"] for _ in range(2)]
-        stage.print_line(
-            f"{_name_text(agent)} (pid {agent.pid}) remembers in {' and '.join(ms_text(t) for t in times)} ms:"
-        )
+        times = " and ".join([ms_text(agent.answer()["took_ms"]) for _ in range(2)])
+        stage.print_line(f"{_name_text(agent)} (pid {agent.pid}) remembers in {times} ms:")
         stage.print_line(f"  for everyone   {FACTS[agent.name].shared}")
         stage.print_line(f"  for itself     {FACTS[agent.name].private}")
 
@@ -156,10 +148,9 @@ def merge(stage: Stage) -> None:
     again = gamma.remember(same if stage.missing else same.rstrip("."), SHARED)
     stage.print_line(f"{_name_text(gamma)} says again what beta said: {again['outcome']}, {again['id'][:8]}")
     changed = gamma.remember(CHANGED, SHARED)
-    beside = ", ".join(id[:8] for id in changed["contradicts"])
-    outcome = (
-        f"kept beside {beside}, which it contradicts" if beside else "kept beside it (its vector finds the other later)"
-    )
+    outcome = "kept beside it (its vector finds the other later)"
+    if beside := ", ".join(id[:8] for id in changed["contradicts"]):
+        outcome = f"kept beside {beside}, which it contradicts"
     stage.print_line(f"{_name_text(gamma)} says Wednesdays: {changed['outcome']} as {changed['id'][:8]}, {outcome}")
     _ask(stage, gamma, "when do deploys run?", limit=2)
     stage.figures |= {"repeated": again["outcome"], "contradicts": len(changed["contradicts"])}
@@ -180,9 +171,8 @@ def kill(stage: Stage) -> None:
         kept = client.get(last.id).content == LAST_WORD and after == before + 1
         problems = client.call(Verify()).problems
     stage.print_line(f"{before:,} memories, one more acknowledged, then kill -9 {pid}")
-    stage.print_line(
-        f"pid {stage.daemon.pid} answers after {took_ms:.0f} ms with {after:,} memories, the last one among them"
-    )
+    answers = f"pid {stage.daemon.pid} answers after {took_ms:.0f} ms with {after:,} memories"
+    stage.print_line(f"{answers}, the last one among them")
     stage.print_line(f"Nothing lost: {_verdict_text(kept)}   The database is sound: {_verdict_text(not problems)}")
     stage.figures |= {"memories": after, "restart_ms": round(took_ms), "nothing_lost": kept, "problems": problems}
 
@@ -207,14 +197,10 @@ def _ask(stage: Stage, agent: Agent, question: str, limit: int) -> list[dict[str
     stage.print_line(f"{_name_text(agent)} asks “{question}” {paint(took, 'dim')}")
     for hit in hits:
         where = hit.get("metadata", {}).get("file") or hit["namespace"]
+        where = where if len(where) <= WHERE else f"…{where[1 - WHERE :]}"  # the end of a path holds its name
         content = shorten(to_one_line(hit["content"]), columns() - WHERE - 16)
-        stage.print_line(f"  {hit['score']:.3f}  {_path_end(where):<{WHERE}}  {content}")
+        stage.print_line(f"  {hit['score']:.3f}  {where:<{WHERE}}  {content}")
     return hits
-
-
-def _path_end(where: str) -> str:
-    """Return the end of a path, which holds its name."""
-    return where if len(where) <= WHERE else f"…{where[1 - WHERE :]}"
 
 
 def _name_text(agent: Agent) -> str:
