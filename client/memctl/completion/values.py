@@ -32,9 +32,9 @@ def list_values(action: argparse.Action, command: str, args: argparse.Namespace)
     """Return what the value of an argument of a command may be, nothing where it may be anything."""
     if action.choices:
         return [Word(str(choice)) for choice in action.choices]
-    source = SOURCES.get(_value_kind(action, command))
+    kind = _value_kind(action, command)
     try:
-        return source(args) if source else []
+        return _ask(kind, args) if kind in ASKED else SOURCES[kind]() if kind in SOURCES else []
     except (MemorydError, OSError):
         return []
 
@@ -48,41 +48,35 @@ def _value_kind(action: argparse.Action, command: str) -> str:
     return str(action.metavar)
 
 
-def _ask(args: argparse.Namespace, question: Callable[[Client], list[Word]]) -> list[Word]:
-    """Return what a running daemon answers; none is started for it."""
+def _ask(kind: str, args: argparse.Namespace) -> list[Word]:
+    """Return the names of a kind that a running daemon knows; none is started for it."""
     args.timeout = min(args.timeout, LIMIT_S)
     with client_for(args, autostart=False) as client:
-        return question(client)
+        return ASKED[kind](client)
 
 
-def _list_namespaces(args: argparse.Namespace) -> list[Word]:
-    def question(client: Client) -> list[Word]:
-        counts = client.call(GetStats(reach="all")).by_namespace
-        return [Word(name, f"{number:,} memories") for name, number in counts.items() if name]
-
-    return _ask(args, question)
+def _list_namespaces(client: Client) -> list[Word]:
+    counts = client.call(GetStats(reach="all")).by_namespace
+    return [Word(name, f"{number:,} memories") for name, number in counts.items() if name]
 
 
-def _list_ids(args: argparse.Namespace) -> list[Word]:
-    def question(client: Client) -> list[Word]:
-        return [Word(memory.id[:ID_DIGITS], memory.content) for memory in client.call(List(limit=IDS, reach="all"))]
-
-    return _ask(args, question)
+def _list_workspaces(client: Client) -> list[Word]:
+    return [Word(space.namespace, space.root) for space in client.call(Workspaces())]
 
 
-def _list_workspaces(args: argparse.Namespace) -> list[Word]:
-    return _ask(args, lambda client: [Word(space.namespace, space.root) for space in client.call(Workspaces())])
+# What a running daemon is asked for.
+ASKED: dict[str, Callable[[Client], list[Word]]] = {
+    "NS": _list_namespaces,
+    "ID": lambda client: [Word(one.id[:ID_DIGITS], one.content) for one in client.call(List(limit=IDS, reach="all"))],
+    "WORKSPACE": _list_workspaces,
+    "W": _list_workspaces,
+    "PLACE": _list_workspaces,
+    "NAME of jobs": lambda client: [Word(job.name, job.about) for job in client.jobs().jobs],
+    "NAME of token": lambda client: [Word(token.name, token.namespace) for token in client.call(ListTokens())],
+}
 
 
-def _list_tokens(args: argparse.Namespace) -> list[Word]:
-    return _ask(args, lambda client: [Word(token.name, token.namespace) for token in client.call(ListTokens())])
-
-
-def _list_jobs(args: argparse.Namespace) -> list[Word]:
-    return _ask(args, lambda client: [Word(job.name, job.about) for job in client.jobs().jobs])
-
-
-def _list_models(args: argparse.Namespace) -> list[Word]:
+def _list_models() -> list[Word]:
     import msgspec
 
     from memoryd.client.memctl.local import read_output
@@ -91,36 +85,26 @@ def _list_models(args: argparse.Namespace) -> list[Word]:
     return [Word(row["name"], row["description"]) for row in listed]
 
 
-def _list_projects(args: argparse.Namespace) -> list[Word]:
+def _list_projects() -> list[Word]:
     from memoryd.client import projects
 
     return [Word(one["namespace"], ", ".join(one["folders"])) for one in projects.read_table()["projects"]]
 
 
-def _list_shells(args: argparse.Namespace) -> list[Word]:
-    return [Word(shell) for shell in SCRIPTS]
-
-
-def _list_checks(args: argparse.Namespace) -> list[Word]:
+def _list_checks() -> list[Word]:
     from memoryd.client.memctl.doctor.checks import AREAS, CHECKS
 
     areas = [Word(area, f"{len(checks)} checks") for area, checks in AREAS.items()]
     return areas + [Word(name, str(check.__doc__)) for name, check in CHECKS.items()]
 
 
-SOURCES: dict[str, Callable[[argparse.Namespace], list[Word]]] = {
-    "FILE": lambda args: [Word(FILE)],
-    "PATH": lambda args: [Word(FILE)],
-    "DIR": lambda args: [Word(FOLDER)],
-    "NS": _list_namespaces,
-    "ID": _list_ids,
-    "WORKSPACE": _list_workspaces,
-    "W": _list_workspaces,
-    "PLACE": _list_workspaces,
+# What needs no daemon.
+SOURCES: dict[str, Callable[[], list[Word]]] = {
+    "FILE": lambda: [Word(FILE)],
+    "PATH": lambda: [Word(FILE)],
+    "DIR": lambda: [Word(FOLDER)],
     "PROJECT": _list_projects,
     "CHECK": _list_checks,
-    "SHELL": _list_shells,
-    "NAME of jobs": _list_jobs,
+    "SHELL": lambda: [Word(shell) for shell in SCRIPTS],
     "NAME of model": _list_models,
-    "NAME of token": _list_tokens,
 }

@@ -55,9 +55,8 @@ def _parse_line(before: Sequence[str]) -> _Line:
     if second is not None and rest[second] in choices:
         return _Line(f"{name} {rest.pop(second)}", [], rest)
     meant = f"{name} {DEFAULT_VERBS[name]}" if name in DEFAULT_VERBS else None
-    return _Line(
-        meant, [] if second is not None or _is_waiting(rest) else [Word(*pair) for pair in choices.items()], rest
-    )
+    next_names = [] if second is not None or _is_waiting(rest) else [Word(*pair) for pair in choices.items()]
+    return _Line(meant, next_names, rest)
 
 
 def _list_commands() -> list[Word]:

@@ -22,7 +22,7 @@ from memoryd.client.memctl.doctor.patient import (
     warn,
 )
 from memoryd.client.memctl.service import threads_text
-from memoryd.client.memctl.systemd import report
+from memoryd.client.memctl.systemd.installing import read_state
 from memoryd.client.memctl.systemd.units import current_place, format_units, is_ours
 from memoryd.client.memctl.table import count_text, shorten, size_text, to_one_line
 from memoryd.client.protocol import PROTOCOL_VERSION
@@ -69,7 +69,7 @@ def check_version(patient: Patient) -> Finding | None:
 
 def check_service(patient: Patient) -> Finding | None:
     """See whether the service that is installed can start and listens where clients ask."""
-    state = report.read_state()
+    state = read_state()
     if not state.installed:
         return None
     socket = str(patient.client.socket_path)

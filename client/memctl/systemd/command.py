@@ -12,7 +12,7 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import require_daemon
 from memoryd.client.memctl.output import make_printable, paint, print_note, show
-from memoryd.client.memctl.systemd import installing, report
+from memoryd.client.memctl.systemd import installing
 from memoryd.client.memctl.systemd.units import current_place, format_units
 from memoryd.client.memctl.table import format_fields, size_text
 from memoryd.client.transport import activation, paths
@@ -39,10 +39,8 @@ def _install(args: Namespace) -> None:
     place = current_place(paths.socket_path(args.socket), args.data_dir, args.config, args.memory_max)
     if args.print:
         texts = format_units(place)
-        folder = activation.unit_folder()
-        return show(
-            args, texts, lambda: "\n".join(f"# {folder / name}\n{text}" for name, text in texts.items()).rstrip()
-        )
+        shown = [f"# {activation.unit_folder() / name}\n{text}" for name, text in texts.items()]
+        return show(args, texts, lambda: "\n".join(shown).rstrip())
     with client_for(args, autostart=False) as client:
         done = installing.install(place, client, start=not args.no_start)
     return show(args, done, lambda: _installed_text(done))
@@ -84,11 +82,11 @@ def _removed_text(done: installing.Removed) -> str:
 
 
 def _show_status(args: Namespace) -> None:
-    found = report.read_state()
+    found = installing.read_state()
     show(args, found, lambda: _status_text(found))
 
 
-def _status_text(found: report.ServiceState) -> str:
+def _status_text(found: installing.ServiceState) -> str:
     limit = f" of at most {size_text(found.memory_limit_bytes)}" if found.memory_limit_bytes else ""
     rows = [
         ("unit", found.file),
@@ -129,9 +127,8 @@ def _print_logs(args: Namespace) -> None:
     if args.follow:
         if args.json:
             raise MemorydError("--follow has no end and --json prints one document; take one of the two.")
-        follow = (
-            [*_journal_command(args.lines), "--follow"] if journal else ["tail", "-n", str(args.lines), "-F", str(file)]
-        )
+        tail = ["tail", "-n", str(args.lines), "-F", str(file)]
+        follow = [*_journal_command(args.lines), "--follow"] if journal else tail
         os.execvp(follow[0], follow)
     lines = journal or _read_log_end(file, args.lines)
     if not lines:
@@ -149,9 +146,8 @@ def _read_journal(lines: int) -> list[str]:
     """Return what the journal has of the service; nothing where there is no journal or no service."""
     if not shutil.which("journalctl") or not (activation.unit_folder() / SERVICE_UNIT).is_file():
         return []
-    done = subprocess.run(
-        [*_journal_command(lines), "--quiet"], stdin=subprocess.DEVNULL, capture_output=True, check=False
-    )
+    command = [*_journal_command(lines), "--quiet"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     return done.stdout.decode("utf-8", "replace").splitlines() if not done.returncode else []
 
 

@@ -7,7 +7,7 @@ from memoryd.client.calls import stats as stats_call
 from memoryd.client.errors import Forbidden, TimedOut, Unavailable
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
-from memoryd.client.memctl.output import say, say_json
+from memoryd.client.memctl.output import show
 from memoryd.client.memctl.top import screen as screens
 from memoryd.client.memctl.top.frame import text_of
 from memoryd.client.memctl.top.picture import ORDERS, Sample, draw_frame
@@ -46,10 +46,8 @@ def _show_top(args: Namespace) -> int | None:
             sample = _take_sample(client, None)
             if sample.stats is None:
                 raise Unavailable(f"{sample.error}; start one with `memctl up`.")
-            if args.json:
-                say_json(sample.stats)
-            else:
-                say(text_of(draw_frame(sample, None, args.sort, screens.terminal_size())[:-1]))
+            size = screens.terminal_size()
+            show(args, sample.stats, lambda: text_of(draw_frame(sample, None, args.sort, size)[:-1]))
             return None
         try:
             with screens.read_keys(), screens.open_screen() as screen:
@@ -64,9 +62,9 @@ def _watch(client: Client, args: Namespace, screen: screens.Screen) -> None:
     now, before, paused, order = _take_sample(client, None), None, False, args.sort
     while True:
         shown = screens.terminal_size()
-        screen.draw(
-            draw_frame(now, before, order, shown if screen.live else (shown[0], 0), _foot_text(args, paused, order))
-        )
+        state = "paused" if paused else f"every {args.interval:g} s"
+        foot = f"q quit · s sort ({order}) · p pause   {state}"
+        screen.draw(draw_frame(now, before, order, shown if screen.live else (shown[0], 0), foot))
         due_at = time.monotonic() + args.interval
         key = ""
         while not key and time.monotonic() < due_at and screens.terminal_size() == shown:
@@ -91,11 +89,6 @@ def _take_sample(client: Client, last: Sample | None) -> Sample:
     if stats.daemon is None:
         raise Forbidden("Only the machine's user sees how the daemon is; leave MEMORYD_TOKEN out.")
     return Sample(stats, time.monotonic())
-
-
-def _foot_text(args: Namespace, paused: bool, order: str) -> str:
-    state = "paused" if paused else f"every {args.interval:g} s"
-    return f"q quit · s sort ({order}) · p pause   {state}"
 
 
 COMMANDS = {

@@ -81,9 +81,8 @@ def _table_lines(section: Section, shown: int, columns: int) -> list[Line]:
     others = sum(widths[1:]) + len(GAP) * (len(widths) - 1)
     widths[0] = max(min(widths[0], columns - others), 8)
     lines: list[Line] = [[(_row_text(headers, widths, section.words), ("bold",))]]
-    lines += [
-        [(_row_text(row, widths, section.words), style)] for row, style in zip(cells, section.styles, strict=False)
-    ]
+    for row, style in zip(cells, section.styles, strict=False):
+        lines.append([(_row_text(row, widths, section.words), style)])
     return lines if section.rows or not shown else [*lines, [(section.empty, ("dim",))]]
 
 

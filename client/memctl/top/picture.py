@@ -29,7 +29,9 @@ def draw_frame(now: Sample, before: Sample | None, order: str, size: tuple[int, 
     bottom: Line = [(foot, ("dim",))]
     if stats is None or stats.daemon is None:
         return lay_out(notice, [], bottom, size)
-    former = _former_figures(before, stats.daemon)
+    former = before.stats if before else None
+    if not (former and former.daemon and former.daemon.pid == stats.daemon.pid):  # those of another process
+        former = None
     seconds = now.at - before.at if former and before else 0.0
     rates = _call_rates(stats, former, seconds)
     head = [*notice, *_head_lines(stats, stats.daemon, former, seconds, sum(rates.values()))]
@@ -39,12 +41,6 @@ def draw_frame(now: Sample, before: Sample | None, order: str, size: tuple[int, 
         _clients_section(stats.daemon, former.daemon if former else None, seconds),
     ]
     return lay_out(head, sections, bottom, size)
-
-
-def _former_figures(before: Sample | None, daemon: Runtime) -> Stats | None:
-    """Return the figures of before, if they are of the same process."""
-    stats = before.stats if before else None
-    return stats if stats and stats.daemon and stats.daemon.pid == daemon.pid else None
 
 
 def _call_rates(stats: Stats, former: Stats | None, seconds: float) -> dict[str, float]:
@@ -75,7 +71,10 @@ def _head_lines(stats: Stats, daemon: Runtime, former: Stats | None, seconds: fl
     log = f" (log {size_text(daemon.wal_bytes)})" if daemon.wal_bytes else ""
     ready = daemon.model.state == "ready"
     waits = waiting_text(daemon.queues)
-    tiers = [f"{tier.name} {tier.count:,}" + _ram_text(tier.ram_bytes) for tier in daemon.tiers]
+    tiers = []
+    for tier in daemon.tiers:
+        in_ram = f" ({size_text(tier.ram_bytes)})" if tier.ram_bytes >= _TOLD_BYTES else ""
+        tiers.append(f"{tier.name} {tier.count:,}{in_ram}")
     database = f"database {size_text(stats.database_bytes)}{log}"
     first = (
         f"up {duration_text(daemon.uptime_s)}, {used}RSS {size_text(daemon.rss_bytes)}, {database}, pid {daemon.pid}"
@@ -95,10 +94,6 @@ def _key_cell(name: str) -> tuple[str, tuple[str, ...]]:
     return (f"{name:<9}", ("dim",))
 
 
-def _ram_text(size_bytes: int) -> str:
-    return f" ({size_text(size_bytes)})" if size_bytes >= _TOLD_BYTES else ""
-
-
 def _calls_section(methods: dict[str, MethodStats], rates: dict[str, float], order: str) -> Section:
     def rank(item: tuple[str, MethodStats]) -> tuple[float, ...]:
         name, method = item
@@ -106,19 +101,13 @@ def _calls_section(methods: dict[str, MethodStats], rates: dict[str, float], ord
         first = {"calls": rates[name], "p95": recent, "errors": method.errors, "time": method.total_s}[order]
         return (-first, -rates[name], -method.calls)
 
-    ordered = sorted(methods.items(), key=rank)
-    rows = [
-        [name, rate_text(rates[name]), *_latency_cells(method), f"{method.calls:,}", f"{method.errors:,}"]
-        for name, method in ordered
-    ]
-    busy = [() if rates[name] else ("dim",) for name, _ in ordered]
+    rows, busy = [], list[tuple[str, ...]]()
+    for name, method in sorted(methods.items(), key=rank):
+        found = method.recent if method.recent and method.recent.calls else method  # the latest past, where it has any
+        latencies = [ms_text(found.p50_ms), ms_text(found.p95_ms), ms_text(found.p99_ms)]
+        rows.append([name, rate_text(rates[name]), *latencies, f"{method.calls:,}", f"{method.errors:,}"])
+        busy.append(() if rates[name] else ("dim",))
     return Section(("CALL", "/S", "P50 MS", "P95 MS", "P99 MS", "CALLS", "ERRORS"), rows, busy, 6, "no calls yet")
-
-
-def _latency_cells(method: MethodStats) -> list[str]:
-    """Return the percentiles of the latest past, of all calls where there is none."""
-    found = method.recent if method.recent and method.recent.calls else method
-    return [ms_text(found.p50_ms), ms_text(found.p95_ms), ms_text(found.p99_ms)]
 
 
 def _jobs_section(daemon: Runtime) -> Section:
@@ -126,19 +115,13 @@ def _jobs_section(daemon: Runtime) -> Section:
         urgent = job.state in ("running", "queued")
         return (not urgent, not (job.failures or job.state in _NEEDY), -(job.last_run_at or 0.0))
 
-    ordered = sorted(daemon.jobs, key=rank)
-    rows = [
-        [job.name, job.state, _last_text(job, daemon.at), _took_text(job), _due_text(job, daemon.at)] for job in ordered
-    ]
-    return Section(
-        ("JOB", "STATE", "LAST RAN", "TOOK", "NEXT IN"), rows, [_job_style(job) for job in ordered], 3, "no jobs", (1,)
-    )
-
-
-def _job_style(job: Job) -> tuple[str, ...]:
-    if job.failures or job.state in _NEEDY:
-        return ("yellow",)
-    return ("green",) if job.state in ("running", "queued") else ()
+    rows, styles = [], list[tuple[str, ...]]()
+    for job in sorted(daemon.jobs, key=rank):
+        due = "" if job.next_run_at is None else duration_text(max(0.0, job.next_run_at - daemon.at))
+        rows.append([job.name, job.state, _last_text(job, daemon.at), _took_text(job), due])
+        is_busy = job.state in ("running", "queued")
+        styles.append(("yellow",) if job.failures or job.state in _NEEDY else ("green",) if is_busy else ())
+    return Section(("JOB", "STATE", "LAST RAN", "TOOK", "NEXT IN"), rows, styles, 3, "no jobs", (1,))
 
 
 def _last_text(job: Job, now: float) -> str:
@@ -150,10 +133,6 @@ def _took_text(job: Job) -> str:
     if job.last is None:
         return ""
     return f"{ms_text(job.last.took_ms)} ms" if job.last.outcome in ("done", "running") else job.last.outcome
-
-
-def _due_text(job: Job, now: float) -> str:
-    return "" if job.next_run_at is None else duration_text(max(0.0, job.next_run_at - now))
 
 
 def _clients_section(daemon: Runtime, former: Runtime | None, seconds: float) -> Section:

@@ -34,16 +34,12 @@ def _backup(args: Namespace) -> None:
     if args.list:
         if args.path:
             raise Usage("--list takes no PATH.")
-        found = list_restorable(folder_of(args, get_status(args)))
+        folder = folder_of(get_status(args))
+        former = sorted(folder.glob(f"{FORMER}/{FILE_NAME}"))
+        found = list_copies(folder) + [Copy(str(path), path.stat().st_size) for path in former]
         return show(args, found, lambda: _copies_text(found))
     made = send_with_bar(args, backup_call(args.path or ""), "backup", "", LIMIT_S)
     return show(args, made, lambda: _made_text(made))
-
-
-def list_restorable(folder: Path) -> list[Copy]:
-    """Return the copies in the usual folder and what was kept of former databases, the oldest first of each."""
-    former = sorted(folder.glob(f"{FORMER}/{FILE_NAME}"))
-    return list_copies(folder) + [Copy(str(path), path.stat().st_size) for path in former]
 
 
 def _copies_text(found: list[Copy]) -> str:
@@ -71,7 +67,7 @@ def _declare_restore(parser: ArgumentParser) -> None:
 
 def _restore(args: Namespace) -> None:
     status = get_status(args)
-    folder = folder_of(args, status)
+    folder = folder_of(status)
     file = choose_copy(folder, args.file)
     with ProgressBar(f"restoring {file.name}", 2) as bar:
         bar.update(1)

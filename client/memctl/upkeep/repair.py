@@ -12,16 +12,8 @@ from memoryd.client.memctl.link import client_for, namespace_of
 from memoryd.client.memctl.output import complain, make_printable, paint, show
 from memoryd.client.memctl.progress import ProgressBar, send_with_bar
 from memoryd.client.memctl.table import count_text
+from memoryd.client.memctl.upkeep import restart
 from memoryd.client.memctl.upkeep.backup import LIMIT_S
-from memoryd.client.memctl.upkeep.restart import (
-    exchange,
-    folder_of,
-    get_status,
-    read_arguments,
-    rescue,
-    start,
-    stop,
-)
 from memoryd.client.methods import verify as verify_call
 from memoryd.client.protocol import Delete, Deleted, Done, Turns, Verification
 from memoryd.client.rescue import Report
@@ -60,7 +52,7 @@ def _repair(args: Namespace) -> int:
         found = _check(args, repair=True)
     except (Unavailable, StorageFailed, Internal) as error:  # it does not start, or stumbles over what cannot be read
         raise type(error)(f"{error.message} If the file is damaged: {RECOVER}", error.data) from None
-    show(args, found, lambda: _repaired_text(found))
+    show(args, found, lambda: f"Done: {', '.join(found.repaired)}.\n{_verified_text(found)}")
     return _report_verdict(
         found, f"what is left is damage of the file itself: restore a copy (memctl backup --list), or {RECOVER}"
     )
@@ -85,23 +77,19 @@ def _verified_text(found: Verification) -> str:
     return "\n".join([*repairs, f"All is well: {count_text(found.memories, 'memory')}{pending}."])
 
 
-def _repaired_text(found: Verification) -> str:
-    return "\n".join([f"Done: {', '.join(found.repaired)}.", _verified_text(found)])
-
-
 def _recover(args: Namespace) -> int:
-    status = get_status(args)
-    folder = folder_of(args, status)
-    arguments = read_arguments(status) if status else []
+    status = restart.get_status(args)
+    folder = restart.folder_of(status)
+    arguments = restart.read_arguments(status) if status else []
     if status:
-        stop(args, status)
+        restart.stop(args, status)
     try:
         with ProgressBar("reading what is readable", 2) as bar:
             bar.update(1)
-            report = rescue(folder, "recover", wait_s=_LOCK_S)
+            report = restart.rescue(folder, "recover", wait_s=_LOCK_S)
     finally:
         if status:
-            start(args, arguments)
+            restart.start(args, arguments)
     show(args, report, lambda: _recovered_text(report))
     return 0
 
@@ -125,18 +113,14 @@ def _declare_reset(parser: ArgumentParser) -> None:
 def _reset(args: Namespace) -> None:
     if namespace_of(args):
         return _reset_namespace(args)
-    status = get_status(args)
-    folder = folder_of(args, status)
+    status = restart.get_status(args)
+    folder = restart.folder_of(status)
     held = f"the {count_text(status.memories, 'memory')}" if status else "all memories"
     _ask(args, EVERYTHING, f"This deletes {held} in {folder}, with their history, tokens and workspaces.")
-    report = rescue(folder, "reset", *(["--discard"] if args.no_backup else []))
-    report = exchange(args, status, report)
-    return show(args, report, lambda: _reset_text(report))
-
-
-def _reset_text(report: Report) -> str:
+    report = restart.rescue(folder, "reset", *(["--discard"] if args.no_backup else []))
+    report = restart.exchange(args, status, report)
     kept = f"The former database is kept in {report.kept}." if report.kept else "Nothing was kept."
-    return f"There are no memories any more. {kept}"
+    return show(args, report, lambda: f"There are no memories any more. {kept}")
 
 
 def _reset_namespace(args: Namespace) -> None:
@@ -160,8 +144,7 @@ def _list_ids(client: Client) -> Iterator[str]:
         part = client.export_memories(after, limit=_PER_CALL, reach="subtree")
         yield from (record.id for record in part)
         after = part.next
-    turns = client.call(Turns(reach="subtree", limit=1000))
-    yield from (turn.id for turn in turns.turns)
+    yield from (turn.id for turn in client.call(Turns(reach="subtree", limit=1000)))
 
 
 def _copy_database(client: Client) -> str:

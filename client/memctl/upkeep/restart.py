@@ -32,7 +32,7 @@ def get_status(args: Namespace) -> Status | None:
             return None
 
 
-def folder_of(args: Namespace, status: Status | None) -> Path:
+def folder_of(status: Status | None) -> Path:
     """Return the data directory: that of the running daemon, else the usual one."""
     return Path(status.data_dir) if status else paths.data_dir()
 
