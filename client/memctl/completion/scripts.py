@@ -1,7 +1,8 @@
 """The scripts of the shells. Each gives `memctl completion words` what is typed and shows the lines that come back: a
 word, a tab and what it means, or `:file` and `:folder` where the shell completes paths by itself."""
 
-BASH = r"""# Completion of memctl for bash: source <(memctl completion bash)
+SCRIPTS = {
+    "bash": r"""# Completion of memctl for bash: source <(memctl completion bash)
 _memctl() {
     local cur=${COMP_WORDS[COMP_CWORD]} word about path line=""
     [[ $cur == "=" ]] && cur=""
@@ -21,9 +22,8 @@ _memctl() {
         esac
     done < <("${COMP_WORDS[0]}" completion words "$line$cur" 2>/dev/null)
 }
-complete -F _memctl memctl"""
-
-ZSH = r"""#compdef memctl
+complete -F _memctl memctl""",
+    "zsh": r"""#compdef memctl
 # Completion of memctl for zsh: memctl completion zsh > a file _memctl in a folder of $fpath
 _memctl() {
     local word about
@@ -41,9 +41,8 @@ if [[ $funcstack[1] == _memctl ]]; then
     _memctl "$@"
 else
     compdef _memctl memctl
-fi"""
-
-FISH = r"""# Completion of memctl for fish: memctl completion fish > ~/.config/fish/completions/memctl.fish
+fi""",
+    "fish": r"""# Completion of memctl for fish: memctl completion fish > ~/.config/fish/completions/memctl.fish
 function __memctl_words
     set -l typed (commandline -opc)
     set -l cur (commandline -ct)
@@ -59,6 +58,5 @@ function __memctl_words
         end
     end
 end
-complete -c memctl -f -k -a '(__memctl_words)'"""
-
-SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
+complete -c memctl -f -k -a '(__memctl_words)'""",
+}

@@ -66,9 +66,7 @@ AREAS: dict[str, dict[str, Check]] = {
         "embeddings": models.check_embeddings,
         "old-vectors": models.check_old_vectors,
     },
-    "Several machines": {
-        "shared": work.check_shared,
-    },
+    "Several machines": {"shared": work.check_shared},
     "Agents": {
         "hooks": agents.check_hooks,
         "hooks-waiting": agents.check_spooled,

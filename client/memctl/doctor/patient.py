@@ -60,10 +60,6 @@ def quote_path(path: Path) -> str:
     return shlex.quote(str(path))
 
 
-RESTART = [["memctl", "up", "--restart"]]  # the same installation, on its socket
-REPLACE = [["memctl", "down"], ["memctl", "up"]]  # by the daemon of this installation, or one that does not answer
-
-
 class Patient:
     """The installation, its files and its daemon; `status` is None while no daemon answers, `error` says why."""
 

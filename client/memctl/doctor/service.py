@@ -11,7 +11,6 @@ from pathlib import Path
 import memoryd
 from memoryd.client.errors import Unavailable, Untrusted, VersionMismatch
 from memoryd.client.memctl.doctor.patient import (
-    REPLACE,
     Finding,
     Patient,
     check_access,
@@ -28,6 +27,7 @@ from memoryd.client.memctl.table import count_text, shorten, size_text, to_one_l
 from memoryd.client.protocol import PROTOCOL_VERSION
 from memoryd.client.transport import activation, paths, spawn
 
+REPLACE = [["memctl", "down"], ["memctl", "up"]]  # by the daemon of this installation, or one that does not answer
 GROUPS = Path("/sys/fs/cgroup")
 LOG_TAIL_BYTES = 65536
 LOG_LINE = 120

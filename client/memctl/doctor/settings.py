@@ -8,16 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from memoryd.client.errors import MemorydError
-from memoryd.client.memctl.doctor.patient import (
-    RESTART,
-    Finding,
-    Patient,
-    check_access,
-    fail,
-    quote_path,
-    report_ok,
-    warn,
-)
+from memoryd.client.memctl.doctor.patient import Finding, Patient, check_access, fail, quote_path, report_ok, warn
 from memoryd.client.memctl.local import is_installed, read_output
 from memoryd.client.memctl.model import API
 from memoryd.client.memctl.table import shorten, to_one_line
@@ -25,6 +16,7 @@ from memoryd.client.offline import is_here
 from memoryd.client.transport import paths
 
 LIMIT_S = 3.0
+RESTART = [["memctl", "up", "--restart"]]  # the same installation, on its socket
 SHOW = "memctl config show"
 MANY_FAILURES = 0.2
 

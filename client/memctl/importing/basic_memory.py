@@ -26,10 +26,7 @@ from memoryd.client.protocol import Link, Record
 
 FILE_NAME = "memory.db"
 WHAT = "a database of basic-memory"
-_NEEDED = {
-    "project": {"id", "name", "path"},
-    "entity": {"project_id", "file_path", "created_at", "updated_at"},
-}
+_NEEDED = {"project": {"id", "name", "path"}, "entity": {"project_id", "file_path", "created_at", "updated_at"}}
 _OBSERVATION = re.compile(r"^\s*[-*] \[(?!\[)([^\[\]()]{2,}|[^\[\]() xX-])\]\s++(.+)$")
 _RELATION = re.compile(r"^\s*[-*]\s++(?:\"([^\"]+)\"\s*+|([^\[\]\"]*+))\[\[([^\]]+)\]\]\s*+(?:\([^()]*\)\s*+)?$")
 _CONTEXT = re.compile(r"(?<!\s)\s*+\(([^()]+)\)\s*$")

@@ -18,14 +18,12 @@ def _declare(parser: ArgumentParser) -> None:
 
 def _show_page(args: Namespace) -> int:
     path = page_path(args.page)
-    if not sys.stdout.isatty():
-        say_bytes(path.read_bytes())
-        return 0
-    if not which("man"):
+    if sys.stdout.isatty() and which("man"):
+        return subprocess.run(["man", "-l", str(path)], check=False).returncode
+    if sys.stdout.isatty():
         print_note("memctl: there is no `man` here; this is the page as it is written.")
-        say_bytes(path.read_bytes())
-        return 0
-    return subprocess.run(["man", "-l", str(path)], check=False).returncode
+    say_bytes(path.read_bytes())
+    return 0
 
 
 def page_path(name: str) -> Path:

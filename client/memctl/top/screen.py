@@ -5,7 +5,6 @@ import select
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
 
 from memoryd.client.memctl.output import columns, say
 from memoryd.client.memctl.top.frame import Line, text_of
@@ -16,12 +15,24 @@ _HOME, _WIPE_LINE, _WIPE_REST = "\x1b[H", "\x1b[K", "\x1b[J"
 _WIPE = f"{_HOME}{_WIPE_REST}"
 
 
-class Screen(Protocol):
-    """Shows one frame after the other."""
+class Screen:
+    """Shows one frame after the other: a `live` one in place of the last."""
 
-    live: bool
+    def __init__(self, live: bool) -> None:
+        self.live = live
 
-    def draw(self, lines: Sequence[Line]) -> None: ...
+    def draw(self, lines: Sequence[Line]) -> None:
+        """Show a frame."""
+        if not self.live:
+            return say(text_of(lines) + "\n")
+        text = text_of(lines).replace("\n", f"{_WIPE_LINE}\r\n")
+        _write(f"{_HOME}{text}{_WIPE_LINE}{_WIPE_REST}")
+        return None
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def terminal_size() -> tuple[int, int]:
@@ -36,31 +47,14 @@ def terminal_size() -> tuple[int, int]:
 @contextmanager
 def open_screen() -> Iterator[Screen]:
     """Give the screen that suits stdout; a terminal is as before afterwards."""
-    if not (sys.stdout and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"):
-        yield _Sequence()
-    else:
+    live = bool(sys.stdout and sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
+    if live:
         sys.stdout.write(_ENTER)
-        try:
-            yield _Ansi()
-        finally:
-            sys.stdout.write(_WIPE + _LEAVE)
-            sys.stdout.flush()
-
-
-class _Sequence:
-    live = False
-
-    def draw(self, lines: Sequence[Line]) -> None:
-        say(text_of(lines) + "\n")
-
-
-class _Ansi:
-    live = True
-
-    def draw(self, lines: Sequence[Line]) -> None:
-        text = text_of(lines).replace("\n", f"{_WIPE_LINE}\r\n")
-        sys.stdout.write(f"{_HOME}{text}{_WIPE_LINE}{_WIPE_REST}")
-        sys.stdout.flush()
+    try:
+        yield Screen(live)
+    finally:
+        if live:
+            _write(_WIPE + _LEAVE)
 
 
 # Keys ----------------------------------------------------------------------------------------------------------------

@@ -109,9 +109,5 @@ COMMANDS = {
         _backup,
         "  memctl backup\n  memctl backup ~/safe/memories.sqlite\n  memctl backup --list",
     ),
-    "restore": Command(
-        _declare_restore,
-        _restore,
-        "  memctl restore latest\n  memctl restore ~/safe/memories.sqlite",
-    ),
+    "restore": Command(_declare_restore, _restore, "  memctl restore latest\n  memctl restore ~/safe/memories.sqlite"),
 }

@@ -142,7 +142,8 @@ def list_calls(event: Asked) -> list[Call]:
     if event.event == hosts.PROMPT:
         calls = _turn(event, "user", _read_prompt(event))
     elif event.event == hosts.STOP:
-        calls = _turn(event, "assistant", *_find_said(event))
+        said = event.text(event.host.message)
+        calls = _turn(event, "assistant", *((said, "") if said else _read_transcript(event)))
         if calls and (files := touched.take(event.session)):
             calls[0]["turns"][0]["files"] = files
     elif event.event == hosts.COMPACT and event.session and _is_compacted(event):
@@ -174,11 +175,6 @@ def _find_speaker() -> str:
     """Return the name of who types the prompts, empty where it is not known."""
     name = os.environ.get("USER", "")
     return name if name.isprintable() and len(name.encode(errors="replace")) <= _MAX_SPEAKER_BYTES else ""
-
-
-def _find_said(event: Asked) -> tuple[str, str]:
-    message = event.text(event.host.message)
-    return (message, "") if message else _read_transcript(event)
 
 
 def _read_transcript(event: Asked) -> tuple[str, str]:

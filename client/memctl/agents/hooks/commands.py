@@ -5,7 +5,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.agents.hooks import installing, spool
@@ -46,7 +45,8 @@ def _install(args: Namespace) -> int:
     targets = installing.list_targets(args.agent, args.project)
     command = installing.own_command()
     if args.print:
-        show(args, [_paste(target, command) for target in targets], lambda: _paste_text(targets, command))
+        entries = [{"path": str(target.path), "text": target.add(target.empty, command)} for target in targets]
+        show(args, entries, lambda: _paste_text(targets, command))
         return 0
     done = _change(args, targets, lambda target: installing.plan_install(target, command))
     if done == 0 and not args.json and not args.dry_run:
@@ -77,12 +77,9 @@ def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Targe
     if not args.dry_run:
         for change in changes:
             installing.apply(change)
-    show(args, [_describe(change) for change in changes], lambda: _changes_text(changes, args.dry_run))
+    done = [{"path": str(change.target.path), "change": _choose_verb(change)} for change in changes]
+    show(args, done, lambda: _changes_text(changes, args.dry_run))
     return 0
-
-
-def _describe(change: Change) -> dict[str, Any]:
-    return {"path": str(change.target.path), "change": _choose_verb(change)}
 
 
 def _choose_verb(change: Change) -> str:
@@ -108,10 +105,6 @@ def _format_difference(change: Change) -> list[str]:
     colours = {"+": "green", "-": "red"}
     found = [line for line in difflib.unified_diff(old, new, lineterm="", n=1) if line[:3] not in ("---", "+++")]
     return [f"    {paint(line, colours.get(line[:1], 'dim'))}" for line in found]
-
-
-def _paste(target: Target, command: Sequence[str]) -> dict[str, Any]:
-    return {"path": str(target.path), "text": target.add(target.empty, command)}
 
 
 def _paste_text(targets: Sequence[Target], command: Sequence[str]) -> str:
@@ -161,8 +154,7 @@ def _status_text(found: Sequence[dict[str, str]], spooled: int, set_aside: int) 
 
 
 def _retry(args: Namespace) -> int:
-    number = spool.put_back()
-    if number is None:
+    if (number := spool.put_back()) is None:
         return complain(
             "The spool of the hooks is full. Run `memctl up`, let a hook send what waits, and try again.", 1
         )

@@ -143,7 +143,8 @@ def _put(text: str, opened_at: int, label: str, value: Any) -> str:
         at = items[-1].end
         return f"{text[:at]}, {label}{json.dumps(value, ensure_ascii=False)}{text[at:]}"
     newline = "\r\n" if "\r\n" in text else "\n"
-    unit = _unit(text)
+    indented = _INDENT.search(text)
+    unit = indented[1] if indented else "  "
     outer = _find_margin(text, opened_at)
     inner = _find_margin(text, items[-1].start) if items else outer + unit
     written = json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", newline + inner)
@@ -152,11 +153,6 @@ def _put(text: str, opened_at: int, label: str, value: Any) -> str:
         return f"{text[:at]},{newline}{inner}{label}{written}{text[at:]}"
     closed_at = _skip(text, opened_at + 1)
     return f"{text[: opened_at + 1]}{newline}{inner}{label}{written}{newline}{outer}{text[closed_at:]}"
-
-
-def _unit(text: str) -> str:
-    found = _INDENT.search(text)
-    return found[1] if found else "  "
 
 
 def _find_margin(text: str, at: int) -> str:

@@ -333,13 +333,7 @@ TOOLS: Mapping[str, Tool] = {
         _save,
         reads_only=False,
     ),
-    "memory_get": Tool(
-        "Read memories",
-        "Read memories in full by id.",
-        schemas.GetMany,
-        schemas.GotMany,
-        _get,
-    ),
+    "memory_get": Tool("Read memories", "Read memories in full by id.", schemas.GetMany, schemas.GotMany, _get),
     "memory_update": Tool(
         "Change or rate a memory",
         "Correct the text of a memory, or say whether it was useful.",

@@ -15,7 +15,6 @@ from memoryd.client.memctl.web.reports.parts import (
     Part,
     act,
     badge,
-    count_memories,
     facts,
     format_counts,
     link,
@@ -110,7 +109,7 @@ def _show_finding(finding: _Finding) -> Part:
 
 def _show_daemon(status: protocol.Status, stats: protocol.Stats) -> Part:
     model, waiting = status.model, format_counts(stats.daemon.queues) if stats.daemon else ""
-    held = count_memories(status.memories)
+    held = count_text(status.memories, "memory")
     if status.pending_embeddings:
         held += f", {status.pending_embeddings:,} wait for a vector"
     return facts(
@@ -157,7 +156,7 @@ def _show_space(space: protocol.Workspace) -> Part:
 
 
 def _show_root(root: protocol.SharedRoot) -> Part:
-    held = f"{count_memories(root.memories)}, {root.waiting:,} wait, {root.conflicts:,} in conflict"
+    held = f"{count_text(root.memories, 'memory')}, {root.waiting:,} wait, {root.conflicts:,} in conflict"
     name = ["b", place(root.root)]
     return ["span", name, " ", state(root.state, "ready"), " ", root.error, ["br"], ["span.dim", held]]
 

@@ -11,7 +11,6 @@ from memoryd.client.memctl.table import count_text, text_of
 from memoryd.client.memctl.web.reports.parts import (
     Part,
     badge,
-    count_memories,
     facts,
     line,
     link,
@@ -113,7 +112,7 @@ async def read_node(client: AsyncClient, query: Mapping[str, str]) -> Part:
         "div",
         ["h2", node.label],
         line(f"node {node.id}", *where),
-        section(count_memories(len(found.members)), list_items(map(_show_member, found.members))),
+        section(count_text(len(found.members), "memory"), list_items(map(_show_member, found.members))),
         section("Beside it", list_items(lines)) if beside else None,
     ]
 

@@ -7,8 +7,6 @@ A name is `tag.class`, or one of those that the page knows: `time`, `link`, `go`
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memoryd.client.memctl.table import count_text
-
 Part = str | float | list[Any] | None
 
 
@@ -101,8 +99,3 @@ def format_number(value: float | None, digits: int = 3) -> str:
 def format_counts(numbers: dict[str, int]) -> str:
     """Return what is counted: `2 moved, 1 kept`."""
     return ", ".join(f"{many:,} {name.replace('_', ' ')}" for name, many in numbers.items() if many)
-
-
-def count_memories(many: int) -> str:
-    """Return a number of memories."""
-    return count_text(many, "memory")

@@ -10,7 +10,6 @@ from memoryd.client.memctl.web.reports.parts import (
     Part,
     badge,
     bar,
-    count_memories,
     emit,
     facts,
     format_number,
@@ -96,7 +95,7 @@ async def read_recent(client: AsyncClient, query: Mapping[str, str]) -> Part:
 
 def _show_search(one: TraceSummary) -> Part:
     where = place(one.namespace), one.token, one.session and f"session {one.session[:24]}"
-    given = ["span" if one.given else "span.lost", f"{count_memories(one.given)} given"]
+    given = ["span" if one.given else "span.lost", f"{count_text(one.given, 'memory')} given"]
     kind = badge(one.kind.replace("get_", ""))
     return ["div", ["go", f"/search?trace={one.id}", one.query[:200]], line(time(one.at), kind, *where, given)]
 
