@@ -18,8 +18,8 @@ from hypothesis import strategies as some
 from memoryd.client.memctl import run
 from memoryd.client.memctl.table import width
 from memoryd.client.memctl.top import screen
-from memoryd.client.memctl.top.frame import Line, Section, share_rows, text_of
 from memoryd.client.memctl.top.picture import Sample, draw_frame
+from memoryd.client.memctl.top.screen import Line, Section, share_rows, text_of
 from memoryd.client.protocol import (
     AddToken,
     Connected,

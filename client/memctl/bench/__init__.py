@@ -1,7 +1,7 @@
 """bench eval, bench pairs: the quality of this memoryd on data whose right answers are known.
 
 `kinds` has a row for each kind of data; its module yields material (`material`), `evaluation` stores it and asks,
-`scoring` says how good the answers are, `report` shows it. `pairs` is about statements that contradict each other.
+`scoring` says how good the answers are. `pairs` is about statements that contradict each other.
 """
 
 import os
@@ -13,11 +13,10 @@ from typing import TypeVar
 
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import Usage
-from memoryd.client.memctl.bench import pairs, report, team
+from memoryd.client.memctl.bench import pairs, scoring, team
 from memoryd.client.memctl.bench.evaluation import Place, Run, evaluate
 from memoryd.client.memctl.bench.kinds import KINDS, WAYS, kind_of
 from memoryd.client.memctl.bench.material import Choice, Material
-from memoryd.client.memctl.bench.scoring import Score
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import OwnersClient, client_for, own_token
 from memoryd.client.memctl.output import show
@@ -75,12 +74,12 @@ def _run_eval(args: Namespace) -> None:
             raise Invalid(f"{args.path} holds no questions with an answer to find by {way}.")
         model, found = _evaluate(args, materials, keep)
         scores += found
-    made = report.make_report(args.path, model, ways, scores, time.monotonic() - started)
-    show(args, made, lambda: report.report_text(made))
+    made = scoring.make_report(args.path, model, ways, scores, time.monotonic() - started)
+    show(args, made, lambda: scoring.report_text(made))
 
 
-def _evaluate(args: Namespace, materials: Sequence[Material], keep: bool) -> tuple[str, list[Score]]:
-    def work(place: Place, below: str) -> list[Score]:
+def _evaluate(args: Namespace, materials: Sequence[Material], keep: bool) -> tuple[str, list[scoring.Score]]:
+    def work(place: Place, below: str) -> list[scoring.Score]:
         return evaluate(place, materials, Run(below, args.together, keep, args.unrelated))
 
     return _run_work(args, work, _first_time(materials))

@@ -95,10 +95,6 @@ def _make_items(conversation: Conversation, make: "Make") -> list[Item]:
     ]
 
 
-def _make_raw(said: _Said) -> NewMemory:
-    return NewMemory(content=_turn_text(said.turn))
-
-
 def _make_with_neighbours(said: _Said) -> NewMemory:
     return NewMemory(
         content=_turn_text(said.turn),
@@ -119,4 +115,8 @@ def _turn_text(turn: Turn) -> str:
 
 
 Make = Callable[[_Said], NewMemory | NewTurn]
-WAYS: dict[str, Make] = {"add": _make_raw, "neighbours": _make_with_neighbours, "observe": _make_turn}
+WAYS: dict[str, Make] = {
+    "add": lambda said: NewMemory(content=_turn_text(said.turn)),
+    "neighbours": _make_with_neighbours,
+    "observe": _make_turn,
+}

@@ -55,15 +55,14 @@ class Question(msgspec.Struct):
 
 def make_materials(folder: Path, way: str, choice: Choice) -> Iterator[Material]:
     """Yield the whole set with one half of its questions."""
-    memories = [_make_memory(one) for one in read_lines(folder / "memories.jsonl", Memory, "a memory")]
+    memories = [
+        Item(one.id, NewMemory(content=one.content, type=one.type, created_at=_parse_seconds(one.created_at)))
+        for one in read_lines(folder / "memories.jsonl", Memory, "a memory")
+    ]
     turns = [_make_turn(one) for one in read_lines(folder / "turns.jsonl", Turn, "a turn")]
     asked = read_lines(folder / f"questions-{choice.half}.jsonl", Question, "a question")
     items = sorted([*memories, *turns], key=lambda item: item.what.created_at or 0.0)
     yield Material(folder.name, way, items, [_make_asked(one) for one in islice(asked, choice.limit)])
-
-
-def _make_memory(one: Memory) -> Item:
-    return Item(one.id, NewMemory(content=one.content, type=one.type, created_at=_parse_seconds(one.created_at)))
 
 
 def _make_turn(one: Turn) -> Item:

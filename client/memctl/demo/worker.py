@@ -17,19 +17,15 @@ from memoryd.client.protocol import Add, NewMemory
 def answer(client: Client, order: dict[str, Any]) -> dict[str, Any]:
     """Run one order and return what came of it, with the time it took."""
     started = time.perf_counter()
-    result = _remember(client, order) if "remember" in order else _ask(client, order)
+    result: dict[str, Any]
+    if "remember" in order:
+        memory = NewMemory(content=order["remember"], type="decision", metadata={"agent": client.namespace})
+        added = client.call(Add(memory=memory, namespace=order["namespace"]))
+        result = {"id": added.id, "outcome": added.outcome, "contradicts": added.contradicts}
+    else:
+        hits = client.search(order["ask"], limit=order["limit"])
+        result = {"hits": hits.hits, "degraded": hits.degraded}
     return {**result, "took_ms": (time.perf_counter() - started) * 1000}
-
-
-def _remember(client: Client, order: dict[str, Any]) -> dict[str, Any]:
-    memory = NewMemory(content=order["remember"], type="decision", metadata={"agent": client.namespace})
-    added = client.call(Add(memory=memory, namespace=order["namespace"]))
-    return {"id": added.id, "outcome": added.outcome, "contradicts": added.contradicts, "embedded": added.embedded}
-
-
-def _ask(client: Client, order: dict[str, Any]) -> dict[str, Any]:
-    hits = client.search(order["ask"], limit=order["limit"])
-    return {"hits": hits.hits, "degraded": hits.degraded}
 
 
 def main() -> None:

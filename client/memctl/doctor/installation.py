@@ -75,17 +75,13 @@ def check_command(patient: Patient) -> Finding:
     if found is None:
         fix = f"export PATH={own.parent}:$PATH" if own.exists() else "pip install memoryd"
         return warn("there is no memctl on $PATH, so agents and shells do not find it", fix)
-    others = [path for path in _find_programs("memctl") if not os.path.samefile(path, found)]
+    present = [os.path.join(folder, "memctl") for folder in os.environ.get("PATH", "").split(os.pathsep)]
+    others = [path for path in present if os.access(path, os.X_OK) and not os.path.samefile(path, found)]
     if own.exists() and not os.path.samefile(found, own):
         return warn(f"memctl on $PATH is {found}, this one is {own}", f"export PATH={own.parent}:$PATH")
     if others:
         return warn(f"{found} precedes {others[0]}", f"{Path(sys.prefix) / 'bin' / 'pip'} show memoryd")
     return report_ok(found)
-
-
-def _find_programs(name: str) -> list[str]:
-    folders = os.environ.get("PATH", "").split(os.pathsep)
-    return [path for folder in folders if os.access(path := os.path.join(folder, name), os.X_OK)]
 
 
 def check_environment(patient: Patient) -> Finding:

@@ -39,7 +39,6 @@ def read(path: Path, account: Account) -> Iterator[Item]:
 
 
 def _convert_observation(account: Account, row: dict[str, Any]) -> Record | None:
-    created_at = parse_time(row["created_at_epoch"], 0.0)
     title = (row.get("title") or "").strip()
     facts = [f"- {fact}" for fact in parse_list(row.get("facts"))]
     parts = [title, row.get("subtitle"), row.get("narrative"), "\n".join(facts)]
@@ -50,7 +49,7 @@ def _convert_observation(account: Account, row: dict[str, Any]) -> Record | None
         content,
         namespace=account.namespace(row.get("merged_into_project") or row["project"]),
         type=row["type"],
-        created_at=created_at,
+        created_at=parse_time(row["created_at_epoch"], 0.0),
         summary=title if facts or row.get("narrative") else "",
         metadata={
             "tags": parse_list(row.get("concepts")),

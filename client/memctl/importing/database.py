@@ -57,11 +57,10 @@ def columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
 def read_rows(connection: sqlite3.Connection, sql: str, *values: Any) -> Iterator[dict[str, Any]]:
     """Yield the rows of a query as dictionaries; texts that were stored as bytes are texts, too."""
     for row in connection.execute(sql, values):
-        yield {name: row[name] if name in BINARY else _decode(row[name]) for name in row.keys()}  # noqa: SIM118
-
-
-def _decode(value: Any) -> Any:
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
+        yield {
+            name: value.decode(errors="replace") if isinstance(value, bytes) and name not in BINARY else value
+            for name, value in zip(row.keys(), row, strict=True)
+        }
 
 
 def _reason_text(error: Exception) -> str:

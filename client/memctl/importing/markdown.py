@@ -129,7 +129,10 @@ def split_entries(body: str) -> Iterator[Entry]:
             continue
         heading = _HEADING.match(line) or line == "# "
         if block and (heading or _is_new_entry(line, block)):
-            yield from _make_entry(headings, block)
+            text = "\n".join(block).strip("\n").rstrip()
+            if text.strip() and not set(text.strip()) <= set("-*_= "):
+                under = tuple(headings[level] for level in sorted(headings))
+                yield Entry(under, _BULLET.sub("", text, count=1).strip())
             block = []
         if isinstance(heading, re.Match):
             level, title = len(heading[1]), heading[2].rstrip().rstrip("#").rstrip()
@@ -152,9 +155,3 @@ def _is_new_entry(line: str, block: list[str]) -> bool:
     is_list = bool(_BULLET.match(next((text for text in block if text.strip()), "")))
     after_gap = not block[-1].strip()
     return after_gap and bool(line.strip()) and not (is_list and line[:1].isspace())
-
-
-def _make_entry(headings: dict[int, str], block: list[str]) -> Iterator[Entry]:
-    text = "\n".join(block).strip("\n").rstrip()
-    if text.strip() and not set(text.strip()) <= set("-*_= "):
-        yield Entry(tuple(headings[level] for level in sorted(headings)), _BULLET.sub("", text, count=1).strip())

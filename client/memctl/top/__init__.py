@@ -9,7 +9,6 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import show
 from memoryd.client.memctl.top import screen as screens
-from memoryd.client.memctl.top.frame import text_of
 from memoryd.client.memctl.top.picture import ORDERS, Sample, draw_frame
 from memoryd.client.transport.sync import Client
 
@@ -47,7 +46,7 @@ def _show_top(args: Namespace) -> int | None:
             if sample.stats is None:
                 raise Unavailable(f"{sample.error}; start one with `memctl up`.")
             size = screens.terminal_size()
-            show(args, sample.stats, lambda: text_of(draw_frame(sample, None, args.sort, size)[:-1]))
+            show(args, sample.stats, lambda: screens.text_of(draw_frame(sample, None, args.sort, size)[:-1]))
             return None
         try:
             with screens.read_keys(), screens.open_screen() as screen:

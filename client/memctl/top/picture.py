@@ -5,7 +5,7 @@ from typing import NamedTuple
 from memoryd.client.memctl.service import model_text
 from memoryd.client.memctl.stats import client_row, jobs_text, rate_of, rate_text, waiting_text
 from memoryd.client.memctl.table import count_text, duration_text, ms_text, size_text, to_one_line
-from memoryd.client.memctl.top.frame import Line, Section, lay_out
+from memoryd.client.memctl.top.screen import Line, Section, lay_out
 from memoryd.client.protocol import Connected, Job, MethodStats, Runtime, SharedRoot, Stats
 
 ORDERS = ("calls", "p95", "errors", "time")

@@ -1,9 +1,9 @@
 """web: a page on 127.0.0.1 in which a person sees what agents remember, and takes things back.
 
-It is a client like any other: the daemon never listens on TCP. `guard` refuses what does not come from the page,
-`calls` passes the allowed calls on as JSON and streams what happens, `reports` composes what the page only shows,
-`opening` hands the page its token, `serving` brings them together. `static/` is the page: ES modules that need no build
-step. Starlette and uvicorn are an extra, imported when the command runs.
+It is a client like any other: the daemon never listens on TCP. `guard` hands the page its token and refuses what does
+not come from it, `calls` passes the allowed calls on as JSON and streams what happens, `reports` composes what the page
+only shows, `serving` brings them together. `static/` is the page: ES modules that need no build step. Starlette and
+uvicorn are an extra, imported when the command runs.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace

@@ -24,8 +24,7 @@ from memoryd.client.memctl.graph_layout import lay_out
 from memoryd.client.memctl.link import client_for, namespace_of, own_token
 from memoryd.client.memctl.output import say, say_json
 from memoryd.client.memctl.web import calls
-from memoryd.client.memctl.web.guard import ADDRESS, Guard
-from memoryd.client.memctl.web.opening import Opening
+from memoryd.client.memctl.web.guard import ADDRESS, Guard, Opening
 from memoryd.client.memctl.web.reports import REPORTS
 from memoryd.client.memctl.web.reports.health import read_findings
 from memoryd.client.protocol import GetStatus
@@ -157,21 +156,10 @@ def serve(args: Namespace, usual_port: int) -> int:
     opening = Opening()
     app = Guard(Starlette(routes=Page(args, opening).list_routes()), port, opening.token)
     _print_address(args, opening, f"http://{ADDRESS}:{port}")
-    config = uvicorn.Config(
-        app,
-        http=_Protocol,
-        ws="none",
-        loop="asyncio",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=END_S,
-    )
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)  # uvicorn ends by them, then raises them again
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        uvicorn.Server(_make_config(app)).run(sockets=[listener])
     finally:
         opening.close()
         listener.close()
@@ -191,6 +179,20 @@ def bind_port(wanted: int | None, usual: int) -> socket.socket:
             listener.close()
             reason = error.strerror
     raise MemorydError(f"Port {wanted or usual} of {ADDRESS} cannot be used: {reason}.")
+
+
+def _make_config(app: Guard) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=_Protocol,
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=END_S,
+    )
 
 
 def _print_address(args: Namespace, opening: Opening, base: str) -> None:

@@ -36,7 +36,7 @@ from starlette.applications import Starlette
 from memoryd.client import AsyncClient, Client
 from memoryd.client.memctl import run
 from memoryd.client.memctl.web import calls, guard, serving
-from memoryd.client.memctl.web.opening import Opening
+from memoryd.client.memctl.web.guard import Opening
 from memoryd.client.protocol.base import rpc
 from waiting import wait_until
 

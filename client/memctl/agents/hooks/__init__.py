@@ -1,7 +1,7 @@
 """Coding agents: what memoryd writes into their configuration, and what a hook of theirs does when it runs.
 
 `hosts` is the one table of agents, events and JSON shapes. A hook is a process of its own at every prompt, so what it
-runs (`process`, `answering`, `touched`, `wire`, `spool`) imports msgspec and no class of the protocol. Installing is
+runs (`process`, `answering`, `wire`, `spool`) imports msgspec and no class of the protocol. Installing is
 `commands`, `installing`, `parts`, and `jsontext` and `tomltext`, which change other programs' files and nothing in them
 but our entries.
 """

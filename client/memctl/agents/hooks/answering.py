@@ -3,21 +3,26 @@
 The context comes before the prompt is noted, else it would find the prompt. Of an agent's answers the one is noted that
 the host hands over; where it hands over none (Claude Code of 2025), the last one that is in its transcript by then, and
 with its id there, so that it is taken once.
+
+Each event of a tool is a process of its own, so the files that they name are on disk until the answer takes them: a
+file of paths per session, beside the spool. It is not synced: after a crash an answer names fewer files, that is all.
 """
 
 import os
 import re
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
 
-from memoryd.client.memctl.agents.hooks import hosts, touched
+from memoryd.client.memctl.agents.hooks import hosts
 from memoryd.client.memctl.agents.hooks.hosts import HOSTS, Host
 from memoryd.client.memctl.agents.hooks.wire import Link
 from memoryd.client.patterns import compile_late
 from memoryd.client.project import project_namespace
-from memoryd.client.transport import paths
+from memoryd.client.transport import paths, trust
 
 Call = dict[str, Any]
 
@@ -33,6 +38,9 @@ _COMMAND = compile_late(r"/[\w:-]+(\s|$)")  # `/compact`, not a path
 _INJECTED = [compile_late(rf"<{name}>(?:.*?</{name}>\s*|(.*))", re.DOTALL) for name in ("hook_context", "memories")]
 _PATCHED = compile_late(r"^\*\*\* (?:(?:Add|Update) File|Move to): (.+)$", re.MULTILINE)
 _MEMORY_FILES = frozenset({"CLAUDE.md", "AGENTS.md", "GEMINI.md", "MEMORY.md"})
+MOST_FILES, MOST_BYTES = 100, 12_000  # of one answer
+_FORGOTTEN_AFTER_S = 7 * 86_400.0
+_NAME_CHARS = 200
 
 
 class Asked(NamedTuple):
@@ -144,18 +152,14 @@ def list_calls(event: Asked) -> list[Call]:
     elif event.event == hosts.STOP:
         said = event.text(event.host.message)
         calls = _turn(event, "assistant", *((said, "") if said else _read_transcript(event)))
-        if calls and (files := touched.take(event.session)):
+        if calls and (files := take_files(event.session)):
             calls[0]["turns"][0]["files"] = files
-    elif event.event == hosts.COMPACT and event.session and _is_compacted(event):
-        calls = [{"method": "reset_session", **place}]
+    elif event.event == hosts.COMPACT and event.session:
+        triggers = event.host.compactions
+        calls = [{"method": "reset_session", **place}] if not triggers or event.text("trigger") in triggers else []
     elif event.event == hosts.END and event.session:
         calls = [{"method": "end_session", **place}]
     return calls
-
-
-def _is_compacted(event: Asked) -> bool:
-    told = event.host.compactions
-    return not told or event.text("trigger") in told
 
 
 def _turn(event: Asked, role: str, text: str, id: str = "") -> list[Call]:
@@ -231,3 +235,60 @@ def list_written(event: Asked) -> list[str]:
 def _is_memory(path: str) -> bool:
     folder, name = os.path.split(path)
     return name in _MEMORY_FILES or (name.endswith(".md") and "memory" in folder.split("/"))
+
+
+def note_files(session: str, files: Iterable[str]) -> None:
+    """Note files that a tool of a session wrote; raise `Untrusted` where the folder belongs to another user."""
+    named = [path for path in files if _is_path(path)]
+    if not session or not named:
+        return
+    folder = paths.data_folder()
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    trust.check_data_folder(folder)
+    os.makedirs(_files_folder(), mode=0o700, exist_ok=True)
+    number = os.open(_files_path(session), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    try:
+        os.write(number, "".join(f"{path}\n" for path in named).encode(errors="surrogateescape"))
+    finally:
+        os.close(number)
+
+
+def take_files(session: str) -> list[str]:
+    """Return the files that a session wrote since the last time, each once, and forget them."""
+    where = _files_path(session)
+    taken = f"{where}.{os.getpid()}"
+    try:
+        os.rename(where, taken)
+        with open(taken, "rb") as file:
+            lines = file.read().decode(errors="replace").splitlines()
+        os.unlink(taken)
+    except OSError:  # there are none
+        return []
+    found: list[str] = []
+    size = 0
+    for path in dict.fromkeys(lines):
+        size += len(path.encode())
+        if len(found) < MOST_FILES and size <= MOST_BYTES and _is_path(path):
+            found.append(path)
+    return found
+
+
+def forget_files() -> None:
+    """Delete what sessions left that ended without an answer."""
+    with suppress(OSError):
+        for entry in os.scandir(_files_folder()):
+            if time.time() - entry.stat(follow_symlinks=False).st_mtime > _FORGOTTEN_AFTER_S:
+                os.unlink(entry.path)
+
+
+def _is_path(path: str) -> bool:
+    return path.isprintable() and bool(path.strip())
+
+
+def _files_folder() -> str:
+    return os.path.join(paths.data_folder(), "hooks.files")
+
+
+def _files_path(session: str) -> str:
+    """Return the file of a session. Its name is no hash: importing one costs three milliseconds."""
+    return os.path.join(_files_folder(), session.encode(errors="replace").hex()[:_NAME_CHARS])

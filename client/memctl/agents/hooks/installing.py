@@ -145,7 +145,10 @@ def plan_install(target: Target, command: Sequence[str]) -> Change:
     before = read_file(target.path)
     text = text_of(target, before)
     bare = target.remove(text)
-    made = _add(target, bare, command)
+    try:
+        made = target.add(bare, command)
+    except UNFIT as error:
+        raise Refusal(target, str(error)) from None
     kept = read_file(copy_of(target.path))
     if target.read_entries(text) == target.read_entries(made):
         return Change(target, before, before, kept)
@@ -166,13 +169,6 @@ def plan_uninstall(target: Target, command: Sequence[str]) -> Change:
     if kept is None and _is_bare(target, after):
         return Change(target, before, None, None)
     return Change(target, before, after.encode(), before)
-
-
-def _add(target: Target, bare: str, command: Sequence[str]) -> str:
-    try:
-        return target.add(bare, command)
-    except UNFIT as error:
-        raise Refusal(target, str(error)) from None
 
 
 def _is_made_by(target: Target, data: bytes | None, command: Sequence[str], text: str) -> bool:

@@ -91,12 +91,12 @@ class Answer:
 def handle(event: str, agent: str, data: bytes, answer: Answer) -> None:
     """Answer an event and report it to the daemon; what cannot be sent is spooled."""
     from memoryd.client.errors import Untrusted
-    from memoryd.client.memctl.agents.hooks import answering, touched
+    from memoryd.client.memctl.agents.hooks import answering
     from memoryd.client.memctl.agents.hooks.wire import Silent
 
     asked = answering.read_event(event, agent, data)
     with suppress(OSError, Untrusted):
-        touched.note(asked.session, answering.list_edited(asked))
+        answering.note_files(asked.session, answering.list_edited(asked))
     link = None
     with suppress(Silent):
         link = _open_link(event)
@@ -104,7 +104,7 @@ def handle(event: str, agent: str, data: bytes, answer: Answer) -> None:
     answer.give("")
     _note(link, answering.list_calls(asked))
     if event == hosts.START:
-        touched.forget_old()
+        answering.forget_files()
 
 
 def _open_link(event: str) -> Any:

@@ -201,7 +201,8 @@ def replay(link: Link, until: float) -> None:
 def _send_line(link: Link, line: bytes, tried: Attempts) -> bool:
     """Send one line, or set it aside; say whether it is done with. Half a line never becomes a whole one."""
     if tried.is_hopeless(line):
-        _set_aside(line)
+        if line not in _read(aside_path()).splitlines(keepends=True):  # a hook killed in between does it once more
+            _add(aside_path(), line, sys.maxsize)
         tried.forget(line)
         return True
     tried.begin(line)
@@ -218,11 +219,6 @@ def _send_line(link: Link, line: bytes, tried: Attempts) -> bool:
     if done:
         tried.forget(line)
     return done
-
-
-def _set_aside(line: bytes) -> None:
-    if line not in _read(aside_path()).splitlines(keepends=True):  # a hook killed in between does it once more
-        _add(aside_path(), line, sys.maxsize)
 
 
 def _is_hung() -> bool:

@@ -54,13 +54,14 @@ async def read_health(client: AsyncClient, query: Mapping[str, str]) -> Part:
         client.call(protocol.ListConflicts()),
     )
     largest = sorted(stats.by_namespace.items(), key=lambda entry: -entry[1])[:_NAMESPACES]
+    sizes: list[Part] = [["span", place(name), " ", ["span.dim", f"{held:,}"]] for name, held in largest]
     no_token = ["span", "None binds an agent to a namespace: ", ["code", "memctl token add"]]
     no_space = ["span", "No folder of notes is indexed: ", ["code", "memctl workspace add PATH"]]
     return [
         "div",
         panel("Daemon", _show_daemon(status, stats)),
         panel("How quick", _show_methods(stats)),
-        panel("Namespaces", list_items(map(_show_namespace, largest), "None holds a memory.")),
+        panel("Namespaces", list_items(sizes, "None holds a memory.")),
         panel("Connected", list_items(map(_show_client, stats.daemon.clients if stats.daemon else []))),
         panel("Tokens", list_items(map(_show_token, tokens), no_token)),
         panel("Workspaces", list_items(map(_show_space, spaces), no_space)),
@@ -133,10 +134,6 @@ def _show_methods(stats: protocol.Stats) -> Part:
         for name, one in sorted(stats.methods.items(), key=lambda entry: -entry[1].calls)[:_METHODS]
     ]
     return table("Latencies", ["Call", ">Calls", ">Median", ">95 %", ">Failed"], rows)
-
-
-def _show_namespace(entry: tuple[str, int]) -> Part:
-    return ["span", place(entry[0]), " ", ["span.dim", f"{entry[1]:,}"]]
 
 
 def _show_client(one: protocol.Connected) -> Part:
