@@ -23,9 +23,6 @@ MAX_LINES = 100_000
 LOG_TAIL_BYTES = 4_000_000
 
 
-# install, uninstall --------------------------------------------------------------------------------------------------
-
-
 def _declare_install(parser: ArgumentParser) -> None:
     parser.add_argument("--print", action="store_true", help="show the units and change nothing")
     parser.add_argument("--no-start", action="store_true", help="write and enable, do not start yet")
@@ -78,9 +75,6 @@ def _removed_text(done: installing.Removed) -> str:
     return f"Removed, the data stays; from now on {installing.INSTEAD}.\n{listed}"
 
 
-# status --------------------------------------------------------------------------------------------------------------
-
-
 def _show_status(args: Namespace) -> None:
     found = installing.read_state()
     show(args, found, lambda: _status_text(found))
@@ -103,9 +97,6 @@ def _status_text(found: installing.ServiceState) -> str:
         return notes
     head = f"The service is installed{' and enabled' if found.enabled else ', not enabled'}.\n"
     return head + format_fields([row for row in rows if row[1]]) + (f"\n{notes}" if notes else "")
-
-
-# logs ----------------------------------------------------------------------------------------------------------------
 
 
 def _parse_lines(text: str) -> int:

@@ -22,9 +22,6 @@ FORMER = "before-*"
 FILE_NAME = "memoryd.sqlite"
 
 
-# backup --------------------------------------------------------------------------------------------------------------
-
-
 def _declare_backup(parser: ArgumentParser) -> None:
     add_optional(parser, "path", "a new file or a folder (default: beside the database)")
     parser.add_argument("--list", action="store_true", help="show the copies there are, and former databases")
@@ -55,9 +52,6 @@ def _made_text(made: BackedUp) -> str:
         lines.append(f"Deleted for it: {', '.join(Path(path).name for path in made.removed)}.")
     lines.append(f"`{paint(f'memctl restore {shlex.quote(made.path)}', 'cyan')}` takes it back.")
     return "\n".join(lines)
-
-
-# restore -------------------------------------------------------------------------------------------------------------
 
 
 def _declare_restore(parser: ArgumentParser) -> None:

@@ -26,9 +26,6 @@ _LOCK_S = 10.0
 RECOVER = "memctl repair --recover"
 
 
-# verify, repair ------------------------------------------------------------------------------------------------------
-
-
 def _verify(args: Namespace) -> int:
     found = _check(args, repair=False)
     show(args, found, lambda: _verified_text(found))
@@ -100,9 +97,6 @@ def _recovered_text(report: Report) -> str:
         f"Read {count_text(report.memories, 'memory')} into a new database. {whole}\n"
         f"The former one is kept in {report.kept}; a copy may hold what is lost (memctl backup --list)."
     )
-
-
-# reset ---------------------------------------------------------------------------------------------------------------
 
 
 def _declare_reset(parser: ArgumentParser) -> None:

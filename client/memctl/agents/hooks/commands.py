@@ -16,8 +16,6 @@ from memoryd.client.memctl.place import short_path
 from memoryd.client.memctl.table import count_text, format_table
 from memoryd.client.transport import paths
 
-# install, uninstall --------------------------------------------------------------------------------------------------
-
 
 def _declare_agent(parser: ArgumentParser) -> None:
     parser.add_argument("agent", choices=tuple(HOSTS), metavar="AGENT", help=", ".join(HOSTS))
@@ -115,9 +113,6 @@ def _shorten(target: Target) -> str:
     return short_path(str(target.path))
 
 
-# status --------------------------------------------------------------------------------------------------------------
-
-
 def _status(args: Namespace) -> None:
     found = [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, args.project)]
     calls = {"spooled": spool.count_waiting(), "set_aside": spool.count_aside()}
@@ -150,9 +145,6 @@ def _status_text(found: Sequence[dict[str, str]], spooled: int, set_aside: int) 
     return text
 
 
-# retry ---------------------------------------------------------------------------------------------------------------
-
-
 def _retry(args: Namespace) -> int:
     if (number := spool.put_back()) is None:
         return complain(
@@ -160,9 +152,6 @@ def _retry(args: Namespace) -> int:
         )
     show(args, {"retried": number}, lambda: f"{count_text(number, 'call')} will be sent again by the next hook.")
     return 0
-
-
-# hook ----------------------------------------------------------------------------------------------------------------
 
 
 def _declare_hook(parser: ArgumentParser) -> None:

@@ -39,6 +39,7 @@ from memoryd.client.memctl.output import print_note
 Incoming = SessionMessage | Exception
 
 INTERRUPTED = 130
+_KIND = "text/markdown"  # of what resources hold
 INSTRUCTIONS = """\
 What you and other agents learned in earlier sessions about {where}. Call memory_context when a task begins and
 memory_search before you ask the user for something they may have said. Save with memory_save what a later session
@@ -160,11 +161,7 @@ def _make_failure(sentence: str) -> types.CallToolResult:
 def _list_resources() -> types.ListResourcesResult:
     listed = [
         types.Resource(
-            name=name,
-            title=shelf.title,
-            uri=resources.uri(name),
-            description=shelf.description,
-            mime_type="text/markdown",
+            name=name, uri=resources.uri(name), title=shelf.title, description=shelf.description, mime_type=_KIND
         )
         for name, shelf in resources.SHELVES.items()
         if not shelf.part
@@ -179,7 +176,7 @@ def _list_templates() -> types.ListResourceTemplatesResult:
             title=shelf.title,
             uri_template=resources.uri(name),
             description=shelf.description,
-            mime_type="text/markdown",
+            mime_type=_KIND,
         )
         for name, shelf in resources.SHELVES.items()
         if shelf.part
@@ -192,7 +189,7 @@ async def _read(session: Session, uri: str) -> types.ReadResourceResult:
         text = await resources.read(session, uri)
     except MemorydError as error:
         raise MCPError(types.INVALID_PARAMS, error.message) from None
-    content = types.TextResourceContents(uri=uri, mime_type="text/markdown", text=text)
+    content = types.TextResourceContents(uri=uri, mime_type=_KIND, text=text)
     return types.ReadResourceResult(contents=[content])
 
 
@@ -208,14 +205,12 @@ class _Open:
         self._ended = False
 
     def note_received(self, message: Any) -> None:
-        """Take note of what came in."""
         if isinstance(message, types.JSONRPCRequest):
             self._ids.add(str(message.id))
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
             self._settle((message.params or {}).get("requestId"))  # the server says no more about it
 
     def note_sent(self, message: Any) -> None:
-        """Take note of what went out."""
         if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
             self._settle(message.id)
 
@@ -238,12 +233,10 @@ class _Outgoing:
         self._inner, self._asked = inner, asked
 
     async def send(self, item: SessionMessage) -> None:
-        """Send a message."""
         await self._inner.send(item)
         self._asked.note_sent(item.message)
 
     async def aclose(self) -> None:
-        """Close the stream."""
         await self._inner.aclose()
 
     async def __aenter__(self) -> Self:

@@ -50,9 +50,6 @@ class Tool(NamedTuple):
     destroys: bool = False
 
 
-# memory_save ---------------------------------------------------------------------------------------------------------
-
-
 async def _save(session: Session, given: schemas.Save) -> Answer:
     if given.expires_at and seconds(given.expires_at) <= time.time():
         raise Invalid(f"expires_at {given.expires_at!r} is past, so nothing would be found of it.")
@@ -80,9 +77,6 @@ async def _save(session: Session, given: schemas.Save) -> Answer:
 
 def _removed_text(kinds: Redacted) -> str:
     return f" Removed before storing, as credentials: {describe_credentials(kinds)}." if kinds else ""
-
-
-# memory_search -------------------------------------------------------------------------------------------------------
 
 
 async def _search(session: Session, given: schemas.Search) -> Answer:
@@ -129,9 +123,6 @@ def _parse_period(given: schemas.Search) -> dict[str, float]:
         is_day = len(given.until) == _DATE_CHARS and given.until[0].isdigit()
         period["before"] = moment(given.until, end=True) + (_DAY_S if is_day else 0.0)
     return period
-
-
-# memory_get ----------------------------------------------------------------------------------------------------------
 
 
 async def _get(session: Session, given: schemas.GetMany) -> Answer:
@@ -199,9 +190,6 @@ def _whole_text(memory: schemas.Whole) -> str:
     return "\n".join([head, *(f"  | {row}" for row in memory.content.split("\n"))])
 
 
-# memory_update -------------------------------------------------------------------------------------------------------
-
-
 async def _update(session: Session, given: schemas.Change) -> Answer:
     if not given.content and not given.feedback:
         raise Invalid("Say what changes: the new content, or feedback (useful or useless).")
@@ -217,9 +205,6 @@ async def _update(session: Session, given: schemas.Change) -> Answer:
     what = ["changed"] if given.content else []
     what += [f"rated {given.feedback}"] if given.feedback else []
     return Answer(f"{done.id} is {' and '.join(what)}.{_removed_text(first.redacted)}", done)
-
-
-# memory_forget -------------------------------------------------------------------------------------------------------
 
 
 async def _forget(session: Session, given: schemas.Forget) -> Answer:
@@ -270,9 +255,6 @@ def _answer_forget(part: Sequence[schemas.Found], total: int, dry: bool, operati
     return Answer("\n".join([*lines, said]), forgotten)
 
 
-# memory_context ------------------------------------------------------------------------------------------------------
-
-
 async def _get_context(session: Session, given: schemas.Context) -> Answer:
     # Always fresh: an agent that asks wants all of it, and its host does not say when it has lost what it was given.
     call = calls.context(given.task, max_tokens=given.max_tokens, session=session.id, fresh=True)
@@ -305,8 +287,6 @@ async def _fetch(session: Session, given: schemas.OneId) -> Answer:
     )
     return Answer("", document)
 
-
-# The tables ----------------------------------------------------------------------------------------------------------
 
 TOOLS: Mapping[str, Tool] = {
     "memory_search": Tool(
