@@ -4,17 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from memoryd.client.memctl.doctor.patient import (
-    Finding,
-    Patient,
-    Words,
-    check_access,
-    fail,
-    quote_path,
-    read_system_file,
-    report_ok,
-    warn,
-)
+from memoryd.client.memctl.doctor.patient import Finding, Patient, check_access, fail, quote_path, report_ok, warn
 from memoryd.client.memctl.table import size_text
 
 LOW_BYTES, LITTLE_BYTES = 200_000_000, 1_000_000_000
@@ -44,7 +34,7 @@ def check_data(patient: Patient) -> Finding | None:
 
 def _merge_findings(wrong: list[Finding]) -> Finding:
     """Return one finding for several files: the first and how many more there are."""
-    commands: list[Words] = [words for finding in wrong for words in finding.commands]
+    commands = [words for finding in wrong for words in finding.commands]
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     if len(commands) == len(wrong):
         return fail(f"{wrong[0].message}{more}", safe=commands)
@@ -93,7 +83,7 @@ def check_inodes(patient: Patient) -> Finding | None:
 def check_filesystem(patient: Patient) -> Finding | None:
     """See that the data is on a disk of this machine."""
     folder = _nearest_folder(patient.data_dir).resolve()
-    kind = filesystem_kind(read_system_file("self/mountinfo"), folder)
+    kind = filesystem_kind(patient.read_system_file("self/mountinfo"), folder)
     if kind in NETWORK:
         message = f"{folder} is on {kind}, a network file system: SQLite's write-ahead log is not safe there"
         return fail(message, "memctl down; move the folder to a local disk and set MEMORYD_DATA_DIR")

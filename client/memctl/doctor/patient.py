@@ -137,15 +137,15 @@ class Patient:
 
     def read_process_file(self, name: str) -> str:
         """Return a file of /proc about the daemon's process, empty where it cannot be read."""
-        return read_system_file(f"{self.status.pid}/{name}") if self.status else ""
+        return self.read_system_file(f"{self.status.pid}/{name}") if self.status else ""
 
-
-def read_system_file(name: str) -> str:
-    """Return a file of /proc, empty where it cannot be read."""
-    try:
-        return (PROC / name).read_text()
-    except OSError:
-        return ""
+    @staticmethod
+    def read_system_file(name: str) -> str:
+        """Return a file of /proc, empty where it cannot be read."""
+        try:
+            return (PROC / name).read_text()
+        except OSError:
+            return ""
 
 
 def examine_file(path: Path, *, check: bool) -> dict[str, Any]:

@@ -10,16 +10,7 @@ from pathlib import Path
 
 import memoryd
 from memoryd.client.errors import Unavailable, Untrusted, VersionMismatch
-from memoryd.client.memctl.doctor.patient import (
-    Finding,
-    Patient,
-    check_access,
-    fail,
-    quote_path,
-    read_system_file,
-    report_ok,
-    warn,
-)
+from memoryd.client.memctl.doctor.patient import Finding, Patient, check_access, fail, quote_path, report_ok, warn
 from memoryd.client.memctl.service import threads_text
 from memoryd.client.memctl.systemd.installing import read_state
 from memoryd.client.memctl.systemd.units import current_place, format_units, is_ours
@@ -131,7 +122,7 @@ def _find_holder(lock: Path) -> int | None:
     if not lock.exists():
         return None
     inode = lock.stat().st_ino
-    lines = [line.split() for line in read_system_file("locks").splitlines()]
+    lines = [line.split() for line in Patient.read_system_file("locks").splitlines()]
     held = [int(line[4]) for line in lines if line[1] == "FLOCK" and line[5].rpartition(":")[2] == str(inode)]
     return next((pid for pid in held if pid > 0), None)
 
@@ -193,7 +184,7 @@ def check_memory(patient: Patient) -> Finding | None:
     if not patient.status or not patient.status.rss_bytes:
         return None
     used, limit = patient.status.rss_bytes, _limit_bytes(patient)
-    spare = _parse_bytes(read_system_file("meminfo"), "MemAvailable")
+    spare = _parse_bytes(patient.read_system_file("meminfo"), "MemAvailable")
     if limit and used > FULL * limit:
         message = f"it uses {size_text(used)} of the {size_text(limit)} that its control group may"
         return warn(message, "raise MemoryMax of its service, or choose a smaller model: memctl model list")

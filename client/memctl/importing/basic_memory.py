@@ -11,16 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.importing.database import is_database, open_database, read_rows, require_tables
+from memoryd.client.memctl.importing.database import is_database, open_database, read_rows
 from memoryd.client.memctl.importing.markdown import Note, list_below, parse_tags, read_notes
-from memoryd.client.memctl.importing.records import (
-    Account,
-    Unconfirmed,
-    make_record,
-    parse_time,
-    stable_id,
-    to_type_word,
-)
+from memoryd.client.memctl.importing.records import Account, Unconfirmed, make_record, parse_time, to_type_word
 from memoryd.client.memctl.importing.sending import Item
 from memoryd.client.protocol import Link, Record
 
@@ -66,8 +59,7 @@ def read(path: Path, account: Account) -> Iterator[Item]:
 
 def _read_projects(file: Path, account: Account) -> list[_Project]:
     """Return the projects that a database names; raise `Unconfirmed` for folders that are not below its own."""
-    with open_database(file, WHAT) as connection:
-        require_tables(connection, file, WHAT, _NEEDED)
+    with open_database(file, WHAT, _NEEDED) as connection:
         times: dict[int, dict[str, tuple[Any, Any]]] = {}
         for row in read_rows(connection, "SELECT project_id, file_path, created_at, updated_at FROM entity"):
             times.setdefault(row["project_id"], {})[row["file_path"]] = (row["created_at"], row["updated_at"])
@@ -86,7 +78,7 @@ def _read_project(account: Account, project: _Project) -> Iterator[Item]:
     found = list(read_notes(project.folder, account, list_below(project.folder)))
     known: dict[str, str] = {}
     for note in found:
-        id = stable_id(account, _key(project, note))
+        id = account.stable_id(_key(project, note))
         for name in (_title(note), note.head.get("permalink"), note.name.removesuffix(".md")):
             known.setdefault(str(name).casefold(), id)
     for note in found:

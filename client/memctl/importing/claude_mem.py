@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memoryd.client.memctl.importing.database import note_version, open_database, read_rows, require_tables, skip_table
+from memoryd.client.memctl.importing.database import note_version, open_database, read_rows, skip_table
 from memoryd.client.memctl.importing.records import Account, make_record, parse_time
 from memoryd.client.memctl.importing.sending import Item
 from memoryd.client.protocol import Record
@@ -28,8 +28,7 @@ _SECTIONS = ("request", "investigated", "learned", "completed", "next_steps", "n
 def read(path: Path, account: Account) -> Iterator[Item]:
     """Yield what a database holds, the oldest observation first, then the summaries."""
     file = path / FILE_NAME if path.is_dir() else path
-    with open_database(file, WHAT) as connection:
-        require_tables(connection, file, WHAT, _NEEDED)
+    with open_database(file, WHAT, _NEEDED) as connection:
         note_version(connection, account, "claude-mem", ("schema_versions", "version"), KNOWN_SCHEMA)
         for row in read_rows(connection, "SELECT * FROM observations ORDER BY id"):
             yield Item(f"{file}, observation {row['id']}", _convert_observation(account, row))

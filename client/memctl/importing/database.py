@@ -15,8 +15,8 @@ _MAGIC = b"SQLite format 3\0"
 
 
 @contextmanager
-def open_database(path: Path, what: str) -> Iterator[sqlite3.Connection]:
-    """Give a connection within one snapshot; raise `Invalid` with one sentence when it cannot be read."""
+def open_database(path: Path, what: str, tables: dict[str, set[str]] | None = None) -> Iterator[sqlite3.Connection]:
+    """Give a connection within one snapshot; raise `Invalid` when it cannot be read, or lacks tables or columns."""
     if not is_database(path):
         raise Invalid(f"{path} is not {what}: it is no SQLite database.")
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S, isolation_level=None)
@@ -26,6 +26,7 @@ def open_database(path: Path, what: str) -> Iterator[sqlite3.Connection]:
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("BEGIN")
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        require_tables(connection, path, what, tables or {})
         yield connection
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter of what SQLite says, or of a name
         raise Invalid(f"{path} cannot be read: {_reason_text(error)}. Nothing was imported.") from None

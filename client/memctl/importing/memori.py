@@ -8,14 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memoryd.client.memctl.importing.database import (
-    columns_of,
-    note_version,
-    open_database,
-    read_rows,
-    require_tables,
-    skip_table,
-)
+from memoryd.client.memctl.importing.database import columns_of, note_version, open_database, read_rows, skip_table
 from memoryd.client.memctl.importing.records import Account, make_record, parse_time
 from memoryd.client.memctl.importing.sending import Item
 from memoryd.client.protocol import Record
@@ -58,8 +51,7 @@ _DETAILS = ("subject", "subject_type", "predicate", "object", "object_type")
 
 def read(path: Path, account: Account) -> Iterator[Item]:
     """Yield facts, attributes, what the graph says, and summaries of conversations."""
-    with open_database(path, WHAT) as connection:
-        require_tables(connection, path, WHAT, _NEEDED)
+    with open_database(path, WHAT, _NEEDED) as connection:
         note_version(connection, account, "Memori", ("memori_schema_version", "num"), KNOWN_SCHEMA)
         for table, query in _QUERIES.items():
             if columns_of(connection, table):

@@ -54,6 +54,11 @@ class Account(Struct):
         parts = [self.base, *(to_namespace_part(name) for name in names if name not in (None, ""))]
         return "/".join(name for name in parts if name)
 
+    def stable_id(self, key: str) -> str:
+        """Return the id of a memory by its name in the other system."""
+        name = f"{self.system}\0{self.base}\0{key}"
+        return hashlib.sha256(name.encode(errors="replace")).hexdigest()[:32]
+
 
 def make_record(
     account: Account,
@@ -80,7 +85,7 @@ def make_record(
         tags = metadata.get("tags", [])
         metadata["tags"] = list(dict.fromkeys([kind, *(tags if isinstance(tags, list) else [tags])]))
     return Record(
-        id=stable_id(account, key),
+        id=account.stable_id(key),
         namespace=namespace,
         type=kind.casefold() if kind.casefold() in TYPES else "fact",
         content=text,
@@ -105,12 +110,6 @@ def clean_tree(value: Any) -> Any:
     if isinstance(value, dict):
         return {clean_tree(name): clean_tree(held) for name, held in value.items()}
     return [clean_tree(held) for held in value] if isinstance(value, list | tuple) else value
-
-
-def stable_id(account: Account, key: str) -> str:
-    """Return the id of a memory of another system."""
-    name = f"{account.system}\0{account.base}\0{key}"
-    return hashlib.sha256(name.encode(errors="replace")).hexdigest()[:32]
 
 
 def to_namespace_part(name: Any) -> str:

@@ -8,17 +8,7 @@ from typing import Any
 
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.memctl.table import count_text, text_of
-from memoryd.client.memctl.web.reports.parts import (
-    Part,
-    badge,
-    facts,
-    line,
-    link,
-    list_items,
-    place,
-    section,
-    time,
-)
+from memoryd.client.memctl.web.reports import parts
 from memoryd.client.protocol import Change, Get, GraphNode, History, Memory, NodeMember, Usefulness
 from memoryd.client.transport.aio import AsyncClient
 
@@ -27,17 +17,17 @@ _MOST_WORDS = 1000  # of a text whose difference is looked for
 _NEIGHBOURS = 30
 
 
-async def read_memory(client: AsyncClient, query: Mapping[str, str]) -> Part:
+async def read_memory(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
     """Return facts, links and history of a memory; of one that was deleted its history."""
     past, memory = await asyncio.gather(
         client.call(History(id=query.get("id", ""), reach="all")), _find(client, query.get("id", ""))
     )
-    history = section("History", *map(_show_change, reversed(past.changes)))
+    history = parts.section("History", *map(_show_change, reversed(past.changes)))
     if memory is None:
         return history
     ends = [*(f"to {text}" for text in memory.links), *(f"from {text}" for text in memory.linked_from)]
-    links = section("Links", list_items(ends)) if ends else None
-    return ["div", section("About it", facts(_list_facts(memory))), links, history]
+    links = parts.section("Links", parts.list_items(ends)) if ends else None
+    return ["div", parts.section("About it", parts.facts(_list_facts(memory))), links, history]
 
 
 async def _find(client: AsyncClient, id: str) -> Memory | None:
@@ -47,33 +37,33 @@ async def _find(client: AsyncClient, id: str) -> Memory | None:
         return None
 
 
-def _list_facts(memory: Memory) -> list[tuple[str, Part]]:
-    read: Part = "never"
+def _list_facts(memory: Memory) -> list[tuple[str, parts.Part]]:
+    read: parts.Part = "never"
     if memory.access_count:
-        read = ["span", f"{count_text(memory.access_count, 'time')}, last ", time(memory.last_accessed_at)]
+        read = ["span", f"{count_text(memory.access_count, 'time')}, last ", parts.time(memory.last_accessed_at)]
     metadata = [(name, text_of(value)) for name, value in memory.metadata.items() if name != "tags"]
     return [
-        ("remembered", ["span", time(memory.created_at), f", by {memory.source}"]),
-        ("changed", time(memory.updated_at)),
+        ("remembered", ["span", parts.time(memory.created_at), f", by {memory.source}"]),
+        ("changed", parts.time(memory.updated_at)),
         ("read", read),
         ("importance", f"{memory.importance:.2f}"),
-        ("leaves search", memory.expires_at and time(memory.expires_at)),
+        ("leaves search", memory.expires_at and parts.time(memory.expires_at)),
         ("summary", memory.summary),
         ("file", memory.path),
-        ("replaced by", memory.superseded_by and link(memory.superseded_by)),
+        ("replaced by", memory.superseded_by and parts.link(memory.superseded_by)),
         ("feedback", _show_feedback(memory.usefulness) if memory.usefulness else None),
         *metadata,
     ]
 
 
-def _show_feedback(feedback: Usefulness) -> Part:
+def _show_feedback(feedback: Usefulness) -> parts.Part:
     notes = [part for text in feedback.notes for part in (["br"], f"“{text}”")]
     return ["span", f"{feedback.useful} useful, {feedback.useless} not, cited {feedback.cited} times", *notes]
 
 
-def _show_change(change: Change) -> Part:
+def _show_change(change: Change) -> parts.Part:
     who = change.token, change.session and f"session {change.session[:24]}", change.process
-    title = line(time(change.at), badge(change.kind), f"operation {change.operation}", *who)
+    title = parts.line(parts.time(change.at), parts.badge(change.kind), f"operation {change.operation}", *who)
     if change.action == "updated":
         fields = [_show_field(name, *values) for name, values in change.changed.items() if name not in _SEEN]
         return ["div.panel", title, *fields]
@@ -81,42 +71,42 @@ def _show_change(change: Change) -> Part:
     return ["div.panel", title, ["p.text", f"{change.action}: {text}" if text else change.action]]
 
 
-def _show_field(name: str, was: Any, now: Any) -> Part:
+def _show_field(name: str, was: Any, now: Any) -> parts.Part:
     if name == "content":
         return ["p.text", *compare_words(str(was or ""), str(now or ""))]
     return ["p.one", ["span.dim", f"{name}: "], f"{text_of(was)} → {text_of(now)}"]
 
 
-def compare_words(before: str, after: str) -> list[Part]:
+def compare_words(before: str, after: str) -> list[parts.Part]:
     """Return the words of both texts, with those that differ as `del` and `ins`."""
     old, new = (re.split(r"(\s+)", text) for text in (before, after))
     if max(len(old), len(new)) > 2 * _MOST_WORDS:
         return [["del", before], ["ins", after]]
-    shown: list[Part] = []
+    shown: list[parts.Part] = []
     for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         same = kind == "equal"
         shown += ["".join(old[a:b])] if same else [["del", "".join(old[a:b])], ["ins", "".join(new[c:d])]]
     return shown
 
 
-async def read_node(client: AsyncClient, query: Mapping[str, str]) -> Part:
+async def read_node(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
     """Return a node of the graph: the memories in it, and what is beside it."""
     id = query.get("id", "")
     if not id.isdecimal():
         raise Invalid(f"{id!r} is not the number of a node.")
     found = await client.call(GraphNode(node=int(id), reach="all"))
     node, beside = found.node, found.neighbours[:_NEIGHBOURS]
-    where = place(node.namespace), found.topic and f"topic: {found.topic}", f"named by {node.named_by}"
-    lines = (line(one.relation.replace("_", " "), f"{one.weight:.2f}", one.label) for one in beside)
+    where = parts.place(node.namespace), found.topic and f"topic: {found.topic}", f"named by {node.named_by}"
+    lines = (parts.line(one.relation.replace("_", " "), f"{one.weight:.2f}", one.label) for one in beside)
     return [
         "div",
         ["h2", node.label],
-        line(f"node {node.id}", *where),
-        section(count_text(len(found.members), "memory"), list_items(map(_show_member, found.members))),
-        section("Beside it", list_items(lines)) if beside else None,
+        parts.line(f"node {node.id}", *where),
+        parts.section(count_text(len(found.members), "memory"), parts.list_items(map(_show_member, found.members))),
+        parts.section("Beside it", parts.list_items(lines)) if beside else None,
     ]
 
 
-def _show_member(one: NodeMember) -> Part:
+def _show_member(one: NodeMember) -> parts.Part:
     score = "" if one.similarity is None else f"{one.similarity:.2f}"
-    return ["p.hit", ["span.score", score], link(one.id, one.preview)]
+    return ["p.hit", ["span.score", score], parts.link(one.id, one.preview)]

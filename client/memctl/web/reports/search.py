@@ -6,21 +6,7 @@ from typing import Any, NamedTuple
 
 from memoryd.client.errors import NotFound
 from memoryd.client.memctl.table import count_text, ms_text, text_of, to_one_line
-from memoryd.client.memctl.web.reports.parts import (
-    Part,
-    badge,
-    bar,
-    emit,
-    facts,
-    format_number,
-    line,
-    link,
-    list_items,
-    place,
-    section,
-    table,
-    time,
-)
+from memoryd.client.memctl.web.reports import parts
 from memoryd.client.protocol import (
     CandidateTrace,
     Explain,
@@ -43,61 +29,65 @@ _NONE = "No memory is like that. It was not remembered, or it was deleted: see T
 _L0 = "It is a turn in L0, which is found by itself."
 
 
-async def read_trace(client: AsyncClient, query: Mapping[str, str]) -> Part:
+async def read_trace(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
     """Return the stages of a kept search with their share of its time, and every candidate."""
     trace = await client.call(GetTrace(id=query.get("id", ""), reach="all"))
     lost = sum(bool(one.lost) for one in trace.candidates)
-    degraded = trace.degraded and badge(f"left out: {', '.join(trace.degraded)}", "warn")
-    where = f"{place(trace.namespace)}, reach {trace.reach}"
+    degraded = trace.degraded and parts.badge(f"left out: {', '.join(trace.degraded)}", "warn")
+    where = f"{parts.place(trace.namespace)}, reach {trace.reach}"
     title = f"{count_text(len(trace.candidates), 'candidate')}, {lost:,} lost"
     rows = map(_show_candidate, trace.candidates)
     return [
         "div",
-        line(f"{ms_text(trace.took_ms)} ms", trace.model or "no model: words only", where, degraded or None),
-        section("Stages", *_show_stages(trace)),
-        section(title, table("Candidates", _HEADS, rows) if trace.candidates else None),
+        parts.line(f"{ms_text(trace.took_ms)} ms", trace.model or "no model: words only", where, degraded or None),
+        parts.section("Stages", *_show_stages(trace)),
+        parts.section(title, parts.table("Candidates", _HEADS, rows) if trace.candidates else None),
     ]
 
 
-def _show_stages(trace: Trace) -> list[Part]:
-    total, start, shown = sum(stage.took_ms for stage in trace.stages) or 1.0, 0.0, list[Part]()
+def _show_stages(trace: Trace) -> list[parts.Part]:
+    total, start, shown = sum(stage.took_ms for stage in trace.stages) or 1.0, 0.0, list[parts.Part]()
     for stage in trace.stages:
         shown.append(_show_stage(stage, stage.took_ms / total, start))
         start += stage.took_ms / total
     return shown
 
 
-def _show_stage(stage: StageTrace, share: float, start: float) -> Part:
+def _show_stage(stage: StageTrace, share: float, start: float) -> parts.Part:
     notes = " · ".join(f"{name.replace('_', ' ')}: {text_of(value)}" for name, value in stage.notes.items())
     change = "span.right.change." + ("lost" if stage.entered > stage.left else "dim")
-    parts = ["span", stage.name], bar(share, start), ["span.right.dim", f"{ms_text(stage.took_ms)} ms"]
-    return ["div.stage", *parts, [change, f"{stage.entered:,} → {stage.left:,}"], notes and ["span.notes.dim", notes]]
+    shown = ["span", stage.name], parts.bar(share, start), ["span.right.dim", f"{ms_text(stage.took_ms)} ms"]
+    return ["div.stage", *shown, [change, f"{stage.entered:,} → {stage.left:,}"], notes and ["span.notes.dim", notes]]
 
 
-def _show_candidate(one: CandidateTrace) -> list[Part]:
+def _show_candidate(one: CandidateTrace) -> list[parts.Part]:
     by = f" by {', '.join(one.origins)}" if one.origins else ""
     outcome = ["span.lost" if one.lost else "span", one.lost or "found", ["span.dim", by]]
     return [
-        link(one.id, one.preview),
-        format_number(one.similarity),
-        format_number(one.bm25, 2),
-        format_number(one.score),
+        parts.link(one.id, one.preview),
+        parts.format_number(one.similarity),
+        parts.format_number(one.bm25, 2),
+        parts.format_number(one.score),
         outcome,
     ]
 
 
-async def read_recent(client: AsyncClient, query: Mapping[str, str]) -> Part:
+async def read_recent(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
     """Return what agents and programs asked for lately; looks of a person are left out."""
     found = await client.call(Traces(limit=_LISTED, reach="all", kind=["search", "get_context"]))
     shown = [_show_search(one) for one in found if one.touch]
-    return ["div.recent", list_items(shown, "Nobody has searched since the daemon started.")]
+    return ["div.recent", parts.list_items(shown, "Nobody has searched since the daemon started.")]
 
 
-def _show_search(one: TraceSummary) -> Part:
-    where = place(one.namespace), one.token, one.session and f"session {one.session[:24]}"
+def _show_search(one: TraceSummary) -> parts.Part:
+    where = parts.place(one.namespace), one.token, one.session and f"session {one.session[:24]}"
     given = ["span" if one.given else "span.lost", f"{count_text(one.given, 'memory')} given"]
-    kind = badge(one.kind.replace("get_", ""))
-    return ["div", ["go", f"/search?trace={one.id}", one.query[:200]], line(time(one.at), kind, *where, given)]
+    kind = parts.badge(one.kind.replace("get_", ""))
+    return [
+        "div",
+        ["go", f"/search?trace={one.id}", one.query[:200]],
+        parts.line(parts.time(one.at), kind, *where, given),
+    ]
 
 
 # Why a memory is missing ---------------------------------------------------------------------------------------------
@@ -112,7 +102,7 @@ class Search(NamedTuple):
     reach: Any
 
 
-async def read_why(client: AsyncClient, query: Mapping[str, str]) -> Part:
+async def read_why(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
     """Return the stage that lost the memory `of`, and the others that its words may mean."""
     trace: Trace | None = None
     if kept := query.get("trace"):
@@ -123,13 +113,13 @@ async def read_why(client: AsyncClient, query: Mapping[str, str]) -> Part:
     why = await _explain(client, _read_search(query, trace), hits[0][0])
     memory = await client.call(Get(id=why.id, touch=False, reach="all"))
     was = next((one.lost for one in trace.candidates if one.id == why.id), "") if trace else ""
-    others = [emit(to_one_line(text)[:160], "why", id, "link") for id, text in hits[1:]]
+    others = [parts.emit(to_one_line(text)[:160], "why", id, "link") for id, text in hits[1:]]
     return [
         "div",
-        link(memory.id, memory.content[:400]),
+        parts.link(memory.id, memory.content[:400]),
         _show_verdict(why, was),
         _show_numbers(why),
-        section("Or do you mean", list_items(others)) if others else None,
+        parts.section("Or do you mean", parts.list_items(others)) if others else None,
     ]
 
 
@@ -157,26 +147,26 @@ async def _explain(client: AsyncClient, search: Search, id: str) -> Why:
         memory = await client.call(Get(id=id, touch=False, reach="all"))
     if memory.tier == "L0":
         return Why(id=memory.id, found=False, stage="tier", reason=_L0)
-    where, seen_from = place(memory.namespace), place(search.namespace)
+    where, seen_from = parts.place(memory.namespace), parts.place(search.namespace)
     reason = f"It is in {where}, and a search from {seen_from} does not see that."
     more = " Shared with a namespace that encloses both, it is found."
     return Why(id=memory.id, found=False, stage="reach", reason=reason + more)
 
 
-def _show_verdict(why: Why, was: str) -> Part:
+def _show_verdict(why: Why, was: str) -> parts.Part:
     then = [["br"], f"In the search as it was: {was}"] if was else []
     if why.found:
         return ["div.verdict", ["b", f"Found, at rank {why.rank}."], *then]
     return ["div.verdict.lost", ["b", f"Lost at: {why.stage}"], ["br"], why.reason, *then]
 
 
-def _show_numbers(why: Why) -> Part:
-    return facts(
+def _show_numbers(why: Why) -> parts.Part:
+    return parts.facts(
         [
-            ("cosine", format_number(why.similarity) + _rank(why.similarity_rank)),
-            ("BM25", format_number(why.bm25, 2) + _rank(why.bm25_rank)),
-            ("score", format_number(why.score)),
-            ("the last result has", format_number(why.last_hit_score)),
+            ("cosine", parts.format_number(why.similarity) + _rank(why.similarity_rank)),
+            ("BM25", parts.format_number(why.bm25, 2) + _rank(why.bm25_rank)),
+            ("score", parts.format_number(why.score)),
+            ("the last result has", parts.format_number(why.last_hit_score)),
         ]
     )
 
