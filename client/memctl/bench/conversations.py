@@ -12,16 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from memoryd.client.memctl.bench.material import (
-    Asked,
-    Choice,
-    Item,
-    Material,
-    Session,
-    neighbours_of,
-    read_lines,
-    seconds_of,
-)
+from memoryd.client.memctl.bench.material import Asked, Choice, Item, Material, Session, read_lines, seconds_of
 from memoryd.client.protocol import NewMemory, NewTurn
 
 ADVERSARIAL = "adversarial"
@@ -101,7 +92,7 @@ def _make_with_neighbours(said: _Said) -> NewMemory:
         type="conversation",
         metadata={"session": said.session.id, "speaker": said.turn.speaker},
         created_at=said.at,
-        neighbours=neighbours_of([_turn_text(turn) for turn in said.session.turns], said.number),
+        neighbours=said.session.neighbours(said.number, _turn_text),
     )
 
 

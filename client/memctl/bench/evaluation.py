@@ -115,7 +115,11 @@ def evaluate(place: Place, materials: Sequence[Material], run: Run) -> list[Scor
     stores: dict[str, Store] = {}
     try:
         _store(place, materials, run, stores)
-        _survey_stores(place, list(stores.values()))
+        with place.connect("") as client:
+            wait_until_ready(client, VECTORS_S)
+        for store in stores.values():
+            with place.connect(store.namespace) as client:
+                store.survey(client)
         return _ask_all(place, materials, run, stores)
     finally:
         if not run.keep:
@@ -129,14 +133,6 @@ def _store(place: Place, materials: Sequence[Material], run: Run, stores: dict[s
             namespace = run.namespace(material)
             progress.label = f"storing, way {material.way}"
             fill(place, stores.setdefault(namespace, Store(namespace)), material, progress)
-
-
-def _survey_stores(place: Place, stores: Sequence[Store]) -> None:
-    with place.connect("") as client:
-        wait_until_ready(client, VECTORS_S)
-    for store in stores:
-        with place.connect(store.namespace) as client:
-            store.survey(client)
 
 
 # Storing -------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ A *key* names one thing that was said (a turn, a memory, a session); gold is giv
 """
 
 import gzip
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -58,6 +58,10 @@ class Session(msgspec.Struct, Generic[T]):
     date: str
     turns: list[T]
 
+    def neighbours(self, number: int, text_of: Callable[[T], str]) -> list[str]:
+        """Return the texts of the turns before and after one."""
+        return [text_of(self.turns[near]) for near in (number - 1, number + 1) if 0 <= near < len(self.turns)]
+
 
 class Choice(NamedTuple):
     """What of a file is wanted: the first `limit` questions (None: all), and the half of a set that has two."""
@@ -91,8 +95,3 @@ def seconds_of(date: str, form: str, example: str) -> float:
         return datetime.strptime(date, form).replace(tzinfo=UTC).timestamp()
     except ValueError:
         raise Invalid(f"{date!r} is not a date like {example}.") from None
-
-
-def neighbours_of(texts: list[str], number: int) -> list[str]:
-    """Return the texts before and after one."""
-    return [texts[near] for near in (number - 1, number + 1) if 0 <= near < len(texts)]

@@ -8,12 +8,13 @@ question has a namespace of its own. A question with no gold among what is store
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
 
 from memoryd.client.memctl.bench import material
-from memoryd.client.memctl.bench.material import Asked, Choice, Item, Material, Session, neighbours_of, read_lines
+from memoryd.client.memctl.bench.material import Asked, Choice, Item, Material, Session, read_lines
 from memoryd.client.protocol import NewMemory
 
 # A turn is stored with its speaker in front: without it, who said a thing is lost and retrieval is 5 points worse.
@@ -65,14 +66,14 @@ def make_by_turn(question: Question) -> Material:
     """Return one memory per turn of either speaker."""
     items, gold = [], []
     for place, session in enumerate(question.sessions):
-        texts = [turn.content for turn in session.turns]
         for number, turn in enumerate(session.turns):
             if not turn.content.strip():
                 continue
             content = SPEAKER.format(role=turn.role, content=turn.content)
             about = {"session": session.id, "turn": number, "role": turn.role}
             key = (question.id, place, number)
-            items.append(Item(key, _make_memory(content, session, about, neighbours_of(texts, number))))
+            near = session.neighbours(number, attrgetter("content"))
+            items.append(Item(key, _make_memory(content, session, about, near)))
             if turn.has_answer:
                 gold.append(key)
     return _make_material(question, "turn", items, gold)

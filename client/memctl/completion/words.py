@@ -172,7 +172,11 @@ def _list_values(action: argparse.Action, command: str, args: argparse.Namespace
         return [Word(str(choice)) for choice in action.choices]
     kind = _value_kind(action, command)
     try:
-        return _ask(kind, args) if kind in ASKED else SOURCES[kind]() if kind in SOURCES else []
+        if kind in ASKED:
+            args.timeout = min(args.timeout, LIMIT_S)
+            with client_for(args, autostart=False) as client:  # none is started for it
+                return ASKED[kind](client)
+        return SOURCES[kind]() if kind in SOURCES else []
     except (MemorydError, OSError):
         return []
 
@@ -184,13 +188,6 @@ def _value_kind(action: argparse.Action, command: str) -> str:
     if action.metavar == "NAME" and not action.option_strings:
         return f"NAME of {command.split()[0]}"
     return str(action.metavar)
-
-
-def _ask(kind: str, args: argparse.Namespace) -> list[Word]:
-    """Return the names of a kind that a running daemon knows; none is started for it."""
-    args.timeout = min(args.timeout, LIMIT_S)
-    with client_for(args, autostart=False) as client:
-        return ASKED[kind](client)
 
 
 def _list_namespaces(client: Client) -> list[Word]:

@@ -50,14 +50,9 @@ class Agent:
             raise MemorydError(reply["error"])
         return reply
 
-    def remember(self, text: str, namespace: str) -> dict[str, Any]:
-        """Let it remember something in a namespace."""
-        self.order(remember=text, namespace=namespace)
-        return self.answer()
-
-    def ask(self, question: str, limit: int) -> dict[str, Any]:
-        """Let it search."""
-        self.order(ask=question, limit=limit)
+    def send(self, **order: Any) -> dict[str, Any]:
+        """Send an order and return the answer."""
+        self.order(**order)
         return self.answer()
 
     def end(self) -> None:

@@ -126,7 +126,7 @@ def share(stage: Stage) -> None:
     beta, gamma = stage.crew[1], stage.crew[2]
     own = _ask(stage, beta, FACTS["gamma"].question, limit=1)
     private = FACTS["beta"].private
-    hidden = all(hit["content"] != private for hit in gamma.ask(FACTS["gamma"].question, limit=100)["hits"])
+    hidden = all(hit["content"] != private for hit in gamma.send(ask=FACTS["gamma"].question, limit=100)["hits"])
     seen = any(hit["content"] == private for hit in own)
     stage.print_line(f"Only beta finds what beta kept for itself: {_verdict_text(hidden and seen)}")
     stage.figures |= {"shared_found": sum(map(bool, found)), "private_hidden": hidden and seen}
@@ -145,9 +145,9 @@ def explain(stage: Stage) -> None:
 def merge(stage: Stage) -> None:
     """Say the same again, then something that disagrees."""
     gamma, same = stage.crew[2], FACTS["beta"].shared
-    again = gamma.remember(same if stage.missing else same.rstrip("."), SHARED)
+    again = gamma.send(remember=same if stage.missing else same.rstrip("."), namespace=SHARED)
     stage.print_line(f"{_name_text(gamma)} says again what beta said: {again['outcome']}, {again['id'][:8]}")
-    changed = gamma.remember(CHANGED, SHARED)
+    changed = gamma.send(remember=CHANGED, namespace=SHARED)
     outcome = "kept beside it (its vector finds the other later)"
     if beside := ", ".join(id[:8] for id in changed["contradicts"]):
         outcome = f"kept beside {beside}, which it contradicts"
@@ -190,7 +190,7 @@ STEPS: Sequence[tuple[str, Callable[[Stage], None]]] = (
 
 
 def _ask(stage: Stage, agent: Agent, question: str, limit: int) -> list[dict[str, Any]]:
-    reply = agent.ask(question, limit)
+    reply = agent.send(ask=question, limit=limit)
     hits: list[dict[str, Any]] = reply["hits"]
     without = f", without {', '.join(reply['degraded'])}" if reply["degraded"] else ""
     took = f"({ms_text(reply['took_ms'])} ms{without})"

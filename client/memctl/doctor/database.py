@@ -4,16 +4,7 @@ from pathlib import Path
 from time import time
 
 from memoryd.client.errors import Internal, MemorydError, StorageFailed
-from memoryd.client.memctl.doctor.patient import (
-    DATABASE,
-    Finding,
-    Patient,
-    examine_file,
-    fail,
-    quote_path,
-    report_ok,
-    warn,
-)
+from memoryd.client.memctl.doctor.patient import Finding, Patient, examine_file, fail, quote_path, report_ok, warn
 from memoryd.client.memctl.local import BACKUPS, is_installed
 from memoryd.client.memctl.service import CONFIRM_CLOCK, clock_text
 from memoryd.client.memctl.table import count_text, size_text
@@ -113,7 +104,7 @@ def check_free_pages(patient: Patient) -> Finding | None:
 
 def check_log_size(patient: Patient) -> Finding | None:
     """See whether the write-ahead log is folded into the file."""
-    path = patient.data_dir / f"{DATABASE}-wal"
+    path = Path(f"{patient.database}-wal")
     if not path.is_file():
         return None
     length = path.stat().st_size

@@ -142,8 +142,7 @@ def _note(link: Any, calls: list[dict[str, Any]]) -> None:
     """Send calls, in order; from the first one on that the daemon does not take now they are spooled."""
     from memoryd.client.memctl.agents.hooks import spool
 
-    for at, call in enumerate(calls):
+    for call in calls:
         if link is None or not spool.send_call(link, call):
-            for left in calls[at:]:
-                spool.append(left)
-            return
+            link = None
+            spool.append(call)

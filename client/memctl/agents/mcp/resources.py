@@ -57,8 +57,7 @@ def _group_lines(items: Sequence[schemas.Found]) -> list[str]:
 
 
 async def _read_memory(session: Session, id: str) -> str:
-    answer = await TOOLS["memory_get"].run(session, schemas.parse_arguments(schemas.GetMany, {"ids": [id]}))
-    return answer.text
+    return (await TOOLS["memory_get"].run(session, schemas.parse_arguments(schemas.GetMany, {"ids": [id]}))).text
 
 
 SHELVES = {

@@ -4,21 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from memoryd.client import protocol
 from memoryd.client.errors import NotFound
 from memoryd.client.memctl.table import count_text, ms_text, text_of, to_one_line
 from memoryd.client.memctl.web.reports import parts
-from memoryd.client.protocol import (
-    CandidateTrace,
-    Explain,
-    Get,
-    GetTrace,
-    StageTrace,
-    Trace,
-    Traces,
-    TraceSummary,
-    Why,
-    WhyNot,
-)
 from memoryd.client.transport.aio import AsyncClient
 
 _HEADS = ("Memory", ">Cosine", ">BM25", ">Score", "Outcome")
@@ -31,7 +20,7 @@ _L0 = "It is a turn in L0, which is found by itself."
 
 async def read_trace(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
     """Return the stages of a kept search with their share of its time, and every candidate."""
-    trace = await client.call(GetTrace(id=query.get("id", ""), reach="all"))
+    trace = await client.call(protocol.GetTrace(id=query.get("id", ""), reach="all"))
     lost = sum(bool(one.lost) for one in trace.candidates)
     degraded = trace.degraded and parts.badge(f"left out: {', '.join(trace.degraded)}", "warn")
     where = f"{parts.place(trace.namespace)}, reach {trace.reach}"
@@ -45,7 +34,7 @@ async def read_trace(client: AsyncClient, query: Mapping[str, str]) -> parts.Par
     ]
 
 
-def _show_stages(trace: Trace) -> list[parts.Part]:
+def _show_stages(trace: protocol.Trace) -> list[parts.Part]:
     total, start, shown = sum(stage.took_ms for stage in trace.stages) or 1.0, 0.0, list[parts.Part]()
     for stage in trace.stages:
         shown.append(_show_stage(stage, stage.took_ms / total, start))
@@ -53,14 +42,14 @@ def _show_stages(trace: Trace) -> list[parts.Part]:
     return shown
 
 
-def _show_stage(stage: StageTrace, share: float, start: float) -> parts.Part:
+def _show_stage(stage: protocol.StageTrace, share: float, start: float) -> parts.Part:
     notes = " · ".join(f"{name.replace('_', ' ')}: {text_of(value)}" for name, value in stage.notes.items())
     change = "span.right.change." + ("lost" if stage.entered > stage.left else "dim")
     shown = ["span", stage.name], parts.bar(share, start), ["span.right.dim", f"{ms_text(stage.took_ms)} ms"]
     return ["div.stage", *shown, [change, f"{stage.entered:,} → {stage.left:,}"], notes and ["span.notes.dim", notes]]
 
 
-def _show_candidate(one: CandidateTrace) -> list[parts.Part]:
+def _show_candidate(one: protocol.CandidateTrace) -> list[parts.Part]:
     by = f" by {', '.join(one.origins)}" if one.origins else ""
     outcome = ["span.lost" if one.lost else "span", one.lost or "found", ["span.dim", by]]
     return [
@@ -74,12 +63,12 @@ def _show_candidate(one: CandidateTrace) -> list[parts.Part]:
 
 async def read_recent(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
     """Return what agents and programs asked for lately; looks of a person are left out."""
-    found = await client.call(Traces(limit=_LISTED, reach="all", kind=["search", "get_context"]))
+    found = await client.call(protocol.Traces(limit=_LISTED, reach="all", kind=["search", "get_context"]))
     shown = [_show_search(one) for one in found if one.touch]
     return ["div.recent", parts.list_items(shown, "Nobody has searched since the daemon started.")]
 
 
-def _show_search(one: TraceSummary) -> parts.Part:
+def _show_search(one: protocol.TraceSummary) -> parts.Part:
     where = parts.place(one.namespace), one.token, one.session and f"session {one.session[:24]}"
     given = ["span" if one.given else "span.lost", f"{count_text(one.given, 'memory')} given"]
     kind = parts.badge(one.kind.replace("get_", ""))
@@ -104,14 +93,14 @@ class Search(NamedTuple):
 
 async def read_why(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
     """Return the stage that lost the memory `of`, and the others that its words may mean."""
-    trace: Trace | None = None
+    trace: protocol.Trace | None = None
     if kept := query.get("trace"):
-        trace = await client.call(GetTrace(id=kept, reach="all"))
+        trace = await client.call(protocol.GetTrace(id=kept, reach="all"))
     hits = await _find_meant(client, query.get("of", "").strip())
     if not hits:
         return ["div.problem", _NONE]
     why = await _explain(client, _read_search(query, trace), hits[0][0])
-    memory = await client.call(Get(id=why.id, touch=False, reach="all"))
+    memory = await client.call(protocol.Get(id=why.id, touch=False, reach="all"))
     was = next((one.lost for one in trace.candidates if one.id == why.id), "") if trace else ""
     others = [parts.emit(to_one_line(text)[:160], "why", id, "link") for id, text in hits[1:]]
     return [
@@ -127,11 +116,11 @@ async def _find_meant(client: AsyncClient, wanted: str) -> list[tuple[str, str]]
     """Return id and text of what an id or words mean, the nearest first."""
     if _ID.fullmatch(wanted):
         return [(wanted, "")]
-    found = await client.call(Explain(query=wanted, limit=_NEAREST, touch=False, reach="all"))
+    found = await client.call(protocol.Explain(query=wanted, limit=_NEAREST, touch=False, reach="all"))
     return [(hit.id, hit.content) for hit in found.hits]
 
 
-def _read_search(query: Mapping[str, str], trace: Trace | None) -> Search:
+def _read_search(query: Mapping[str, str], trace: protocol.Trace | None) -> Search:
     """Return the search as it was kept, or as it is asked now."""
     limit = int(query["limit"]) if query.get("limit", "").isdecimal() else 10
     if trace:
@@ -139,28 +128,28 @@ def _read_search(query: Mapping[str, str], trace: Trace | None) -> Search:
     return Search(query.get("query", ""), limit, query.get("namespace", ""), query.get("reach"))
 
 
-async def _explain(client: AsyncClient, search: Search, id: str) -> Why:
+async def _explain(client: AsyncClient, search: Search, id: str) -> protocol.Why:
     """Return why, be it that the search does not reach the memory at all."""
     try:
-        return await client.call(WhyNot(id=id, touch=False, **search._asdict()))
+        return await client.call(protocol.WhyNot(id=id, touch=False, **search._asdict()))
     except NotFound:
-        memory = await client.call(Get(id=id, touch=False, reach="all"))
+        memory = await client.call(protocol.Get(id=id, touch=False, reach="all"))
     if memory.tier == "L0":
-        return Why(id=memory.id, found=False, stage="tier", reason=_L0)
+        return protocol.Why(id=memory.id, found=False, stage="tier", reason=_L0)
     where, seen_from = parts.place(memory.namespace), parts.place(search.namespace)
     reason = f"It is in {where}, and a search from {seen_from} does not see that."
     more = " Shared with a namespace that encloses both, it is found."
-    return Why(id=memory.id, found=False, stage="reach", reason=reason + more)
+    return protocol.Why(id=memory.id, found=False, stage="reach", reason=reason + more)
 
 
-def _show_verdict(why: Why, was: str) -> parts.Part:
+def _show_verdict(why: protocol.Why, was: str) -> parts.Part:
     then = [["br"], f"In the search as it was: {was}"] if was else []
     if why.found:
         return ["div.verdict", ["b", f"Found, at rank {why.rank}."], *then]
     return ["div.verdict.lost", ["b", f"Lost at: {why.stage}"], ["br"], why.reason, *then]
 
 
-def _show_numbers(why: Why) -> parts.Part:
+def _show_numbers(why: protocol.Why) -> parts.Part:
     return parts.facts(
         [
             ("cosine", parts.format_number(why.similarity) + _rank(why.similarity_rank)),
