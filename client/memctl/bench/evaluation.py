@@ -274,8 +274,7 @@ def _ask_context(client: Client, store: Store, asked: Asked, max_tokens: int) ->
 
 def _ask_unasked(client: Client, store: Store, asked: Asked) -> ContextScore:
     """Begin a session and give it a prompt, as hooks do; the tokens are those of the prompt's context."""
-    session = f"bench-eval {asked.id}"
-    place: dict[str, Any] = {"session": session, "reach": "exact", "touch": False}
+    place: dict[str, Any] = {"session": f"bench-eval {asked.id}", "reach": "exact", "touch": False}
     opened = client.context("Go on", max_tokens=OPENING, opening=True, fresh=True, **place)
     started = time.perf_counter()
     made = client.context(asked.question, max_tokens=PROMPT, unasked=True, **place)

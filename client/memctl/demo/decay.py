@@ -78,8 +78,7 @@ class Note(NamedTuple):
 def make_notes(now: float) -> Iterator[Note]:
     """Yield the notes as of a day, the oldest first; the evergreen file was written at the very beginning."""
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    begun = today - timedelta(days=LOG[0][0])
-    yield Note(EVERGREEN, READING_LIST, begun.timestamp())
+    yield Note(EVERGREEN, READING_LIST, (today - timedelta(days=LOG[0][0])).timestamp())
     for days, text in LOG:
         day = today - timedelta(days=days)
         yield Note(f"memory/{day:%Y-%m-%d}.md", text, day.timestamp())

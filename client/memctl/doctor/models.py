@@ -3,11 +3,9 @@
 import os
 import time
 
-import msgspec
-
 from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, report_ok, warn
-from memoryd.client.memctl.local import is_installed, read_output
-from memoryd.client.memctl.model import API
+from memoryd.client.memctl.local import is_installed
+from memoryd.client.memctl.model import API, run_models
 from memoryd.client.memctl.service import model_text
 from memoryd.client.memctl.table import count_text
 
@@ -43,10 +41,8 @@ def check_model_files(patient: Patient) -> Finding | None:
     if not is_installed() or not patient.settings or name in NO_MODEL or name.startswith(API):
         return None
     folder = patient.settings["model"]["folder"]
-    listed = msgspec.json.decode(
-        read_output("memoryd.models", ["list", "--json", *(["--dir", os.path.expanduser(folder)] if folder else [])])
-    )
-    found = next((row for row in listed if row["name"] == name), None)
+    where = ["--dir", os.path.expanduser(folder)] if folder else []
+    found = next((row for row in run_models("list", "--json", *where) if row["name"] == name), None)
     if found and found["installed"]:
         return report_ok(f"{name} is installed, {found['size_mb']} MB")
     pull = [["memctl", "model", "pull", name, *(["--dir", folder] if folder else [])]]

@@ -107,8 +107,7 @@ def _parse_directives(text: str) -> list[str]:
 
 def check_instance(patient: Patient) -> Finding | None:
     """Compare who holds the lock of the data directory with who answers."""
-    lock = patient.data_dir / "memoryd.lock"
-    holder = _find_holder(lock)
+    holder = _find_holder(patient.data_dir / "memoryd.lock")
     if holder is None:
         return None
     if patient.status and patient.status.pid == holder:

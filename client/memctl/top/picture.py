@@ -45,14 +45,10 @@ def draw_frame(now: Sample, before: Sample | None, order: str, size: tuple[int, 
 
 def _call_rates(stats: Stats, former: Stats | None, seconds: float) -> dict[str, float]:
     """Return calls per second by method: since the sample before, else of the latest past."""
-    found = {}
-    for name, method in stats.methods.items():
-        if former and seconds > 0:
-            earlier = former.methods.get(name)
-            found[name] = max(0, method.calls - (earlier.calls if earlier else 0)) / seconds
-        else:
-            found[name] = rate_of(method)
-    return found
+    if former is None or seconds <= 0:
+        return {name: rate_of(method) for name, method in stats.methods.items()}
+    earlier = {name: method.calls for name, method in former.methods.items()}
+    return {name: max(0, one.calls - earlier.get(name, 0)) / seconds for name, one in stats.methods.items()}
 
 
 def _shared_lines(roots: list[SharedRoot]) -> list[Line]:
@@ -75,12 +71,10 @@ def _head_lines(stats: Stats, daemon: Runtime, former: Stats | None, seconds: fl
     for tier in daemon.tiers:
         in_ram = f" ({size_text(tier.ram_bytes)})" if tier.ram_bytes >= _TOLD_BYTES else ""
         tiers.append(f"{tier.name} {tier.count:,}{in_ram}")
-    database = f"database {size_text(stats.database_bytes)}{log}"
-    first = (
-        f"up {duration_text(daemon.uptime_s)}, {used}RSS {size_text(daemon.rss_bytes)}, {database}, pid {daemon.pid}"
-    )
+    up, ram, database = duration_text(daemon.uptime_s), size_text(daemon.rss_bytes), size_text(stats.database_bytes)
+    first = f"  up {up}, {used}RSS {ram}, database {database}{log}, pid {daemon.pid}"
     return [
-        [(f"memoryd {daemon.version}", ("bold",)), (f"  {first}", ())],
+        [(f"memoryd {daemon.version}", ("bold",)), (first, ())],
         [_key_cell("calls"), (f"{rate_text(rate) or '0'}/s from {count_text(len(daemon.clients), 'client')}", ())],
         [_key_cell("tiers"), (" · ".join(tiers), ())],
         [_key_cell("model"), (model_text(daemon.model), () if ready else ("yellow",))],
@@ -141,9 +135,8 @@ def _clients_section(daemon: Runtime, former: Runtime | None, seconds: float) ->
     def rate(one: Connected) -> float:
         return max(0, one.calls - earlier.get((one.pid, one.since), one.calls)) / seconds if seconds > 0 else 0.0
 
-    ordered = sorted(daemon.clients, key=lambda one: (-rate(one), -one.calls, one.pid))
     rows = []
-    for one in ordered:
+    for one in sorted(daemon.clients, key=lambda one: (-rate(one), -one.calls, one.pid)):
         pid, name, since, calls, under_way = client_row(one, daemon.at)
         rows.append([name, pid, since, calls, rate_text(rate(one)), under_way])
     return Section(("CLIENT", "PID", "THERE FOR", "CALLS", "/S", "UNDER WAY"), rows, [() for _ in rows], 3, "nobody")

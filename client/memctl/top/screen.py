@@ -93,8 +93,7 @@ def _table_lines(section: Section, shown: int, columns: int) -> list[Line]:
         headers[0] += f" {len(rows)} of {len(section.rows)}"
     cells = [[to_one_line(cell) for cell in row] for row in rows]
     widths = [max(width(cell) for cell in column) for column in zip(headers, *cells, strict=True)]
-    others = sum(widths[1:]) + len(GAP) * (len(widths) - 1)
-    widths[0] = max(min(widths[0], columns - others), 8)
+    widths[0] = max(min(widths[0], columns - sum(widths[1:]) - len(GAP) * (len(widths) - 1)), 8)
     lines: list[Line] = [[(_row_text(headers, widths, section.words), ("bold",))]]
     for row, style in zip(cells, section.styles, strict=False):
         lines.append([(_row_text(row, widths, section.words), style)])

@@ -65,13 +65,13 @@ class Page:
         return JSONResponse({"token": token}) if token else _refuse("This address was used already.", 403)
 
     async def _call(self, request: Request) -> Response:
-        return await _reply(calls.send_call(self._clients, await request.body()))
+        return await _make_reply(calls.send_call(self._clients, await request.body()))
 
     async def _follow(self, request: Request) -> Response:
         return _Events(calls.follow_events(self._clients.quick), self._streams)
 
     async def _report(self, request: Request) -> Response:
-        return await _reply(self._read_report(request))
+        return await _make_reply(self._read_report(request))
 
     async def _read_report(self, request: Request) -> bytes:
         name = request.url.path.removeprefix("/api/")
@@ -79,11 +79,11 @@ class Page:
         return msgspec.json.encode(await REPORTS[name](client, request.query_params))
 
     async def _check_health(self, request: Request) -> Response:
-        return await _reply(read_findings(self._args))
+        return await _make_reply(read_findings(self._args))
 
     async def _draw_map(self, request: Request) -> Response:
         wanted = Namespace(**{**vars(self._args), "preview": 80, "reach": None, "no_autostart": True})
-        return await _reply(asyncio.to_thread(lambda: msgspec.json.encode(lay_out(fetch(wanted, MAX_NODES)))))
+        return await _make_reply(asyncio.to_thread(lambda: msgspec.json.encode(lay_out(fetch(wanted, MAX_NODES)))))
 
 
 class _Events(StreamingResponse):
@@ -139,7 +139,7 @@ def _make_client(args: Namespace, timeout_s: float) -> AsyncClient:
     return AsyncClient(namespace_of(args), socket=args.socket, token=own_token(), timeout_s=timeout_s, autostart=False)
 
 
-async def _reply(work: Coroutine[Any, Any, bytes]) -> Response:
+async def _make_reply(work: Coroutine[Any, Any, bytes]) -> Response:
     return Response(await calls.answer_work(work), media_type="application/json")
 
 

@@ -278,7 +278,7 @@ def test_a_file_that_changes_at_the_last_moment_is_not_overwritten(folder: Path)
     path = folder / "settings.json"
     path.write_text("{}")
     with pytest.raises(Conflict, match="changed by another program"):
-        installing.replace_file(path, b"[]", b"new")
+        installing.replace_file(path, b"[]", b"new", installing.PRIVATE)
     assert path.read_text() == "{}"
     assert os.listdir(folder) == ["settings.json"]
 

@@ -97,10 +97,7 @@ def own_command() -> list[str]:
 def list_targets(agent: str, project: Path | None) -> list[Target]:
     """Return the files of an agent: of a project, else of the user."""
     host = HOSTS[agent]
-    if project:
-        names, mode = host.project_files or host.files, SHARED
-    else:
-        names, mode = host.files, PRIVATE
+    names, mode = (host.project_files or host.files, SHARED) if project else (host.files, PRIVATE)
     folder = os.environ.get(host.home) if host.home and not project else None
     return [
         Target(
@@ -223,7 +220,7 @@ def copy_of(path: Path) -> Path:
     return real.with_name(real.name + _COPY)
 
 
-def replace_file(path: Path, former: bytes | None, data: bytes, mode: int = PRIVATE) -> None:
+def replace_file(path: Path, former: bytes | None, data: bytes, mode: int) -> None:
     """Put `data` in place of `former` in one step; a file that was not there gets `mode`.
 
     Raise `Conflict` when the file is no longer what it was.

@@ -58,8 +58,7 @@ def serve(args: argparse.Namespace) -> int:
 
 async def _serve(args: argparse.Namespace) -> None:
     session = Session(args)
-    served = {**TOOLS, **(CONNECTOR_TOOLS if args.chatgpt else {})}
-    server = _make_server(session, served)
+    server = _make_server(session, {**TOOLS, **(CONNECTOR_TOOLS if args.chatgpt else {})})
     try:
         async with open_streams() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())

@@ -80,9 +80,8 @@ def _removed_text(kinds: Redacted) -> str:
 
 
 async def _search(session: Session, given: schemas.Search) -> Answer:
-    period = _parse_period(given)
-    fields: dict[str, Any] = {"limit": given.limit, "session": session.id, "floor": _FLOOR, **period}
-    fields |= {"where": given.where} if given.where else {}
+    fields: dict[str, Any] = {"limit": given.limit, "session": session.id, "floor": _FLOOR}
+    fields |= _parse_period(given) | ({"where": given.where} if given.where else {})
     if given.explain:
         explained = await session.call(calls.explain(given.query, **fields), given.project)
         hits, degraded, trace = explained.hits, explained.trace.degraded, explained.trace

@@ -51,13 +51,12 @@ def _show_stage(stage: protocol.StageTrace, share: float, start: float) -> parts
 
 def _show_candidate(one: protocol.CandidateTrace) -> list[parts.Part]:
     by = f" by {', '.join(one.origins)}" if one.origins else ""
-    outcome = ["span.lost" if one.lost else "span", one.lost or "found", ["span.dim", by]]
     return [
         parts.link(one.id, one.preview),
         parts.format_number(one.similarity),
         parts.format_number(one.bm25, 2),
         parts.format_number(one.score),
-        outcome,
+        ["span.lost" if one.lost else "span", one.lost or "found", ["span.dim", by]],
     ]
 
 

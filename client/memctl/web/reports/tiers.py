@@ -62,11 +62,10 @@ def _make_switch(pause: protocol.Pause, text: str, turn: str) -> Part:
 
 def _show_flow(report: protocol.TierReport, sharing: protocol.Sharing) -> list[Part]:
     tiers: dict[str, protocol.TierState] = {tier.name: tier for tier in report.tiers}
-    became = sum(_begin(report.flows, "gone: job:").values())
     line: list[Part] = [
         _make_arrow(report.flows.get("observed", 0), "observed"),
         _show_tier(tiers["L0"]),
-        _make_arrow(became, "became memories"),
+        _make_arrow(sum(_begin(report.flows, "gone: job:").values()), "became memories"),
         _show_tier(tiers["L1"]),
         _make_arrow(tiers["L2"].count, "older, or less important"),
         _show_tier(tiers["L2"], f", {count_text(report.nodes, 'node')}"),
