@@ -100,6 +100,8 @@ def _fill(client: Client, run: JobRun, wanted: int) -> None:
     """Fetch the rest of a plan that does not fit into one reply."""
     while len(run.steps) < min(wanted, run.total):
         part = client.call(methods.run_job(run.job, dry_run=True, plan=run.plan, offset=len(run.steps), limit=PAGE))
+        if not part.steps:
+            return
         run.steps += part.steps
 
 

@@ -126,6 +126,7 @@ def _flush(args: Namespace) -> None:
     with client_for(args) as client:
         client.timeout_s = max(client.timeout_s, _FLUSH_TIMEOUT_S)
         done = client.call(apply_options(args, flush(turns, workspace, file=resolve_place(args.file))))
+    say_redacted(done.redacted)
     show(args, done, lambda: f"{done.text}\n{remembered_text(done.note)}" if done.note else _NOTHING_TO_NOTE)
 
 

@@ -38,6 +38,7 @@ def _declare_related(parser: ArgumentParser) -> None:
 def _find_related(args: Namespace) -> None:
     hits = send(args, search_call(like=args.id, **query_of(args)))
     show(args, hits.hits, lambda: _text(hits, ""))
+    say_degraded(hits.degraded)
 
 
 def _text(hits: Hits, query: str) -> str:

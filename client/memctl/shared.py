@@ -147,8 +147,7 @@ def _declare_resolve(parser: ArgumentParser) -> None:
 
 
 def _resolve(args: Namespace) -> None:
-    with client_for(args) as client:
-        done = client.call(protocol.ResolveConflict(id=args.id, content=args.merge, both=args.both))
+    done = send(args, protocol.ResolveConflict(id=args.id, content=args.merge, both=args.both))
     kept = f"{paint(done.memory.id[:8], 'cyan')}  {to_one_line(done.memory.content)}"
     show(args, done, lambda: f"{kept}\n{undo_text(done.operation)} takes it back.")
 

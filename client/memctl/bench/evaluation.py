@@ -196,9 +196,8 @@ def _count_waiting(client: Client, conversations: bool) -> int:
 def clear(place: Place, namespace: str) -> None:
     """Delete all that is in a namespace."""
     with place.connect(namespace) as client:
-        turns = [turn.id for turn in client.turns(limit=1000, reach="exact")]
-        if turns:
-            client.call(Delete(ids=turns))
+        while turns := client.turns(limit=PAGE, reach="exact").turns:
+            client.call(Delete(ids=[turn.id for turn in turns]))
         while page := client.list(limit=PAGE, all_states=True, reach="exact").memories:
             client.call(Delete(ids=[memory.id for memory in page]))
 

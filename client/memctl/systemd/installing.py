@@ -76,7 +76,7 @@ def install(place: Place, client: Client, start: bool) -> Installed:
 def uninstall() -> Removed:
     """Stop and disable the service and remove its files; the data stays."""
     found = {name: activation.unit_folder() / name for name in (SOCKET_UNIT, SERVICE_UNIT)}
-    ours = {name: path for name, path in found.items() if path.is_file() and is_ours(path.read_text("utf-8"))}
+    ours = {name: path for name, path in found.items() if path.is_file() and is_ours(_read_text(path) or "")}
     manager = not activation.find_obstacle()
     if known := [name for name in ours if manager and _is_known(name)]:
         _run_systemctl("disable", "--now", *known, limit_s=activation.START_LIMIT_S)

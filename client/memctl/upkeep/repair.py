@@ -126,6 +126,9 @@ def _reset_namespace(args: Namespace) -> None:
         _ask(args, namespace, f"This deletes {count_text(len(ids), 'memory')} in {namespace} and below it.")
         copied = "" if args.no_backup else _copy_database(client)
         operations = _delete(client, ids)
+        while turns := _list_turns(client):  # more than one reply lists
+            ids += turns
+            operations += _delete(client, turns)
     undo = " and ".join(f"memctl undo {number}" for number in operations)
     text = f"Deleted {count_text(len(ids), 'memory')} of {namespace}; `{paint(undo, 'cyan')}` takes it back.{copied}"
     return show(args, Deleted(ids=ids, operation=operations[-1]), lambda: text)
@@ -138,7 +141,11 @@ def _list_ids(client: Client) -> Iterator[str]:
         part = client.export_memories(after, limit=_PER_CALL, reach="subtree")
         yield from (record.id for record in part)
         after = part.next
-    yield from (turn.id for turn in client.call(Turns(reach="subtree", limit=1000)))
+    yield from _list_turns(client)
+
+
+def _list_turns(client: Client) -> list[str]:
+    return [turn.id for turn in client.call(Turns(reach="subtree", limit=1000))]
 
 
 def _copy_database(client: Client) -> str:
