@@ -12,6 +12,9 @@ class MemorydError(Exception):
 
     code: ClassVar[str] = "internal"
 
+    def __init_subclass__(cls, *, code: str = "") -> None:
+        cls.code = code or cls.code
+
     def __init__(self, message: str, data: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.message = message
@@ -21,131 +24,76 @@ class MemorydError(Exception):
         return type(self), (self.message, self.data)
 
 
-class Internal(MemorydError):
+class Internal(MemorydError, code="internal"):
     """The daemon met a condition it does not know; its log holds the details."""
 
-    code = "internal"
 
-
-class Invalid(MemorydError):
+class Invalid(MemorydError, code="invalid"):
     """An argument has a wrong type or value. Nothing was changed."""
 
-    code = "invalid"
 
-
-class BadFrame(MemorydError):
+class BadFrame(MemorydError, code="bad_frame"):
     """Bytes that are not a frame of the protocol, or a frame over the size limit."""
 
-    code = "bad_frame"
 
-
-class UnknownMethod(MemorydError):
+class UnknownMethod(MemorydError, code="unknown_method"):
     """The daemon has no such method."""
 
-    code = "unknown_method"
 
-
-class VersionMismatch(MemorydError):
+class VersionMismatch(MemorydError, code="version_mismatch"):
     """Client and daemon speak different versions of the protocol."""
 
-    code = "version_mismatch"
 
-
-class NotFound(MemorydError):
+class NotFound(MemorydError, code="not_found"):
     """No memory, operation or trace with this id is visible to the caller."""
 
-    code = "not_found"
 
-
-class AmbiguousId(MemorydError):
+class AmbiguousId(MemorydError, code="ambiguous_id"):
     """Several memories begin with this id prefix; `data["candidates"]` lists them."""
 
-    code = "ambiguous_id"
 
-
-class Conflict(MemorydError):
+class Conflict(MemorydError, code="conflict"):
     """The request contradicts the present state, for example undoing what was changed again since."""
 
-    code = "conflict"
 
-
-class Busy(MemorydError):
+class Busy(MemorydError, code="busy"):
     """The daemon's queues are full; try again after `data["retry_after_ms"]`."""
 
-    code = "busy"
 
-
-class Unavailable(MemorydError):
+class Unavailable(MemorydError, code="unavailable"):
     """No daemon answers, or it stopped before it replied."""
 
-    code = "unavailable"
 
-
-class Untrusted(MemorydError):
+class Untrusted(MemorydError, code="untrusted"):
     """The socket, its folder, what listens there or a folder of data belongs to another user. Nothing was sent."""
 
-    code = "untrusted"
 
-
-class TimedOut(MemorydError):
+class TimedOut(MemorydError, code="timeout"):
     """No reply within the client's `timeout_s`."""
 
-    code = "timeout"
 
-
-class ModelUnavailable(MemorydError):
+class ModelUnavailable(MemorydError, code="model_unavailable"):
     """An embedding model is missing or cannot be loaded."""
 
-    code = "model_unavailable"
 
-
-class StorageFailed(MemorydError):
+class StorageFailed(MemorydError, code="storage_failed"):
     """The database cannot be written or read: disk full, not writable, damaged."""
 
-    code = "storage_failed"
 
-
-class StorageFull(MemorydError):
+class StorageFull(MemorydError, code="storage_full"):
     """The database has reached the size that is allowed to it. Reading and deleting go on; nothing is added or changed,
     since a change grows the history."""
 
-    code = "storage_full"
 
-
-class Forbidden(MemorydError):
+class Forbidden(MemorydError, code="forbidden"):
     """The token of this connection does not allow it. Nothing was changed."""
 
-    code = "forbidden"
 
-
-class Unauthenticated(MemorydError):
+class Unauthenticated(MemorydError, code="unauthenticated"):
     """The connection has presented no token that is in force, and the daemon wants one."""
 
-    code = "unauthenticated"
 
-
-ERRORS: dict[str, type[MemorydError]] = {
-    error.code: error
-    for error in (
-        Internal,
-        Invalid,
-        BadFrame,
-        UnknownMethod,
-        VersionMismatch,
-        NotFound,
-        AmbiguousId,
-        Conflict,
-        Busy,
-        Unavailable,
-        Untrusted,
-        TimedOut,
-        ModelUnavailable,
-        StorageFailed,
-        StorageFull,
-        Forbidden,
-        Unauthenticated,
-    )
-}
+ERRORS: dict[str, type[MemorydError]] = {error.code: error for error in MemorydError.__subclasses__()}
 
 
 def error_for(code: str, message: str, data: dict[str, Any] | None = None) -> MemorydError:
