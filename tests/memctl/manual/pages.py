@@ -4,7 +4,7 @@ import argparse
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 from msgspec import inspect as types
@@ -211,10 +211,11 @@ def _settings() -> Iterator[str]:
         section = part.type.value_type if is_named else part.type
         yield f".SS [{part.name}{'.NAME' * is_named}]"
         yield text(str(section.cls.__doc__).splitlines()[0])
+        hints = get_type_hints(section.cls, include_extras=True)
         for field in section.fields:
             value = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
             yield from (".TP", f"\\fB{verbatim(field.name)}\\fR = {verbatim(msgspec.json.encode(value).decode())}")
-            yield text(field.type.extra_json_schema["description"])
+            yield text(next(meta for meta in hints[field.name].__metadata__ if isinstance(meta, str)))
 
 
 def _ending(other: str) -> list[str]:
