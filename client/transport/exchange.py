@@ -9,21 +9,7 @@ import msgspec
 import memoryd
 from memoryd.client import protocol
 from memoryd.client.errors import BadFrame, Busy, Invalid, MemorydError, error_for
-from memoryd.client.protocol import (
-    DECLARED,
-    ERROR,
-    MAX_INTEGER,
-    MAX_METADATA_DEPTH,
-    PROGRESS,
-    PROTOCOL_VERSION,
-    Call,
-    Hello,
-    Progress,
-    Reply,
-    Request,
-    Scoped,
-    result_type,
-)
+from memoryd.client.protocol import PROTOCOL_VERSION, Call, Progress, Reply, Request
 from memoryd.client.transport.frames import frame
 
 R = TypeVar("R")
@@ -49,8 +35,8 @@ class BrokenStream(Exception):
 
 
 # Ids of no call: the greeting is sent before the first one, and nobody waits for its replies alone.
-TOKEN_ID = MAX_INTEGER
-HELLO_ID = MAX_INTEGER - 1
+TOKEN_ID = protocol.MAX_INTEGER
+HELLO_ID = protocol.MAX_INTEGER - 1
 
 _encoder = msgspec.msgpack.Encoder()
 _reply_decoder = msgspec.msgpack.Decoder(Reply)
@@ -61,7 +47,7 @@ _progress_decoder = msgspec.msgpack.Decoder(Progress)
 @cache
 def _result_decoder(method: type[Call[Any]]) -> msgspec.msgpack.Decoder[Any]:
     """Return the decoder of a method's results, made at its first use: a command needs one of them, not all."""
-    return msgspec.msgpack.Decoder(result_type(method))
+    return msgspec.msgpack.Decoder(protocol.result_type(method))
 
 
 @cache
@@ -76,7 +62,7 @@ def encode_call(call: Call[Any], request_id: int) -> bytes:
     except UnicodeEncodeError:
         raise Invalid("The text holds lone surrogates, which are not Unicode characters; remove them.") from None
     except RecursionError:
-        raise Invalid(f"The metadata is nested deeper than {MAX_METADATA_DEPTH}.") from None
+        raise Invalid(f"The metadata is nested deeper than {protocol.MAX_METADATA_DEPTH}.") from None
     except (TypeError, ValueError, OverflowError) as error:
         raise Invalid(f"The call cannot be encoded: {error}.") from None
     return frame(payload)
@@ -84,7 +70,7 @@ def encode_call(call: Call[Any], request_id: int) -> bytes:
 
 def greeting(token: str) -> bytes:
     """Return the frames that precede the first call of a connection: the client's version and its token, if any."""
-    hello = encode_call(Hello(version=memoryd.__version__), HELLO_ID)
+    hello = encode_call(protocol.Hello(version=memoryd.__version__), HELLO_ID)
     return hello + encode_call(protocol.Authenticate(token=token), TOKEN_ID) if token else hello
 
 
@@ -92,7 +78,7 @@ def is_greeting(reply: Reply) -> bool:
     """Return whether a reply is one to the greeting; raise the error when the token was refused."""
     if reply.id not in (HELLO_ID, TOKEN_ID):
         return False
-    if reply.kind == ERROR and reply.id == TOKEN_ID:
+    if reply.kind == protocol.ERROR and reply.id == TOKEN_ID:
         raise error_of(reply)
     return True
 
@@ -104,17 +90,17 @@ def decode_reply(payload: bytes) -> Reply:
 
 def progress_of(reply: Reply) -> Progress | None:
     """Return the event of a progress reply, None for a final one."""
-    return _decode(_progress_decoder, reply.body) if reply.kind == PROGRESS else None
+    return _decode(_progress_decoder, reply.body) if reply.kind == protocol.PROGRESS else None
 
 
 def event_of(reply: Reply) -> "protocol.Event | None":
     """Return the event that a reply to a subscription carries, None for the final reply."""
-    return _decode(_event_decoder(), reply.body) if reply.kind == PROGRESS else None
+    return _decode(_event_decoder(), reply.body) if reply.kind == protocol.PROGRESS else None
 
 
 def result_of(call: Call[R], reply: Reply) -> R:
     """Return the result of a final reply or raise its error."""
-    if reply.kind == ERROR:
+    if reply.kind == protocol.ERROR:
         raise error_of(reply)
     result: R = _decode(_result_decoder(type(call)), reply.body)
     return result
@@ -133,7 +119,7 @@ def retry_after_s(error: MemorydError) -> float | None:
 
 def describe_broken(broken: BrokenStream, call: Call[Any]) -> str:
     """Return the sentence for a call whose second connection broke as well."""
-    if broken.heard and not DECLARED[type(call)].reads:
+    if broken.heard and not protocol.DECLARED[type(call)].reads:
         return BROKEN
     return f"The connection to the daemon broke twice: {broken}."
 
@@ -147,6 +133,6 @@ def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes | msgspec.Raw) -> T
 
 def set_namespace(call: S, namespace: str) -> S:
     """Return the call with the client's namespace, unless it names one itself."""
-    if namespace and isinstance(call, Scoped) and not call.namespace:
+    if namespace and isinstance(call, protocol.Scoped) and not call.namespace:
         return msgspec.structs.replace(call, namespace=namespace)
     return call

@@ -1,4 +1,4 @@
-"""Handlers of the calls that look after the daemon."""
+"""Handlers of the calls that look after the daemon: its state and figures, its end, tokens, events."""
 
 import os
 import time
@@ -9,29 +9,21 @@ from pathlib import Path
 import msgspec
 
 import memoryd
-from memoryd.client.protocol import (
-    PROTOCOL_VERSION,
-    Done,
-    GetStatus,
-    Hello,
-    ModelState,
-    Restart,
-    Shutdown,
-    Status,
-    Subscribe,
-    Subscribed,
-    UseModel,
-    Welcome,
-)
+from memoryd.client import protocol
+from memoryd.client.errors import Unauthenticated
+from memoryd.client.protocol import NewToken, Subscribed
+from memoryd.daemon.jobs import tiers as reporting
 from memoryd.daemon.memories import reading
 from memoryd.daemon.registry import handles
 from memoryd.daemon.server.dispatch import Context
 from memoryd.daemon.server.view import View
+from memoryd.daemon.store import upkeep
+from memoryd.daemon.store.caller import NOBODY
 from memoryd.daemon.system.process import rss_bytes
 
 
-@handles(GetStatus)
-def status(context: Context, call: GetStatus) -> Status:
+@handles(protocol.GetStatus)
+def status(context: Context, call: protocol.GetStatus) -> protocol.Status:
     """Return the daemon's health; a bound caller sees nothing that depends on others' memories."""
     core, server, caller = context.core, context.server, context.caller
     if caller.bound:
@@ -69,12 +61,12 @@ def _measure_folder(folder: Path) -> int:
     return found
 
 
-def _status(context: Context, memories: int, pending: int, model: ModelState) -> Status:
+def _status(context: Context, memories: int, pending: int, model: protocol.ModelState) -> protocol.Status:
     """Return what everybody is shown."""
     core, server = context.core, context.server
-    return Status(
+    return protocol.Status(
         version=memoryd.__version__,
-        protocol=PROTOCOL_VERSION,
+        protocol=protocol.PROTOCOL_VERSION,
         pid=os.getpid(),
         uptime_s=round(time.monotonic() - server.started_at, 3),
         socket=server.socket,
@@ -86,34 +78,100 @@ def _status(context: Context, memories: int, pending: int, model: ModelState) ->
     )
 
 
-@handles(UseModel)
-def use_model(context: Context, call: UseModel) -> Done:
+@handles(protocol.UseModel)
+def use_model(context: Context, call: protocol.UseModel) -> protocol.Done:
     """Switch to another model in the background."""
     context.core.embedding.use(call.name)
-    return Done(message=f"switching to {call.name}")
+    return protocol.Done(message=f"switching to {call.name}")
 
 
-@handles(Shutdown)
-def shutdown(context: Context, call: Shutdown) -> Done:
+@handles(protocol.Shutdown)
+def shutdown(context: Context, call: protocol.Shutdown) -> protocol.Done:
     """End the daemon after the calls under way."""
     context.server.stop()
-    return Done(message="stopping")
+    return protocol.Done(message="stopping")
 
 
-@handles(Restart)
-def restart(context: Context, call: Restart) -> Done:
+@handles(protocol.Restart)
+def restart(context: Context, call: protocol.Restart) -> protocol.Done:
     """Start again on the same socket after the calls under way."""
     context.server.restart()
-    return Done(message="restarting")
+    return protocol.Done(message="restarting")
 
 
-@handles(Hello)
-def hello(context: Context, call: Hello) -> Welcome:
+@handles(protocol.Hello)
+def hello(context: Context, call: protocol.Hello) -> protocol.Welcome:
     """Greet a client, which may be the first one of a newer version."""
     return context.server.welcome(call.version)
 
 
-@handles(Subscribe)
-def subscribe(context: Context, call: Subscribe) -> "Future[Subscribed]":
+@handles(protocol.Subscribe)
+def subscribe(context: Context, call: protocol.Subscribe) -> "Future[Subscribed]":
     """Follow events; the lane is free again at once."""
     return context.follow(View(context.core, call, context.caller), call.limit)
+
+
+@handles(protocol.GetStats)
+def stats(context: Context, call: protocol.GetStats) -> protocol.Stats:
+    """Count what is stored; a bound caller sees no figures of the daemon, which depend on others."""
+    result = reading.stats(context.core, call, context.caller)
+    if not context.caller.bound:
+        result.methods = context.server.methods()
+        result.daemon = _read_runtime(context, result)
+    return result
+
+
+def _read_runtime(context: Context, found: protocol.Stats) -> protocol.Runtime:
+    core, server = context.core, context.server
+    generation = core.embedding.active
+    tiers = reporting.tiers(core, protocol.Tiers(reach="all"))
+    return protocol.Runtime(
+        version=memoryd.__version__,
+        pid=os.getpid(),
+        at=core.clock(),
+        uptime_s=round(time.monotonic() - server.started_at, 3),
+        cpu_s=round(time.process_time(), 3),
+        rss_bytes=rss_bytes(),
+        index_bytes=generation.size_bytes() if generation else 0,
+        wal_bytes=upkeep.log_size_bytes(core.store),
+        model=core.embedding.report_state(),
+        degraded=[] if generation else ["vector"],
+        queues={**server.queued(), "vectors": found.pending_embeddings, **tiers.waiting, **tiers.heard},
+        tiers=tiers.tiers,
+        jobs=context.jobs.list().jobs,
+        clients=server.clients(),
+        threads=core.supervisor.list_states(),
+        shared=context.lines.report().roots,
+    )
+
+
+@handles(protocol.Authenticate)
+def authenticate(context: Context, call: protocol.Authenticate) -> protocol.Identity:
+    """Bind the connection; whoever presents a wrong token is nobody, not whom the connection spoke for before."""
+    try:
+        caller = context.core.tokens.find_caller(call.token)
+    except Unauthenticated:
+        context.become(NOBODY)
+        raise
+    context.become(caller)
+    role = "owner" if caller.role == "nobody" else caller.role
+    return protocol.Identity(name=caller.name, namespace=caller.namespace, role=role)
+
+
+@handles(protocol.AddToken)
+def add_token(context: Context, call: protocol.AddToken) -> "Future[NewToken]":
+    """Make a token."""
+    return context.core.tokens.add(call)
+
+
+@handles(protocol.ListTokens)
+def list_tokens(context: Context, call: protocol.ListTokens) -> protocol.TokenList:
+    """List the tokens."""
+    return context.core.tokens.list_tokens()
+
+
+@handles(protocol.RevokeToken)
+def revoke_token(context: Context, call: protocol.RevokeToken) -> protocol.Done:
+    """Revoke a token."""
+    context.core.tokens.revoke(call.name).result()
+    return protocol.Done(message=f"revoked {call.name}")

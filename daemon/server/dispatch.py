@@ -14,16 +14,8 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
-from memoryd.client.protocol import (
-    METHODS,
-    Call,
-    Connected,
-    Filtered,
-    MethodStats,
-    Subscribed,
-    Welcome,
-    method_name,
-)
+from memoryd.client import protocol
+from memoryd.client.protocol import Call, Subscribed, method_name
 from memoryd.daemon.core import privacy
 from memoryd.daemon.core.checks import check_metadata
 from memoryd.daemon.core.core import Core
@@ -80,18 +72,18 @@ class ServerFacts(NamedTuple):
     started_at: float
     socket: str
     connections: Callable[[], int]
-    clients: Callable[[], list[Connected]]
+    clients: Callable[[], list[protocol.Connected]]
     queued: Callable[[], dict[str, int]]
-    methods: Callable[[], dict[str, MethodStats]]
+    methods: Callable[[], dict[str, protocol.MethodStats]]
     stop: Callable[[], None]
     restart: Callable[[], None]
-    welcome: Callable[[str], Welcome]
+    welcome: Callable[[str], protocol.Welcome]
 
 
 def run_call(context: Context, call: Call[R]) -> Answer[R]:
     """Hand a call to its handler without the credentials that it holds; the result names what was removed."""
     clean, redacted = context.core.privacy.clean(call)
-    if isinstance(clean, Filtered):
+    if isinstance(clean, protocol.Filtered):
         check_metadata(clean.metadata)
     handler = HANDLERS[type(call)]
     needs = {name: getattr(context, name) for name in _read_needs(handler)}
@@ -130,7 +122,7 @@ def perform(context: Context, call: Call[R]) -> R:
 
 def check() -> None:
     """Refuse to start while a method has no handler, or one that takes what there is not."""
-    missing = [method_name(method) for method in METHODS if method not in HANDLERS]
+    missing = [method_name(method) for method in protocol.METHODS if method not in HANDLERS]
     if missing:
         raise RuntimeError(f"no handler for: {', '.join(missing)}")
     for method, handler in HANDLERS.items():

@@ -9,25 +9,9 @@ from typing import Any, Union
 import msgspec
 
 import memoryd
+from memoryd.client import protocol
 from memoryd.client.errors import BadFrame, Internal, Invalid, MemorydError, Unavailable, UnknownMethod, VersionMismatch
-from memoryd.client.protocol import (
-    ERROR,
-    MAX_FRAME_BYTES,
-    MAX_METADATA_BYTES,
-    MAX_METADATA_DEPTH,
-    MAX_VALUE_BYTES,
-    METHODS,
-    PROGRESS,
-    PROTOCOL_VERSION,
-    RESULT,
-    UNVERSIONED,
-    Call,
-    Event,
-    Progress,
-    Put,
-    Request,
-    method_name,
-)
+from memoryd.client.protocol import MAX_FRAME_BYTES, MAX_METADATA_DEPTH, RESULT, Call, Request, method_name
 from memoryd.client.transport.frames import frame
 from memoryd.daemon.server.shortening import shorten
 
@@ -65,11 +49,11 @@ class _Skimmed(_Given, frozen=True):
 
 
 _request = msgspec.msgpack.Decoder(Request)
-_call = msgspec.msgpack.Decoder(Union[METHODS])  # noqa: UP007
+_call = msgspec.msgpack.Decoder(Union[protocol.METHODS])  # noqa: UP007
 _tagged = msgspec.msgpack.Decoder(_Tagged)
 _encode_into = msgspec.msgpack.Encoder().encode_into
 _skimmed = msgspec.msgpack.Decoder(_Skimmed)
-_NAMES = frozenset(method_name(method) for method in METHODS)
+_NAMES = frozenset(method_name(method) for method in protocol.METHODS)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError)
 _MAX_HEAD_BYTES = 1 + 9 + 9  # of an array and two integers
 _SPARE_BYTES = 1024  # of headers of metadata, which are longer in msgpack
@@ -101,8 +85,8 @@ def call_of(request: Request) -> Call[Any]:
 
 
 def _call_of(request: Request) -> Call[Any]:
-    if request.version != PROTOCOL_VERSION and _find_method(request.call) not in UNVERSIONED:
-        known = {"protocol": PROTOCOL_VERSION, "version": memoryd.__version__}
+    if request.version != protocol.PROTOCOL_VERSION and _find_method(request.call) not in protocol.UNVERSIONED:
+        known = {"protocol": protocol.PROTOCOL_VERSION, "version": memoryd.__version__}
         raise VersionMismatch(_version_advice(request.version), known)
     _check_metadata_bytes(request.call)
     try:
@@ -120,26 +104,26 @@ def _check_metadata_bytes(call: msgspec.Raw) -> None:
     No value has more bytes as msgpack than the check of metadata counts, headers of the longest objects excepted.
     That of a memory with a key may be a value of some MiB.
     """
-    if len(call) <= MAX_METADATA_BYTES:
+    if len(call) <= protocol.MAX_METADATA_BYTES:
         return
     try:
         skimmed = _skimmed.decode(call)
     except _UNREADABLE:
         return  # the whole decoder says what does not fit
     has_key = {id(record) for record in skimmed.records if bytes(record.key) != _NIL}
-    if skimmed.method == method_name(Put):
+    if skimmed.method == method_name(protocol.Put):
         has_key.add(id(skimmed.memory))
     for given in (skimmed, skimmed.memory, *skimmed.memories, *skimmed.records):
-        size, limit = max(len(given.metadata), len(given.values)), MAX_METADATA_BYTES
+        size, limit = max(len(given.metadata), len(given.values)), protocol.MAX_METADATA_BYTES
         if id(given) in has_key:
-            limit = MAX_VALUE_BYTES
+            limit = protocol.MAX_VALUE_BYTES
         if size > limit + _SPARE_BYTES:
             raise Invalid(f"The metadata is about {size} bytes; the limit is {limit}.")
 
 
-def progress(request_id: int, event: Progress | Event) -> bytes:
+def progress(request_id: int, event: protocol.Progress | protocol.Event) -> bytes:
     """Return the reply frame of a progress event."""
-    return frame(_encode((PROGRESS, request_id, event)))
+    return frame(_encode((protocol.PROGRESS, request_id, event)))
 
 
 def answer(request_id: int, result: Callable[[], Any]) -> tuple[bytes, bool]:
@@ -179,7 +163,7 @@ def encode_refusal(request_id: int, error: MemorydError) -> bytes:
     data = msgspec.Raw(_encode(error.data))
     if len(data) > _MAX_ERROR_DATA_BYTES:
         data = msgspec.Raw(_encode({}))
-    return frame(_encode((ERROR, request_id, error.code, message, data)))
+    return frame(_encode((protocol.ERROR, request_id, error.code, message, data)))
 
 
 def _explain_misfit(call: msgspec.Raw, error: msgspec.ValidationError) -> MemorydError:
@@ -215,9 +199,9 @@ def _find_method(call: msgspec.Raw) -> str | None:
 
 
 def _version_advice(version: int) -> str:
-    who = "newer" if version > PROTOCOL_VERSION else "older"
+    who = "newer" if version > protocol.PROTOCOL_VERSION else "older"
     advice = "restart the daemon: memctl down && memctl up" if who == "newer" else "upgrade the client"
-    return f"The client speaks protocol {version}, {who} than this daemon's {PROTOCOL_VERSION}; {advice}."
+    return f"The client speaks protocol {version}, {who} than this daemon's {protocol.PROTOCOL_VERSION}; {advice}."
 
 
 def stopping_error() -> Unavailable:

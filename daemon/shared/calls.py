@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from memoryd.client import protocol
 from memoryd.client.errors import Conflict, Invalid, NotFound
-from memoryd.client.protocol import (
-    Done,
-    GetSharing,
-    GrantRoot,
-    MigratedServer,
-    MigrateServer,
-    RootNamespace,
-    RootPlan,
-    ShareRoot,
-    Sharing,
-    UnshareRoot,
-)
+from memoryd.client.protocol import MigratedServer
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import removing
@@ -40,14 +30,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@handles(GetSharing)
-def report(lines: Lines, call: GetSharing) -> Sharing:
+@handles(protocol.GetSharing)
+def report(lines: Lines, call: protocol.GetSharing) -> protocol.Sharing:
     """Return how sharing is."""
     return lines.report()
 
 
-@handles(ShareRoot)
-def share_root(core: Core, lines: Lines, call: ShareRoot) -> RootPlan:
+@handles(protocol.ShareRoot)
+def share_root(core: Core, lines: Lines, call: protocol.ShareRoot) -> protocol.RootPlan:
     """Share a root, or show what that would do."""
     sharing.check_installed()
     from memoryd.daemon.shared import exchange, schema
@@ -67,7 +57,7 @@ def share_root(core: Core, lines: Lines, call: ShareRoot) -> RootPlan:
     chosen = _choose_namespaces(core, call)
     if not call.dry_run:
         lines.open(sharing.add_root(core, root, [one.namespace for one in chosen]))
-    return RootPlan(
+    return protocol.RootPlan(
         root=call.root, server=root.server, namespaces=chosen, there=there, exists=exists, dry_run=call.dry_run
     )
 
@@ -78,7 +68,7 @@ def _check_root(name: str) -> None:
         raise Invalid(f"{name or '/'!r} cannot be shared: what is shared is a first-level namespace, like acme.")
 
 
-def _place(core: Core, call: ShareRoot) -> Root:
+def _place(core: Core, call: protocol.ShareRoot) -> Root:
     """Return the root as the call and the settings describe it."""
     given = sharing.settings_of(core, call.root)
     with core.store.reading() as connection:
@@ -93,7 +83,7 @@ def _place(core: Core, call: ShareRoot) -> Root:
     return Root(name=call.root, server=address, passfile=passfile, conversations=conversations, added_at=core.clock())
 
 
-def _choose_namespaces(core: Core, call: ShareRoot) -> list[RootNamespace]:
+def _choose_namespaces(core: Core, call: protocol.ShareRoot) -> list[protocol.RootNamespace]:
     """Return the namespaces that are shared, with what is shared and what stays."""
     going: Counter[str] = Counter()
     staying: Counter[str] = Counter()
@@ -106,11 +96,11 @@ def _choose_namespaces(core: Core, call: ShareRoot) -> list[RootNamespace]:
         namespaces.check(name)
         if call.root not in namespaces.list_enclosing(name):
             raise Invalid(f"{name} is not in {call.root}.")
-    return [RootNamespace(namespace=name, going=going[name], staying=staying[name]) for name in found]
+    return [protocol.RootNamespace(namespace=name, going=going[name], staying=staying[name]) for name in found]
 
 
-@handles(GrantRoot)
-def grant(core: Core, call: GrantRoot) -> Done:
+@handles(protocol.GrantRoot)
+def grant(core: Core, call: protocol.GrantRoot) -> protocol.Done:
     """Let a role into a root, or keep it out."""
     sharing.check_installed()
     from memoryd.daemon.shared import schema
@@ -126,11 +116,11 @@ def grant(core: Core, call: GrantRoot) -> Done:
 
     _ask(core, root.server, root.passfile, change)
     told = {"read": "reads", "write": "reads and writes", "none": "neither reads nor writes"}[call.access]
-    return Done(message=f"{call.role} {told} {call.root} from now on.")
+    return protocol.Done(message=f"{call.role} {told} {call.root} from now on.")
 
 
-@handles(MigrateServer)
-def migrate(core: Core, call: MigrateServer) -> MigratedServer:
+@handles(protocol.MigrateServer)
+def migrate(core: Core, call: protocol.MigrateServer) -> MigratedServer:
     """Make the tables, or bring them to this version."""
     sharing.check_installed()
     from memoryd.daemon.shared import schema, vectors, words
@@ -178,8 +168,8 @@ def _ask(core: Core, address: str, passfile: str, question: "Callable[[Server], 
         opened.close()
 
 
-@handles(UnshareRoot)
-def unshare(core: Core, lines: Lines, call: UnshareRoot) -> Done:
+@handles(protocol.UnshareRoot)
+def unshare(core: Core, lines: Lines, call: protocol.UnshareRoot) -> protocol.Done:
     """Stop sharing a root; keep or delete what is here of it."""
     with core.store.reading() as connection:
         root = next((root for root in shared.read_roots(connection) if root.name == call.root), None)
@@ -196,12 +186,12 @@ def unshare(core: Core, lines: Lines, call: UnshareRoot) -> Done:
     number = root.id
     core.store.write(lambda transaction: shared.remove_root(transaction.connection, number), over_limit=True).result()
     if not call.drop:
-        return Done(message=f"{call.root} is not shared any more; {len(held)} memories stay here.")
+        return protocol.Done(message=f"{call.root} is not shared any more; {len(held)} memories stay here.")
     operation: int | None = None
     for part in split_evenly(held, _DROPPED):
         operation = _drop(core, part, call.root, operation).result()
     undo = f"; `memctl undo {operation}` brings them back" if operation else ""
-    return Done(message=f"{call.root} is not shared any more; {len(held)} memories are deleted here{undo}.")
+    return protocol.Done(message=f"{call.root} is not shared any more; {len(held)} memories are deleted here{undo}.")
 
 
 def _drop(core: Core, ids: list[str], root: str, operation: int | None) -> "Future[int]":

@@ -6,18 +6,9 @@ from typing import Any
 
 import msgspec
 
+from memoryd.client import protocol
 from memoryd.client.errors import Conflict, Invalid, NotFound
-from memoryd.client.protocol import (
-    Erase,
-    ListConflicts,
-    Memory,
-    PurgedMemories,
-    PurgeShared,
-    ResolveConflict,
-    ResolvedConflict,
-    SharedConflict,
-    SharedConflicts,
-)
+from memoryd.client.protocol import PurgedMemories, ResolvedConflict
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import erasing, removing
@@ -31,28 +22,28 @@ from memoryd.daemon.store.writer import Transaction
 _TAKEN = ("type", "summary", "metadata", "importance", "expires_at", "pinned", "content", "content_hash", "text_hash")
 
 
-@handles(ListConflicts)
-def list_conflicts(core: Core, call: ListConflicts) -> SharedConflicts:
+@handles(protocol.ListConflicts)
+def list_conflicts(core: Core, call: protocol.ListConflicts) -> protocol.SharedConflicts:
     """Return both versions of each memory that was changed on two machines."""
     with core.store.reading() as connection:
         found = shared.read_conflicts(connection, call.limit)
         shown = _show(core, connection, [row for one in found for row in one[:2]])
-    return SharedConflicts(
+    return protocol.SharedConflicts(
         conflicts=[
-            SharedConflict(memory=shown[memory.id], other=shown[other.id], machine=machine, author=author)
+            protocol.SharedConflict(memory=shown[memory.id], other=shown[other.id], machine=machine, author=author)
             for memory, other, machine, author in found
         ]
     )
 
 
-def _show(core: Core, connection: Connection, found: Sequence[Row]) -> dict[str, Memory]:
+def _show(core: Core, connection: Connection, found: Sequence[Row]) -> dict[str, protocol.Memory]:
     unique = {row.id: row for row in found}
     made = present.build_memories(connection, core.store.namespaces, unique.values(), "TRUE", core.clock.read_elapsed())
     return {memory.id: memory for memory in made}
 
 
-@handles(ResolveConflict)
-def resolve(core: Core, call: ResolveConflict) -> "Future[ResolvedConflict]":
+@handles(protocol.ResolveConflict)
+def resolve(core: Core, call: protocol.ResolveConflict) -> "Future[ResolvedConflict]":
     """Keep one version, a new text, or all versions as memories of their own: one operation."""
     if call.content:
         checks.check_content(call.content)
@@ -105,8 +96,8 @@ def _set_text(core: Core, transaction: Transaction, first: Row, kept: Row, conte
     transaction.after_commit(lambda: core.embedding.refresh([first.row]))
 
 
-@handles(PurgeShared)
-def purge(core: Core, lines: Lines, call: PurgeShared) -> "Parts[PurgedMemories]":
+@handles(protocol.PurgeShared)
+def purge(core: Core, lines: Lines, call: protocol.PurgeShared) -> "Parts[PurgedMemories]":
     """Erase memories here; the push that follows erases them everywhere."""
     if not call.ids:
         raise Invalid("No ids are given to purge.")
@@ -116,7 +107,7 @@ def purge(core: Core, lines: Lines, call: PurgeShared) -> "Parts[PurgedMemories]
         known = shared.read_versions(connection, ids)
     if missing := [id for id in ids if id not in known]:
         raise Conflict(f"Memory {missing[0][:8]} is not shared, so no other machine has it.", {"id": missing[0]})
-    done = yield from erasing.erase(core, Erase(ids=ids, reach="all"))
+    done = yield from erasing.erase(core, protocol.Erase(ids=ids, reach="all"))
     lines.wake()
     there = sorted({machine for root in lines.report() for machine in root.machines})
     held = [f"the copy {path} on this machine" for path in done.copies]

@@ -16,7 +16,6 @@ import pytest
 from pattern_attacks import attacks
 from pattern_probing import Bound, defect
 
-from memoryd.client import dates
 from memoryd.client.credentials import redact
 from memoryd.client.memctl.importing import basic_memory, markdown
 from memoryd.daemon.conversations import gate
@@ -36,9 +35,7 @@ REVIEWED = {
 # Functions that make patterns as they run, and patterns as they make them; empty where a table or the user has them.
 BUILT: dict[str, list[str]] = {
     "client.patterns.__getattr__": [],  # what globals have
-    "client.credentials.formats._make_format": [],  # FORMATS
-    "client.dates._compile_date": [dates._DATE],
-    "client.dates._compile_told": [f"(?i){dates._TOLD}"],
+    "client.credentials.formats._make": [],  # FORMATS
     "daemon.language.marks._kind": [],  # KINDS
     "daemon.language.rating._build_feature": [],  # FEATURES
     "daemon.conversations.gate._lines": [],  # NOISE
