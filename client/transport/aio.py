@@ -93,12 +93,7 @@ class AsyncClient(Endpoint):
         return join_added(done)
 
     def subscribe(
-        self,
-        kinds: Words = (),
-        *,
-        reach: Reach | None = None,
-        limit: int | None = None,
-        idle_s: float | None = None,
+        self, kinds: Words = (), *, reach: Reach | None = None, limit: int | None = None, idle_s: float | None = None
     ) -> "AsyncSubscription":
         """Follow what happens within reach: `async for event in …`, as `Client.subscribe`.
 

@@ -19,10 +19,7 @@ def count_bytes(item: Any) -> int:
 
 
 def split_batches(
-    items: Iterable[T],
-    most: int | None = None,
-    size_of: Callable[[T], int] = count_bytes,
-    max_bytes: int | None = None,
+    items: Iterable[T], most: int | None = None, size_of: Callable[[T], int] = count_bytes, max_bytes: int | None = None
 ) -> Iterator[list[T]]:
     """Yield items in lists of at most `most`, and so many bytes (those of a frame); one alone may be larger."""
     batch: list[T] = []

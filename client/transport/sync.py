@@ -97,12 +97,7 @@ class Client(Endpoint):
         return join_added(done)
 
     def subscribe(
-        self,
-        kinds: Words = (),
-        *,
-        reach: Reach | None = None,
-        limit: int | None = None,
-        idle_s: float | None = None,
+        self, kinds: Words = (), *, reach: Reach | None = None, limit: int | None = None, idle_s: float | None = None
     ) -> "Subscription":
         """Follow what happens within reach from now on: an iterator of events, on a connection of its own.
 

@@ -24,14 +24,7 @@ class _Mallinfo2(ctypes.Structure):
 
 
 # What the environment says about places, to this process later on and to its children.
-_PLACES = (
-    "MEMORYD_SOCKET",
-    "MEMORYD_DATA_DIR",
-    "MEMORYD_CONFIG",
-    "MEMORYD_MODEL_DIR",
-    "XDG_CACHE_HOME",
-    "HF_HOME",
-)
+_PLACES = ("MEMORYD_SOCKET", "MEMORYD_DATA_DIR", "MEMORYD_CONFIG", "MEMORYD_MODEL_DIR", "XDG_CACHE_HOME", "HF_HOME")
 _ENCODINGS = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
 
 

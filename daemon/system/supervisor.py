@@ -31,12 +31,7 @@ class Supervisor:
         self._lock = threading.Lock()
 
     def start(
-        self,
-        name: str,
-        work: Work,
-        stopping: threading.Event,
-        wake: threading.Event | None = None,
-        nice: bool = False,
+        self, name: str, work: Work, stopping: threading.Event, wake: threading.Event | None = None, nice: bool = False
     ) -> threading.Thread:
         """Start a thread that works until `stopping` is set; who sets that also sets `wake`."""
         told = name, work, stopping, wake or threading.Event(), nice
