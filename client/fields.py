@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -10,10 +10,11 @@ import msgspec
 from memoryd.client import protocol
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Call, NewMemory
-from memoryd.client.times import When, moment, seconds
+from memoryd.client.times import moment, seconds
 
 Words = str | Sequence[str]
 C = TypeVar("C", bound=Call[Any])
+T = TypeVar("T")
 
 
 def namespace_text(namespace: str | Sequence[str] | None) -> str:
@@ -34,64 +35,34 @@ def to_list(value: Words | None) -> list[str]:
 
 def new_memory(item: NewMemory | Mapping[str, Any]) -> NewMemory:
     """Return a `NewMemory` for a mapping of its fields; dates may be ISO text or datetimes."""
-    if isinstance(item, NewMemory):
-        return item
-    fields = {name: value for name, value in item.items() if value is not None}
-    for name in ("created_at", "expires_at"):
-        if name in fields:
-            fields[name] = seconds(fields[name])
-    try:
-        return msgspec.convert(fields, NewMemory)
-    except msgspec.ValidationError as error:
-        raise Invalid(f"Not a memory: {error}.") from None
-
-
-def _filters(
-    type: Words | None = None,
-    source: Words | None = None,
-    tier: Words | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    where: Mapping[str, Any] | None = None,
-    after: When | None = None,
-    before: When | None = None,
-    path_prefix: str | None = None,
-    ids: Sequence[str] = (),
-    reach: str | None = None,
-) -> dict[str, Any]:
-    return {
-        "type": to_list(type),
-        "source": to_list(source),
-        "tier": to_list(tier),
-        "metadata": dict(metadata or {}),
-        "where": dict(where or {}),
-        "after": None if after is None else moment(after),
-        "before": None if before is None else moment(before),
-        "path_prefix": path_prefix,
-        "ids": list(ids),
-        "reach": reach,
-    }
-
-
-_FILTER_NAMES = frozenset(_filters())
-
-
-def query_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return fields of a call with the filters among them as the wire has them."""
-    filters = _filters(**{name: fields.pop(name) for name in _FILTER_NAMES & fields.keys()})
-    return {**filters, **fields}
+    return item if isinstance(item, NewMemory) else _make(NewMemory, item, "memory", ("created_at", "expires_at"))
 
 
 def new_turn(item: protocol.NewTurn | Mapping[str, Any]) -> protocol.NewTurn:
     """Return a `NewTurn` for a mapping of its fields; the date may be ISO text or a datetime."""
-    if isinstance(item, protocol.NewTurn):
-        return item
-    fields = {name: value for name, value in item.items() if value is not None}
-    if "created_at" in fields:
-        fields["created_at"] = seconds(fields["created_at"])
+    return item if isinstance(item, protocol.NewTurn) else _make(protocol.NewTurn, item, "turn", ("created_at",))
+
+
+def _make(kind: type[T], item: Mapping[str, Any], name: str, dates: tuple[str, ...]) -> T:
+    given = {field: value for field, value in item.items() if value is not None}
     try:
-        return msgspec.convert(fields, protocol.NewTurn)
+        return msgspec.convert({**given, **{date: seconds(given[date]) for date in dates if date in given}}, kind)
     except msgspec.ValidationError as error:
-        raise Invalid(f"Not a turn: {error}.") from None
+        raise Invalid(f"Not a {name}: {error}.") from None
+
+
+# How filters become what the wire has; the others are given as they are.
+_FILTERS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("type", "source", "tier"), to_list),
+    **dict.fromkeys(("metadata", "where"), lambda value: dict(value or {})),
+    **dict.fromkeys(("after", "before"), lambda when: None if when is None else moment(when)),
+    "ids": list,
+}
+
+
+def query_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of a call with the filters among them as the wire has them."""
+    return {**fields, **{name: convert(fields[name]) for name, convert in _FILTERS.items() if name in fields}}
 
 
 def build(call: type[C], **fields: Any) -> C:

@@ -1,8 +1,12 @@
-"""Who may call what: the rule that each method declares (`@rpc`), applied in one place before any handler runs.
+"""Which calls are let through: what each method declares (`@rpc`), applied in one place before any handler runs.
 
 What a rule lets through is bounded by namespace and reach, so a handler that obeys these needs to know nothing more.
 One that changes memories asks the caller (`Caller.check_change`) about each, and one that counts beyond memories leaves
 that out for a bound caller.
+
+Once the database has reached its limit, calls that add are refused, be it only to the history. Turns are refused a
+little before it, so that they leave room for what is added on purpose. Reading, deleting and upkeep go on. An undo
+looks itself at whether it removes.
 """
 
 from typing import Any, TypeVar
@@ -10,9 +14,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from memoryd.client.errors import Forbidden, Unauthenticated
-from memoryd.client.protocol import DECLARED, Call, Scoped, method_name
+from memoryd.client.protocol import DECLARED, Call, Observe, Scoped, method_name
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.namespaces import list_enclosing
+from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokens import Tokens
 
 C = TypeVar("C", bound=Call[Any])
@@ -51,3 +56,11 @@ def _refuse_token(tokens: Tokens) -> Unauthenticated:
         advice = "Make one with `memctl token add`, present it with Client(token=…) or MEMORYD_TOKEN."
         return tokens.refusal(f"This daemon wants a token. {advice}")
     return tokens.refuse()
+
+
+def check_room(call: Call[Any], store: Store) -> None:
+    """Raise `StorageFull` for a call that takes room when there is none; the message says what to do."""
+    if DECLARED[type(call)].grows and not getattr(call, "dry_run", False):
+        store.check_room()
+        if isinstance(call, Observe):
+            store.check_room_for_turns()

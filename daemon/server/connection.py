@@ -22,7 +22,7 @@ from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.registry import Parts
-from memoryd.daemon.server import access, envelope, numbers, room
+from memoryd.daemon.server import access, envelope, numbers
 from memoryd.daemon.server.dispatch import Context, ServerFacts, run_call
 from memoryd.daemon.server.lanes import Work
 from memoryd.daemon.server.meters import Meters
@@ -275,7 +275,7 @@ class Connection(asyncio.Protocol):
             tokens = self._server.core.tokens
             admitted = access.admit(envelope.call_of(request), self._caller, tokens)
             call = numbers.read_call(numbers.Sight(tokens.numbers_key, self._caller), admitted)
-            room.check(call, self._server.core.store)
+            access.check_room(call, self._server.core.store)
         except MemorydError as error:
             self._refuse(request_id, error)
             return

@@ -1,12 +1,23 @@
 """Counts and latencies of calls since the daemon started, and of the latest half minute to minute.
 
+Latencies are in a fixed number of buckets, so that counting one costs less than a microsecond and never allocates.
+Bucket i holds times from 2^(i/8 - 20) seconds (1 µs) up to the next, 9 % longer, which is how wrong a percentile can be
+at most. What is shorter or longer than all of them is in the first or the last (1,024 s).
+
 Threads: the event loop alone counts, without a lock; readers copy a list, which is one step for the interpreter.
 """
 
+from math import log2
 from time import perf_counter
 
-from memoryd.client.protocol import MethodStats, Recent
-from memoryd.daemon.server.histogram import SIZE, find_bucket, percentile, sum_coarse
+from memoryd.client.protocol import LATENCY_LIMITS_S, MethodStats, Recent
+
+PER_OCTAVE = 8
+SIZE = 30 * PER_OCTAVE
+LOWEST_EXPONENT = -20
+_OFFSET = -LOWEST_EXPONENT * PER_OCTAVE
+
+_COARSE_EDGES = [round(log2(limit_s) - LOWEST_EXPONENT) * PER_OCTAVE for limit_s in LATENCY_LIMITS_S]
 
 TURN_S = 30.0  # the recent past is what came since the turn before the last
 
@@ -77,3 +88,31 @@ def _report(meter: _Meter, now: float) -> MethodStats:
 
 def _percentiles(counts: list[int]) -> dict[str, float]:
     return {f"p{percent}_ms": round(percentile(counts, percent) * 1000, 3) for percent in (50, 95, 99)}
+
+
+def find_bucket(took_s: float) -> int:
+    """Return the number of the bucket that a time belongs to."""
+    if took_s <= 0.0:
+        return 0
+    place = int(log2(took_s) * PER_OCTAVE + _OFFSET)  # what int() cuts off toward zero is in the first one anyway
+    return 0 if place < 0 else place if place < SIZE else SIZE - 1
+
+
+def percentile(counts: list[int], percent: float) -> float:
+    """Return the nearest-rank percentile in seconds, interpolated inside its bucket; 0 where nothing was counted."""
+    total = sum(counts)
+    if not total:
+        return 0.0
+    rank = max(1, -int(-total * percent // 100))  # rounded up
+    before = 0
+    for place, count in enumerate(counts):
+        if before + count >= rank:
+            share = (rank - before - 0.5) / count
+            return float(2.0 ** ((place + share) / PER_OCTAVE + LOWEST_EXPONENT))
+        before += count
+    raise AssertionError("the rank is at most the total")
+
+
+def sum_coarse(counts: list[int]) -> list[int]:
+    """Return how many times were at most each of `LATENCY_LIMITS_S`, which are edges of buckets."""
+    return [sum(counts[:edge]) for edge in _COARSE_EDGES]

@@ -28,15 +28,10 @@ class View:
     def event_of(self, happening: Happening) -> Event | None:
         """Return the event that this follower gets of a change, None for nothing."""
         if isinstance(happening, Event):
-            return happening if self._may_hear(happening.kind) else None
+            wanted = happening.kind in self._kinds if self._kinds else self._reach == "all"
+            return happening if wanted and not self.caller.bound else None  # it concerns the daemon as a whole
         event = self._event(happening)
         return event and replace_in_event(Sight(self._tokens.numbers_key, self.caller), event)
-
-    def _may_hear(self, kind: EventKind) -> bool:
-        """Return whether what concerns the daemon as a whole is for this follower."""
-        if self.caller.bound:
-            return False
-        return kind in self._kinds if self._kinds else self._reach == "all"
 
     def _can_see(self, side: Side | None) -> bool:
         if side is None:

@@ -53,7 +53,7 @@ def share_root(core: Core, lines: Lines, call: protocol.ShareRoot) -> protocol.R
             schema.make_root(server, call.root)
         return exists, exchange.count_rows(server, call.root)
 
-    exists, there = _ask(core, root.server, root.passfile, look)
+    exists, there = _ask(core, root, look)
     chosen = _choose_namespaces(core, call)
     if not call.dry_run:
         lines.open(sharing.add_root(core, root, [one.namespace for one in chosen]))
@@ -114,7 +114,7 @@ def grant(core: Core, call: protocol.GrantRoot) -> protocol.Done:
         else:
             schema.grant(server, call.root, call.role, call.access == "write")
 
-    _ask(core, root.server, root.passfile, change)
+    _ask(core, root, change)
     told = {"read": "reads", "write": "reads and writes", "none": "neither reads nor writes"}[call.access]
     return protocol.Done(message=f"{call.role} {told} {call.root} from now on.")
 
@@ -123,7 +123,7 @@ def grant(core: Core, call: protocol.GrantRoot) -> protocol.Done:
 def migrate(core: Core, call: protocol.MigrateServer) -> MigratedServer:
     """Make the tables, or bring them to this version."""
     sharing.check_installed()
-    from memoryd.daemon.shared import schema, vectors, words
+    from memoryd.daemon.shared import schema, vectors
 
     root = _find_root(core, call.root, call.server, call.passfile)
 
@@ -133,10 +133,10 @@ def migrate(core: Core, call: protocol.MigrateServer) -> MigratedServer:
         models = {active.embedder.fingerprint: active.embedder.dimensions} if active else {}
         made = vectors.make(server, models)
         if made and dialect.tested:
-            words.make(server)
+            vectors.make_words(server)
         return MigratedServer(before=before, after=after, dialect=dialect.name, tested=dialect.tested, vectors=made)
 
-    return _ask(core, root.server, root.passfile, bring_up, _MIGRATION_S)
+    return _ask(core, root, bring_up, _MIGRATION_S)
 
 
 def _find_root(core: Core, name: str, address: str, passfile: str) -> Root:
@@ -152,13 +152,13 @@ def _find_root(core: Core, name: str, address: str, passfile: str) -> Root:
     return msgspec.structs.replace(found, passfile=passfile or found.passfile)
 
 
-def _ask(core: Core, address: str, passfile: str, question: "Callable[[Server], T]", limit_s: float = _PASSING_S) -> T:
-    """Ask a server something on a connection of its own, with a limit."""
+def _ask(core: Core, root: Root, question: "Callable[[Server], T]", limit_s: float = _PASSING_S) -> T:
+    """Ask a root's server something on a connection of its own, with a limit."""
     import psycopg
 
     from memoryd.daemon.shared import line, server
 
-    opened = line.open_server(core, address, passfile)
+    opened = line.open_server(core, root.server, root.passfile)
     try:
         with opened.time_limit(limit_s):
             return question(opened)

@@ -75,11 +75,6 @@ def hash_body(namespace: str, body: Body | None, conflict_of: str | None) -> byt
     return hashlib.sha256(_encode([namespace, conflict_of, said])).digest()
 
 
-def content_hash(row: Row) -> str:
-    """Return the hash by which equal texts of one namespace are merged, in hex digits."""
-    return row.content_hash.hex()
-
-
 def name_version(memory: str, parents: Iterable[str], body: bytes) -> str:
     """Return the name of the version of a memory that descends from its parents and says what has this hash."""
     parts = [memory.encode(), *(parent.encode() for parent in sorted(parents)), body]

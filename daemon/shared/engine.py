@@ -39,11 +39,6 @@ NOTED_S = 60.0  # between two notes of how far this machine has read
 ATTEMPTS = 5  # of a transaction that another one was in the way of
 _FIRST_COPY = 2_000  # rows from which what is pulled is no news
 
-_NO_VECTORS = (
-    "The server has no vectors that this role may use, so searches find only what is here; its owner runs"
-    " `memctl shared migrate`."
-)
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -69,14 +64,7 @@ class Figures(Struct):
 class Engine:
     """The exchange of one root. `connect` opens its server, `report` returns what is run with a push to report it."""
 
-    def __init__(
-        self,
-        core: Core,
-        root: Root,
-        machine: str,
-        connect: Connect,
-        report: Callable[[], Composed | None] = lambda: None,
-    ) -> None:
+    def __init__(self, core: Core, root: Root, machine: str, connect: Connect, report: Report = lambda: None) -> None:
         self.core, self.root, self.machine = core, root, machine
         self._report = report
         self._noted_at = 0.0
@@ -115,7 +103,10 @@ class Engine:
         if not self._may_push:
             return "The server asks for a newer memoryd; nothing is pushed."
         if self.root.partial and self.server is not None and not self.server.has_vectors:
-            return _NO_VECTORS
+            return (
+                "The server has no vectors that this role may use, so searches find only what is here; its owner runs"
+                " `memctl shared migrate`."
+            )
         return ""
 
     def close(self) -> None:
@@ -249,12 +240,8 @@ class Engine:
 
     def _requeue(self, ids: Sequence[str], is_old: bool) -> None:
         """Push again what the server lost; what it forgot because it was deleted long ago is deleted here."""
-
-        def write(transaction: Transaction) -> None:
-            session = Session(self.core, transaction, self.root)
-            (pushing.follow_deletion if is_old else pushing.requeue)(session, ids)
-
-        self._write(write)
+        settle = pushing.follow_deletion if is_old else pushing.requeue
+        self._write(lambda transaction: settle(Session(self.core, transaction, self.root), ids))
 
     def _fetch(self, ids: Sequence[str]) -> None:
         """Read memories by their ids and apply them; first those that they were merged into, which may not be here."""
@@ -320,10 +307,9 @@ class Engine:
         """Return how far the server is known after a push; nowhere new where it lost something, which a pull sees."""
         if is_lost(self.root, head):
             return {}
-        read: Places = (
-            {"cursor": head.seq} if head.seq - count == self.root.cursor else {}
-        )  # nobody else pushed meanwhile
-        return {"mark": head.seq, "tag": head.tag, **read}
+        places: Places = {"mark": head.seq, "tag": head.tag}
+        nobody_else_pushed = head.seq - count == self.root.cursor
+        return {**places, "cursor": head.seq} if nobody_else_pushed else places
 
     def _set_aside(self, going: Outgoing, reason: str) -> None:
         log.warning("memory %s is refused by the server of %s: %s", going.queued.memory[:8], self.root.name, reason)

@@ -96,7 +96,8 @@ class Line:
             return 0.0
         if self.engine.has_more:
             return 0.0
-        self._next_at = time.monotonic() + min(pause_s, max(_LONGEST_PAUSE_S, self._settings.poll_s)) * _spread()
+        spread = random.uniform(0.8, 1.2)  # machines that started together do not ask together
+        self._next_at = time.monotonic() + min(pause_s, max(_LONGEST_PAUSE_S, self._settings.poll_s)) * spread
         return 0.0
 
     def _wait(self) -> bool:
@@ -114,8 +115,9 @@ class Line:
             if ready and not self._failures:
                 self._stopping.wait(_TOGETHER_S)
                 self._drain()
-                if self._has_waiting():
-                    return True
+                with self._core.store.reading() as connection:
+                    if shared.count_outbox(connection, self.engine.root.id):
+                        return True
             elif ready:  # the server does not answer: what was changed waits with the rest
                 self._drain()
         return False
@@ -124,10 +126,6 @@ class Line:
         with suppress(BlockingIOError):
             while self._waiting.recv(4096):
                 pass
-
-    def _has_waiting(self) -> bool:
-        with self._core.store.reading() as connection:
-            return shared.count_outbox(connection, self.engine.root.id) > 0
 
     def _make_report(self) -> sql.Composed | None:
         """Return what reports a push to those who listen; once a second at most: it costs each commit of the server."""
@@ -149,7 +147,3 @@ def open_server(core: Core, address: str, passfile: str) -> Server:
 def _name_channel(root: str) -> sql.Identifier:
     """Return the channel of a root: who does not know its name does not learn it there."""
     return sql.Identifier(f"memoryd_{hashlib.sha256(root.encode()).hexdigest()[:24]}")
-
-
-def _spread() -> float:
-    return random.uniform(0.8, 1.2)  # machines that started together do not ask together

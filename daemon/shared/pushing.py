@@ -92,7 +92,7 @@ def _record(row: Row | None, version: Version, body: Body | None) -> dict[str, A
         "anc": version.ancestors,
         "ns": version.namespace,
         "key": None if body is None else body.key,
-        "content_hash": None if row is None or body is None else changes.content_hash(row),
+        "content_hash": None if row is None or body is None else row.content_hash.hex(),  # equal texts are merged
         "body": said,
         "deleted": body is None,
         "purged": bool(version.purged),

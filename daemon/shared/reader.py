@@ -137,7 +137,9 @@ class Reader:
         places = asked.question.namespaces  # of others nothing is shown, whatever a server sends
         known = [one for near in found if (one := self._read(near)) and one.row.namespace in places]
         seen = {near.remote.id: _Seen(near.remote, head) for near in found}
-        self._remember(seen)
+        self._seen.update(seen)
+        while len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
         if asked.finish(known) and asked.question.keep:
             best = [seen[one.row.id] for one in known[:_KEPT]]
             self._keeping.append((asked.question.place, best))
@@ -172,11 +174,6 @@ class Reader:
         row.tier = L2
         similarity = near.similarity if row.text_hash == near.text_hash else None
         return None if number is None else Known(row, similarity, f"{near.remote.machine} ({near.remote.author})")
-
-    def _remember(self, seen: dict[str, _Seen]) -> None:
-        self._seen.update(seen)
-        while len(self._seen) > _REMEMBERED:
-            self._seen.popitem(last=False)
 
     def _keep(self, place: str, found: list[_Seen]) -> None:
         """Write memories that are of use here, and have the next search from that place look at them first."""

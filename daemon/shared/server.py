@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -46,11 +46,9 @@ class Server:
         row = self.run(query, values).fetchone()
         return row[0] if row else None
 
-    @contextmanager
-    def begin(self) -> Iterator[None]:
+    def begin(self) -> AbstractContextManager[object]:
         """Run what is within as one transaction."""
-        with self.connection.transaction():
-            yield
+        return self.connection.transaction()
 
     @contextmanager
     def exchange(self, begin: str = "BEGIN") -> Iterator[None]:

@@ -47,10 +47,9 @@ class Lines:
         check_installed()
         from memoryd.daemon.shared.line import Line  # loads psycopg
 
-        given = self._core.config.shared.get(root.name, SharedConfig())
-        root = msgspec.structs.replace(
-            root, server=given.server or root.server, passfile=given.passfile or root.passfile
-        )
+        given = settings_of(self._core, root.name)
+        places = {"server": given.server or root.server, "passfile": given.passfile or root.passfile}
+        root = msgspec.structs.replace(root, **places)
         self.shut(root.name)
         self._lines[root.name] = Line(self._core, root, self.name_machine(), given)
         self._core.store.on_change = self.wake

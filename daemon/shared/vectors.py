@@ -1,4 +1,4 @@
-"""Vectors on the server: their tables, who makes them, what is nearest to a question.
+"""Vectors and full text on the server: their tables, who makes them, what is nearest to a question.
 
 The text is the truth: a vector is used only where its model and the hash of its text are those of whoever reads it. It
 is made after the push, by the machine that has the lease of the model, in the order of the feed; how far that is, is in
@@ -13,7 +13,6 @@ import msgspec
 import numpy as np
 from psycopg import sql
 
-from memoryd.daemon.shared import words
 from memoryd.daemon.shared.applying import Remote
 from memoryd.daemon.shared.exchange import COLUMNS, read_remote
 from memoryd.daemon.shared.schema import READ, ROLES, WRITE, grant_tables, secure
@@ -102,6 +101,40 @@ WITH near AS MATERIALIZED (
 SELECT {COLUMNS}, n.distance, n.text_hash FROM near n JOIN memoryd.mem m ON m.root = %(root)s AND m.id = n.id
 WHERE NOT m.deleted AND m.ns = ANY(%(places)s) ORDER BY n.distance
 """
+# Full text. Row-level security keeps a statement of a role from the index of words (its operator could reveal rows), so
+# a function of the owner asks, and looks itself whether the role may read the root. It returns ids of memories that
+# hold rare words of a question; how well they fit is computed by whoever asked, as for everything else.
+_TEXT = "to_tsvector('pg_catalog.english', left(m.body ->> 'content', 100000))"
+_WORD_INDEX = (
+    "CREATE INDEX IF NOT EXISTS mem_words ON memoryd.mem USING gin"
+    f" (({_TEXT.replace('m.body', 'body')})) WHERE NOT deleted"
+)
+_HOLDING = f"""
+  SELECT m.id FROM memoryd.mem m
+  WHERE m.root = asked_root AND m.ns = ANY(places) AND NOT m.deleted AND {_TEXT} @@ {{words}} AND asked_{READ}
+  LIMIT wanted
+"""
+# Those that hold every word, then some for each word: a word that few hold is not crowded out by another.
+_FIND_WORDS = f"""
+CREATE OR REPLACE FUNCTION memoryd.find_words(asked_root text, places text[], words text[], wanted int)
+RETURNS TABLE (id uuid) LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  WITH asked AS (
+    SELECT q.q FROM (SELECT plainto_tsquery('pg_catalog.english', w.w) AS q FROM unnest(words) AS w(w)) q
+    WHERE numnode(q.q) > 0
+  ), every AS (SELECT string_agg(a.q::text, ' & ')::tsquery AS q FROM asked a)
+  SELECT found.id FROM every e, LATERAL ({_HOLDING.format(words="e.q")}) found
+  UNION SELECT found.id FROM asked a, LATERAL ({_HOLDING.format(words="a.q")}) found
+$$;
+REVOKE ALL ON FUNCTION memoryd.find_words FROM PUBLIC;
+"""
+# The distance is that of the vector that the server has, if it has one.
+_HAVING_WORDS = f"""
+SELECT {COLUMNS}, v.emb::halfvec({{length}}) <=> %(vector)s::halfvec({{length}}), v.text_hash
+FROM memoryd.find_words(%(root)s, %(places)s, %(words)s, %(wanted)s) w
+JOIN memoryd.mem m ON m.root = %(root)s AND m.id = w.id
+LEFT JOIN memoryd.vec v ON v.root = %(root)s AND v.model = {{model}} AND v.id = w.id
+WHERE NOT m.deleted AND m.ns = ANY(%(places)s)
+"""
 
 
 class Unembedded(NamedTuple):
@@ -141,11 +174,7 @@ def make(server: Server, models: Mapping[str, int]) -> bool:
     if not server.value(_ARE_THERE):
         if not server.value(_CAN_BE):
             return False
-        with server.begin():
-            server.run("CREATE EXTENSION IF NOT EXISTS vector")
-            server.run(_TABLES + _SECURITY)
-            for (role,) in server.run(ROLES).fetchall():
-                grant_tables(server, role)
+        _run_for_all(server, "CREATE EXTENSION IF NOT EXISTS vector", _TABLES + _SECURITY)
     known = dict(server.run("SELECT DISTINCT model, dimensions FROM memoryd.models").fetchall())
     for model, length in {**known, **models}.items():
         name = sql.Identifier(f"vec_near_{name_index(model)}")
@@ -156,6 +185,20 @@ def make(server: Server, models: Mapping[str, int]) -> bool:
             ).format(name, sql.SQL(str(int(length))), sql.SQL(str(_EF_CONSTRUCTION)), sql.Literal(model))
         )
     return True
+
+
+def make_words(server: Server) -> None:
+    """Make the index of words and the function that reads it, and let every role that has a grant use it."""
+    _run_for_all(server, _WORD_INDEX, _FIND_WORDS)
+
+
+def _run_for_all(server: Server, *statements: str) -> None:
+    """Run statements of the owner in a transaction, and let every role that has a grant use what they make."""
+    with server.begin():
+        for statement in statements:
+            server.run(statement)
+        for (role,) in server.run(ROLES).fetchall():
+            grant_tables(server, role)
 
 
 def name_index(model: str) -> str:
@@ -227,7 +270,7 @@ def find_nearest(server: Server, root: str, asked: Asked) -> tuple[int, list[Nea
         server.run("SET LOCAL hnsw.iterative_scan = strict_order")
         found = [server.run(_fill(_NEAREST, asked), values)]
         if asked.words and server.has_words:
-            found.append(server.run(_fill(words.FIND, asked), {**values, "words": list(asked.words)}))
+            found.append(server.run(_fill(_HAVING_WORDS, asked), {**values, "words": list(asked.words)}))
     seq = head.fetchone()
     rows = {row[0]: row for answer in found for row in answer.fetchall()}
     return int(seq[0]) if seq else 0, [_read_nearest(row) for row in rows.values()]

@@ -12,8 +12,7 @@ from hypothesis import strategies as some
 
 from memoryd.client import AsyncClient, Client
 from memoryd.client.protocol import LATENCY_LIMITS_S, Add, AddToken, GetStats, NewMemory, NewTurn, Observe
-from memoryd.daemon.server.histogram import SIZE, find_bucket, percentile, sum_coarse
-from memoryd.daemon.server.meters import TURN_S, Meters
+from memoryd.daemon.server.meters import SIZE, TURN_S, Meters, find_bucket, percentile, sum_coarse
 from memoryd.daemon.system.peer import name_in, process_name
 from waiting import wait_until
 
