@@ -22,23 +22,11 @@ _DAY = timedelta(days=1)
 _MONTH = {name: number for names in (_MONTHS, _GERMAN_MONTHS) for number, name in enumerate(names.split(), 1)}
 _MONTH |= {name[:3]: number for name, number in _MONTH.items() if name != "may"} | {"sept": 9}
 _WEEKDAY = {name: number for names in (_DAYS, _GERMAN_DAYS) for number, name in enumerate(names.split())}
-_RELATIVE = {
-    "today": (0, 1),
-    "tonight": (0, 1),
-    "this morning": (0, 1),
-    "yesterday": (-1, 1),
-    "last night": (-1, 1),
-    "the day before yesterday": (-2, 1),
-    "day before yesterday": (-2, 1),
-    "tomorrow": (1, 1),
-    "heute": (0, 1),
-    "gestern": (-1, 1),
-    "vorgestern": (-2, 1),
-    "今天": (0, 1),
-    "昨天": (-1, 1),
-    "前天": (-2, 1),
-    "今日": (0, 1),
-    "昨日": (-1, 1),
+_RELATIVE = {  # days from today
+    "tomorrow": 1,
+    **dict.fromkeys(("today", "tonight", "this morning", "heute", "今天", "今日"), 0),
+    **dict.fromkeys(("yesterday", "last night", "gestern", "昨天", "昨日"), -1),
+    **dict.fromkeys(("the day before yesterday", "day before yesterday", "vorgestern", "前天"), -2),
 }
 _month = "|".join(sorted(_MONTH, key=len, reverse=True))
 _weekday = "|".join(_WEEKDAY)
@@ -133,7 +121,7 @@ def _span(match: re.Match[str], now: datetime) -> Span | None:
     if part["iso"]:
         return _iso(part["iso"], now)
     if word := part["relative"] or part["relative2"]:
-        return _days(now, *_RELATIVE[word])
+        return _days(now, _RELATIVE[word], 1)
     if month := part["month"] or part["month2"] or part["month3"] or part["month4"]:
         day, year = part["day"] or part["day2"], part["year"] or part["year2"] or part["year3"]
         return _date(_MONTH[month], day, year, now)

@@ -30,7 +30,7 @@ from memoryd.daemon.server.subscriptions import Subscription, Subscriptions
 from memoryd.daemon.server.view import View
 from memoryd.daemon.shared.sharing import Lines
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
-from memoryd.daemon.system.peer import Peer, find_peer, process_name
+from memoryd.daemon.system.process import Peer, find_peer, process_name
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +42,9 @@ MAX_RECEIVED_BYTES = 256 * 1024 * 1024  # of unfinished frames, of all clients t
 _SMALL_BYTES = 64 * 1024  # which a client may always send
 _WRITE_HIGH_WATER = 1024 * 1024
 _LINGER_S = 1.0
+
+Answer = tuple[bytes, bool]  # a frame, and whether it is an error
+End = Callable[[Answer], None]
 
 
 class Host(Protocol):
@@ -294,7 +297,7 @@ class Connection(asyncio.Protocol):
             answer = numbers.answer(request_id, context.sight, partial(run_call, context, call))
             self._finish(call, began, request_id, answer)
             return
-        work = partial(self._work, request_id, call, context, began)
+        work = partial(self._work, request_id, call, context, partial(self._hand_over, call, began, request_id))
         try:
             server.submit(declared.lane, work, self)
         except MemorydError as error:
@@ -327,28 +330,22 @@ class Connection(asyncio.Protocol):
             raise Forbidden("This socket is bound to a token and takes no other.")
         self._caller = caller
 
-    def _work(self, request_id: int, call: Call[Any], context: Context, began: float) -> Work | None:
+    def _work(self, request_id: int, call: Call[Any], context: Context, end: End) -> Work | None:
         """Carry a call out on a worker; a future is answered when the writer is done with it."""
         try:
             result = run_call(context, call)
         except BaseException as error:
-            self._hand_over(call, began, request_id, numbers.answer_failure(request_id, context.sight, error))
+            end(numbers.answer_failure(request_id, context.sight, error))
             return None
         if isinstance(result, Generator):
-            return self._go_on(request_id, call, context, began, result)
+            return self._go_on(request_id, call, context, end, result)
         if isinstance(result, Future):
-            result.add_done_callback(
-                lambda done: self._hand_over(
-                    call, began, request_id, numbers.answer(request_id, context.sight, done.result)
-                )
-            )
+            result.add_done_callback(lambda done: end(numbers.answer(request_id, context.sight, done.result)))
         else:
-            self._hand_over(call, began, request_id, numbers.answer(request_id, context.sight, lambda: result))
+            end(numbers.answer(request_id, context.sight, lambda: result))
         return None
 
-    def _go_on(
-        self, request_id: int, call: Call[Any], context: Context, began: float, parts: Parts[Any]
-    ) -> Work | None:
+    def _go_on(self, request_id: int, call: Call[Any], context: Context, end: End, parts: Parts[Any]) -> Work | None:
         """Do the next part of a long call; return what does the one after it, unless nobody waits for the result.
 
         One that only reads ends when the daemon stops: its client asks the successor.
@@ -360,23 +357,23 @@ class Connection(asyncio.Protocol):
             elif self._server.draining and DECLARED[type(call)].reads:
                 answer = envelope.encode_failure(request_id, envelope.stopping_error())
             else:
-                return partial(self._go_on, request_id, call, context, began, parts)
-        except StopIteration as end:
-            result = end.value
+                return partial(self._go_on, request_id, call, context, end, parts)
+        except StopIteration as done:
+            result = done.value
             answer = numbers.answer(request_id, context.sight, lambda: result)
         except BaseException as error:
             answer = numbers.answer_failure(request_id, context.sight, error)
-        self._hand_over(call, began, request_id, answer)
+        end(answer)
         return None
 
-    def _hand_over(self, call: Call[Any], began: float, request_id: int, answer: tuple[bytes, bool]) -> None:
+    def _hand_over(self, call: Call[Any], began: float, request_id: int, answer: Answer) -> None:
         """Give an answer made on another thread to the loop."""
         try:
             self._server.loop.call_soon_threadsafe(self._finish, call, began, request_id, answer)
         except RuntimeError:
             log.info("an answer came after the loop had ended")
 
-    def _finish(self, call: Call[Any], began: float, request_id: int, answer: tuple[bytes, bool]) -> None:
+    def _finish(self, call: Call[Any], began: float, request_id: int, answer: Answer) -> None:
         data, failed = answer
         self.in_flight -= 1
         now = time.perf_counter()

@@ -1,8 +1,12 @@
-"""The envelope on the daemon's side: frames to calls, results and errors to frames. No I/O here."""
+"""The envelope on the daemon's side: frames to calls, results and errors to frames. No I/O here.
+
+A reply over the limit of a frame comes with its longest texts shortened, each with a mark. The other texts stay whole:
+the limit for one text is the highest with which all of them fit.
+"""
 
 import gc
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Union
 
@@ -13,7 +17,6 @@ from memoryd.client import protocol
 from memoryd.client.errors import BadFrame, Internal, Invalid, MemorydError, Unavailable, UnknownMethod, VersionMismatch
 from memoryd.client.protocol import MAX_FRAME_BYTES, MAX_METADATA_DEPTH, RESULT, Call, Request, method_name
 from memoryd.client.transport.frames import frame
-from memoryd.daemon.server.shortening import shorten
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +62,9 @@ _MAX_HEAD_BYTES = 1 + 9 + 9  # of an array and two integers
 _SPARE_BYTES = 1024  # of headers of metadata, which are longer in msgpack
 _MAX_SENTENCE = 1000  # characters of an error's message, which may quote what the client sent
 _MAX_ERROR_DATA_BYTES = 64 * 1024
+FIT_BYTES = 4 * 1024 * 1024  # what a reply that was too large is shortened to
+_SHORTEST = 256  # bytes that each text keeps in any case
+_MARK = " … [shortened, {:,} bytes in all; `get` returns the whole]"
 
 
 def decode_request(payload: bytes) -> Request:
@@ -145,6 +151,61 @@ def _encode_within_limit(request_id: int, result: Any) -> bytearray:
     """Return an encoded reply; where it would exceed the limit of a frame its longest texts are shortened."""
     data = _encode((RESULT, request_id, result))
     return data if len(data) <= MAX_FRAME_BYTES else _encode((RESULT, request_id, shorten(result, len(data))))
+
+
+def shorten(result: Any, count_bytes: int) -> Any:
+    """Return a result as plain values with its longest texts cut, `content_bytes` beside a `content` that was.
+
+    Raise `Invalid` where that is not enough: it holds too many parts.
+    """
+    plain = msgspec.to_builtins(result, builtin_types=(bytes,))
+    sizes = sorted(len(text.encode("utf-8", "surrogatepass")) for text in _find_texts(plain))
+    limit = _limit(sizes, FIT_BYTES - (count_bytes - sum(sizes)))
+    if limit < _SHORTEST:
+        raise Invalid(f"The reply would have {count_bytes:,} bytes in too many parts; ask for fewer with `limit`.")
+    return _cut(plain, limit)
+
+
+def _find_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _find_texts(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _find_texts(inner)
+
+
+def _limit(sizes: list[int], room: int) -> int:
+    """Return the bytes that each text may have so that all of them, given by rising size, fit into the room."""
+    for place, size in enumerate(sizes):
+        share = room // (len(sizes) - place)
+        if size > share:
+            return share
+        room -= size
+    return max(sizes, default=0)
+
+
+def _cut(value: Any, limit: int) -> Any:
+    if isinstance(value, str):
+        return _shorten(value, limit)
+    if isinstance(value, list | tuple):
+        return [_cut(inner, limit) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    cut = {key: _cut(inner, limit) for key, inner in value.items()}
+    if "content_bytes" in value and cut["content"] != value["content"]:
+        cut["content_bytes"] = len(value["content"].encode("utf-8", "surrogatepass"))
+    return cut
+
+
+def _shorten(text: str, limit: int) -> str:
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) <= limit:
+        return text
+    mark = _MARK.format(len(data))
+    return data[: max(0, limit - len(mark.encode()))].decode("utf-8", "ignore") + mark
 
 
 def encode_failure(request_id: int, error: BaseException) -> tuple[bytes, bool]:

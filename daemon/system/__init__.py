@@ -1,4 +1,4 @@
-"""What the operating system says and is asked for: clock, log, process, peer, service manager, HTTP.
+"""What the operating system says and is asked for: clock, log, process, service manager, HTTP.
 
 **Time** (`timekeeper`): `core.clock()` dates memories; they expire by `.read_elapsed()`, which no jump of the clock
 moves; the `now` of a job's plan is `.read_settled()`. A jump is a difference between wall clock and boot clock

@@ -13,7 +13,7 @@ from msgspec import inspect as types
 from memoryd.client import errors, protocol
 from memoryd.client.transport.exchange import encode_call
 from memoryd.client.transport.frames import frame
-from memoryd.daemon.server.shortening import FIT_BYTES
+from memoryd.daemon.server.envelope import FIT_BYTES
 
 BASES = (protocol.Scoped, protocol.Filtered, protocol.Query)
 

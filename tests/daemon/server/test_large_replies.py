@@ -9,7 +9,7 @@ from memoryd.client import Client
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import GetContext, NewMemory
 from memoryd.daemon.context import counting
-from memoryd.daemon.server.shortening import FIT_BYTES, shorten
+from memoryd.daemon.server.envelope import FIT_BYTES, shorten
 
 if TYPE_CHECKING:
     from conftest import Daemon

@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 from memoryd.client import AsyncClient, Client
 from memoryd.client.protocol import LATENCY_LIMITS_S, Add, AddToken, GetStats, NewMemory, NewTurn, Observe
 from memoryd.daemon.server.meters import SIZE, TURN_S, Meters, find_bucket, percentile, sum_coarse
-from memoryd.daemon.system.peer import name_in, process_name
+from memoryd.daemon.system.process import name_in, process_name
 from waiting import wait_until
 
 if TYPE_CHECKING:
