@@ -202,12 +202,7 @@ def add_workspace(
     path: str | os.PathLike[str], *, namespace: str | None = None, globs: Words = ()
 ) -> protocol.AddWorkspace:
     """Make a folder of Markdown files a workspace; a relative path is one from the current directory."""
-    return build(
-        protocol.AddWorkspace,
-        path=make_absolute(path),
-        namespace=namespace,
-        globs=[globs] if isinstance(globs, str) else list(globs),
-    )
+    return build(protocol.AddWorkspace, path=make_absolute(path), namespace=namespace, globs=to_list(globs))
 
 
 def remove_workspace(workspace: str) -> protocol.RemoveWorkspace:

@@ -135,7 +135,11 @@ def progress(request_id: int, event: protocol.Progress | protocol.Event) -> byte
 def answer(request_id: int, result: Callable[[], Any]) -> tuple[bytes, bool]:
     """Return the reply frame of a result, or of the error it raises, and whether it is an error."""
     try:
-        return frame(_encode_within_limit(request_id, result())), False
+        found = result()
+        data = _encode((RESULT, request_id, found))
+        if len(data) > MAX_FRAME_BYTES:
+            data = _encode((RESULT, request_id, shorten(found, len(data))))
+        return frame(data), False
     except BaseException as error:
         return encode_failure(request_id, error)
 
@@ -145,12 +149,6 @@ def _encode(value: Any) -> bytearray:
     buffer = bytearray()
     _encode_into(value, buffer)
     return buffer
-
-
-def _encode_within_limit(request_id: int, result: Any) -> bytearray:
-    """Return an encoded reply; where it would exceed the limit of a frame its longest texts are shortened."""
-    data = _encode((RESULT, request_id, result))
-    return data if len(data) <= MAX_FRAME_BYTES else _encode((RESULT, request_id, shorten(result, len(data))))
 
 
 def shorten(result: Any, count_bytes: int) -> Any:

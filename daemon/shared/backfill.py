@@ -45,22 +45,19 @@ class Backfill:
         generation = self._core.embedding.active
         if generation is None:
             return False
-        if self._done == (head, generation.embedder.fingerprint) and time.monotonic() < self._ask_at:
+        model, length = generation.embedder.fingerprint, generation.embedder.dimensions
+        if self._done == (head, model) and time.monotonic() < self._ask_at:
             return False
         give_up_at = time.monotonic() + _LONGEST_S
         while time.monotonic() < give_up_at:
-            after = ask(lambda server: self._take_lease(server, generation))
+            after = ask(lambda server: vectors.take_lease(server, self._root, model, length, self._machine))
             if after is None:
-                self._done = (head, generation.embedder.fingerprint)
+                self._done = (head, model)
                 self._ask_at = time.monotonic() + _AGAIN_S
                 return False
             if not ask(lambda server: self._make(server, generation, after)):  # noqa: B023
                 return False
         return True
-
-    def _take_lease(self, server: Server, generation: Generation) -> int | None:
-        embedder = generation.embedder
-        return vectors.take_lease(server, self._root, embedder.fingerprint, embedder.dimensions, self._machine)
 
     def _make(self, server: Server, generation: Generation, after: int) -> bool:
         """Make the vectors of one batch; return whether that went well."""

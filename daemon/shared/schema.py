@@ -52,6 +52,9 @@ CREATE TABLE memoryd.machines (
 READ = "root IN (SELECT g.root FROM memoryd.grants g WHERE g.role = session_user)"
 WRITE = "root IN (SELECT g.root FROM memoryd.grants g WHERE g.role = session_user AND g.can_write)"
 _OLD = "at < now() - interval '90 days'"
+# Policies: whoever may read a root sees its rows, who may write it adds and changes them.
+SEE, ADD = f"FOR SELECT USING ({READ})", f"FOR INSERT WITH CHECK ({WRITE})"
+CHANGE = f"FOR UPDATE USING ({WRITE}) WITH CHECK ({WRITE})"
 
 
 def secure(table: str, *policies: str) -> str:
@@ -65,23 +68,18 @@ _SECURITY = "\n".join(
     [
         secure("meta", "FOR SELECT USING (true)"),
         secure("grants", "FOR SELECT USING (role = session_user)"),
-        secure("heads", f"FOR SELECT USING ({READ})", f"FOR UPDATE USING ({WRITE})"),
-        secure(
-            "log",
-            f"FOR SELECT USING ({READ})",
-            f"FOR INSERT WITH CHECK ({WRITE})",
-            f"FOR DELETE USING ({WRITE} AND {_OLD})",
-        ),
+        secure("heads", SEE, f"FOR UPDATE USING ({WRITE})"),
+        secure("log", SEE, ADD, f"FOR DELETE USING ({WRITE} AND {_OLD})"),
         secure(
             "mem",
-            f"FOR SELECT USING ({READ})",
+            SEE,
             f"FOR INSERT WITH CHECK ({WRITE} AND author = session_user)",
             f"FOR UPDATE USING ({WRITE}) WITH CHECK ({WRITE} AND author = session_user)",
             f"FOR DELETE USING ({WRITE} AND deleted AND NOT purged AND {_OLD})",
         ),
         secure(
             "machines",
-            f"FOR SELECT USING ({READ})",
+            SEE,
             f"FOR INSERT WITH CHECK ({READ} AND role = session_user)",
             f"FOR UPDATE USING ({READ} AND role = session_user) WITH CHECK ({READ} AND role = session_user)",
         ),

@@ -15,7 +15,7 @@ from psycopg import sql
 
 from memoryd.daemon.shared.applying import Remote
 from memoryd.daemon.shared.exchange import COLUMNS, read_remote
-from memoryd.daemon.shared.schema import READ, ROLES, WRITE, grant_tables, secure
+from memoryd.daemon.shared.schema import ADD, CHANGE, READ, ROLES, SEE, WRITE, grant_tables, secure
 from memoryd.daemon.shared.server import Server
 from memoryd.daemon.store.vectors import Vector
 
@@ -44,23 +44,8 @@ CREATE TABLE memoryd.vec (
 -- By it a small namespace is compared as a whole, which is exact.
 CREATE INDEX vec_place ON memoryd.vec (root, model, ns);
 """
-_SECURITY = "\n".join(
-    [
-        secure(
-            "models",
-            f"FOR SELECT USING ({READ})",
-            f"FOR INSERT WITH CHECK ({WRITE})",
-            f"FOR UPDATE USING ({WRITE}) WITH CHECK ({WRITE})",
-        ),
-        secure(
-            "vec",
-            f"FOR SELECT USING ({READ})",
-            f"FOR INSERT WITH CHECK ({WRITE})",
-            f"FOR UPDATE USING ({WRITE}) WITH CHECK ({WRITE})",
-            f"FOR DELETE USING ({WRITE})",
-        ),
-    ]
-)
+_SECURITY = f"""{secure("models", SEE, ADD, CHANGE)}
+{secure("vec", SEE, ADD, CHANGE, f"FOR DELETE USING ({WRITE})")}"""
 _ARE_THERE = "SELECT to_regclass('memoryd.vec') IS NOT NULL"
 _CAN_BE = "SELECT count(*) FROM pg_catalog.pg_available_extensions WHERE name = 'vector'"
 _REGISTER = (
