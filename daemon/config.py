@@ -15,6 +15,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.offline import is_offline
 
 Count = Annotated[int, Meta(ge=1)]
+Number = Annotated[int, Meta(ge=0)]
 Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
 Duration = Annotated[float, Meta(gt=0.0)]
 Pause = Annotated[float, Meta(ge=0.0)]
@@ -83,7 +84,7 @@ class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True):
     timeout_s: Annotated[Duration, "longest wait for one answer"] = 60.0
     retries: Annotated[int, Meta(ge=0, le=10), "further attempts where a failure may pass"] = 2
     concurrency: Annotated[Count, "questions under way at once"] = 1
-    tokens_per_day: Annotated[int, Meta(ge=0), "tokens used in a UTC day at most; 0: no limit"] = 0
+    tokens_per_day: Annotated[Number, "tokens used in a UTC day at most; 0: no limit"] = 0
     max_reply_tokens: Annotated[Count, "tokens of one answer at most"] = 1024
 
 
@@ -94,9 +95,7 @@ class CognitionConfig(Struct, frozen=True, forbid_unknown_fields=True):
     quiet_s: Annotated[Duration, "a conversation is looked at after so long without a turn"] = 30.0
     longest_s: Annotated[Duration, "one that never rests is looked at after so long"] = 600.0
     min_confidence: Annotated[Fraction, "confidence from which a fact is kept"] = 0.7
-    max_facts: Annotated[
-        int, Meta(ge=0), "extracted facts kept per namespace; the weakest are deleted; 0: no limit"
-    ] = 500
+    max_facts: Annotated[Number, "extracted facts kept per namespace; the weakest are deleted; 0: no limit"] = 500
     summary_after_s: Annotated[
         Pause, "a session is summed up after so long without a turn; 0: only when it is ended"
     ] = 600.0
@@ -146,15 +145,14 @@ class JobsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     history_days: Annotated[Pause, "operations can be undone for so long; 0: for ever"] = 365.0
     history_operations: Annotated[Count, "operations in the history at most"] = 1_000_000
     vectors_days: Annotated[Pause, "a vector that nothing uses is kept for so long"] = 30.0
-    backups: Annotated[int, Meta(ge=0), "copies of the database that are kept; 0: none are made"] = 3
+    backups: Annotated[Number, "copies of the database that are kept; 0: none are made"] = 3
 
 
 class StorageConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The database file."""
 
     max_size_mb: Annotated[
-        int,
-        Meta(ge=0),
+        Number,
         "at this size nothing more is added or changed; reads and deletes go on (their history may take the file over"
         " it until `trim` forgets it); 0: no limit",
     ] = 50_000
@@ -171,10 +169,8 @@ class TiersConfig(Struct, frozen=True, forbid_unknown_fields=True):
         bool, "drop the other turns as published hierarchies do; false: they go to L2 and are found"
     ] = False
     quiet_h: Annotated[Duration, "turns of a namespace that was quiet for so long leave L0"] = 24.0
-    turn_days: Annotated[float, Meta(ge=0.0), "days after which a turn that is not pinned is deleted; 0: never"] = 0.0
-    max_turns: Annotated[
-        int, Meta(ge=0), "turns kept per namespace; the weakest of low importance are deleted; 0: no limit"
-    ] = 0
+    turn_days: Annotated[Pause, "days after which a turn that is not pinned is deleted; 0: never"] = 0.0
+    max_turns: Annotated[Number, "turns kept per namespace; the weakest of low importance are deleted; 0: no limit"] = 0
     skipped: Annotated[Count, "turns listed as not kept, per namespace"] = 1000
     pair_within_s: Annotated[Duration, "an answer belongs to a question at most so much older"] = 900.0
     recent_half_life_days: Annotated[Duration, "half-life of recency in L1"] = 7.0
@@ -182,9 +178,7 @@ class TiersConfig(Struct, frozen=True, forbid_unknown_fields=True):
     cold_below: Annotated[Fraction, "recency below which a memory leaves L1"] = 0.2
     cold_after_s: Annotated[Duration, "no memory leaves L1 for its age before that"] = 300.0
     max_recent: Annotated[Count, "memories that L1 holds per namespace; the coldest go on to L2"] = 2000
-    max_facts: Annotated[
-        int, Meta(ge=0), "memories that L2 holds per namespace; the weakest are deleted; 0: no limit"
-    ] = 0
+    max_facts: Annotated[Number, "memories that L2 holds per namespace; the weakest are deleted; 0: no limit"] = 0
 
 
 class ObserveConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -203,9 +197,7 @@ class LifetimeConfig(Struct, frozen=True, forbid_unknown_fields=True):
     days: Annotated[dict[str, Annotated[float, Meta(gt=0.0)]], "days by source; other sources live for ever"] = field(
         default_factory=lambda: {"file_index": 30.0}
     )
-    grace_days: Annotated[
-        float, Meta(ge=0.0), "expired memories stay readable by id for so long before they are deleted"
-    ] = 30.0
+    grace_days: Annotated[Pause, "expired memories stay readable by id for so long before they are deleted"] = 30.0
 
     def days_of(self, source: str) -> float | None:
         """Return how many days what came from a source lives, None for ever."""
@@ -240,9 +232,7 @@ class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
     chunk_chars: Annotated[
         int, Meta(ge=100), "longest chunk of a file; 1000 characters are what all-MiniLM reads of a text"
     ] = 1000
-    overlap_chars: Annotated[int, Meta(ge=0), "a chunk begins with at most so much of the end of the one before it"] = (
-        150
-    )
+    overlap_chars: Annotated[Number, "a chunk begins with at most so much of the end of the one before it"] = 150
     max_file_bytes: Annotated[Count, "a larger file is not read; `memctl workspace status` names it"] = 16 * 1024 * 1024
     local_dates: Annotated[bool, "`remember` names the day's file by the local date instead of that in UTC"] = False
     scan_every_s: Annotated[Duration, "a folder whose changes the system does not report is scanned so often"] = 5.0
@@ -255,7 +245,7 @@ class SharedConfig(Struct, frozen=True, forbid_unknown_fields=True):
     passfile: Annotated[str, "file with its password, relative to this one; empty: as it was added, or ~/.pgpass"] = ""
     poll_s: Annotated[Duration, "the server is asked for changes so often"] = 2.0
     listen: Annotated[bool, "let the server report changes at once as well, where it can"] = True
-    max_rows: Annotated[int, Meta(ge=0), "memories of it kept here; searches ask for the rest. 0: all"] = 0
+    max_rows: Annotated[Number, "memories of it kept here; searches ask for the rest. 0: all"] = 0
 
 
 class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -29,8 +29,7 @@ def check_connection(connection: socket.socket, address: str) -> None:
         pass
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _, uid, _ = _CREDENTIALS.unpack(credentials)
-    if not is_trusted(uid):
-        raise Untrusted(f"The process that listens at {address} belongs to {_user_name(uid)}, not to you; {_ADVICE}.")
+    _check_user(f"The process that listens at {address}", uid)
 
 
 def check_folder(folder: str) -> None:
@@ -39,8 +38,7 @@ def check_folder(folder: str) -> None:
     if not stat.S_ISDIR(status.st_mode):
         what = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no folder"
         raise Untrusted(f"{folder} is {what}, where the folder of the socket should be; remove it, or {_ADVICE}.")
-    if not is_trusted(status.st_uid):
-        raise Untrusted(f"The folder {folder} belongs to {_user_name(status.st_uid)}, not to you; {_ADVICE}.")
+    _check_user(f"The folder {folder}", status.st_uid)
     if status.st_mode & _WRITABLE and not status.st_mode & stat.S_ISVTX:  # sticky: nobody can exchange others' files
         from shlex import quote
 
@@ -76,18 +74,14 @@ def check_data_folder(folder: str) -> None:
 
 def check_owner(path: str, uid: int) -> None:
     """Raise `Untrusted` for a file or folder of data that belongs to another user."""
-    if not is_trusted(uid):
-        raise Untrusted(
-            f"{path} belongs to {_user_name(uid)}, not to you; choose a folder of your own with MEMORYD_DATA_DIR."
-        )
+    _check_user(path, uid, "choose a folder of your own with MEMORYD_DATA_DIR")
 
 
 def check_socket(address: str, status: os.stat_result) -> None:
     """Raise `Untrusted` when what is at a socket's path leads elsewhere or belongs to another user."""
     if stat.S_ISLNK(status.st_mode):
         raise Untrusted(f"{address} is a symbolic link, which is not followed; name the socket itself, or {_ADVICE}.")
-    if not is_trusted(status.st_uid):
-        raise Untrusted(f"The socket {address} belongs to {_user_name(status.st_uid)}, not to you; {_ADVICE}.")
+    _check_user(f"The socket {address}", status.st_uid)
 
 
 def _narrow(folder: "Path") -> None:
@@ -105,10 +99,13 @@ def _is_open(status: os.stat_result) -> bool:
     return status.st_uid == os.getuid() and bool(status.st_mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 
-def _user_name(uid: int) -> str:
+def _check_user(what: str, uid: int, advice: str = _ADVICE) -> None:
+    if is_trusted(uid):
+        return
     import pwd
 
     try:
-        return f"the user {pwd.getpwuid(uid).pw_name}"
+        user = f"the user {pwd.getpwuid(uid).pw_name}"
     except KeyError:
-        return f"user {uid}"
+        user = f"user {uid}"
+    raise Untrusted(f"{what} belongs to {user}, not to you; {advice}.")
