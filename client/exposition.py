@@ -76,8 +76,7 @@ def _shared_families(roots: Sequence[SharedRoot]) -> Iterator[Family]:
     yield _make_gauge("shared_memories", "Memories that a server has too.", sum(root.memories for root in roots))
     yield _make_gauge("shared_waiting", "Changes that are not pushed yet.", sum(root.waiting for root in roots))
     yield _make_gauge("shared_conflicts", "Memories with two versions.", sum(root.conflicts for root in roots))
-    refused = sum(len(root.refused) for root in roots)
-    yield _make_gauge("shared_refused", "Memories that a server refuses.", refused)
+    yield _make_gauge("shared_refused", "Memories that a server refuses.", sum(len(root.refused) for root in roots))
     pulled, pushed = (sum(getattr(root, name) for root in roots) for name in ("pulled", "pushed"))
     versions = [("", {"direction": "pulled"}, float(pulled)), ("", {"direction": "pushed"}, float(pushed))]
     yield Family("shared_versions_total", "counter", "Versions exchanged with servers.", versions)

@@ -135,8 +135,7 @@ class MemorydStore(BaseStore):
                     source=PART if number else SOURCE,
                 )
                 key = _build_part_key(op.key, number)
-                call = Put(key=key, memory=memory, namespace=place, searchable=bool(texts), ttl_s=ttl_s)
-                self._client.call(call)
+                self._client.call(Put(key=key, memory=memory, namespace=place, searchable=bool(texts), ttl_s=ttl_s))
         self._delete_parts(place, op.key, max(1, len(texts)))
 
     def _list_texts(self, op: PutOp) -> list[str]:

@@ -28,8 +28,7 @@ class MemorydSession(SessionABC):
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the items in order, the latest `limit` of them or all."""
-        found = await asyncio.to_thread(self._read, limit)
-        return [memory.metadata["item"] for memory in found]
+        return [memory.metadata["item"] for memory in await asyncio.to_thread(self._read, limit)]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items to the end of the conversation."""
@@ -41,8 +40,7 @@ class MemorydSession(SessionABC):
 
     async def clear_session(self) -> None:
         """Delete all items; `memctl undo` brings them back."""
-        gone = DeleteWhere(source=[SOURCE], where=self._where, reach="exact")
-        await asyncio.to_thread(self._client.call, gone)
+        await asyncio.to_thread(self._client.call, DeleteWhere(source=[SOURCE], where=self._where, reach="exact"))
 
     @property
     def _where(self) -> dict[str, Any]:
@@ -73,8 +71,7 @@ class MemorydSession(SessionABC):
                 source=SOURCE,
                 metadata={"session": self.session_id, "item": dict(item)},
             )
-            key = f"{uuid.uuid4().hex}"
-            self._client.call(Put(key=key, memory=memory, searchable=bool(text)))
+            self._client.call(Put(key=uuid.uuid4().hex, memory=memory, searchable=bool(text)))
 
     def _pop(self) -> TResponseInputItem | None:
         found = self._read(1)

@@ -75,7 +75,6 @@ def start() -> bool:
     """Start the units; False where no user manager runs, `Unavailable` when the service does not come up."""
     if find_obstacle():
         return False
-    started = run_systemctl("start", SOCKET_UNIT, SERVICE_UNIT, limit_s=START_LIMIT_S)
-    if started.returncode:
+    if run_systemctl("start", SOCKET_UNIT, SERVICE_UNIT, limit_s=START_LIMIT_S).returncode:
         raise Unavailable(FAILED)
     return True

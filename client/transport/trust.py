@@ -27,8 +27,7 @@ def check_connection(connection: socket.socket, address: str) -> None:
         check_socket(address, os.lstat(address))
     except FileNotFoundError:  # a daemon that ends has removed it since; who listens is known all the same
         pass
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, uid, _ = _CREDENTIALS.unpack(credentials)
+    _, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     _check_user(f"The process that listens at {address}", uid)
 
 

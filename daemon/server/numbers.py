@@ -118,8 +118,7 @@ def replace_in_error(key: bytes, error: MemorydError) -> MemorydError:
     if not named:
         return error
     message = _NUMBER.sub(lambda found: _show(key, found[0], named), error.message)
-    data = {name: _replace_field(key, name, value) for name, value in error.data.items()}
-    return type(error)(message, data)
+    return type(error)(message, {name: _replace_field(key, name, value) for name, value in error.data.items()})
 
 
 def _show(key: bytes, digits: str, named: set[int]) -> str:

@@ -144,7 +144,6 @@ def _take(session: Session, remote: Remote, here: Here) -> None:
         _write(session, remote)
         row = rows.read_ids(session.connection, [remote.id])[remote.id]  # a trigger may have broken a circle
     body = None if row is None else changes.read_body(row)
-    further = "{}" if row is None else _read_further(remote.body)
     version = Version(
         memory=remote.id,
         root=session.root.id,
@@ -156,7 +155,7 @@ def _take(session: Session, remote: Remote, here: Here) -> None:
         conflict_of=remote.conflict_of,
         machine=remote.machine,
         author=remote.author,
-        further=further,
+        further="{}" if row is None else _read_further(remote.body),
     )
     session.settle(version)
     _add_links(session, remote.id, remote.conflict_of)
@@ -186,8 +185,7 @@ def _leave_metadata(session: Session, remote: Remote, here: Here) -> None:
 
 def _write(session: Session, remote: Remote) -> None:
     body = _decode(remote, session.root.name)
-    number = session.core.store.namespaces.ensure(session.transaction, remote.ns)
-    made = _row(remote.id, number, body)
+    made = _row(remote.id, session.core.store.namespaces.ensure(session.transaction, remote.ns), body)
     old = rows.read_ids(session.connection, [remote.id]).get(remote.id)
     if old is None:
         made.tier = session.tier
@@ -231,8 +229,7 @@ def _decode(remote: Remote, root: str) -> Body:
 
 def _read_further(body: msgspec.Raw) -> str:
     """Return the fields of a body that this memoryd does not know."""
-    found = msgspec.json.decode(body)
-    known = {name: value for name, value in found.items() if name not in Body.__struct_fields__}
+    known = {name: value for name, value in msgspec.json.decode(body).items() if name not in Body.__struct_fields__}
     return msgspec.json.encode(known).decode()
 
 

@@ -55,8 +55,7 @@ def resolve(core: Core, call: protocol.ResolveConflict) -> "Future[ResolvedConfl
         kept = rows.resolve(connection, call.id, "TRUE")
         version = shared.read_versions(connection, [kept.id]).get(kept.id)
         first = version.conflict_of if version and version.conflict_of else kept.id
-        siblings = shared.read_siblings(connection, first)
-        found = rows.read_ids(connection, [first, *siblings])
+        found = rows.read_ids(connection, [first, *shared.read_siblings(connection, first)])
         if first not in found or len(found) < 2:
             raise NotFound(f"Memory {kept.id[:8]} has no other version.", {"id": kept.id})
         operation = history.begin(connection, "resolve", "", core.clock())
@@ -90,8 +89,7 @@ def _set_text(core: Core, transaction: Transaction, first: Row, kept: Row, conte
     if content:
         text = vectors.text_hash(rows.build_embedded_text(content, turns=first.turns))
         fields.update(content=content, content_hash=checks.content_hash(content), text_hash=text, summary="")
-    place = core.store.namespaces.name(first.namespace)
-    history.record(transaction.connection, operation, first.id, place, first)
+    history.record(transaction.connection, operation, first.id, core.store.namespaces.name(first.namespace), first)
     rows.change(transaction.connection, first.row, {**fields, "updated_at": core.clock()})
     transaction.after_commit(lambda: core.embedding.refresh([first.row]))
 

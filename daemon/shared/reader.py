@@ -141,8 +141,7 @@ class Reader:
         while len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
         if asked.finish(known) and asked.question.keep:
-            best = [seen[one.row.id] for one in known[:_KEPT]]
-            self._keeping.append((asked.question.place, best))
+            self._keeping.append((asked.question.place, [seen[one.row.id] for one in known[:_KEPT]]))
 
     def _find(self, question: Question) -> tuple[int, list[Nearest]]:
         if self._server is None:

@@ -80,8 +80,7 @@ class Session:
             return Here(row, version, body)
         name, ancestors = changes.descend(version, said)
         own = {"machine": "", "author": "", "pushed": 0, "namespace": place}
-        changed = msgspec.structs.replace(version, version=name, ancestors=ancestors, body=said, **own)
-        return Here(row, changed, body)
+        return Here(row, msgspec.structs.replace(version, version=name, ancestors=ancestors, body=said, **own), body)
 
     def settle(self, version: Version) -> None:
         """Write a version; the outbox has the memory exactly if it is still to be pushed."""
@@ -110,8 +109,7 @@ class Session:
         assert number is not None
         if before is None and not self.is_news:
             return
-        name = self.core.store.namespaces.name(number)
-        history.record(self.connection, self._begin(), id, name, before)
+        history.record(self.connection, self._begin(), id, self.core.store.namespaces.name(number), before)
 
     def _begin(self) -> int:
         if self.origin not in self._operations:
@@ -124,6 +122,5 @@ class Session:
         """Erase a memory with its history and what was made of it; its version stays, so that it never comes back."""
         derived = store_erasing.find_derived(self.connection, [version.memory])
         erasing.erase_within(self.core, self.transaction, [version.memory, *derived])
-        emptied = {"purged": 1, "further": "{}", "machine": "", "author": ""}
-        self.settle(msgspec.structs.replace(version, **emptied))
+        self.settle(msgspec.structs.replace(version, purged=1, further="{}", machine="", author=""))
         self.done.purged += 1

@@ -82,8 +82,7 @@ class Lines:
     def report(self) -> Sharing:
         """Return the shared roots and how their exchange is."""
         with self._core.store.reading() as connection:
-            roots = shared.read_roots(connection)
-            found = [self._report_root(connection, root) for root in roots]
+            found = [self._report_root(connection, root) for root in shared.read_roots(connection)]
         return Sharing(machine=(self._core.store.read_setting(_MACHINE) or "") if found else "", roots=found)
 
     def _report_root(self, connection: Connection, root: Root) -> SharedRoot:

@@ -126,8 +126,7 @@ def keep_in_file(path: Path, config: LogConfig) -> None:
     """Send the logs, and what is written to stdout and stderr, to a file that is exchanged when it is full."""
     root = logging.getLogger()
     [stderr] = root.handlers
-    size = max(1, int(config.max_mb * 1_000_000))
-    handler = _File(path, maxBytes=size, backupCount=config.files - 1)
+    handler = _File(path, maxBytes=max(1, int(config.max_mb * 1_000_000)), backupCount=config.files - 1)
     handler.setFormatter(stderr.formatter)
     root.handlers = [handler]
 

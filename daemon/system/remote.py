@@ -76,6 +76,9 @@ class Remote:
         import http.client  # here alone, as in `_connect`: a daemon that asks no server starts without it
 
         name, key, give_up_at = self.address.name, self._key(), self._ticks() + timeout_s
+        headers = {"Content-Type": "application/json", "User-Agent": "memoryd"}
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
         host = urlsplit(self.address.url).hostname or ""
         if is_offline() and not is_here(host):
             raise RemoteFailed(f"{name} is not asked: {host} is another machine, and `offline` is set.")
@@ -83,7 +86,7 @@ class Remote:
             with self._connect(timeout_s) as (connection, base):
                 connection.connect()
                 self._limit(connection, give_up_at)
-                connection.request("POST", base + path, body, _build_headers(key))
+                connection.request("POST", base + path, body, headers)
                 with connection.getresponse() as reply:
                     data = self._read(reply, connection, give_up_at, max_bytes)
                     status, after = reply.status, reply.getheader("Retry-After", "")
@@ -156,11 +159,6 @@ class Remote:
         if not (key.isascii() and key.isprintable()):  # else `http.client` would quote it in its error
             raise RemoteFailed(f"The key in {place} is not one line of ASCII.")
         return key
-
-
-def _build_headers(key: str) -> dict[str, str]:
-    headers = {"Content-Type": "application/json", "User-Agent": "memoryd"}
-    return {**headers, "Authorization": f"Bearer {key}"} if key else headers
 
 
 def _quote(data: bytes, key: str) -> str:
