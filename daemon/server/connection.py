@@ -294,14 +294,13 @@ class Connection(asyncio.Protocol):
         given = server.core, report, server.facts, self._caller, self._become, server.jobs, follow, server.lines
         context = Context(*given, "" if declared.reads else self._find_process())
         if declared.lane == "inline":
-            answer = numbers.answer(request_id, context.sight, partial(run_call, context, call))
-            self._finish(call, began, request_id, answer)
+            self._finish(call, began, numbers.answer(request_id, context.sight, partial(run_call, context, call)))
             return
-        work = partial(self._work, request_id, call, context, partial(self._hand_over, call, began, request_id))
+        work = partial(self._work, request_id, call, context, partial(self._hand_over, call, began))
         try:
             server.submit(declared.lane, work, self)
         except MemorydError as error:
-            self._finish(call, began, request_id, (envelope.encode_refusal(request_id, error), True))
+            self._finish(call, began, (envelope.encode_refusal(request_id, error), True))
         self._regulate()
 
     def _find_process(self) -> str:
@@ -366,14 +365,14 @@ class Connection(asyncio.Protocol):
         end(answer)
         return None
 
-    def _hand_over(self, call: Call[Any], began: float, request_id: int, answer: Answer) -> None:
+    def _hand_over(self, call: Call[Any], began: float, answer: Answer) -> None:
         """Give an answer made on another thread to the loop."""
         try:
-            self._server.loop.call_soon_threadsafe(self._finish, call, began, request_id, answer)
+            self._server.loop.call_soon_threadsafe(self._finish, call, began, answer)
         except RuntimeError:
             log.info("an answer came after the loop had ended")
 
-    def _finish(self, call: Call[Any], began: float, request_id: int, answer: Answer) -> None:
+    def _finish(self, call: Call[Any], began: float, answer: Answer) -> None:
         data, failed = answer
         self.in_flight -= 1
         now = time.perf_counter()

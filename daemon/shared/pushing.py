@@ -28,7 +28,7 @@ def prepare(session: Session, queued: Sequence[Queued]) -> list[Outgoing]:
     going = []
     for one in queued:
         row, version, body = here[one.memory]
-        if version.pushed or not (version.version or version.purged) or not _may_leave(session, row, version):
+        if version.pushed or not (version.version or version.purged) or not _may_leave(session, row):
             shared.unqueue(session.connection, one.memory, one.change)
             continue
         if body is not None and (reason := _find_credential(session, body)):
@@ -46,7 +46,7 @@ def _find_credential(session: Session, body: Body) -> str:
     return f"It holds what looks like {describe_kinds(kinds)}; remove it, to share the memory." if kinds else ""
 
 
-def _may_leave(session: Session, row: Row | None, version: Version) -> bool:
+def _may_leave(session: Session, row: Row | None) -> bool:
     """Return whether a version may leave this machine: of a memory that is shared already, or that may be."""
     if row is None or shared.read_versions(session.connection, [row.id]):
         return True
