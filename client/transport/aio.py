@@ -11,24 +11,10 @@ from memoryd.client.calls import add_many_calls, subscribe
 from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.fields import Words
 from memoryd.client.protocol import DECLARED, AddedMany, Call, NewMemory, Progress, Reach, Reply
-from memoryd.client.transport import trust
+from memoryd.client.transport import exchange, trust
 from memoryd.client.transport.batches import extend_error, join_added
 from memoryd.client.transport.endpoint import Endpoint
-from memoryd.client.transport.exchange import (
-    BROKEN,
-    CONNECT_PAUSE_S,
-    BrokenStream,
-    OnProgress,
-    decode_reply,
-    describe_broken,
-    encode_call,
-    error_of,
-    is_greeting,
-    progress_of,
-    result_of,
-    retry_after_s,
-    set_namespace,
-)
+from memoryd.client.transport.exchange import BrokenStream, OnProgress, encode_call
 from memoryd.client.transport.frames import FrameReader
 
 if TYPE_CHECKING:
@@ -58,13 +44,13 @@ class AsyncClient(Endpoint):
 
     async def call(self, call: Call[R], on_progress: OnProgress | None = None) -> R:
         """Send one call and return its result; errors as in `Client.call`."""
-        call = set_namespace(call, self.namespace)
+        call = exchange.set_namespace(call, self.namespace)
         give_up_at = time.monotonic() + self.timeout_s
         while True:
             try:
-                return self._postprocess(call, result_of(call, await self._exchange(call, on_progress)))
+                return self._postprocess(call, exchange.result_of(call, await self._exchange(call, on_progress)))
             except MemorydError as error:
-                delay_s = retry_after_s(error)
+                delay_s = exchange.retry_after_s(error)
                 if delay_s is None or time.monotonic() + delay_s > give_up_at:
                     raise
                 await asyncio.sleep(delay_s)
@@ -101,7 +87,7 @@ class AsyncClient(Endpoint):
         """
         from memoryd.client.transport.subscription_aio import AsyncSubscription
 
-        call = set_namespace(subscribe(kinds, reach=reach, limit=limit), self.namespace)
+        call = exchange.set_namespace(subscribe(kinds, reach=reach, limit=limit), self.namespace)
         return AsyncSubscription(self._open, encode_call(call, next(self._ids)), self.timeout_s, idle_s)
 
     async def _exchange(self, call: Call[Any], on_progress: OnProgress | None) -> Reply:
@@ -111,11 +97,11 @@ class AsyncClient(Endpoint):
             return await self._send(request_id, data, on_progress)
         except BrokenStream as broken:
             if broken.heard and not DECLARED[type(call)].reads:
-                raise Unavailable(BROKEN) from None
+                raise Unavailable(exchange.BROKEN) from None
         try:
             return await self._send(request_id, data, on_progress)
         except BrokenStream as broken:
-            raise Unavailable(describe_broken(broken, call)) from None
+            raise Unavailable(exchange.describe_broken(broken, call)) from None
 
     async def _send(self, request_id: int, data: bytes, on_progress: OnProgress | None) -> Reply:
         stream = await self._get_stream()
@@ -127,12 +113,9 @@ class AsyncClient(Endpoint):
                 if self._stream:
                     await self._stream.end()
                 await self.close()
-                self._stream = await self._connect()
+                connection = await self._connect_socket()
+                self._stream = _Stream(connection, *await _greet(connection, self._greeting))
             return self._stream
-
-    async def _connect(self) -> "_Stream":
-        connection = await self._connect_socket()
-        return _Stream(connection, *await _greet(connection, self._greeting))
 
     async def _open(self) -> "Ends":
         return await _greet(await self._connect_socket(), self._greeting)
@@ -164,7 +147,7 @@ async def _connect_socket(address: str, timeout_s: float) -> socket.socket:
             except BlockingIOError:  # a daemon is there, but more clients come than it has taken so far
                 if time.monotonic() > give_up_at:
                     raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None
-                await asyncio.sleep(CONNECT_PAUSE_S)
+                await asyncio.sleep(exchange.CONNECT_PAUSE_S)
         trust.check_connection(connection, address)
     except BaseException:
         connection.close()
@@ -268,13 +251,13 @@ class _Stream:
             while data := await self._reader.read(262144):
                 heard = True
                 for payload in frames.feed(data):
-                    reply = decode_reply(payload)
-                    if is_greeting(reply):
+                    reply = exchange.decode_reply(payload)
+                    if exchange.is_greeting(reply):
                         continue
                     if reply.id:
                         self._deliver(reply)
                     else:  # about the stream as a whole: the daemon says why it closes it
-                        failure = error_of(reply)
+                        failure = exchange.error_of(reply)
         except MemorydError as error:
             failure = error
         except OSError as error:
@@ -290,7 +273,7 @@ class _Stream:
         waiting = self._waiting.get(reply.id)
         if waiting is None:  # its caller gave up
             return
-        if (event := progress_of(reply)) is not None:
+        if (event := exchange.progress_of(reply)) is not None:
             waiting.note_progress(event)
         elif not waiting.reply.done():
             waiting.reply.set_result(reply)
