@@ -15,14 +15,10 @@ _ROLE_MARK = re.compile(r"\[(/?\s*(?:INST|SYS|system|user|assistant)\s*)\]", re.
 class Sourced(Protocol):
     """What came from a file, or in some other way."""
 
-    @property
-    def path(self) -> str | None: ...
-    @property
-    def start_line(self) -> int | None: ...
-    @property
-    def end_line(self) -> int | None: ...
-    @property
-    def source(self) -> str: ...
+    path: str | None
+    start_line: int | None
+    end_line: int | None
+    source: str
 
 
 def make_inert(text: str) -> str:

@@ -34,28 +34,27 @@ class Supervisor:
         self, name: str, work: Work, stopping: threading.Event, wake: threading.Event | None = None, nice: bool = False
     ) -> threading.Thread:
         """Start a thread that works until `stopping` is set; who sets that also sets `wake`."""
-        told = name, work, stopping, wake or threading.Event(), nice
-        thread = threading.Thread(target=self._keep_running, args=told, name=name, daemon=True)
+        woken = wake or threading.Event()
+
+        def keep_running() -> None:
+            if nice:
+                lower_priority()
+            while not stopping.is_set():
+                woken.clear()
+                try:
+                    limit_s = work()
+                except BaseException as error:  # also the panic of a library, which is no `Exception`
+                    stopping.wait(self.note_failure(name, error))
+                    continue
+                self.note_work(name)
+                if not stopping.is_set():
+                    woken.wait(limit_s)
+
+        thread = threading.Thread(target=keep_running, name=name, daemon=True)
         with self._lock:
             self._states.setdefault(name, ThreadState(name=name))  # first: a thread that ends at once is forgotten
         thread.start()
         return thread
-
-    def _keep_running(
-        self, name: str, work: Work, stopping: threading.Event, wake: threading.Event, nice: bool
-    ) -> None:
-        if nice:
-            lower_priority()
-        while not stopping.is_set():
-            wake.clear()
-            try:
-                limit_s = work()
-            except BaseException as error:  # also the panic of a library, which is no `Exception`
-                stopping.wait(self.note_failure(name, error))
-                continue
-            self.note_work(name)
-            if not stopping.is_set():
-                wake.wait(limit_s)
 
     def note_failure(self, name: str, error: BaseException) -> float:
         """Count and log that a thread failed; return the seconds after which it is to go on."""
