@@ -6,8 +6,6 @@ imported by `load`, and what only an installation needs (`onnx`, the hub client)
 switches the telemetry of these libraries off; `session` alone imports ONNX Runtime, so that none is loaded before.
 """
 
-from __future__ import annotations
-
 from memoryd.models.bench import BenchRow, bench
 from memoryd.models.catalog import CATALOG, DEFAULT, Floors, ModelSpec
 from memoryd.models.embedder import Embedder, load

@@ -6,8 +6,6 @@ is written to stderr: a bar on a terminal, else one short JSON object per line. 
 when it fails.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

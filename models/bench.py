@@ -1,7 +1,5 @@
 """Measure time and memory of a model on this machine: `memctl model bench`."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -8,8 +8,6 @@ Floors are cosines, measured per model: `duplicate` and `relevant` by tests/benc
 `merge` by bench_join.py there; `calibrated=False` marks an estimate.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import Struct

@@ -5,8 +5,6 @@ calling thread (plus `threads` - 1 of ONNX Runtime's). Texts are run one at a ti
 from 32 tokens up, padding is never computed, and the vector of a text cannot depend on its neighbours.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Errors of models: one class per thing that the user can do about it."""
 
-from __future__ import annotations
-
 
 class ModelError(Exception):
     """An embedding model cannot be used; the message says what to do."""

@@ -5,8 +5,6 @@ downloads that were interrupted, `MODELS/.lock` serialises installations. A mode
 folder without a manifest is not a model.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

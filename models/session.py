@@ -1,7 +1,5 @@
 """Sessions of ONNX Runtime: little memory, no busy threads. No other module imports it (see `telemetry`)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import onnxruntime

@@ -5,8 +5,6 @@ cut at the wrong length and pad every text; this module cuts at the model's own 
 construction, so one instance serves all threads. A long text is tokenised without holding the interpreter.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

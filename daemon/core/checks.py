@@ -6,13 +6,7 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import Conflict, Invalid
-from memoryd.client.protocol import (
-    MAX_CONTENT_BYTES,
-    MAX_METADATA_BYTES,
-    MAX_METADATA_DEPTH,
-    Metadata,
-    NewMemory,
-)
+from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_METADATA_BYTES, MAX_METADATA_DEPTH, Metadata, NewMemory
 from memoryd.daemon.store.hashes import content_hash as content_hash
 from memoryd.daemon.store.tiers import DOCUMENTS
 

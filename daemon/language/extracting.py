@@ -14,27 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.patterns import compile_late
-from memoryd.daemon.language import condensing, rating
+from memoryd.daemon.language import condensing, marks, rating
 from memoryd.daemon.language.likeness import Examples
-from memoryd.daemon.language.marks import (
-    ANAPHORA,
-    ASKING,
-    ASSISTANT,
-    CHATTER,
-    DOING,
-    EPISODE,
-    FACT,
-    HEDGED,
-    KINDS,
-    LEAD,
-    PASSING,
-    QUOTED,
-    STANDING,
-    SUPPOSED,
-    TALE,
-    USER,
-    Kind,
-)
+from memoryd.daemon.language.marks import ASSISTANT, FACT, KINDS, USER, Kind
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
 MAX_CHARS = 400  # of a fact
@@ -119,7 +101,7 @@ def extract_from_turn(role: str, content: str, index: int) -> list[Statement]:
             continue
         text, resolved = _resolve(sentence, before)
         before = sentence
-        kind = _kind_of(role, QUOTED.sub(" ", sentence))
+        kind = _kind_of(role, marks.QUOTED.sub(" ", sentence))
         if _is_asking(sentence) or len(text) > MAX_CHARS or len(text.split()) < _MIN_WORDS:
             continue
         if (kind is None or role == ASSISTANT) and len(content) <= _SHORT_CHARS:
@@ -161,7 +143,7 @@ def choose_surest(facts: Sequence[Fact], contents: Sequence[str]) -> list[Fact]:
 
 def is_lasting(role: str, sentence: str) -> bool:
     """Return whether a sentence is about more than the moment and the speaker's own doing."""
-    return not PASSING.search(sentence) and not (role == ASSISTANT and DOING.match(sentence))
+    return not marks.PASSING.search(sentence) and not (role == ASSISTANT and marks.DOING.match(sentence))
 
 
 def find_content_words(text: str) -> frozenset[str]:
@@ -191,7 +173,7 @@ def _is_same(one: _Said, other: _Said) -> bool:
 
 
 def _kind_of(role: str, sentence: str) -> Kind | None:
-    if role == ASSISTANT and DOING.match(sentence):
+    if role == ASSISTANT and marks.DOING.match(sentence):
         return None
     for kind in KINDS:
         if role in kind.roles and kind.mark.search(sentence) and _has(kind, sentence):
@@ -201,9 +183,9 @@ def _kind_of(role: str, sentence: str) -> Kind | None:
 
 def _is_asking(sentence: str) -> bool:
     plain = _simplify(sentence)
-    if ASKING.search(plain):
+    if marks.ASKING.search(plain):
         return True
-    return rating.is_request(sentence) and (sentence.rstrip().endswith(("?", "？")) or not STANDING.match(plain))
+    return rating.is_request(sentence) and (sentence.rstrip().endswith(("?", "？")) or not marks.STANDING.match(plain))
 
 
 def _has(kind: Kind, sentence: str) -> bool:
@@ -215,13 +197,13 @@ def _confidence(kind: Kind | None, role: str, sentence: str, text: str, resolved
     sure = kind.confidence + _CONCRETE_GAIN * min(3, concrete) if kind else _PLAIN
     if kind and kind.type == FACT:
         sure += _CONCRETE_GAIN * any(_MARKED[name].search(text) for name in _WEIGHTY)
-        sure += _CONCRETE_GAIN * (len(text.split()) >= _WHOLE_WORDS and not EPISODE.search(text))
+        sure += _CONCRETE_GAIN * (len(text.split()) >= _WHOLE_WORDS and not marks.EPISODE.search(text))
     plain = _simplify(sentence)
-    sure -= _PENALTY * bool(HEDGED.search(plain)) + _PENALTY * bool(PASSING.search(plain))
-    sure -= _LARGE_PENALTY * bool(SUPPOSED.search(plain)) + _SMALL_PENALTY * bool(QUOTED.search(plain))
+    sure -= _PENALTY * bool(marks.HEDGED.search(plain)) + _PENALTY * bool(marks.PASSING.search(plain))
+    sure -= _LARGE_PENALTY * bool(marks.SUPPOSED.search(plain)) + _SMALL_PENALTY * bool(marks.QUOTED.search(plain))
     is_weak = kind is None or kind.type == FACT
     if is_weak:
-        sure -= _SMALL_PENALTY * bool(CHATTER.search(plain) or TALE.search(plain))
+        sure -= _SMALL_PENALTY * bool(marks.CHATTER.search(plain) or marks.TALE.search(plain))
     if not resolved:  # what decides or rules names its subject by itself more often
         sure -= _SMALL_PENALTY if is_weak else _SMALL_PENALTY / 2
     if role == ASSISTANT:
@@ -232,13 +214,13 @@ def _confidence(kind: Kind | None, role: str, sentence: str, text: str, resolved
 def _resolve(sentence: str, before: str) -> tuple[str, bool]:
     """Return a sentence as it can stand alone, with the one before it where it refers to that; say whether it can."""
     text = _simplify(sentence)
-    if not ANAPHORA.match(text):
+    if not marks.ANAPHORA.match(text):
         return text, True
     if before and not before.rstrip().endswith(("?", "？")) and len(before) + len(text) < MAX_CHARS:
-        return f"{_simplify(before)} {text}", not ANAPHORA.match(_simplify(before))
+        return f"{_simplify(before)} {text}", not marks.ANAPHORA.match(_simplify(before))
     return text, False
 
 
 def _simplify(sentence: str) -> str:
-    stripped = LEAD.sub("", sentence.strip())
+    stripped = marks.LEAD.sub("", sentence.strip())
     return stripped[:1].upper() + stripped[1:] if stripped else sentence

@@ -236,11 +236,7 @@ def merge(
     else:
         _note_claim(core, transaction, old, memory, operation)
     return Added(
-        id=old.id,
-        outcome="merged",
-        embedded=embedded is not None,
-        similarity=verdict.similarity,
-        operation=operation,
+        id=old.id, outcome="merged", embedded=embedded is not None, similarity=verdict.similarity, operation=operation
     )
 
 
@@ -261,13 +257,7 @@ def _choose_expiry(old: Row, memory: NewMemory) -> float | None:
 
 
 def _refresh(
-    core: Core,
-    transaction: Transaction,
-    place: Place,
-    old: Row,
-    memory: NewMemory,
-    embedded: Embedded,
-    operation: int,
+    core: Core, transaction: Transaction, place: Place, old: Row, memory: NewMemory, embedded: Embedded, operation: int
 ) -> None:
     connection = transaction.connection
     history.record(connection, operation, old.id, place.name, old)

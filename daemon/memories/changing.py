@@ -8,18 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from memoryd.client.errors import Invalid
-from memoryd.client.protocol import (
-    Changed,
-    Delete,
-    Deleted,
-    Metadata,
-    Scoped,
-    Tag,
-    Undo,
-    Undone,
-    Update,
-    method_name,
-)
+from memoryd.client.protocol import Changed, Delete, Deleted, Metadata, Scoped, Tag, Undo, Undone, Update, method_name
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation

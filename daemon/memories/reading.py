@@ -6,27 +6,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from memoryd.client import protocol
 from memoryd.client.errors import NotFound
-from memoryd.client.protocol import (
-    Action,
-    Change,
-    Changes,
-    Count,
-    Counted,
-    Get,
-    GetOperation,
-    GetStats,
-    History,
-    List,
-    Memory,
-    Operation,
-    OperationChange,
-    OperationDetail,
-    OperationLog,
-    Operations,
-    Page,
-    Stats,
-)
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import keys, mentions
 from memoryd.daemon.memories.changing import visible_condition
@@ -46,8 +27,8 @@ _HIDDEN = ("updated_at",)  # changes with every change
 _PREVIEW = 160  # characters
 
 
-@handles(Get)
-def read(core: Core, call: Get) -> Memory:
+@handles(protocol.Get)
+def read(core: Core, call: protocol.Get) -> protocol.Memory:
     """Return one memory, or a turn that is still in L0; with `touch` that counts as an access."""
     row, memory = _select(core, call)
     if call.renew and row.ttl_s is not None:
@@ -57,12 +38,12 @@ def read(core: Core, call: Get) -> Memory:
     return memory
 
 
-def get(core: Core, call: Get) -> Memory:
+def get(core: Core, call: protocol.Get) -> protocol.Memory:
     """Return one memory, or a turn that is still in L0, and leave no mark."""
     return _select(core, call)[1]
 
 
-def _select(core: Core, call: Get) -> tuple[Row, Memory]:
+def _select(core: Core, call: protocol.Get) -> tuple[Row, protocol.Memory]:
     condition = visible_condition(core, call)
     with core.store.reading() as connection:
         if call.key:
@@ -73,13 +54,14 @@ def _select(core: Core, call: Get) -> tuple[Row, Memory]:
             connection, core.store.namespaces, [row], condition, core.clock.read_elapsed()
         )
         mentions.show(connection, row, memory, condition)
-        _give_vectors(core, connection, call, [memory], [row])
+        if call.include_vectors:
+            _give_vectors(core, connection, [memory], [row])
     memory.usefulness = feedback.rate_usefulness(row.feedback, notes=True)
     return row, memory
 
 
-@handles(List)
-def list_(core: Core, call: List) -> Page:
+@handles(protocol.List)
+def list_(core: Core, call: protocol.List) -> protocol.Page:
     """Return one page of the memories that a filter leaves."""
     chosen, passed = compile_filter(call, core.store.namespaces), core.clock.read_elapsed()
     order = queries.Order(call.sort, call.ascending, call.limit, call.offset)
@@ -88,27 +70,26 @@ def list_(core: Core, call: List) -> Page:
         found = rows.fit_reply(found)
         reached = namespaces.condition(chosen.reached)
         listed = present.build_memories(connection, core.store.namespaces, found, reached, passed)
-        _give_vectors(core, connection, call, listed, found)
-        return Page(memories=listed, total=total)
+        if call.include_vectors:
+            _give_vectors(core, connection, listed, found)
+        return protocol.Page(memories=listed, total=total)
 
 
-def _give_vectors(
-    core: Core, connection: Connection, call: Get | List, memories: Sequence[Memory], found: Sequence[Row]
-) -> None:
-    if call.include_vectors and core.embedding.active is not None:
-        present.give_vectors(connection, core.embedding.active.model, memories, found)
+def _give_vectors(core: Core, connection: Connection, shown: Sequence[protocol.Memory], found: Sequence[Row]) -> None:
+    if core.embedding.active is not None:
+        present.give_vectors(connection, core.embedding.active.model, shown, found)
 
 
-@handles(Count)
-def count_memories(core: Core, call: Count) -> Counted:
+@handles(protocol.Count)
+def count_memories(core: Core, call: protocol.Count) -> protocol.Counted:
     """Return how many memories a filter leaves."""
     chosen, passed = compile_filter(call, core.store.namespaces), core.clock.read_elapsed()
     with core.store.reading() as connection:
-        return Counted(count=queries.count(connection, *chosen.full_condition(passed, call.all_states)))
+        return protocol.Counted(count=queries.count(connection, *chosen.full_condition(passed, call.all_states)))
 
 
-@handles(History)
-def read_changes(core: Core, call: History) -> Changes:
+@handles(protocol.History)
+def read_changes(core: Core, call: protocol.History) -> protocol.Changes:
     """Return what happened to one memory: the difference between each state and the next.
 
     While it lay where the caller does not reach, it did not exist for the caller: a move is its beginning or its end.
@@ -126,10 +107,10 @@ def read_changes(core: Core, call: History) -> Changes:
         _compute_difference(core, state._replace(row=see(state.row)), see(after))
         for state, after in zip(states, rows_after, strict=True)
     ]
-    return Changes(id=memory, changes=[change for change in differences if change])
+    return protocol.Changes(id=memory, changes=[change for change in differences if change])
 
 
-def _compute_difference(core: Core, state: history.State, after: Row | None) -> Change | None:
+def _compute_difference(core: Core, state: history.State, after: Row | None) -> protocol.Change | None:
     before, (token, session, process) = state.row, state.actor
     if before is after is None:
         return None
@@ -139,8 +120,8 @@ def _compute_difference(core: Core, state: history.State, after: Row | None) -> 
         for name in {**old, **new}
         if old.get(name) != new.get(name) and name not in _HIDDEN
     }
-    action: Action = "created" if before is None else "deleted" if after is None else "updated"
-    return Change(
+    action: protocol.Action = "created" if before is None else "deleted" if after is None else "updated"
+    return protocol.Change(
         operation=state.operation,
         kind=state.kind,
         action=action,
@@ -160,16 +141,16 @@ def _show(core: Core, row: Row | None) -> dict[str, Any]:
     return {**present.fields_of(row, core.store.namespaces, []), "usefulness": told}
 
 
-@handles(Operations)
-def operations(core: Core, call: Operations) -> OperationLog:
+@handles(protocol.Operations)
+def operations(core: Core, call: protocol.Operations) -> protocol.OperationLog:
     """Return the latest operations."""
     wanted = Wanted(call.limit, call.offset, call.after, call.before, tuple(call.kind))
     with core.store.reading() as connection:
-        return OperationLog(operations=log.find(connection, visible_condition(core, call), wanted))
+        return protocol.OperationLog(operations=log.find(connection, visible_condition(core, call), wanted))
 
 
-@handles(GetOperation)
-def read_operation(core: Core, call: GetOperation) -> OperationDetail:
+@handles(protocol.GetOperation)
+def read_operation(core: Core, call: protocol.GetOperation) -> protocol.OperationDetail:
     """Return one operation with what it did to each memory that the caller reaches."""
     condition = visible_condition(core, call)
     reached = core.store.namespaces.reach(call.namespace, call.reach)
@@ -185,17 +166,17 @@ def read_operation(core: Core, call: GetOperation) -> OperationDetail:
     changes = [
         _describe_step(core, found[0], step._replace(before=see(step.before), after=see(step.after))) for step in steps
     ]
-    return OperationDetail(operation=found[0], changes=[change for change in changes if change])
+    return protocol.OperationDetail(operation=found[0], changes=[change for change in changes if change])
 
 
-def _describe_step(core: Core, operation: Operation, step: Step) -> OperationChange | None:
+def _describe_step(core: Core, operation: protocol.Operation, step: Step) -> protocol.OperationChange | None:
     actor = Actor(operation.token, operation.session, operation.process)
     state = history.State(operation.id, operation.kind, operation.at, step.before, actor)
     change = _compute_difference(core, state, step.after)
     if change is None:
         return None
     text = next((row.content for row in (step.after, step.before) if row), "")
-    return OperationChange(
+    return protocol.OperationChange(
         id=step.memory,
         namespace=step.namespace,
         preview=" ".join(text[: 2 * _PREVIEW].split())[:_PREVIEW],
@@ -203,7 +184,7 @@ def _describe_step(core: Core, operation: Operation, step: Step) -> OperationCha
     )
 
 
-def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
+def stats(core: Core, call: protocol.GetStats, caller: Caller = USER) -> protocol.Stats:
     """Count what is stored within reach; a bound caller learns nothing of the rest."""
     condition = visible_condition(core, call)
     reached = core.store.namespaces.reach(call.namespace, call.reach)
@@ -215,7 +196,7 @@ def stats(core: Core, call: GetStats, caller: Caller = USER) -> Stats:
         logged = history.count(connection, condition if caller.bound else None)
         waiting = count_pending(core, connection, condition) if caller.bound else _count_waiting(core, reached)
     pending = total if waiting is None else waiting
-    return Stats(
+    return protocol.Stats(
         memories=total,
         by_namespace=_sum((core.store.namespaces.name(part.namespace), part.memories) for part in standing),
         by_type=facts.tally("type", reached),

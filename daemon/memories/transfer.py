@@ -10,18 +10,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from memoryd.client import protocol
 from memoryd.client.errors import Conflict, Invalid
-from memoryd.client.protocol import (
-    MAX_METADATA_BYTES,
-    MAX_NOTE_CHARS,
-    MAX_VALUE_BYTES,
-    Exported,
-    ExportMemories,
-    Imported,
-    ImportMemories,
-    NewMemory,
-    Record,
-)
+from memoryd.client.protocol import MAX_NOTE_CHARS, Imported, ImportMemories, NewMemory, Record
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import keys, parts
@@ -49,8 +40,8 @@ What = Literal["created", "replaced", "unchanged", "kept", "skipped"]
 # Export --------------------------------------------------------------------------------------------------------------
 
 
-@handles(ExportMemories)
-def export(core: Core, call: ExportMemories, caller: Caller = USER) -> Exported:
+@handles(protocol.ExportMemories)
+def export(core: Core, call: protocol.ExportMemories, caller: Caller = USER) -> protocol.Exported:
     """Return the next batch of the memories that a filter leaves, in the order of their ids."""
     chosen = compile_filter(call, core.store.namespaces)
     reached = namespaces.condition(chosen.reached)
@@ -61,10 +52,10 @@ def export(core: Core, call: ExportMemories, caller: Caller = USER) -> Exported:
         _leave_votes(caller, call.namespace, records, found)
         total, chunks = queries.count_exported(connection, chosen)
         left_out = {DOCUMENTS: chunks, L0: turns.count_within(connection, reached)}
-    return Exported(records=records, next=keys[-1] if more else None, total=total, left_out=left_out)
+    return protocol.Exported(records=records, next=keys[-1] if more else None, total=total, left_out=left_out)
 
 
-def _take_batch(connection: Connection, chosen: Filter, call: ExportMemories) -> tuple[list[str], bool]:
+def _take_batch(connection: Connection, chosen: Filter, call: protocol.ExportMemories) -> tuple[list[str], bool]:
     """Return the ids of the next batch, and whether there are more."""
     keys: list[str] = []
     size = 0
@@ -206,7 +197,7 @@ def _plan_step(call: ImportMemories, record: Record, row: Row, old: Row | None, 
 
 
 def _metadata_limit(record: Record) -> int:
-    return MAX_VALUE_BYTES if record.key is not None else MAX_METADATA_BYTES
+    return protocol.MAX_VALUE_BYTES if record.key is not None else protocol.MAX_METADATA_BYTES
 
 
 def _row(record: Record) -> Row:

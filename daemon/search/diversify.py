@@ -23,8 +23,7 @@ def diversify(retrieval: Retrieval, sources: Sources) -> None:
     chosen: list[Candidate] = []
     while pool and len(chosen) < retrieval.wanted:
         taken = max(
-            pool,
-            key=lambda candidate: weight * candidate.score / best - (1 - weight) * likeness[candidate.row],
+            pool, key=lambda candidate: weight * candidate.score / best - (1 - weight) * likeness[candidate.row]
         )
         pool.remove(taken)
         chosen.append(taken)

@@ -7,22 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from memoryd.client import protocol
 from memoryd.client.errors import Invalid
-from memoryd.client.protocol import (
-    Explain,
-    Explanation,
-    GetTrace,
-    Hits,
-    Query,
-    Scoped,
-    Search,
-    StageTrace,
-    Trace,
-    TraceList,
-    Traces,
-    TraceSummary,
-    method_name,
-)
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.active import active
 from memoryd.daemon.search.candidates import candidates
@@ -70,13 +56,13 @@ MAX_QUERY_CHARS = 100_000
 _QUERY_SHOWN = 1000  # characters in a list of traces
 
 
-@handles(Search)
-def search(sources: Sources, call: Search) -> Hits:
+@handles(protocol.Search)
+def search(sources: Sources, call: protocol.Search) -> protocol.Hits:
     """Return the hits of a search."""
     retrieval, kept = run(sources, call)
     sources.effects.note(_mark(retrieval))
     keep(retrieval, sources)
-    return Hits(
+    return protocol.Hits(
         hits=retrieval.hits,
         degraded=kept.trace.degraded,
         shared=retrieval.shared,
@@ -85,46 +71,47 @@ def search(sources: Sources, call: Search) -> Hits:
     )
 
 
-@handles(Explain)
-def explain(sources: Sources, call: Explain) -> Explanation:
+@handles(protocol.Explain)
+def explain(sources: Sources, call: protocol.Explain) -> protocol.Explanation:
     """Return the hits of a search with its trace."""
     retrieval, kept = run(sources, call)
     with sources.store.reading() as connection:
         trace = build_whole(connection, kept, _list_seen(sources, call))
-    return Explanation(hits=retrieval.hits, trace=trace, shared=retrieval.shared)
+    return protocol.Explanation(hits=retrieval.hits, trace=trace, shared=retrieval.shared)
 
 
-@handles(GetTrace)
-def trace(sources: Sources, call: GetTrace) -> Trace:
+@handles(protocol.GetTrace)
+def trace(sources: Sources, call: protocol.GetTrace) -> protocol.Trace:
     """Return the trace of an earlier search."""
     kept = sources.traces.find(call.id, check(call.namespace), sources.caller.key)
     with sources.store.reading() as connection:
         return build_whole(connection, kept, _list_seen(sources, call))
 
 
-@handles(Traces)
-def list_traces(sources: Sources, call: Traces) -> TraceList:
+@handles(protocol.Traces)
+def list_traces(sources: Sources, call: protocol.Traces) -> protocol.TraceList:
     """Return the latest searches and contexts."""
     found = sources.traces.list_latest(check(call.namespace), sources.caller.key, call.kind, call.limit)
-    return TraceList(
+    return protocol.TraceList(
         traces=[
-            convert_to(TraceSummary, trace, query=trace.query[:_QUERY_SHOWN], given=len(trace.given)) for trace in found
+            convert_to(protocol.TraceSummary, trace, query=trace.query[:_QUERY_SHOWN], given=len(trace.given))
+            for trace in found
         ]
     )
 
 
-def _list_seen(sources: Sources, call: Scoped[Any]) -> frozenset[int] | None:
+def _list_seen(sources: Sources, call: protocol.Scoped[Any]) -> frozenset[int] | None:
     """Return the namespaces whose memories a trace may name: one made before may hold what is out of reach by now."""
     return sources.store.namespaces.reach(call.namespace, call.reach) if sources.caller.bound else None
 
 
-def run(sources: Sources, call: Query[Any]) -> tuple[Retrieval, Kept]:
+def run(sources: Sources, call: protocol.Query[Any]) -> tuple[Retrieval, Kept]:
     """Run a search whose trace is kept; return its final state and the trace."""
     began = time.perf_counter()
     retrieval, stages = retrieve(sources, call)
     generation = retrieval.generation
     kept = Kept(
-        Trace(
+        protocol.Trace(
             id=retrieval.id,
             query=call.query,
             at=retrieval.now,
@@ -135,7 +122,7 @@ def run(sources: Sources, call: Query[Any]) -> tuple[Retrieval, Kept]:
             candidates=[],
             degraded=retrieval.degraded,
             took_ms=_elapsed_ms(began),
-            kind=method_name(type(call)),
+            kind=protocol.method_name(type(call)),
             session=call.session,
             token=sources.caller.name,
             touch=call.touch,
@@ -150,16 +137,16 @@ def run(sources: Sources, call: Query[Any]) -> tuple[Retrieval, Kept]:
     return retrieval, kept
 
 
-def retrieve(sources: Sources, call: Query[Any]) -> tuple[Retrieval, list[StageTrace]]:
+def retrieve(sources: Sources, call: protocol.Query[Any]) -> tuple[Retrieval, list[protocol.StageTrace]]:
     """Run the stages; return the final state and each stage's account."""
     retrieval = begin(sources, call)
-    stages: list[StageTrace] = []
+    stages: list[protocol.StageTrace] = []
     for stage in PIPELINE:
         stages.append(_run_timed(stage, retrieval, sources, entered=stages[-1].left if stages else 0))
     return retrieval, stages
 
 
-def begin(sources: Sources, call: Query[Any]) -> Retrieval:
+def begin(sources: Sources, call: protocol.Query[Any]) -> Retrieval:
     """Return the state before the first stage; raise `Invalid` for a query that cannot be asked."""
     if not (call.query.strip() or call.vector or call.like):
         raise Invalid("The query is empty.")
@@ -192,7 +179,7 @@ def _select_within(sources: Sources, chosen: Filter, allowed: Mask, passed: floa
     return sources.store.build_mask(Filter(chosen.reached), passed) if chosen.condition else allowed
 
 
-def _run_timed(stage: Stage, retrieval: Retrieval, sources: Sources, entered: int) -> StageTrace:
+def _run_timed(stage: Stage, retrieval: Retrieval, sources: Sources, entered: int) -> protocol.StageTrace:
     """Run one stage; note its time, its counts, and in each dropped candidate which stage it was."""
     name = stage.__name__
     began = time.perf_counter()
@@ -203,7 +190,7 @@ def _run_timed(stage: Stage, retrieval: Retrieval, sources: Sources, entered: in
         candidate.lost_in = candidate.lost_in or name
     notes, retrieval.notes = retrieval.notes, {}
     left = len(retrieval.candidates) - len(lost)
-    return StageTrace(name=name, took_ms=took_ms, entered=entered, left=left, notes=notes)
+    return protocol.StageTrace(name=name, took_ms=took_ms, entered=entered, left=left, notes=notes)
 
 
 def _mark(retrieval: Retrieval) -> Mark:

@@ -5,8 +5,6 @@ Pooling and normalisation are inside; the output `embedding` is the finished vec
 XLM-RoBERTa encoders with absolute positions.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, NamedTuple

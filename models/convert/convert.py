@@ -1,7 +1,5 @@
 """Convert a checkpoint folder to `model.onnx`: choose the format, measure activations where it needs them, write."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@
 operators of ONNX Runtime (domain com.microsoft) are used where they fuse several standard ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

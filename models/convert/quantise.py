@@ -5,8 +5,6 @@ lets one text, or one token, influence how another is rounded, beyond the tokens
 tests/benchmarks/bench_embed.py compares speed, memory and agreement with fp32.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

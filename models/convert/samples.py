@@ -3,8 +3,6 @@
 Any varied prose works; it is fixed so that the same checkpoint always converts the same way.
 """
 
-from __future__ import annotations
-
 SAMPLES = (
     "We decided to use PostgreSQL 16 for the billing service because it needs transactions and JSON columns.",
     "The deploy failed at 14:32 with a timeout after 30 s; a retry with a larger connection pool went through.",

@@ -4,8 +4,6 @@ The format: eight bytes of little-endian header length, a JSON header that names
 range, then the bytes. Tensors are views of a memory map; nothing is copied until a tensor is used.
 """
 
-from __future__ import annotations
-
 import json
 import mmap
 from pathlib import Path

@@ -4,8 +4,6 @@ Installations are serialised by a lock file, built beside their place and moved 
 leaves downloads to resume in `.partial/`, and a folder that the next one or the next daemon deletes (`sweep`).
 """
 
-from __future__ import annotations
-
 from memoryd.models.install.foreign import import_directory
 from memoryd.models.install.place import Progress, remove, sweep
 from memoryd.models.install.pull import pull

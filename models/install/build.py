@@ -1,7 +1,5 @@
 """Make a model folder from published files: convert, copy, try out, write the manifest."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

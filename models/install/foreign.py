@@ -4,8 +4,6 @@ Read: tokenizer.json and model.onnx (also in `onnx/`) or model.safetensors with 
 `1_Pooling/config.json`, `sentence_bert_config.json`, `config_sentence_transformers.json` (prefixes) and `modules.json`.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

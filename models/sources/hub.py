@@ -1,7 +1,5 @@
 """Fetch files from the Hugging Face hub, resumable, and check them against what the hub declares."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import logging

@@ -5,8 +5,6 @@ unpacked: none of its code runs and none of its dependencies is fetched. The has
 caller.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memoryd.client.errors import Conflict, Invalid, NotFound
-from memoryd.client.protocol import Get, History, List, Memory, NewMemory
+from memoryd.client.protocol import Get, History, List, Memory, NewMemory, Operations
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from workbench import CountingEmbedder, add, add_many, delete, found, no_model, running, search, undo, wait_until
@@ -347,7 +347,7 @@ def test_what_cannot_be_a_memory_is_refused_with_a_sentence_and_nothing_is_writt
     with pytest.raises(Invalid, match=r"\.$"):
         call(core)
     assert total(core) == 0
-    assert reading.operations(core, reading.Operations()).operations == []
+    assert reading.operations(core, Operations()).operations == []
 
 
 @pytest.mark.parametrize("content", ["x", "x" * 1024 * 1024, "😀", "a\u0001b", "'; DROP TABLE memories; --", "�"])

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from memoryd.client.errors import Conflict, Invalid, StorageFull
-from memoryd.client.protocol import ExportMemories, Imported, ImportMemories, Link, Observe, Record
+from memoryd.client.protocol import ExportMemories, Imported, ImportMemories, Link, Observe, Operations, Record
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading, transfer
@@ -164,10 +164,10 @@ def test_links_to_what_is_out_of_reach_are_left_out(core: Core) -> None:
 
 def test_the_same_import_twice_changes_nothing(core: Core) -> None:
     put(core, [FULL, record(2)])
-    before = len(list(reading.operations(core, reading.Operations())))
+    before = len(list(reading.operations(core, Operations())))
     again = put(core, [FULL, record(2)])
     assert (again.unchanged, again.created, again.replaced, again.kept, again.operation) == (2, 0, 0, [], None)
-    assert len(list(reading.operations(core, reading.Operations()))) == before
+    assert len(list(reading.operations(core, Operations()))) == before
 
 
 def test_access_and_tier_alone_make_no_difference(core: Core) -> None:
