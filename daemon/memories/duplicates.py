@@ -17,6 +17,7 @@ from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation, Stamp
 from memoryd.daemon.language.statements import find_contradiction, is_same
+from memoryd.daemon.search.candidates import cosines
 from memoryd.daemon.store import queries, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
@@ -205,13 +206,10 @@ def _select_near(core: Core, connection: Connection, place: Place, new: New) -> 
     if not (candidates := sorted({*near, *new.twins})):
         return []
     condition = f"{ALIVE} AND {build_searched()}"
-    numbers, matrix = vectors.read_exact(
-        connection, generation.model, candidates, condition, alive_values(core.clock.read_elapsed())
-    )
-    exact = dict(zip(numbers, (matrix @ vector).tolist(), strict=True)) if numbers else {}
-    known = rows.read_rows(
-        connection, [number for number in numbers if exact[number] >= _subject_floor(generation, place)]
-    )
+    alive = alive_values(core.clock.read_elapsed())
+    exact = cosines(vectors.read_exact(connection, generation.model, candidates, condition, alive), vector)
+    subject = _subject_floor(generation, place)
+    known = rows.read_rows(connection, [number for number, cosine in exact.items() if cosine >= subject])
     found = [
         Near(row, exact[row.row])
         for row in known.values()

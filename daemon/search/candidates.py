@@ -18,7 +18,7 @@ import numpy as np
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.hints import read_hints
-from memoryd.daemon.search.retrieval import Near, Retrieval, Sources
+from memoryd.daemon.search.retrieval import Near, Retrieval, Sources, elapsed_ms
 from memoryd.daemon.search.shared import ask
 from memoryd.daemon.store import fulltext, vectors
 from memoryd.daemon.store.connection import Connection
@@ -40,7 +40,9 @@ def candidates(retrieval: Retrieval, sources: Sources) -> None:
     generation = retrieval.generation
     if generation:  # whether the vector was known is not to be seen from which of them there are
         retrieval.notes.update(embed_wait_ms=0.0, vector_ms=0.0)
-    if generation and retrieval.embedding is None and _is_slow(retrieval, generation):
+    # Another thread looks for the words meanwhile, where embedding or scanning takes longer than to ask it.
+    is_slow = generation is not None and (retrieval.vector is None or len(generation.index) >= _LARGE)
+    if generation and retrieval.embedding is None and is_slow:
         by_words = _find_nearest_beside_words(retrieval, sources, generation)
     else:
         _find_nearest_when_embedded(retrieval, sources)
@@ -64,7 +66,7 @@ def _search_words(retrieval: Retrieval, sources: Sources) -> Stored | None:
     began = time.perf_counter()
     if retrieval.call.mode != "dense" and retrieval.call.query.strip():
         _add_lexical(retrieval, sources)
-    retrieval.notes["fulltext_ms"] = _elapsed_ms(began)
+    retrieval.notes["fulltext_ms"] = elapsed_ms(began)
     retrieval.hints = read_hints(retrieval.call.query, datetime.fromtimestamp(retrieval.now, UTC))
     if retrieval.generation is None:
         return _NONE
@@ -73,11 +75,6 @@ def _search_words(retrieval: Retrieval, sources: Sources) -> Stored | None:
     except StorageFailed:
         retrieval.degrade("vector")
         return None
-
-
-def _is_slow(retrieval: Retrieval, generation: Generation) -> bool:
-    """Return whether embedding or scanning takes longer than to have another thread look for the words meanwhile."""
-    return retrieval.vector is None or len(generation.index) >= _LARGE
 
 
 def _find_nearest_beside_words(retrieval: Retrieval, sources: Sources, generation: Generation) -> Stored | None:
@@ -90,11 +87,11 @@ def _find_nearest_beside_words(retrieval: Retrieval, sources: Sources, generatio
             retrieval.vector = queries.embed(generation, retrieval.call.query)
         except Exception as error:
             _note_failure(retrieval, error)
-        retrieval.notes["embed_wait_ms"] = _elapsed_ms(began)
+        retrieval.notes["embed_wait_ms"] = elapsed_ms(began)
     if (vector := retrieval.vector) is not None:
         began, retrieval.near = time.perf_counter(), Future()
         _settle(retrieval.near, lambda: find_nearest(retrieval, sources, generation, vector))
-        retrieval.notes["vector_ms"] = _elapsed_ms(began)
+        retrieval.notes["vector_ms"] = elapsed_ms(began)
     return _search_words(retrieval, sources) if words.cancel() else words.result()
 
 
@@ -162,7 +159,7 @@ def _await_vector(retrieval: Retrieval, sources: Sources) -> None:
     except Exception as error:
         embedding.cancel()  # if it has not begun nobody needs it
         _note_failure(retrieval, error)
-    retrieval.notes["embed_wait_ms"] = _elapsed_ms(began)
+    retrieval.notes["embed_wait_ms"] = elapsed_ms(began)
 
 
 def _note_failure(retrieval: Retrieval, error: Exception) -> None:
@@ -183,18 +180,13 @@ def _add_dense(
     retrieval.nearest = near.similarities
     for rank, row in enumerate(near.rows[: retrieval.depth], start=1):
         retrieval.ensure_candidate(row, "meaning").similarity_rank = rank
-    similarities = {**near.similarities, **_cosines(by_words, vector)}
+    similarities = {**near.similarities, **cosines(by_words, vector)}
     with sources.store.reading() as connection:
         similarities |= find_nearer_alone(connection, generation, vector, similarities)
     for candidate in retrieval.candidates.values():
         candidate.similarity = similarities.get(candidate.row)
     retrieval.notes["vectors"] = len(near.rows)
-    retrieval.notes["vector_ms"] = round(retrieval.notes["vector_ms"] + _elapsed_ms(began), 3)
-    _note_pending(retrieval, generation)
-
-
-def _note_pending(retrieval: Retrieval, generation: Generation) -> None:
-    """Say so where texts that the search may return wait for their vector."""
+    retrieval.notes["vector_ms"] = round(retrieval.notes["vector_ms"] + elapsed_ms(began), 3)
     if count := generation.count_missing(retrieval.allowed):
         retrieval.degrade("pending_embeddings")
         retrieval.notes["pending_embeddings"] = count
@@ -208,7 +200,7 @@ def find_nearer_alone(
     if len(generation.own):
         found = generation.own.compute_similarities(vector, np.array(list(similarities), np.int64))
         likely = [row for row, similarity in found if similarity > similarities[row]]
-        nearer |= _cosines(vectors.read_exact(connection, generation.model, likely), vector)  # short texts: no parts
+        nearer |= cosines(vectors.read_exact(connection, generation.model, likely), vector)  # short texts: no parts
     return {row: similarity for row, similarity in nearer.items() if similarity > similarities[row]}
 
 
@@ -221,7 +213,7 @@ def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation,
     wanted = max(RESCORE, retrieval.depth + RESCORE // 4)
     found = generation.index.find_nearest(vector, wanted, retrieval.allowed)
     by_parts = generation.parts.find_nearest(vector, RESCORE, retrieval.allowed)
-    near = _cosines(_read_stored(sources, generation, sorted({*found.rows.tolist(), *by_parts})), vector)
+    near = cosines(_read_stored(sources, generation, sorted({*found.rows.tolist(), *by_parts})), vector)
     if by_parts:
         with sources.store.reading() as connection:
             best = generation.parts.measure(connection, vector, near)
@@ -229,10 +221,7 @@ def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation,
     return Near(sorted(near, key=lambda row: (-round(near[row], 6), row)), near)
 
 
-def _cosines(stored: Stored, vector: Vector) -> dict[int, float]:
+def cosines(stored: Stored, vector: Vector) -> dict[int, float]:
+    """Return the cosines of rows with a vector."""
     rows, matrix = stored
     return dict(zip(rows, (matrix @ vector).tolist(), strict=True)) if rows else {}
-
-
-def _elapsed_ms(began: float) -> float:
-    return round((time.perf_counter() - began) * 1000, 3)

@@ -36,7 +36,9 @@ def clean(retrieval: Retrieval, sources: Sources) -> None:
         candidate.lost = f"ranked below the limit of {wanted}"
     retrieval.ranked = kept[retrieval.call.offset : wanted]
     complete(retrieval, sources)
-    retrieval.contradictions = _read_contradictions(retrieval.ranked, sources, retrieval.chosen.reached)
+    with sources.store.reading() as connection:
+        ids = [candidate.record.id for candidate in retrieval.ranked if candidate.record]
+        retrieval.contradictions = read_contradictions(connection, ids, condition(retrieval.chosen.reached))
 
 
 def _count_whole(ranked: list[Candidate], count: int) -> int:
@@ -127,11 +129,3 @@ def _is_new(candidate: Candidate, seen: Seen, shown: Shown) -> bool:
         return False
     shown.add(candidate, row, links)
     return True
-
-
-def _read_contradictions(
-    kept: list[Candidate], sources: Sources, reached: frozenset[int] | None
-) -> dict[str, list[str]]:
-    with sources.store.reading() as connection:
-        ids = [candidate.record.id for candidate in kept if candidate.record]
-        return read_contradictions(connection, ids, condition(reached))

@@ -17,7 +17,7 @@ def diversify(retrieval: Retrieval, sources: Sources) -> None:
         return
     pool, rest = retrieval.ranked[:_POOL], retrieval.ranked[_POOL:]
     read(retrieval, pool, sources)
-    words = {candidate.row: _split_words(candidate) for candidate in pool}
+    words = {one.row: frozenset(_WORD.findall(one.record.content.casefold()) if one.record else ()) for one in pool}
     best = max((candidate.score for candidate in pool), default=0.0) or 1.0
     likeness = dict.fromkeys(words, 0.0)
     chosen: list[Candidate] = []
@@ -37,7 +37,3 @@ def diversify(retrieval: Retrieval, sources: Sources) -> None:
 def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     """Return the size of the intersection over that of the union; two empty sets are alike."""
     return len(one & other) / len(one | other) if one or other else 1.0
-
-
-def _split_words(candidate: Candidate) -> frozenset[str]:
-    return frozenset(_WORD.findall(candidate.record.content.casefold())) if candidate.record else frozenset()

@@ -8,6 +8,7 @@ of nDCG@10 after 77 searches and gained none.)
 import numpy as np
 
 from memoryd.daemon.graph.nodes import neighbours
+from memoryd.daemon.search.candidates import cosines
 from memoryd.daemon.search.fuse import order, score_of
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
@@ -59,10 +60,8 @@ def _find_best(retrieval: Retrieval, vector: Vector, rows: list[int]) -> list[in
 def _add(retrieval: Retrieval, connection: Connection, found: list[int], vector: Vector) -> list[Candidate]:
     """Make candidates of rows, and return those that are new, each with its own score."""
     assert retrieval.generation is not None
-    known, matrix = retrieval.generation.read_exact(
-        connection, [row for row in found if row not in retrieval.candidates]
-    )
-    similarities = dict(zip(known, (matrix @ vector).tolist() if known else [], strict=True))
+    rows = [row for row in found if row not in retrieval.candidates]
+    similarities = cosines(retrieval.generation.read_exact(connection, rows), vector)
     new = [retrieval.ensure_candidate(row, "graph") for row in similarities]
     for candidate in new:
         candidate.similarity = similarities[candidate.row]

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.search.candidates import cosines
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store.vectors import Vector
 
@@ -38,5 +39,4 @@ def _read_others(
     found = generation.index.compute_similarities(vector, rows)
     likely = [row for row, similarity in found if similarity >= floor - _ROUNDING]
     with sources.store.reading() as connection:
-        known, matrix = generation.read_exact(connection, likely)
-    return dict(zip(known, (matrix @ vector).tolist(), strict=True)) if known else {}
+        return cosines(generation.read_exact(connection, likely), vector)

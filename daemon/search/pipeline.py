@@ -25,7 +25,7 @@ from memoryd.daemon.search.hot import hot
 from memoryd.daemon.search.postprocess import postprocess
 from memoryd.daemon.search.profiles import PROFILES
 from memoryd.daemon.search.rank import rank
-from memoryd.daemon.search.retrieval import LEAST_DEPTH, Retrieval, Sources
+from memoryd.daemon.search.retrieval import LEAST_DEPTH, Retrieval, Sources, elapsed_ms
 from memoryd.daemon.search.shared import keep, shared
 from memoryd.daemon.search.traces import Kept, build_whole
 from memoryd.daemon.store.facts import Mask
@@ -121,7 +121,7 @@ def run(sources: Sources, call: protocol.Query[Any]) -> tuple[Retrieval, Kept]:
             stages=stages,
             candidates=[],
             degraded=retrieval.degraded,
-            took_ms=_elapsed_ms(began),
+            took_ms=elapsed_ms(began),
             kind=protocol.method_name(type(call)),
             session=call.session,
             token=sources.caller.name,
@@ -184,7 +184,7 @@ def _run_timed(stage: Stage, retrieval: Retrieval, sources: Sources, entered: in
     name = stage.__name__
     began = time.perf_counter()
     stage(retrieval, sources)
-    took_ms = _elapsed_ms(began)
+    took_ms = elapsed_ms(began)
     lost = [candidate for candidate in retrieval.candidates.values() if candidate.lost]
     for candidate in lost:
         candidate.lost_in = candidate.lost_in or name
@@ -206,7 +206,3 @@ def _mark(retrieval: Retrieval) -> Mark:
         met=tuple(candidate.row for candidate in hits if (candidate.similarity or 0.0) >= floor),
         accessed=tuple(one.row for one in hits if retrieval.is_relevant(one.similarity, one.bm25)),
     )
-
-
-def _elapsed_ms(began: float) -> float:
-    return round((time.perf_counter() - began) * 1000, 3)

@@ -8,12 +8,10 @@ their names, in the daemon: one that is slow makes every search slow.
 import logging
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 from memoryd.client.protocol import Hit
 from memoryd.daemon.search.related import find_shown
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store.present import fields_of, give_vectors
 from memoryd.daemon.store.rows import fit_reply
 
@@ -47,22 +45,20 @@ def _build_hits(retrieval: Retrieval, sources: Sources) -> list[Hit]:
     links = retrieval.contradictions
     shown = [(candidate, record) for candidate in retrieval.ranked if (record := candidate.record)]
     fitting = len(fit_reply([record for _, record in shown]))
-    return [
-        _hit(retrieval, candidate, fields_of(record, sources.store.namespaces, links.get(record.id, [])))
-        for candidate, record in shown[:fitting]
-    ]
-
-
-def _hit(retrieval: Retrieval, candidate: Candidate, fields: dict[str, Any]) -> Hit:
-    fields["superseded_by"] = None  # no more: it is alive
-    return Hit(
-        **fields,
-        score=candidate.score,
-        similarity=candidate.similarity,
-        bm25=candidate.bm25,
-        confidence=round(candidate.confidence, 4),
-        related=find_shown(candidate),
-    )
+    hits: list[Hit] = []
+    for candidate, record in shown[:fitting]:
+        fields = fields_of(record, sources.store.namespaces, links.get(record.id, []))
+        fields["superseded_by"] = None  # no more: it is alive
+        hit = Hit(
+            **fields,
+            score=candidate.score,
+            similarity=candidate.similarity,
+            bm25=candidate.bm25,
+            confidence=round(candidate.confidence, 4),
+            related=find_shown(candidate),
+        )
+        hits.append(hit)
+    return hits
 
 
 @cache

@@ -6,7 +6,7 @@ question although nothing found them: they follow from the link. Nothing is stor
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,8 @@ from memoryd.daemon.store.rows import Row
 
 _MOST_CHARS = 4000  # of a question or an answer that comes with a hit
 _MOST_ANSWERS = 3  # of one question, the latest
+
+_Kind = Literal["question", "answer", "fact", "turn"]
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -101,19 +103,15 @@ def find_shown(candidate: Candidate) -> list[Related]:
     """Return what is shown with a hit: its question first, then the latest of its answers, then facts or turns."""
     head = candidate.record
     assert head is not None
-    found: dict[str, list[Row]] = {"question": [], "answer": [], "fact": [], "turn": []}
+    found: dict[_Kind, list[Row]] = {"question": [], "answer": [], "fact": [], "turn": []}
     for row in sorted(candidate.related, key=lambda row: row.created_at):
         found[_kind(head, row)].append(row)
     found["answer"] = found["answer"][-_MOST_ANSWERS:]
-    return [_build_related(kind, row) for kind, rows in found.items() for row in rows]
+    chars = {"question": _MOST_CHARS, "answer": _MOST_CHARS, "fact": 0, "turn": 0}  # facts and turns are only named
+    return [Related(id=one.id, kind=kind, content=one.content[: chars[kind]]) for kind in found for one in found[kind]]
 
 
-def _build_related(kind: str, row: Row) -> Related:
-    told = kind in ("question", "answer")
-    return Related(id=row.id, kind=kind, content=row.content[:_MOST_CHARS] if told else "")  # type: ignore[arg-type]
-
-
-def _kind(head: Row, row: Row) -> str:
+def _kind(head: Row, row: Row) -> _Kind:
     """Return what a memory is to the one that it is shown with."""
     if row.id in (linked := links_of(head)).said:
         return "turn"

@@ -48,6 +48,11 @@ class Sources(NamedTuple):
     caller: Caller = USER
 
 
+def elapsed_ms(began: float) -> float:
+    """Return the milliseconds since a reading of the performance counter."""
+    return round((time.perf_counter() - began) * 1000, 3)
+
+
 class Near(NamedTuple):
     """The rows nearest to the query, nearest first, with their exact cosines."""
 

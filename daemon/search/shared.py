@@ -38,16 +38,13 @@ def ask(retrieval: Retrieval, sources: Sources, vector: Vector | None) -> None:
     chosen = [(one, places) for one, places in chosen if places]
     if not chosen:
         return
-    if retrieval.deadline is None or vector is None or not _is_plain(retrieval):
+    # Only plain filters can be applied to what a server returns.
+    is_plain = not retrieval.chosen.further and "tier" not in retrieval.chosen.words
+    if retrieval.deadline is None or vector is None or not is_plain:
         retrieval.shared = "unasked"
         return
     retrieval.shared = "late"  # until somebody answers
     _send(retrieval, chosen, vector)
-
-
-def _is_plain(retrieval: Retrieval) -> bool:
-    """Return whether the filters are such as can be applied to what a server returns."""
-    return not retrieval.chosen.further and "tier" not in retrieval.chosen.words
 
 
 def _send(retrieval: Retrieval, chosen: list[tuple[Asker, frozenset[int]]], vector: Vector) -> None:

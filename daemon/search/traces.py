@@ -12,6 +12,7 @@ from memoryd.client.errors import NotFound
 from memoryd.client.protocol import CandidateTrace, Trace
 from memoryd.daemon.store import rows, shared
 from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.present import convert_to
 from memoryd.daemon.store.rows import Row
 
 _PREVIEW = 80
@@ -96,16 +97,13 @@ def build_whole(connection: Connection, kept: Kept, seen: frozenset[int] | None 
     found = {number: row for number, row in {**stored, **kept.recent}.items() if seen is None or row.namespace in seen}
     origins = shared.read_origins(connection, [row.id for row in stored.values()])
     candidates = [
-        CandidateTrace(
+        convert_to(
+            CandidateTrace,
+            candidate,
             id=found[candidate.row].id,
             preview=" ".join(found[candidate.row].content[: 2 * _PREVIEW].split())[:_PREVIEW],
-            similarity=candidate.similarity,
-            bm25=candidate.bm25,
-            score=candidate.score,
             tier=found[candidate.row].tier,
             origins=list(dict.fromkeys(candidate.origins)),
-            cues=candidate.cues,
-            usefulness=candidate.usefulness,
             machine=kept.origins.get(candidate.row) or origins.get(found[candidate.row].id, ""),
             lost=f"{candidate.lost_in}: {candidate.lost}" if candidate.lost else "",
         )

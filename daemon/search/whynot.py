@@ -57,13 +57,10 @@ def _find_filter(sources: Sources, connection: Connection, call: WhyNot, row: Ro
         return f"no search returns it: {why}"
     chosen = compile_filter(call, sources.store.namespaces)
     if chosen.condition and not is_met(chosen.condition, chosen.values):
-        return "a filter of the query excludes it: " + ", ".join(_given_filters(call))
+        names = ("type", "source", "tier", "metadata", "where", "after", "before", "path_prefix", "ids")
+        given = [f"{name} = {value}" for name in names if (value := getattr(call, name)) not in (None, [], {})]
+        return f"a filter of the query excludes it: {', '.join(given)}"
     return ""
-
-
-def _given_filters(call: WhyNot) -> list[str]:
-    names = ("type", "source", "tier", "metadata", "where", "after", "before", "path_prefix", "ids")
-    return [f"{name} = {value}" for name in names if (value := getattr(call, name)) not in (None, [], {})]
 
 
 def _explain_no_candidate(sources: Sources, connection: Connection, retrieval: Retrieval, row: Row, why: Why) -> str:
