@@ -8,11 +8,11 @@ those that are there. Where a later part cannot be written, the error says how m
 from collections.abc import Callable, Sequence
 
 from memoryd.client.errors import Conflict, Invalid, NotFound
-from memoryd.client.protocol import Added, AddedMany, AddMany, NewMemory, Progress
+from memoryd.client.protocol import Added, AddedMany, AddMany, Progress
 from memoryd.daemon.core.checks import check_nth, content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding, duplicates, parts
-from memoryd.daemon.memories.duplicates import Batch, Embedded
+from memoryd.daemon.memories.duplicates import Batch
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.store import history, namespaces, rows
 from memoryd.daemon.store.caller import USER, Caller
@@ -33,7 +33,9 @@ def add_many(
         try:
             if done.results:
                 yield
-            embedded = _embed(core, part, len(done.results), len(call.memories), report)
+            core.check_going_on()
+            embedded = core.embedding.embed_texts([memory.content for memory in part])
+            report(Progress(stage="embed", done=len(done.results) + len(part), total=len(call.memories)))
             results = _write(core, call, duplicates.search(core, call, part, embedded), done.operations, caller)
         except Exception as error:
             raise parts.cut_short(error, len(done.results), len(call.memories), done.operations) from None
@@ -42,13 +44,6 @@ def add_many(
     done.created = sum(result.outcome == "created" for result in done.results)
     done.merged = len(done.results) - done.created
     return done
-
-
-def _embed(core: Core, part: Sequence[NewMemory], before: int, total: int, report: Report) -> list[Embedded]:
-    core.check_going_on()
-    embedded = core.embedding.embed_texts([memory.content for memory in part])
-    report(Progress(stage="embed", done=before + len(part), total=total))
-    return embedded
 
 
 def _write(core: Core, call: AddMany, batch: Batch, operations: Sequence[int], caller: Caller) -> list[Added]:
@@ -100,21 +95,14 @@ def _check_others(core: Core, connection: Connection, call: AddMany, caller: Cal
     given: dict[str, bytes] = {}
     for memory in call.memories:
         if memory.supersedes is not None:
-            _check_superseded(core, connection, visible, memory.supersedes, (given, caller))
+            try:
+                old = rows.resolve(connection, memory.supersedes, visible)
+            except NotFound:
+                if not any(id.startswith(memory.supersedes) for id in given):  # else an earlier memory of the same call
+                    raise
+            else:
+                adding.check_replaceable(old, core.store.namespaces.name(old.namespace), caller)
         if memory.id is not None:
             adding.find_by_id(connection, number, memory)
             if given.setdefault(memory.id, content_hash(memory.content)) != content_hash(memory.content):
                 raise Conflict(f"The id {memory.id} is given to two memories.", {"id": memory.id})
-
-
-def _check_superseded(
-    core: Core, connection: Connection, visible: str, prefix: str, by: tuple[dict[str, bytes], Caller]
-) -> None:
-    given, caller = by
-    try:
-        old = rows.resolve(connection, prefix, visible)
-    except NotFound:
-        if not any(id.startswith(prefix) for id in given):  # else an earlier memory of the same call
-            raise
-        return
-    adding.check_replaceable(old, core.store.namespaces.name(old.namespace), caller)

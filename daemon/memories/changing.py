@@ -1,25 +1,25 @@
 """Changing, deleting and undoing: each is one operation of the log."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
+from memoryd.client import protocol
 from memoryd.client.errors import Invalid
-from memoryd.client.protocol import Changed, Delete, Deleted, Metadata, Scoped, Tag, Undo, Undone, Update, method_name
+from memoryd.client.protocol import Changed, Delete, Deleted, Scoped, Tag, Undo, Undone, Update, method_name
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.memories import keys
+from memoryd.daemon.memories import keyed
+from memoryd.daemon.memories.duplicates import Embedded
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, namespaces, present, rows, thoughts, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
-from memoryd.daemon.store.turns import resolve_row
-from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
 
 TAGS = "tags"  # the metadata key that holds a memory's tags
@@ -28,6 +28,11 @@ TAGS = "tags"  # the metadata key that holds a memory's tags
 def visible_condition(core: Core, call: Scoped[Any]) -> str:
     """Return the SQL condition on the namespaces that a call reaches."""
     return namespaces.condition(core.store.namespaces.reach(namespaces.check(call.namespace), call.reach))
+
+
+def show(core: Core, connection: Connection, found: Iterable[Row], condition: str) -> list[protocol.Memory]:
+    """Return rows as the memories that a caller sees who reaches the namespaces of a condition."""
+    return present.build_memories(connection, core.store.namespaces, found, condition, core.clock.read_elapsed())
 
 
 @handles(Update)
@@ -76,8 +81,8 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
 
     def write(transaction: Transaction) -> Deleted:
         connection = transaction.connection
-        named = [resolve_row(connection, prefix, condition) for prefix in call.ids]
-        named += [keys.resolve_key(core, connection, call.namespace, key) for key in call.keys]
+        named = [turns.resolve_row(connection, prefix, condition) for prefix in call.ids]
+        named += [keyed.resolve_key(core, connection, call.namespace, key) for key in call.keys]
         found = {row.id: row for row in named}
         operation = history.begin(connection, "delete", caller.log_place(call.namespace), core.clock())
         delete_found(core, transaction, list(found.values()), operation, caller)
@@ -97,11 +102,11 @@ def delete_found(
         checks.check_editable(row.id, row.tier, row.path)
         if row.tier != L0:
             history.record(connection, operation, row.id, namespace, row)
-    gone = [row for row in found if row.tier != L0]
-    rows.delete(connection, [row.row for row in gone])
+    gone = [row.row for row in found if row.tier != L0]
+    rows.delete(connection, gone)
     thoughts.forget(connection, [key for row in found for key in _turn_keys(row)])
     _delete_turns(core, transaction, [row.id for row in found if row.tier == L0], operation)
-    transaction.after_commit(lambda: _forget(core, gone))
+    transaction.after_commit(lambda: core.embedding.remove_rows(gone))
 
 
 def _turn_keys(row: Row) -> list[str]:
@@ -177,18 +182,13 @@ def _check_fields(call: Update) -> dict[str, Any]:
     return given
 
 
-def _metadata_text(metadata: Metadata) -> str:
+def _metadata_text(metadata: protocol.Metadata) -> str:
     kept = {key: value for key, value in metadata.items() if value is not None}
     return checks.metadata_text(kept)
 
 
 def _change(
-    core: Core,
-    transaction: Transaction,
-    call: Update | Tag,
-    caller: Caller,
-    changed: Any,
-    embedded: tuple[Generation, Vector] | None,
+    core: Core, transaction: Transaction, call: Update | Tag, caller: Caller, changed: Any, embedded: Embedded
 ) -> Changed:
     connection = transaction.connection
     row = rows.resolve(connection, call.id, visible_condition(core, call))
@@ -204,21 +204,15 @@ def _change(
         vectors.put(connection, embedded[0].model, after.text_hash, embedded[1])
     if after.text_hash != row.text_hash or after.type != row.type:
         transaction.after_commit(lambda: core.embedding.refresh([row.row]))
-    [memory] = present.build_memories(
-        connection, core.store.namespaces, [after], visible_condition(core, call), core.clock.read_elapsed()
-    )
+    [memory] = show(core, connection, [after], visible_condition(core, call))
     return Changed(memory=memory, operation=operation)
-
-
-def _forget(core: Core, gone: list[Row]) -> None:
-    core.embedding.remove_rows([row.row for row in gone])
 
 
 def _exchange(core: Core, gone: list[Row], back: list[Row]) -> None:
     """Bring the index up to date after an undo, where it is concerned."""
     before = {row.row: (row.namespace, row.type, row.text_hash) for row in gone}
     there = {row.row for row in back}
-    _forget(core, [row for row in gone if row.row not in there])
+    core.embedding.remove_rows([row.row for row in gone if row.row not in there])
     changed = [row.row for row in back if before.get(row.row) != (row.namespace, row.type, row.text_hash)]
     if changed:
         core.embedding.refresh(changed)

@@ -5,7 +5,6 @@ it any more, stays; so does one that was added since.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -25,15 +24,6 @@ _PART = 200
 _MAX_IDS = 1000  # of a reply
 
 
-class _Task(NamedTuple):
-    """A call, its filter, and who makes it."""
-
-    core: Core
-    call: DeleteWhere
-    chosen: Filter
-    caller: Caller
-
-
 @handles(DeleteWhere)
 def delete_where(core: Core, call: DeleteWhere, caller: Caller = USER) -> "Parts[DeletedWhere]":
     """Delete what a filter leaves, part by part; with `dry_run` only return what that would be."""
@@ -41,8 +31,7 @@ def delete_where(core: Core, call: DeleteWhere, caller: Caller = USER) -> "Parts
     chosen = compile_filter(call, core.store.namespaces)
     if not chosen.condition:
         raise Invalid("The filter is empty and would delete everything; say what is to be deleted.")
-    task = _Task(core, call, chosen, caller)
-    ids, documents = _choose(task)
+    ids, documents = _choose(core, call, chosen, caller)
     done = DeletedWhere(count=len(ids), ids=ids[:_MAX_IDS], documents=documents, dry_run=call.dry_run)
     if call.dry_run:
         return done
@@ -51,7 +40,8 @@ def delete_where(core: Core, call: DeleteWhere, caller: Caller = USER) -> "Parts
         if start:
             yield
         try:
-            done.operation, count = _delete_part(task, ids[start : start + _PART], done.operation)
+            part = ids[start : start + _PART]
+            done.operation, count = _delete_part(core, call, chosen, caller, part, done.operation)
         except Exception as error:
             operations = [] if done.operation is None else [done.operation]
             raise cut_short(error, done.count, len(ids), operations, "deleted") from None
@@ -59,9 +49,8 @@ def delete_where(core: Core, call: DeleteWhere, caller: Caller = USER) -> "Parts
     return done
 
 
-def _choose(task: _Task) -> tuple[list[str], int]:
+def _choose(core: Core, call: DeleteWhere, chosen: Filter, caller: Caller) -> tuple[list[str], int]:
     """Return the ids of what the filter leaves, oldest first, and how many parts of files it leaves too."""
-    core, call, chosen, caller = task
     condition, values = chosen.full_condition(core.clock.read_elapsed(), call.all_states)
     with core.store.reading() as connection:
         found, documents = queries.find_deletable(connection, condition, values)
@@ -72,9 +61,10 @@ def _choose(task: _Task) -> tuple[list[str], int]:
     return [id for id, _ in every], documents
 
 
-def _delete_part(task: _Task, ids: Sequence[str], number: int | None) -> tuple[int, int]:
+def _delete_part(
+    core: Core, call: DeleteWhere, chosen: Filter, caller: Caller, ids: Sequence[str], number: int | None
+) -> tuple[int, int]:
     """Delete those of some memories that the filter still leaves; return the operation and how many they were."""
-    core, call, chosen, caller = task
     condition, values = chosen.full_condition(core.clock.read_elapsed(), call.all_states)
 
     def write(transaction: Transaction) -> tuple[int, int]:

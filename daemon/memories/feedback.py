@@ -11,9 +11,9 @@ from memoryd.client.errors import Conflict
 from memoryd.client.protocol import Changed, Feedback
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories.changing import visible_condition
+from memoryd.daemon.memories.changing import show, visible_condition
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import feedback, history, present, rows
+from memoryd.daemon.store import feedback, history, rows
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
@@ -43,9 +43,7 @@ def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]"
         history.record(connection, operation, row.id, core.store.namespaces.name(row.namespace), row)
         after = msgspec.structs.replace(row, feedback=feedback.note_vote(row.feedback, by, call.useful, call.note, now))
         rows.change(connection, row.row, {"feedback": after.feedback})
-        [memory] = present.build_memories(
-            connection, core.store.namespaces, [after], condition, core.clock.read_elapsed()
-        )
+        [memory] = show(core, connection, [after], condition)
         memory.usefulness = feedback.rate_usefulness(after.feedback, notes=True)
         return Changed(memory=memory, operation=operation)
 

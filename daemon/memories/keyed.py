@@ -1,20 +1,24 @@
-"""Memories with keys: `put` inserts one or replaces what it says, in one transaction."""
+"""Memories with keys: `put` inserts one or replaces what it says, in one transaction.
+
+Also which text can be a key, which memory has one, and reads that renew a time to live.
+"""
 
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from memoryd.client.errors import Invalid
-from memoryd.client.protocol import MAX_VALUE_BYTES, NewMemory, Put, WasPut
+from memoryd.client.errors import Busy, Invalid, NotFound
+from memoryd.client.protocol import MAX_KEY_BYTES, MAX_VALUE_BYTES, NewMemory, Put, WasPut
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding
 from memoryd.daemon.memories.duplicates import Embedded, Place, Verdict
-from memoryd.daemon.memories.keys import check_key, is_expired
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, namespaces, rows
 from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
@@ -86,3 +90,30 @@ def _replace(core: Core, transaction: Transaction, old: Row, new: Row, embedded:
         fields["created_at"] = now
     rows.change(connection, old.row, fields)
     adding.keep_vector(core, transaction, msgspec.structs.replace(old, **fields), embedded)
+
+
+def check_key(key: str) -> None:
+    """Raise `Invalid` for what cannot be a key."""
+    if not 1 <= len(key.encode()) <= MAX_KEY_BYTES or "\0" in key:
+        raise Invalid(f"The key {key[:40]!r} is not a text of 1 to {MAX_KEY_BYTES} bytes without NUL.")
+
+
+def is_expired(row: Row, passed: float) -> bool:
+    """Return whether the time of a memory is over."""
+    return row.expires_at is not None and row.expires_at <= passed and not row.pinned
+
+
+def resolve_key(core: Core, connection: Connection, namespace: str, key: str) -> Row:
+    """Return the memory that has a key in a namespace; raise `NotFound` for none, or one that has expired."""
+    check_key(key)
+    number = core.store.namespaces.find_number(namespaces.check(namespace))
+    row = None if number is None else rows.read_key(connection, number, key)
+    if row is None or is_expired(row, core.clock.read_elapsed()):
+        raise NotFound(f"There is no memory with the key {key[:80]!r} in {namespace or 'the root'}.", {"key": key})
+    return row
+
+
+def renew(core: Core, ids: list[str]) -> None:
+    """Have those of some memories that have a time to live begin it again; nobody waits for that."""
+    with suppress(Busy):
+        core.store.write(lambda transaction: rows.renew(transaction.connection, ids, core.clock()), over_limit=True)

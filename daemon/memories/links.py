@@ -5,9 +5,9 @@ from concurrent.futures import Future
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import Disagreement, Disagreements, DismissLink, Done, Links
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories.changing import visible_condition
+from memoryd.daemon.memories.changing import show, visible_condition
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import links, present, rows
+from memoryd.daemon.store import links, rows
 from memoryd.daemon.store.turns import resolve_row
 from memoryd.daemon.store.writer import Transaction
 
@@ -19,8 +19,7 @@ def list_links(core: Core, call: Links) -> Disagreements:
     with core.store.reading() as connection:
         pairs = links.select_contradictions(connection, condition, call.limit)
         found = rows.read_ids(connection, [id for newer, older, _ in pairs for id in (newer, older)])
-        names, passed = core.store.namespaces, core.clock.read_elapsed()
-        shown = {one.id: one for one in present.build_memories(connection, names, found.values(), condition, passed)}
+        shown = {one.id: one for one in show(core, connection, found.values(), condition)}
     return Disagreements(
         links=[
             Disagreement(newer=shown[newer], older=shown[older], created_at=at)

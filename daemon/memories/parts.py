@@ -18,11 +18,7 @@ M = TypeVar("M", NewMemory, Record)
 
 def split(memories: Sequence[M], most: int = PART) -> Iterator[list[M]]:
     """Yield memories in lists of at most `most` that are written together."""
-    return split_batches(memories, most, _text_bytes, PART_BYTES)
-
-
-def _text_bytes(memory: NewMemory | Record) -> int:
-    return len(memory.content.encode()) + len(memory.summary.encode())
+    return split_batches(memories, most, lambda one: len(one.content.encode()) + len(one.summary.encode()), PART_BYTES)
 
 
 def cut_short(error: Exception, done: int, total: int, operations: Sequence[int], what: str = "stored") -> Exception:

@@ -9,8 +9,8 @@ import numpy as np
 from memoryd.client import protocol
 from memoryd.client.errors import NotFound
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import keys, mentions
-from memoryd.daemon.memories.changing import visible_condition
+from memoryd.daemon.memories import keyed, mentions
+from memoryd.daemon.memories.changing import show, visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.store import feedback, history, namespaces, present, queries, rows, vectors
@@ -32,7 +32,7 @@ def read(core: Core, call: protocol.Get) -> protocol.Memory:
     """Return one memory, or a turn that is still in L0; with `touch` that counts as an access."""
     row, memory = _select(core, call)
     if call.renew and row.ttl_s is not None:
-        keys.renew(core, [row.id])
+        keyed.renew(core, [row.id])
     if row.row > 0 and call.touch:
         core.effects.note(Mark(call.namespace, "", core.clock(), rows=(), met=(), accessed=(row.row,)))
     return memory
@@ -47,12 +47,10 @@ def _select(core: Core, call: protocol.Get) -> tuple[Row, protocol.Memory]:
     condition = visible_condition(core, call)
     with core.store.reading() as connection:
         if call.key:
-            row = keys.resolve_key(core, connection, call.namespace, call.key)
+            row = keyed.resolve_key(core, connection, call.namespace, call.key)
         else:
             row = resolve_row(connection, call.id, condition)
-        [memory] = present.build_memories(
-            connection, core.store.namespaces, [row], condition, core.clock.read_elapsed()
-        )
+        [memory] = show(core, connection, [row], condition)
         mentions.show(connection, row, memory, condition)
         if call.include_vectors:
             _give_vectors(core, connection, [memory], [row])
@@ -96,18 +94,19 @@ def read_changes(core: Core, call: protocol.History) -> protocol.Changes:
     """
     reached = core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
 
-    def see(row: Row | None) -> Row | None:
-        return row if row and (reached is None or row.namespace in reached) else None
-
     with core.store.reading() as connection:
         memory = history.resolve_known(connection, call.id, namespaces.condition(reached))
         states = history.read_states(connection, memory, namespaces.condition(reached))
         rows_after = [state.row for state in states[1:]] + [rows.read_ids(connection, [memory]).get(memory)]
     differences = [
-        _compute_difference(core, state._replace(row=see(state.row)), see(after))
+        _compute_difference(core, state._replace(row=_see(state.row, reached)), _see(after, reached))
         for state, after in zip(states, rows_after, strict=True)
     ]
     return protocol.Changes(id=memory, changes=[change for change in differences if change])
+
+
+def _see(row: Row | None, reached: frozenset[int] | None) -> Row | None:
+    return row if row and (reached is None or row.namespace in reached) else None
 
 
 def _compute_difference(core: Core, state: history.State, after: Row | None) -> protocol.Change | None:
@@ -155,17 +154,13 @@ def read_operation(core: Core, call: protocol.GetOperation) -> protocol.Operatio
     condition = visible_condition(core, call)
     reached = core.store.namespaces.reach(call.namespace, call.reach)
 
-    def see(row: Row | None) -> Row | None:
-        return row if row and (reached is None or row.namespace in reached) else None
-
     with core.store.reading() as connection:
         found = log.find(connection, condition, Wanted(1, number=call.operation))
         if not found:
             raise NotFound(f"There is no operation {call.operation}.", {"operation": call.operation})
         steps = log.list_steps(connection, call.operation, condition, (call.limit, call.offset))
-    changes = [
-        _describe_step(core, found[0], step._replace(before=see(step.before), after=see(step.after))) for step in steps
-    ]
+    steps = [step._replace(before=_see(step.before, reached), after=_see(step.after, reached)) for step in steps]
+    changes = [_describe_step(core, found[0], step) for step in steps]
     return protocol.OperationDetail(operation=found[0], changes=[change for change in changes if change])
 
 

@@ -19,21 +19,11 @@ from memoryd.daemon.memories import adding, duplicates
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.memories.duplicates import Embedded, Known, New, Place
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import (
-    contexts,
-    feedback,
-    graph,
-    history,
-    links,
-    namespaces,
-    rows,
-    shared,
-    successors,
-    vectors,
-)
+from memoryd.daemon.store import contexts, feedback, graph, history, links, namespaces, rows, shared, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.successors import read_in_force
 from memoryd.daemon.store.tiers import L1
 from memoryd.daemon.store.workspaces import TIER
 from memoryd.daemon.store.writer import Transaction
@@ -51,7 +41,7 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
     def write(transaction: Transaction) -> Shared:
         connection = transaction.connection
         found = {row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
-        if superseded := successors.read_in_force(connection, found.values(), core.clock.read_elapsed()):
+        if superseded := read_in_force(connection, found.values(), core.clock.read_elapsed()):
             id = next(row.id for row in found.values() if row.row in superseded)
             raise Conflict(f"Memory {id[:8]} is superseded; share the one that replaced it.", {"id": id})
         for row in found.values():

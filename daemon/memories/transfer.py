@@ -15,7 +15,7 @@ from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol import MAX_NOTE_CHARS, Imported, ImportMemories, NewMemory, Record
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import keys, parts
+from memoryd.daemon.memories import keyed, parts
 from memoryd.daemon.memories.feedback import find_voter
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.store import feedback, history, links, namespaces, present, queries, rows, turns, vectors
@@ -107,7 +107,8 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
     check(call.records)
     if call.dry_run:
         with core.store.reading() as connection:
-            return _tally(_plan_steps(core, connection, call, _note_made(call.records)), None, dry_run=True)
+            steps = _plan_steps(core, connection, call, [(record, _row(record)) for record in call.records])
+            return _tally(steps, None, dry_run=True)
     done, number = Imported(operation=call.operation), 0
     for part in parts.split(call.records):
         if number:
@@ -123,13 +124,9 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
     return done
 
 
-def _note_made(records: Sequence[Record]) -> list[tuple[Record, Row]]:
-    return [(record, _row(record)) for record in records]
-
-
 def _write(core: Core, call: ImportMemories, records: Sequence[Record], operation: int | None) -> Imported:
     """Write a part within an operation, which begins with the first change if there is none yet."""
-    made = _note_made(records)  # hashing does not hold up the writer
+    made = [(record, _row(record)) for record in records]  # hashing does not hold up the writer
 
     def write(transaction: Transaction) -> Imported:
         number = operation
@@ -277,7 +274,7 @@ def check_record(record: Record) -> None:
     checks.check_memory(NewMemory(**given | {"metadata": {}}))
     checks.check_metadata(record.metadata, _metadata_limit(record))
     if record.key is not None:
-        keys.check_key(record.key)
+        keyed.check_key(record.key)
     checks.check_text("neighbours", record.neighbours)
     if record.tier == L0:
         raise Invalid("It is a turn of L0, which is no memory yet; use `memctl observe`.")
