@@ -6,13 +6,14 @@ imported by `load`, and what only an installation needs (`onnx`, the hub client)
 switches the telemetry of these libraries off; `session` alone imports ONNX Runtime, so that none is loaded before.
 """
 
+import os
+
 from memoryd.models.bench import BenchRow, bench
 from memoryd.models.catalog import CATALOG, DEFAULT, Floors, ModelSpec
 from memoryd.models.embedder import Embedder, load
 from memoryd.models.errors import ModelBroken, ModelError, ModelMissing, ModelUnavailable
 from memoryd.models.folder import Manifest, default_models_dir, installed, read_manifest, verify
 from memoryd.models.install import Progress, import_directory, pull, remove, sweep
-from memoryd.models.telemetry import switch_off
 
 __all__ = [
     "CATALOG",
@@ -39,4 +40,7 @@ __all__ = [
     "verify",
 ]
 
-switch_off()
+# Telemetry is off, for this process and those that it starts, whatever is set: of ONNX Runtime (from 1.29 on), of the
+# hub's client and its transfers by hf_xet. They read this when they are imported; ONNX Runtime's own call comes too
+# late, as its import already writes a device id below the cache folder and looks up its maker's host.
+os.environ.update({"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1"})

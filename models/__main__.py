@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from memoryd.models.bench import measure
-from memoryd.models.catalog import CATALOG, DEFAULT
+from memoryd.models.catalog import CATALOG, DEFAULT, ModelSpec
 from memoryd.models.errors import ModelError
 from memoryd.models.folder import Manifest, default_models_dir, installed
 from memoryd.models.install import import_directory, pull
@@ -46,30 +46,26 @@ def _list_models(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the models of the catalog and those installed from elsewhere."""
     there = installed(options.dir)
     known = [
-        {
-            "name": spec.name,
-            "installed": spec.name in there,
-            "default": spec.name == DEFAULT,
-            "dimensions": spec.dimensions,
-            "size_mb": spec.size_mb,
-            "licence": spec.licence,
-            "description": spec.description,
-        }
-        for spec in CATALOG.values()
+        _describe(spec, spec.name in there, spec.size_mb, spec.licence, spec.description) for spec in CATALOG.values()
     ]
-    return known + [_describe_foreign(manifest) for name, manifest in there.items() if name not in CATALOG]
+    for name, manifest in there.items():
+        if name not in CATALOG:
+            size_mb = round(sum(record.size_bytes for record in manifest.files.values()) / 1e6)
+            known.append(_describe(manifest, True, size_mb, "", f"Imported: {manifest.source}"))
+    return known
 
 
-def _describe_foreign(manifest: Manifest) -> dict[str, Any]:
-    size_bytes = sum(record.size_bytes for record in manifest.files.values())
+def _describe(
+    model: ModelSpec | Manifest, is_installed: bool, size_mb: int, licence: str, description: str
+) -> dict[str, Any]:
     return {
-        "name": manifest.name,
-        "installed": True,
-        "default": False,
-        "dimensions": manifest.dimensions,
-        "size_mb": round(size_bytes / 1e6),
-        "licence": "",
-        "description": f"Imported: {manifest.source}",
+        "name": model.name,
+        "installed": is_installed,
+        "default": isinstance(model, ModelSpec) and model.name == DEFAULT,
+        "dimensions": model.dimensions,
+        "size_mb": size_mb,
+        "licence": licence,
+        "description": description,
     }
 
 

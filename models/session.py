@@ -1,4 +1,4 @@
-"""Sessions of ONNX Runtime: little memory, no busy threads. No other module imports it (see `telemetry`)."""
+"""Sessions of ONNX Runtime: little memory, no busy threads. No other module imports it (see `models/__init__.py`)."""
 
 from pathlib import Path
 
@@ -29,8 +29,5 @@ def open_session(model: Path | bytes, threads: int) -> onnxruntime.InferenceSess
         return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's errors share no base class below Exception
         name = model.name if isinstance(model, Path) else "the model"
-        raise ModelBroken(f"{name} cannot be run ({_first_line(error)})") from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ModelBroken(f"{name} cannot be run ({reason})") from error

@@ -91,13 +91,12 @@ def _strip_prefix(tensors: Tensors) -> Tensors:
 
 def _add_embeddings(graph: Graph, model: Checkpoint, small_table: bool) -> str:
     table = model.tensors["embeddings.word_embeddings.weight"]
-    words = _add_small_words(graph, table) if small_table else _add_words(graph, table)
+    if small_table:
+        words = _add_small_words(graph, table)
+    else:
+        rows = graph.add_constant("words", table.astype(np.float32))
+        words = graph.add("Gather", [rows, "input_ids"], "embeddings.words")
     return graph.add("Add", [words, _add_positions(graph, model)], "embeddings.total")
-
-
-def _add_words(graph: Graph, table: NDArray[Any]) -> str:
-    words = graph.add_constant("words", table.astype(np.float32))
-    return graph.add("Gather", [words, "input_ids"], "embeddings.words")
 
 
 def _add_small_words(graph: Graph, table: NDArray[Any]) -> str:

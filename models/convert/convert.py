@@ -1,7 +1,6 @@
 """Convert a checkpoint folder to `model.onnx`: choose the format, measure activations where it needs them, write."""
 
 import platform
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -63,14 +62,10 @@ def observe(checkpoint: Checkpoint, source: Path) -> dict[str, Range]:
     tokens = Tokens(source / "tokenizer.json", SAMPLE_TOKENS, special=True)
     runs = [session.run(values, {"input_ids": np.array([tokens.ids(text)], np.int64)}) for text in SAMPLES]
     ranges = {value: _measure_range([run[place][0] for run in runs]) for place, value in enumerate(values)}
-    return _index_by_matrix(inputs, ranges)
+    return {name: ranges[value] for name, value in inputs.items()}
 
 
 def _measure_range(rows: list[NDArray[np.float32]]) -> Range:
     seen = np.concatenate(rows)
     mean = seen.mean(axis=0)
     return Range(mean, np.abs(seen - mean).max(axis=0))
-
-
-def _index_by_matrix(inputs: Mapping[str, str], ranges: Mapping[str, Range]) -> dict[str, Range]:
-    return {name: ranges[value] for name, value in inputs.items()}

