@@ -15,8 +15,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Metadata, NewMemory
 from memoryd.daemon.core.checks import check_content, content_hash
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language.extracting import Fact
-from memoryd.daemon.language.likeness import Vectors
+from memoryd.daemon.language.extracting import Fact, Vectors
 from memoryd.daemon.language.statements import find_contradiction, is_same
 from memoryd.daemon.llm.provider import RULES, Embed, Provider
 from memoryd.daemon.memories import adding

@@ -17,7 +17,7 @@ from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
 from memoryd.daemon.graph.names import Names
 from memoryd.daemon.graph.nodes import Centroids
 from memoryd.daemon.llm import llm
-from memoryd.daemon.llm.ledger import Ledger
+from memoryd.daemon.llm.chat import Ledger
 from memoryd.daemon.llm.provider import Cognition
 from memoryd.daemon.search.effects import Effects
 from memoryd.daemon.search.retrieval import Sources

@@ -146,7 +146,9 @@ class Generation:
         found = {row: known[place] for row, place in places.items() if place in known}
         if missing := [row for row in rows if row not in found]:
             looked_up = vectors.look_up_places(connection, self.model, missing)
-            self._learn(looked_up)
+            if looked_up:
+                numbers, places_now, blobs = zip(*looked_up, strict=True)
+                self.index.learn(numbers, places_now, vectors.build_matrix(blobs))
             found.update((row, blob) for row, _, blob in looked_up)
         return list(found), vectors.build_matrix(list(found.values())).reshape(len(found), self.index.dimensions)
 
@@ -195,11 +197,6 @@ class Generation:
         with self._lock:
             self.pending.update(self.failing)
             self.failing.clear()
-
-    def _learn(self, looked_up: list[tuple[int, int, bytes]]) -> None:
-        if looked_up:
-            rows, places, blobs = zip(*looked_up, strict=True)
-            self.index.learn(rows, places, vectors.build_matrix(blobs))
 
     def _forget(self, row: int) -> None:
         if self._touched is not None:

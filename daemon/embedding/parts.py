@@ -9,7 +9,7 @@ import math
 import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -145,7 +145,7 @@ def work_off(store: Store, bulk: BulkPool, found: Parts, model: int, embedder: E
     if not long:
         return True
     ready = [(one, split(one.content, embedder.count_tokens, embedder.max_tokens - _FRAME)) for one in cut]
-    texts = {text for one, pieces in ready for text in _list_texts(one, _list_further(one, pieces))}
+    texts = {text for one, pieces in ready for text in _list_texts(one, pieces)}
     made = _embed(store, bulk, (model, embedder), sorted(texts))
     if made is None:
         return False
@@ -182,12 +182,9 @@ def _embed(store: Store, bulk: BulkPool, by: tuple[int, Embedder], texts: Sequen
     return {key: one for (key, _), one in zip(wanted, made, strict=True) if not isinstance(one, Exception)}
 
 
-def _list_further(long: Long, pieces: Sequence[Piece]) -> Sequence[Piece]:
-    return pieces[1:] if long.pieces is None else long.pieces
-
-
 def _list_texts(long: Long, pieces: Sequence[Piece]) -> list[str]:
-    return [long.content[start : start + size] for start, size in pieces]
+    further = pieces[1:] if long.pieces is None else long.pieces
+    return [long.content[start : start + size] for start, size in further]
 
 
 def split(text: str, count: Callable[[str], int], room: int) -> list[Piece]:
@@ -198,7 +195,8 @@ def split(text: str, count: Callable[[str], int], room: int) -> list[Piece]:
         return [(0, len(text))]
     size = min(room, math.ceil(total / math.ceil(total / room)) + room // 16)
     made, start, tokens = list[Piece](), 0, 0
-    for begin, end in _list_pieces(text, 0, len(text), _END):
+    ends = [match.end() for match in _END.finditer(text) if 0 < match.end() < len(text)]
+    for begin, end in pairwise([0, *ends, len(text)]):
         for first, last in _cut_long(text, begin, end, count, size):
             length = count(text[first:last])
             if tokens and tokens + length > size:
@@ -207,11 +205,6 @@ def split(text: str, count: Callable[[str], int], room: int) -> list[Piece]:
             tokens += length
     made.append((start, len(text) - start))
     return made[:_MOST]
-
-
-def _list_pieces(text: str, start: int, end: int, boundary: re.Pattern[str]) -> list[tuple[int, int]]:
-    ends = [match.end() for match in boundary.finditer(text, start, end) if start < match.end() < end]
-    return list(zip([start, *ends], [*ends, end], strict=True))
 
 
 def _cut_long(text: str, start: int, end: int, count: Callable[[str], int], size: int) -> list[tuple[int, int]]:

@@ -37,7 +37,8 @@ def find_central(found: Sequence[str]) -> str:
     weights = [rating.importance(sentence) for sentence in found]
     near = measure_centrality([find_words(sentence) for sentence in found], weights)
     scores = [centrality + 0.25 * weight for centrality, weight in zip(near, weights, strict=True)]
-    return _fit(found[scores.index(max(scores))])
+    sentence = found[scores.index(max(scores))]
+    return sentence if len(sentence) <= MAX_CHARS else sentence[: MAX_CHARS - 1].rsplit(" ", 1)[0] + "…"
 
 
 def find_words(sentence: str) -> frozenset[str]:
@@ -53,9 +54,3 @@ def measure_centrality(said: Sequence[frozenset[str]], weights: Sequence[float])
             total[word] += weight
     length = hypot(*total.values()) or 1.0
     return [sum(total[word] for word in words) / (length * sqrt(len(words) or 1)) for words in said]
-
-
-def _fit(sentence: str) -> str:
-    if len(sentence) <= MAX_CHARS:
-        return sentence
-    return sentence[: MAX_CHARS - 1].rsplit(" ", 1)[0] + "…"

@@ -4,6 +4,10 @@ Two things are looked at: the marks of each kind, and whether its turn is nearer
 of what passes. Without a model the marks decide alone, which finds fewer. What only asks, wavers or will be over by
 tomorrow is left out. What an assistant says counts less, and
 only a user corrects or prefers; nothing is taken from tools. Pure functions, linear in the text.
+
+The nearness of a turn to the examples is that of the means of the `_NEAREST` most similar ones of each sort, on a scale
+on which the examples themselves, each compared with the others, are on average at 1 and -1: so it means the same with
+every model.
 """
 
 import re
@@ -15,7 +19,6 @@ from numpy.typing import NDArray
 
 from memoryd.client.patterns import compile_late
 from memoryd.daemon.language import condensing, marks, rating
-from memoryd.daemon.language.likeness import Examples
 from memoryd.daemon.language.marks import ASSISTANT, FACT, KINDS, USER, Kind
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
@@ -29,6 +32,7 @@ _SAME_WORDS = 0.6  # share of the shorter one's words that two facts have in com
 _PLAIN = 0.67  # confidence of a user's statement without a mark, before its meaning is looked at
 # Weighed on conversations of eight subjects, each compared with examples of the others alone.
 _NEARNESS_GAIN, _SHIFT = 0.15, 0.1
+_NEAREST, _LEAST_SPREAD = 8, 1e-6
 _AT_LEAST, _TURNS_PER_FACT = 4, 2  # facts of a conversation that are no whole turns
 
 Vectors = NDArray[np.float32]
@@ -66,6 +70,35 @@ _WEIGHTY = ("decision", "rule", "lesson", "plan")
 _WORD = compile_late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
 _FENCE = compile_late(r"```[\s\S]*?(?:```|\Z)|^[ \t]*>.*$", re.MULTILINE)  # code, and what is quoted
 _LARGE_PENALTY, _PENALTY, _SMALL_PENALTY, _ASSISTANT_PENALTY, _CONCRETE_GAIN = 0.4, 0.25, 0.15, 0.12, 0.05
+
+
+class Examples:
+    """The vectors of both sorts, shape (n, dimensions), each with more than `_NEAREST` rows."""
+
+    def __init__(self, lasting: Vectors, passing: Vectors) -> None:
+        self._lasting, self._passing = lasting, passing
+        high = float(np.mean(self._margins(lasting, own=1, other=0)))
+        low = float(np.mean(self._margins(passing, own=0, other=1)))
+        self._middle, self._half = (high + low) / 2, max((high - low) / 2, _LEAST_SPREAD)
+
+    def nearness(self, vectors: Vectors) -> Vectors:
+        """Return for each vector how much nearer it is to what lasts: about 1 for what does, -1 for what passes."""
+        if not len(vectors):
+            return np.zeros(0, np.float32)
+        made: Vectors = (self._margins(vectors, 0, 0) - self._middle) / self._half
+        return made
+
+    def _margins(self, vectors: Vectors, own: int, other: int) -> Vectors:
+        """Return the differences of similarity; `own` and `other`: how many of the nearest of each are left out."""
+        margins: Vectors = _mean(vectors @ self._lasting.T, own) - _mean(vectors @ self._passing.T, other)
+        return margins
+
+
+def _mean(similarities: Vectors, without: int) -> Vectors:
+    """Return the mean of the highest of each row, the very highest left out where they are the row itself."""
+    ordered = -np.sort(-similarities, axis=1)
+    mean: Vectors = ordered[:, without : without + _NEAREST].mean(axis=1)
+    return mean
 
 
 def extract_by_marks(found: Iterable[Statement]) -> list[Fact]:

@@ -128,25 +128,25 @@ def clip(summary: str, max_tokens: int, count: Count) -> str:
     while len(lines) > 1 and cost(summary_message("\n".join(lines)), count) > max_tokens:
         lines.pop()
     text = "\n".join(lines)
-    low, high = 0, len(text)
-    while low < high:  # the longest beginning that fits
-        middle = (low + high + 1) // 2
-        fits = cost(summary_message(text[:middle]), count) <= max_tokens
-        low, high = (middle, high) if fits else (low, middle - 1)
-    while low and cost(summary_message(text[:low]), count) > max_tokens:
-        low -= 1
-    return text[:low].rstrip()
+    longest = _find_longest(text, lambda size: cost(summary_message(text[:size]), count) <= max_tokens)
+    return text[:longest].rstrip()
 
 
 def _shorten(text: str, tokens: int, count: Count) -> str:
     """Return a text of at most so many tokens: its beginning and its end."""
+    longest = _find_longest(text, lambda size: count(_cut_ends(text, size)) <= tokens)
+    return _cut_ends(text, longest) if longest else ""
+
+
+def _find_longest(text: str, fits: Callable[[int], bool]) -> int:
+    """Return of how many characters of a text the longest cut is that fits."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if count(_cut_ends(text, middle)) <= tokens else (low, middle - 1)
-    while low and count(_cut_ends(text, low)) > tokens:
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    while low and not fits(low):  # of more characters there may be fewer tokens
         low -= 1
-    return _cut_ends(text, low) if low else ""
+    return low
 
 
 def _cut_ends(text: str, chars: int) -> str:
@@ -213,7 +213,9 @@ def extract(older: Sequence[Message], former: str, max_tokens: int, count: Count
     for at, message in enumerate(read, 1):
         time.sleep(_BREATH_S)
         bonus = _RECENT * at / len(read) + (_USER if message.role == "user" else 0.0)
-        found += [(rating.importance(told) + bonus, _line(message, told)) for told in _find_sentences(message)]
+        speaker = message.role.capitalize()
+        for told in _find_sentences(message):
+            found.append((rating.importance(told) + bonus, f"{speaker}: {' '.join(told.split())}"))
     chosen, known, spent = dict[int, str](), set[str](), 0
     for at in sorted(range(len(found)), key=lambda at: -found[at][0]):
         line = found[at][1]
@@ -238,7 +240,3 @@ def _find_sentences(message: Message) -> list[str]:
     if message.role == "tool":
         return [told for told in found if any(word in told.casefold() for word in _FAILURE)][:1]
     return found or [" ".join(message.content.split())][: bool(message.content.strip())]
-
-
-def _line(message: Message, told: str) -> str:
-    return f"{message.role.capitalize()}: {' '.join(told.split())}"

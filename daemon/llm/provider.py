@@ -17,8 +17,7 @@ from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.language import condensing, digesting, dreaming, extracting, rating
 from memoryd.daemon.language.dreaming import Fate, Likeness, Note
 from memoryd.daemon.language.examples import LASTING, PASSING
-from memoryd.daemon.language.extracting import Fact, Statement
-from memoryd.daemon.language.likeness import Examples
+from memoryd.daemon.language.extracting import Examples, Fact, Statement
 
 _PORTION = 8
 _NOTHING = np.zeros((0, 0), np.float32)

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from memoryd.daemon.language.examples import LASTING, PASSING
-from memoryd.daemon.language.likeness import Examples
+from memoryd.daemon.language.extracting import Examples
 from memoryd.daemon.llm.provider import Rules
 from workbench import WordEmbedder
 

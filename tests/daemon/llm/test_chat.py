@@ -11,8 +11,7 @@ import pytest
 
 from memoryd.daemon.config import LlmConfig
 from memoryd.daemon.llm import chat
-from memoryd.daemon.llm.chat import Chat, ChatFailed
-from memoryd.daemon.llm.ledger import Ledger
+from memoryd.daemon.llm.chat import Chat, ChatFailed, Ledger
 from memoryd.daemon.llm.llm import Llm
 from model_server import ModelServer, after, drips, fails, model_server, says
 
