@@ -120,11 +120,6 @@ def verify(name: str, models_dir: Path) -> Manifest:
     return manifest
 
 
-def record_file(path: Path) -> FileRecord:
-    """Return the hash and size of a file."""
-    return FileRecord(hash_file(path), path.stat().st_size)
-
-
 def hash_file(path: Path) -> str:
     """Return the hash of a file in hex."""
     with path.open("rb") as file:

@@ -73,28 +73,21 @@ class Models:
         self._remote = Remote(Address(config.url, config.key_env, config.key_file, "The embedding model"))
 
     def load(self, name: str, folder: Path) -> Embedder:
-        """Return a model; raise `ModelError`."""
+        """Return a model, whose dimensions are known by the settings or by asking the server; raise `ModelError`."""
         if not is_api(name):
             return self._local(name, folder)
-        return open_model(name, self._config, self._remote, self._closing)
+        made = ApiEmbedder(name, self._config, self._remote, self._closing)
+        try:
+            made.learn(made.embed([_PROBE], self._config.wait_s).shape[1])
+        except RemoteFailed as error:
+            if not (isinstance(error, Passing) and self._config.dimensions):
+                raise ModelUnavailable(str(error)) from None
+        return made
 
     def close(self) -> None:
         """End the requests under way; no more are made."""
         self._closing.set()
         self._remote.close()
-
-
-def open_model(name: str, config: EmbeddingApiConfig, remote: Remote, closing: threading.Event) -> "ApiEmbedder":
-    """Return a model whose dimensions are known: by the settings, else by asking; raise `ModelUnavailable`."""
-    made = ApiEmbedder(name, config, remote, closing)
-    try:
-        made.learn(made.embed([_PROBE], config.wait_s).shape[1])
-    except Passing as error:
-        if not config.dimensions:
-            raise ModelUnavailable(str(error)) from None
-    except RemoteFailed as error:
-        raise ModelUnavailable(str(error)) from None
-    return made
 
 
 class ApiEmbedder:

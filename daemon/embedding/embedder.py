@@ -212,13 +212,10 @@ class Embedding:
         return (
             any(work_off(self._store, self._bulk, generation) for generation in known)
             or any(work_off_contexts(self._store, self._bulk, generation) for generation in known)
-            or any(self._cut(generation) for generation in known)
+            or any(long_texts.work_off(self._store, self._bulk, one.parts, one.model, one.embedder) for one in known)
             or self._complete_contexts(known)
             or self._switch()
         )
-
-    def _cut(self, generation: Generation) -> bool:
-        return long_texts.work_off(self._store, self._bulk, generation.parts, generation.model, generation.embedder)
 
     def _complete_contexts(self, known: list[Generation]) -> bool:
         self._incomplete = self._incomplete and complete_contexts(self._store, known)

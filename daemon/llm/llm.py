@@ -194,8 +194,7 @@ def _type(fact: Extracted, at: Sequence[int], turns: Sequence[Spoken]) -> str:
     """Return the type of a fact; what corrects is in every context, so only a user's word does."""
     kind = fact.type.strip().casefold()
     own = [content for role, content in (turns[index] for index in at) if role == USER]
-    allowed = kind in TYPES and (kind != CORRECTION or (bool(own) and is_told(fact.text, own)))
-    return kind if allowed else FACT
+    return kind if kind in TYPES and (kind != CORRECTION or (own and is_told(fact.text, own))) else FACT
 
 
 def _shorten(label: str) -> str:

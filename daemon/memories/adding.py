@@ -182,8 +182,7 @@ def find_by_id(connection: Connection, namespace: int | None, memory: NewMemory)
 
 def new_row(core: Core, place: Place, memory: NewMemory, key: bytes) -> Row:
     """Return a memory as a row that is not inserted yet."""
-    now = core.clock()
-    created_at = now if memory.created_at is None else memory.created_at
+    created_at = core.clock() if memory.created_at is None else memory.created_at
     return Row(
         id=memory.id or secrets.token_hex(16),
         namespace=place.number,

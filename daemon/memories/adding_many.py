@@ -57,8 +57,7 @@ def _write(core: Core, call: AddMany, batch: Batch, operations: Sequence[int], c
             _check_in_effect(connection, operation)
         else:
             operation = history.begin(connection, "add_many", caller.log_place(call.namespace), core.clock())
-        place = adding.place_of(core, transaction, call, caller)
-        return adding.write(core, transaction, place, batch, operation)
+        return adding.write(core, transaction, adding.place_of(core, transaction, call, caller), batch, operation)
 
     return wait_patiently(lambda: core.store.write(write), core.check_going_on)
 

@@ -141,8 +141,7 @@ def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
             core.store.check_room()
         core.active.follow(transaction, rings)
         transaction.after_commit(lambda: _exchange(core, gone, back))
-        ids = sorted({row.id for row in (*gone, *back)})
-        return Undone(undone=number, operation=mine, ids=ids)
+        return Undone(undone=number, operation=mine, ids=sorted({row.id for row in (*gone, *back)}))
 
     return core.store.write(write, alone=True, over_limit=True)
 
@@ -183,8 +182,7 @@ def _check_fields(call: Update) -> dict[str, Any]:
 
 
 def _metadata_text(metadata: protocol.Metadata) -> str:
-    kept = {key: value for key, value in metadata.items() if value is not None}
-    return checks.metadata_text(kept)
+    return checks.metadata_text({key: value for key, value in metadata.items() if value is not None})
 
 
 def _change(

@@ -1,4 +1,7 @@
-"""Reading memories, their history and what is stored; none of it changes anything but counts of accesses."""
+"""Reading memories, their history, namespaces and what is stored; it changes nothing but counts of accesses.
+
+Links between the files of a workspace, `[[name]]`, are resolved to the files of that name when a memory is shown.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,11 +12,11 @@ import numpy as np
 from memoryd.client import protocol
 from memoryd.client.errors import NotFound
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import keyed, mentions
+from memoryd.daemon.memories import keyed
 from memoryd.daemon.memories.changing import show, visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
-from memoryd.daemon.store import feedback, history, namespaces, present, queries, rows, vectors
+from memoryd.daemon.store import feedback, history, namespaces, present, queries, rows, vectors, workspaces
 from memoryd.daemon.store import operations as log
 from memoryd.daemon.store.actor import Actor
 from memoryd.daemon.store.caller import USER, Caller
@@ -22,9 +25,12 @@ from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.operations import Step, Wanted
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import resolve_row
+from memoryd.daemon.store.workspaces import Workspace
+from memoryd.daemon.workspaces.documents.links import name_of
 
 _HIDDEN = ("updated_at",)  # changes with every change
 _PREVIEW = 160  # characters
+_MOST_LINKS = 100  # between files, of one memory, each way
 
 
 @handles(protocol.Get)
@@ -51,11 +57,35 @@ def _select(core: Core, call: protocol.Get) -> tuple[Row, protocol.Memory]:
         else:
             row = resolve_row(connection, call.id, condition)
         [memory] = show(core, connection, [row], condition)
-        mentions.show(connection, row, memory, condition)
+        _show_links(connection, row, memory, condition)
         if call.include_vectors:
             _give_vectors(core, connection, [memory], [row])
     memory.usefulness = feedback.rate_usefulness(row.feedback, notes=True)
     return row, memory
+
+
+def _show_links(connection: Connection, row: Row, memory: protocol.Memory, reached: str) -> None:
+    """Set what a chunk of a file links to and what links to its file, as far as it is in the `reached` namespaces."""
+    workspace = workspaces.find_holding(connection, row.path) if row.tier == workspaces.TIER and row.path else None
+    if workspace is None or row.path is None:
+        return
+    names = sorted(workspaces.read_mentioned(connection, [row.row]).get(row.row, ()))
+    if names:
+        memory.links = _find_linked(connection, workspace, names, reached)[:_MOST_LINKS]
+    memory.linked_from = workspaces.find_mentioning(connection, workspace, name_of(row.path), reached, _MOST_LINKS)
+
+
+def _find_linked(connection: Connection, workspace: Workspace, names: list[str], reached: str) -> list[str]:
+    """Return the paths of the files with these names; a name without one, or with one out of reach, says so."""
+    files: dict[str, list[str]] = {name: [] for name in names}
+    for path in workspaces.list_paths(connection, workspace):
+        if (name := name_of(path)) in files:
+            files[name].append(path)
+    found: list[str] = []
+    for name, paths in files.items():
+        seen = [path for path in paths if workspaces.can_see(connection, path, reached)]
+        found += sorted(seen) or [f"{name} (not found)"]
+    return found
 
 
 @handles(protocol.List)
@@ -84,6 +114,30 @@ def count_memories(core: Core, call: protocol.Count) -> protocol.Counted:
     chosen, passed = compile_filter(call, core.store.namespaces), core.clock.read_elapsed()
     with core.store.reading() as connection:
         return protocol.Counted(count=queries.count(connection, *chosen.full_condition(passed, call.all_states)))
+
+
+@handles(protocol.Namespaces)
+def list_namespaces(core: Core, call: protocol.Namespaces) -> protocol.NamespaceList:
+    """Return one page of the namespaces in reach that hold living memories, turns in L0 aside."""
+    names = core.store.namespaces
+    reached = names.reach(namespaces.check(call.namespace), call.reach)
+    prefix, suffix = (namespaces.check(text).split("/") if text else [] for text in (call.prefix, call.suffix))
+    counts: dict[str, int] = {}
+    with core.store.reading() as connection:
+        found = queries.count_by_namespace(connection, Filter(reached), core.clock.read_elapsed())
+    for number, count in found:
+        parts = names.name(number).split("/")
+        if _is_beginning(parts, prefix) and _is_beginning(parts[::-1], suffix[::-1]):
+            name = "/".join(parts[: call.depth])
+            counts[name] = counts.get(name, 0) + count
+    ordered = sorted(counts, key=lambda name: name.split("/"))
+    page = ordered[call.offset : call.offset + call.limit]
+    listed = [protocol.NamespaceCount(name=name, memories=counts[name]) for name in page]
+    return protocol.NamespaceList(namespaces=listed, total=len(ordered))
+
+
+def _is_beginning(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+    return len(parts) >= len(wanted) and all(one in ("*", part) for part, one in zip(parts, wanted, strict=False))
 
 
 @handles(protocol.History)

@@ -53,8 +53,7 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
         share_one = _move if call.move else _copy
         done: dict[str, SharedMemory] = {}
         for row in found.values():
-            going = searched.take(connection, row, done)
-            done[row.id] = share_one(core, transaction, place, going, operation)
+            done[row.id] = share_one(core, transaction, place, searched.take(connection, row, done), operation)
         return Shared(memories=list(done.values()), operation=operation)
 
     return core.store.write(write)
@@ -92,8 +91,7 @@ class _Searched:
         """Return a memory as it is now, with what the ones before it became; changed since, it is looked for again."""
         batch, at = self._batch, self._at.get(row.id)
         if at is None or _text(row) != _text(self._rows[at]) or (near := batch.near[at]) is None:
-            embedded = _embed(self._core, connection, row)
-            return _Going(row, New(_new_memory(row), embedded), batch.known)
+            return _Going(row, New(_new_memory(row), _embed(self._core, connection, row)), batch.known)
         twins = [done[id].id for twin, _ in batch.twins[at] if (id := self._rows[twin].id) in done]
         near = [*near, *self._newer[at], *(twin.row for twin in rows.read_ids(connection, twins).values())]
         return _Going(row, New(_new_memory(row), batch.embedded[at], near), batch.known)
@@ -159,8 +157,7 @@ def _move(core: Core, transaction: Transaction, place: Place, going: _Going, ope
     if verdict.same is not None:
         adding.merge(core, transaction, place, verdict, memory, embedded, operation)
         rows.change(connection, source.row, {"superseded_by": verdict.same.id, "updated_at": core.clock()})
-        both = feedback.merge(verdict.same.feedback, votes)
-        rows.change(connection, verdict.same.row, {"feedback": both})
+        rows.change(connection, verdict.same.row, {"feedback": feedback.merge(verdict.same.feedback, votes)})
         return SharedMemory(id=verdict.same.id, origin=source.id, outcome="merged")
     for other in verdict.contradicted:
         links.add(connection, source.id, other.id, "contradicts", core.clock())

@@ -100,7 +100,9 @@ class Seen:
         if first is candidate:
             return True
         former = self.find_newest(first)
-        if _is_newer(row, former) and not first.related:
+        # Files keep the order of their paths.
+        is_newer = former.record and row.tier != DOCUMENTS and row.created_at > former.record.created_at
+        if is_newer and not first.related:
             former.lost, candidate.score = "the same content is newer in another memory", first.score
             self._newest[first.row] = candidate
         else:
@@ -110,11 +112,6 @@ class Seen:
     def find_newest(self, first: Candidate) -> Candidate:
         """Return the newest of those with the text of a hit."""
         return self._newest.get(first.row, first)
-
-
-def _is_newer(row: Row, other: Candidate) -> bool:
-    """Return whether a memory is newer than another; files keep the order of their paths."""
-    return other.record is not None and row.tier != DOCUMENTS and row.created_at > other.record.created_at
 
 
 def _is_new(candidate: Candidate, seen: Seen, shown: Shown) -> bool:

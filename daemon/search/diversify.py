@@ -28,8 +28,7 @@ def diversify(retrieval: Retrieval, sources: Sources) -> None:
         pool.remove(taken)
         chosen.append(taken)
         for candidate in pool:
-            overlap = jaccard(words[candidate.row], words[taken.row])
-            likeness[candidate.row] = max(likeness[candidate.row], overlap)
+            likeness[candidate.row] = max(likeness[candidate.row], jaccard(words[candidate.row], words[taken.row]))
     retrieval.ranked = chosen + pool + rest
     retrieval.notes["lambda"] = weight
 

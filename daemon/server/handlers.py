@@ -17,7 +17,6 @@ from memoryd.daemon.memories import (
     links,
     reading,
     sharing,
-    spaces,
     transfer,
 )
 from memoryd.daemon.search import pipeline, whynot

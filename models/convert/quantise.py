@@ -40,15 +40,11 @@ class Smoothing(NamedTuple):
     channel: Floats
 
 
-def _skip_smoothing(_name: str, _weight: NDArray[Any]) -> Smoothing | None:
-    return None
-
-
 class Linear(NamedTuple):
     """A format of matrices: how they multiply, and by name and weight what their input is to be."""
 
     multiply: Multiply
-    smooth: Callable[[str, NDArray[Any]], Smoothing | None] = _skip_smoothing
+    smooth: Callable[[str, NDArray[Any]], Smoothing | None] = lambda name, weight: None
 
 
 def multiply_fp32(graph: Graph, name: str, value: str, weight: NDArray[Any]) -> list[str]:
@@ -98,8 +94,9 @@ def _count_groups(weight: NDArray[Any], group: int) -> int:
 
 
 def _multiply_rows(graph: Graph, name: str, codes: str, row_scale: str, weight: NDArray[Any]) -> str:
-    """Add the product of one group of inputs."""
-    stored, scales = _quantise_columns(weight)
+    """Add the product of one group of inputs, whose weights are stored as signed codes and one scale per output."""
+    scales = np.maximum(np.abs(weight).max(axis=1) / STEPS, TINY).astype(np.float32)
+    stored = np.rint(weight / scales[:, None]).astype(np.int8)
     step, middle = graph.add_constant("step", np.float32(1 / STEPS)), graph.add_constant("middle", np.uint8(MIDDLE))
     operands = [codes, graph.add_constant(f"{name}.weight", stored.T), step]
     operands += [graph.add_constant(f"{name}.scales", scales), middle]
@@ -132,12 +129,6 @@ def _scale_channels(spread: Floats, weight: NDArray[Any]) -> Floats:
     scales = np.maximum(spread, TINY) ** BALANCE / largest_weight ** (1 - BALANCE)
     balanced: Floats = np.maximum(scales / scales.mean(), 1e-3).astype(np.float32)
     return balanced
-
-
-def _quantise_columns(weight: NDArray[Any]) -> tuple[NDArray[np.int8], Floats]:
-    """Return signed codes and one scale per output."""
-    scales = np.maximum(np.abs(weight).max(axis=1) / STEPS, TINY).astype(np.float32)
-    return np.rint(weight / scales[:, None]).astype(np.int8), scales
 
 
 def quantise_blocks(weight: NDArray[Any], block: int) -> tuple[NDArray[np.uint8], Floats]:

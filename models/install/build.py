@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from memoryd.models.embedder import open_folder
 from memoryd.models.errors import ModelBroken
-from memoryd.models.folder import MANIFEST, Manifest, Recipe, fingerprint, hash_file, record_file
+from memoryd.models.folder import MANIFEST, FileRecord, Manifest, Recipe, fingerprint, hash_file
 from memoryd.models.install.place import Progress
 
 TRIAL = "The quick brown fox jumps over the lazy dog."
@@ -31,7 +31,7 @@ def build(source: Path, target: Path, recipe: Recipe, progress: Progress) -> Man
         format=form,
         weights_sha256=hash_file(weights),
         dimensions=0,
-        files={path.name: record_file(path) for path in sorted(target.iterdir())},
+        files={path.name: FileRecord(hash_file(path), path.stat().st_size) for path in sorted(target.iterdir())},
     )
     dimensions = _try_out(manifest, target)
     manifest = msgspec.structs.replace(manifest, dimensions=dimensions, fingerprint=fingerprint(manifest))

@@ -67,8 +67,7 @@ def _fetch(spec: ModelSpec, partial: Path, progress: Progress) -> str:
 
 def _list_sources(spec: ModelSpec, partial: Path, progress: Progress) -> Iterator[tuple[str, Callable[[], None]]]:
     """Yield the name of each source and a function that fetches from it, best first."""
-    size = spec.size_mb * 1_000_000
-    progress("download", 0, size)
+    progress("download", 0, spec.size_mb * 1_000_000)
     if (repository := spec.hub) is not None:
         label = f"hub:{repository.repository}@{repository.revision}"
         names = list(spec.files)

@@ -24,7 +24,7 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import changing, keyed, reading, sharing, spaces, transfer
+from memoryd.daemon.memories import changing, keyed, reading, sharing, transfer
 from memoryd.daemon.registry import finish
 from memoryd.daemon.search import pipeline, whynot
 from memoryd.daemon.store.caller import USER, Caller
@@ -133,7 +133,7 @@ def test_what_is_not_searchable_is_found_by_key_and_lists_alone(core: Core) -> N
     why = whynot.why_not(core.sources, WhyNot(query="herons", id=id))
     assert (why.stage, why.reason) == ("filter", "no search returns it: it is found by its key and in lists only")
     assert [memory.key for memory in reading.list_(core, List())] == ["hidden"]
-    assert [one.name for one in spaces.list_namespaces(core, Namespaces()).namespaces] == ["acme"]
+    assert [one.name for one in reading.list_namespaces(core, Namespaces()).namespaces] == ["acme"]
     asked = GetContext(task="herons", namespace="acme")
     assert "Herons" not in preparing.context(core, core.sources, asked).result().text
     put(core, "hidden", "Herons fish at dawn", "acme")
