@@ -49,11 +49,7 @@ class Privacy:
             return call, {}
         clean: C = self._clean(call, kinds)
         if kinds and self.mode == "refuse":
-            raise Invalid(
-                f"It holds what looks like {describe_kinds(kinds)}, so nothing was stored. Remove it, or store it as"
-                " it is with allow_secrets=True (`--allow-secrets` in memctl).",
-                {"secrets": dict(kinds)},
-            )
+            raise _refuse("It", "Remove it", kinds)
         return clean, dict(kinds)
 
     def _clean_query(self, call: C) -> C:
@@ -99,17 +95,18 @@ class Privacy:
         kinds: Counter[str] = Counter()
         redact(key, kinds, self.allowed)
         if kinds:
-            raise Invalid(
-                f"The key holds what looks like {describe_kinds(kinds)}, so nothing was stored. Choose another key, or"
-                " store it as it is with allow_secrets=True (`--allow-secrets` in memctl).",
-                {"secrets": dict(kinds)},
-            )
+            raise _refuse("The key", "Choose another key", kinds)
 
     def _redact_entry(self, number: int, entry: Any, kinds: Counter[str]) -> Any:
         try:
             return self._clean(entry, kinds)
         except Invalid as error:
             raise Invalid(f"Memory {number}: {error}", {"index": number}) from None
+
+
+def _refuse(what: str, advice: str, kinds: Counter[str]) -> Invalid:
+    told = f"{what} holds what looks like {describe_kinds(kinds)}, so nothing was stored. {advice}, or store it as"
+    return Invalid(f"{told} it is with allow_secrets=True (`--allow-secrets` in memctl).", {"secrets": dict(kinds)})
 
 
 def note_redacted(result: Any, redacted: Redacted) -> Any:

@@ -112,23 +112,11 @@ then there must should not does our your his her their uses use please i'm prefe
 """
 )
 CONTRACTED = _set("cannot isnt dont doesnt cant wont arent hasnt")
-IN_FULL = {
-    "can't": "can not",
-    "cannot": "can not",
-    "won't": "will not",
-    "i'm": "I am",
-    "it's": "it is",
-    "they're": "they are",
-    "we're": "we are",
-    "you're": "you are",
-    "we'll": "we will",
-    "i'll": "I will",
-    "i've": "I have",
-    "we've": "we have",
-}
-IN_FULL |= {
-    f"{verb}n't": f"{verb} not" for verb in "is are was were do does did has have had should would could".split()
-}
+IN_FULL = {"can't": "can not", "cannot": "can not", "won't": "will not", "i'm": "I am", "it's": "it is"}
+IN_FULL |= {"we'll": "we will", "i'll": "I will", "i've": "I have", "we've": "we have"}
+IN_FULL |= {f"{who}'re": f"{who} are" for who in ("they", "we", "you")}
+_VERBS = "is are was were do does did has have had should would could"
+IN_FULL |= {f"{verb}n't": f"{verb} not" for verb in _VERBS.split()}
 
 # After a number: so much of it, not the number of a thing.
 UNITS = _set(

@@ -33,10 +33,6 @@ _BYTES_PER_TOKEN = 3  # where the server does not say what it has used
 ChatFailed = RemoteFailed  # the model did not answer; the message says why in one sentence
 
 
-class _NoSchema(ChatFailed):
-    """The server does not take a schema."""
-
-
 def _quote(question: Mapping[str, Any]) -> str:
     """Return a question as JSON: no text in it can end, and `<` begins no token that has a meaning to a model."""
     return msgspec.json.encode(_clean(question)).decode().replace("<", "\\u003c")
@@ -153,11 +149,13 @@ class Chat:
 
     def _attempt(self, system: str, question: Mapping[str, Any], answer: type[T]) -> T:
         try:
-            text = self._text(self._request(self._encode_body(system, question, answer)))
-        except _NoSchema:
+            reply = self._request(system, question, answer)
+        except Refused as error:
+            if error.status not in (400, 422) or not self._takes_schema:
+                raise
             self._takes_schema = False  # from now on the system prompt says what is wanted
-            text = self._text(self._request(self._encode_body(system, question, answer)))
-        return self._decode(text, answer)
+            reply = self._request(system, question, answer)
+        return self._decode(self._text(reply), answer)
 
     def _encode_body(self, system: str, question: Mapping[str, Any], answer: type[T]) -> bytes:
         schema = msgspec.json.schema(answer)
@@ -208,11 +206,7 @@ class Chat:
         self._count("repaired")
         return made
 
-    def _request(self, body: bytes) -> bytes:
+    def _request(self, system: str, question: Mapping[str, Any], answer: type[T]) -> bytes:
         self._count("requests")
-        try:
-            return self.remote.post("/chat/completions", body, self.config.timeout_s, MAX_REPLY_BYTES)
-        except Refused as error:
-            if error.status in (400, 422) and self._takes_schema:
-                raise _NoSchema(str(error)) from None
-            raise
+        body = self._encode_body(system, question, answer)
+        return self.remote.post("/chat/completions", body, self.config.timeout_s, MAX_REPLY_BYTES)

@@ -171,10 +171,8 @@ class Llm:
         for number, judged in found.items():
             if problem := _find_fault(number, judged, notes, found):
                 raise self.chat.reject(f"The model's judgement of a note cannot be used: {problem}.")
-        return [
-            Fate(found[number].fate, None if found[number].by is None else (found[number].by or 0) - 1, "")
-            for number in range(len(notes))
-        ]
+        judgements = [found[number] for number in range(len(notes))]
+        return [Fate(one.fate, None if one.by is None else one.by - 1) for one in judgements]
 
     def label(self, groups: Sequence[Sequence[str]], terms: Terms) -> list[str]:
         """Ask for a label for each group, all in one question; an empty one is rejected."""

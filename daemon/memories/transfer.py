@@ -5,6 +5,7 @@ that check once. Vectors are not carried: a text that was embedded here before h
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -147,15 +148,13 @@ def _write(core: Core, call: ImportMemories, records: Sequence[Record], operatio
 
 
 def _tally(steps: list[_Step], operation: int | None, dry_run: bool = False) -> Imported:
-    def count(what: What) -> int:
-        return sum(step.what == what for step in steps)
-
+    counts = Counter(step.what for step in steps)
     return Imported(
-        created=count("created"),
-        replaced=count("replaced"),
-        unchanged=count("unchanged"),
+        created=counts["created"],
+        replaced=counts["replaced"],
+        unchanged=counts["unchanged"],
         kept=[step.record.id for step in steps if step.what == "kept"],
-        skipped=count("skipped"),
+        skipped=counts["skipped"],
         operation=operation,
         dry_run=dry_run,
     )
