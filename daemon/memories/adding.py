@@ -120,18 +120,18 @@ def _add_one(
     core: Core, transaction: Transaction, place: Place, new: New, verdict: Verdict, operation: int
 ) -> tuple[Added, Row]:
     """Add a memory or merge it; return the outcome and the row that it is in."""
-    memory, embedded = new.memory, new.embedded
+    memory = new.memory
     if verdict.same is not None:
-        return merge(core, transaction, place, verdict, memory, embedded, operation), verdict.same
+        return merge(core, transaction, place, new, verdict, operation), verdict.same
     row = new_row(core, place, memory, content_hash(memory.content))
     _insert_row(core, transaction, place, row, verdict, operation)
-    _store_vector(transaction, row, embedded)
+    _store_vector(transaction, row, new.embedded)
     if memory.supersedes is not None:
         _supersede(core, transaction, place, memory.supersedes, row.id, operation)
     added = Added(
         id=row.id,
         outcome="created",
-        embedded=embedded is not None,
+        embedded=new.embedded is not None,
         similarity=verdict.similarity,
         contradicts=[other.id for other in verdict.contradicted],
         operation=operation,
@@ -213,30 +213,21 @@ def _short_neighbours(memory: NewMemory) -> str:
     return "\n".join(text for text in memory.neighbours if len(text) <= SHORT_CHARS)
 
 
-def merge(
-    core: Core,
-    transaction: Transaction,
-    place: Place,
-    verdict: Verdict,
-    memory: NewMemory,
-    embedded: Embedded,
-    operation: int,
-) -> Added:
+def merge(core: Core, transaction: Transaction, place: Place, new: New, verdict: Verdict, operation: int) -> Added:
     """Update the old memory with the new one: text refreshed, metadata merged, id and access count kept.
 
     One that is not the caller's to change keeps its text: it says the same already.
     """
-    old = verdict.same
+    old, memory, is_embedded = verdict.same, new.memory, new.embedded is not None
     assert old is not None
     if memory.supersedes is not None:
         _supersede(core, transaction, place, memory.supersedes, old.id, operation)
     if place.caller.may_change(place.name):
-        _refresh(core, transaction, place, old, memory, embedded, operation)
+        _refresh(core, transaction, place, old, new, operation)
     else:
         _note_claim(core, transaction, old, memory, operation)
-    return Added(
-        id=old.id, outcome="merged", embedded=embedded is not None, similarity=verdict.similarity, operation=operation
-    )
+    similarity = verdict.similarity
+    return Added(id=old.id, outcome="merged", embedded=is_embedded, similarity=similarity, operation=operation)
 
 
 def _note_claim(core: Core, transaction: Transaction, old: Row, memory: NewMemory, operation: int) -> None:
@@ -255,10 +246,8 @@ def _choose_expiry(old: Row, memory: NewMemory) -> float | None:
     return max(old.expires_at, memory.expires_at) if old.expires_at and memory.expires_at else None
 
 
-def _refresh(
-    core: Core, transaction: Transaction, place: Place, old: Row, memory: NewMemory, embedded: Embedded, operation: int
-) -> None:
-    connection = transaction.connection
+def _refresh(core: Core, transaction: Transaction, place: Place, old: Row, new: New, operation: int) -> None:
+    connection, memory = transaction.connection, new.memory
     history.record(connection, operation, old.id, place.name, old)
     metadata = {**msgspec.json.decode(old.metadata), **memory.metadata}
     fields: dict[str, Any] = {
@@ -275,8 +264,8 @@ def _refresh(
     if memory.path is not None:
         fields |= {"path": memory.path, "start_line": memory.start_line, "end_line": memory.end_line}
     rows.change(connection, old.row, fields)
-    if embedded is not None or fields["text_hash"] != old.text_hash:
-        keep_vector(core, transaction, msgspec.structs.replace(old, **fields), embedded)
+    if new.embedded is not None or fields["text_hash"] != old.text_hash:
+        keep_vector(core, transaction, msgspec.structs.replace(old, **fields), new.embedded)
 
 
 def _supersede(core: Core, transaction: Transaction, place: Place, prefix: str, successor: str, operation: int) -> None:

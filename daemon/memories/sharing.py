@@ -120,10 +120,9 @@ def _check(row: Row, namespace: str, call: Share, caller: Caller) -> None:
 
 def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, operation: int) -> SharedMemory:
     connection, source = transaction.connection, going.row
-    memory, embedded = going.new.memory, going.new.embedded
     verdict = duplicates.judge(core, connection, place, going.new, going.known)
     if verdict.same is not None:
-        adding.merge(core, transaction, place, verdict, memory, embedded, operation)
+        adding.merge(core, transaction, place, going.new, verdict, operation)
         return SharedMemory(id=verdict.same.id, origin=source.id, outcome="merged")
     copy = msgspec.structs.replace(
         source,
@@ -140,7 +139,7 @@ def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, ope
         last_accessed_at=None,
         access_count=0,
     )
-    adding.insert(core, transaction, place, copy, verdict, embedded, operation)
+    adding.insert(core, transaction, place, copy, verdict, going.new.embedded, operation)
     links.add(connection, copy.id, source.id, "shared_from", core.clock())
     shared.name_for_sharing(connection, copy.id)
     return SharedMemory(id=copy.id, origin=source.id, outcome="copied")
@@ -148,14 +147,13 @@ def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, ope
 
 def _move(core: Core, transaction: Transaction, place: Place, going: _Going, operation: int) -> SharedMemory:
     connection, source = transaction.connection, going.row
-    memory, embedded = going.new.memory, going.new.embedded
     verdict = duplicates.judge(core, connection, place, going.new, going.known)
     if source.key is not None and rows.read_key(connection, place.number, source.key) is not None:
         raise Conflict(f"The key {source.key[:80]!r} is that of another memory there.", {"id": source.id})
     history.record(connection, operation, source.id, core.store.namespaces.name(source.namespace), source)
     votes = feedback.drop_notes(source.feedback)
     if verdict.same is not None:
-        adding.merge(core, transaction, place, verdict, memory, embedded, operation)
+        adding.merge(core, transaction, place, going.new, verdict, operation)
         rows.change(connection, source.row, {"superseded_by": verdict.same.id, "updated_at": core.clock()})
         rows.change(connection, verdict.same.row, {"feedback": feedback.merge(verdict.same.feedback, votes)})
         return SharedMemory(id=verdict.same.id, origin=source.id, outcome="merged")

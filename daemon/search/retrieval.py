@@ -4,12 +4,13 @@ import secrets
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from memoryd.client.protocol import Hit, Query, SharedOutcome
 from memoryd.daemon.config import SearchConfig
 from memoryd.daemon.embedding.embedder import Embedding
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.search.effects import Effects
 from memoryd.daemon.search.hints import NO_HINTS, Hints
 from memoryd.daemon.search.profiles import Profile
 from memoryd.daemon.search.traces import Candidate, Origin, Traces
@@ -24,9 +25,6 @@ from memoryd.daemon.system.timekeeper import Timekeeper
 from memoryd.daemon.tiers.active import Active
 from memoryd.daemon.tiers.hot import HotBuffer
 from memoryd.daemon.tiers.remote import Asked, Remote
-
-if TYPE_CHECKING:
-    from memoryd.daemon.search.effects import Effects
 
 LEAST_DEPTH = 50
 _MOST_WORDS = 0.4  # of what the query's words weigh: makes up for no cosine …
@@ -43,7 +41,7 @@ class Sources(NamedTuple):
     clock: Timekeeper
     active: Active  # L0
     hot: HotBuffer
-    effects: "Effects"
+    effects: Effects
     remote: Remote  # L3
     caller: Caller = USER
 
