@@ -65,8 +65,7 @@ class Workspaces:
         with self._lock:
             found = self._lives.get(number)
             if found is None:
-                found = Live(Reader(self._limits))
-                self._lives[number] = found
+                found = self._lives[number] = Live(Reader(self._limits))
             return found
 
     def forget(self, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Changing, deleting and undoing: each is one operation of the log."""
+"""Changing, deleting and undoing: each is one operation of the log. Dismissing what links two memories is none."""
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
@@ -8,14 +8,14 @@ import msgspec
 from msgspec import UNSET
 
 from memoryd.client import protocol
-from memoryd.client.errors import Invalid
-from memoryd.client.protocol import Changed, Delete, Deleted, Scoped, Tag, Undo, Undone, Update, method_name
+from memoryd.client.errors import Invalid, NotFound
+from memoryd.client.protocol import Changed, Delete, Deleted, Done, Scoped, Tag, Undo, Undone, Update, method_name
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import keyed
 from memoryd.daemon.memories.duplicates import Embedded
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import history, namespaces, present, rows, thoughts, turns, vectors
+from memoryd.daemon.store import history, links, namespaces, present, rows, thoughts, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
@@ -123,6 +123,23 @@ def _delete_turns(core: Core, transaction: Transaction, keys: list[str], operati
         turns.count(connection, turn.namespace, "gone: delete")
     turns.remove(connection, going)
     core.active.follow(transaction, {turn.namespace for turn in going})
+
+
+@handles(protocol.DismissLink)
+def dismiss(core: Core, call: protocol.DismissLink) -> "Future[Done]":
+    """Dismiss the link between two memories, or restore it; raise `NotFound` where there is none."""
+    condition = visible_condition(core, call)
+
+    def write(transaction: Transaction) -> Done:
+        connection = transaction.connection
+        one, other = (turns.resolve_row(connection, prefix, condition).id for prefix in (call.id, call.other))
+        if not links.dismiss(connection, one, other, restore=call.restore):
+            missing = "have no dismissed link" if call.restore else "are not linked"
+            raise NotFound(f"{one[:8]} and {other[:8]} {missing}.", {"id": one, "other": other})
+        now = "are linked again" if call.restore else "are not linked any more, and will not be again"
+        return Done(message=f"{one[:8]} and {other[:8]} {now}.")
+
+    return core.store.write(write)
 
 
 @handles(Undo)

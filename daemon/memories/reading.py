@@ -16,7 +16,7 @@ from memoryd.daemon.memories import keyed
 from memoryd.daemon.memories.changing import show, visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
-from memoryd.daemon.store import feedback, history, namespaces, present, queries, rows, vectors, workspaces
+from memoryd.daemon.store import feedback, history, links, namespaces, present, queries, rows, vectors, workspaces
 from memoryd.daemon.store import operations as log
 from memoryd.daemon.store.actor import Actor
 from memoryd.daemon.store.caller import USER, Caller
@@ -192,6 +192,23 @@ def _show(core: Core, row: Row | None) -> dict[str, Any]:
     usefulness = feedback.rate_usefulness(row.feedback)
     told = f"{usefulness.useful} useful, {usefulness.useless} useless, {usefulness.cited} cited" if usefulness else None
     return {**present.fields_of(row, core.store.namespaces, []), "usefulness": told}
+
+
+@handles(protocol.Links)
+def list_links(core: Core, call: protocol.Links) -> protocol.Disagreements:
+    """Return the memories within reach that contradict each other."""
+    condition = visible_condition(core, call)
+    with core.store.reading() as connection:
+        pairs = links.select_contradictions(connection, condition, call.limit)
+        found = rows.read_ids(connection, [id for newer, older, _ in pairs for id in (newer, older)])
+        shown = {one.id: one for one in show(core, connection, found.values(), condition)}
+    return protocol.Disagreements(
+        links=[
+            protocol.Disagreement(newer=shown[newer], older=shown[older], created_at=at)
+            for newer, older, at in pairs
+            if newer in shown and older in shown
+        ]
+    )
 
 
 @handles(protocol.Operations)

@@ -14,7 +14,6 @@ from memoryd.daemon.memories import (
     erasing,
     feedback,
     keyed,
-    links,
     reading,
     sharing,
     transfer,

@@ -5,7 +5,7 @@ import pytest
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import Disagreements, DismissLink, Done, Links
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import links
+from memoryd.daemon.memories import changing, reading
 from memoryd.daemon.store import links as stored
 from workbench import LIMIT_S, add, delete, search
 
@@ -13,11 +13,11 @@ FIVE, TEN = "The limit of every request is 5 seconds", "The limit of every reque
 
 
 def listed(core: Core, namespace: str = "", limit: int = 20) -> Disagreements:
-    return links.list_links(core, Links(namespace=namespace, limit=limit))
+    return reading.list_links(core, Links(namespace=namespace, limit=limit))
 
 
 def dismiss(core: Core, one: str, other: str, restore: bool = False) -> Done:
-    return links.dismiss(core, DismissLink(id=one, other=other, restore=restore)).result(LIMIT_S)
+    return changing.dismiss(core, DismissLink(id=one, other=other, restore=restore)).result(LIMIT_S)
 
 
 def test_a_link_is_listed_with_both_memories_and_dismissed_for_good(core: Core) -> None:
