@@ -25,12 +25,11 @@ from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.scan import Wanted
 from memoryd.daemon.store.tiers import DOCUMENTS, build_searched
-from memoryd.daemon.store.vectors import Vector
 
 NEIGHBOURS = 8  # near-duplicates looked at; those of an agreeing text are among the very nearest
 _MARGIN = 0.01  # the index is exact to about 0.001
 
-Embedded = tuple[Generation, Vector] | None
+Embedded = tuple[Generation, vectors.Vector] | None
 Outcome = Literal["same", "contradicts", ""]
 Known = dict[tuple[str, str], Outcome]  # what comparing an old text and a new one came to
 

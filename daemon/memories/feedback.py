@@ -15,7 +15,6 @@ from memoryd.daemon.memories.changing import show, visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import feedback, history, rows
 from memoryd.daemon.store.caller import USER, Caller
-from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.turns import resolve_row
 from memoryd.daemon.store.workspaces import TIER
@@ -50,7 +49,7 @@ def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]"
     return core.store.write(write)
 
 
-def _check_rateable(row: Row) -> None:
+def _check_rateable(row: rows.Row) -> None:
     if row.tier == L0:
         raise Conflict(f"{row.id[:8]} is a turn that is still in L0; feedback is for memories.", {"id": row.id})
     if row.tier == TIER:

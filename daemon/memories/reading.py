@@ -22,10 +22,8 @@ from memoryd.daemon.store.actor import Actor
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter, compile_filter
-from memoryd.daemon.store.operations import Step, Wanted
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import resolve_row
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces.documents.links import name_of
 
 _HIDDEN = ("updated_at",)  # changes with every change
@@ -75,7 +73,7 @@ def _show_links(connection: Connection, row: Row, memory: protocol.Memory, reach
     memory.linked_from = workspaces.find_mentioning(connection, workspace, name_of(row.path), reached, _MOST_LINKS)
 
 
-def _find_linked(connection: Connection, workspace: Workspace, names: list[str], reached: str) -> list[str]:
+def _find_linked(connection: Connection, workspace: workspaces.Workspace, names: list[str], reached: str) -> list[str]:
     """Return the paths of the files with these names; a name without one, or with one out of reach, says so."""
     files: dict[str, list[str]] = {name: [] for name in names}
     for path in workspaces.list_paths(connection, workspace):
@@ -214,7 +212,7 @@ def list_links(core: Core, call: protocol.Links) -> protocol.Disagreements:
 @handles(protocol.Operations)
 def operations(core: Core, call: protocol.Operations) -> protocol.OperationLog:
     """Return the latest operations."""
-    wanted = Wanted(call.limit, call.offset, call.after, call.before, tuple(call.kind))
+    wanted = log.Wanted(call.limit, call.offset, call.after, call.before, tuple(call.kind))
     with core.store.reading() as connection:
         return protocol.OperationLog(operations=log.find(connection, visible_condition(core, call), wanted))
 
@@ -226,7 +224,7 @@ def read_operation(core: Core, call: protocol.GetOperation) -> protocol.Operatio
     reached = core.store.namespaces.reach(call.namespace, call.reach)
 
     with core.store.reading() as connection:
-        found = log.find(connection, condition, Wanted(1, number=call.operation))
+        found = log.find(connection, condition, log.Wanted(1, number=call.operation))
         if not found:
             raise NotFound(f"There is no operation {call.operation}.", {"operation": call.operation})
         steps = log.list_steps(connection, call.operation, condition, (call.limit, call.offset))
@@ -235,7 +233,7 @@ def read_operation(core: Core, call: protocol.GetOperation) -> protocol.Operatio
     return protocol.OperationDetail(operation=found[0], changes=[change for change in changes if change])
 
 
-def _describe_step(core: Core, operation: protocol.Operation, step: Step) -> protocol.OperationChange | None:
+def _describe_step(core: Core, operation: protocol.Operation, step: log.Step) -> protocol.OperationChange | None:
     actor = Actor(operation.token, operation.session, operation.process)
     state = history.State(operation.id, operation.kind, operation.at, step.before, actor)
     change = _compute_difference(core, state, step.after)

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import history, rows
-from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
 
-def remove(core: Core, transaction: Transaction, going: Sequence[Row], operation: int) -> None:
+def remove(core: Core, transaction: Transaction, going: Sequence[rows.Row], operation: int) -> None:
     """Delete memories; `undo` of the operation brings them back."""
     connection = transaction.connection
     for row in going:

@@ -19,7 +19,6 @@ from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import fulltext, vectors, where
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.fulltext import Question
 from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.tokenizer import stem_words
 from memoryd.daemon.store.turns import TYPE, Turn, describe, to_row
@@ -55,7 +54,7 @@ def _find_best(scores: Sequence[float | None], count: int) -> set[int]:
     return {place for _, place in heapq.nlargest(count, known)}
 
 
-def _score_words(question: Question | None, texts: Sequence[Text]) -> list[float | None]:
+def _score_words(question: fulltext.Question | None, texts: Sequence[Text]) -> list[float | None]:
     """Return the BM25 of each text, None where it has no word of the query."""
     if question is None:
         return [None] * len(texts)

@@ -12,7 +12,6 @@ from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.present import read_contradictions
-from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
 
 _SAME_SCORE = 1e-5  # of the score: equal vectors may differ by the rounding of float32, and decay makes scores small
@@ -94,7 +93,7 @@ class Seen:
         self._first: dict[tuple[bytes, str | None], Candidate] = {}
         self._newest: dict[int, Candidate] = {}  # by the row of the first
 
-    def is_new(self, candidate: Candidate, row: Row, question: str | None) -> bool:
+    def is_new(self, candidate: Candidate, row: rows.Row, question: str | None) -> bool:
         """Return whether a candidate is the first of its text; another answer's question makes it another text."""
         first = self._first.setdefault((row.content_hash, question), candidate) if self._distinct else candidate
         if first is candidate:

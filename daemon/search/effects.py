@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from memoryd.client.errors import MemorydError
 from memoryd.daemon.store import graph, rows
-from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.tiers.hot import HotBuffer
@@ -112,7 +111,7 @@ class Effects:
     def _notify(self, marks: Iterable[Mark]) -> None:
         for mark in marks:
             with self._store.reading() as connection:
-                found: list[Row] = list(rows.read_rows(connection, mark.rows).values())
+                found: list[rows.Row] = list(rows.read_rows(connection, mark.rows).values())
             # A search may have reached further than its place: what is not seen from there is no repetition there.
             seen = self._store.namespaces.reach(mark.namespace, None)
             told = [row for row in found if seen is None or row.namespace in seen]
