@@ -110,7 +110,6 @@ def _find_past(connection: Connection, call: Erase, reached: frozenset[int] | No
 
 def _erase_part(core: Core, ids: Sequence[str]) -> tuple[int, list[str]]:
     """Erase some memories and turns; return the operation and their texts."""
-
     return _write(core, lambda transaction: erase_within(core, transaction, ids))
 
 

@@ -108,17 +108,14 @@ class Retrieval:
         """Return the candidates that no stage has dropped."""
         return [candidate for candidate in self.candidates.values() if not candidate.lost]
 
-    def share(self, bm25: float | None) -> float:
-        """Return how much of what the query's words say is in a hit: its BM25 by that of one place for each word."""
-        whole = self.question.weight if self.question else 0.0
-        return min(1.0, (bm25 or 0.0) / whole) if whole else 0.0
-
     def is_relevant(self, similarity: float | None, bm25: float | None) -> bool:
         """Return whether a hit is relevant: by the model's floor, or by most of the query's rare words."""
+        whole = self.question.weight if self.question else 0.0  # the BM25 of one place for each word
+        has_words = bool(whole) and (bm25 or 0.0) / whole >= _MOST_WORDS
         if similarity is None or self.generation is None:
-            return self.share(bm25) >= _MOST_WORDS
+            return has_words
         floor = self.generation.embedder.floors.relevant
-        return similarity >= floor or (similarity >= floor - _NEARLY and self.share(bm25) >= _MOST_WORDS)
+        return similarity >= floor or (similarity >= floor - _NEARLY and has_words)
 
     def degrade(self, part: str) -> None:
         """Note that a part was left out."""
