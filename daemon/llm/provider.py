@@ -84,7 +84,10 @@ class Rules:
 
     def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
         """Take statements by their marks and their meaning, one turn after the other with a breath between them."""
-        found = _find_statements(turns)
+        found: list[Statement] = []
+        for index, (role, content) in enumerate(turns):
+            time.sleep(_BREATH_S)
+            found += extracting.extract_from_turn(role, content, index)
         weighed = self._weigh(found, turns, embed)
         facts = extracting.merge(extracting.extract_by_marks(found) if weighed is None else weighed)
         return extracting.choose_surest(facts, [content for _, content in turns])
@@ -128,14 +131,6 @@ class Rules:
 
     def close(self) -> None:
         """Have nothing to end."""
-
-
-def _find_statements(turns: Sequence[Spoken]) -> list[Statement]:
-    found: list[Statement] = []
-    for index, (role, content) in enumerate(turns):
-        time.sleep(_BREATH_S)
-        found += extracting.extract_from_turn(role, content, index)
-    return found
 
 
 def _embed_batches(texts: Sequence[str], embed: Embed) -> NDArray[np.float32] | None:

@@ -21,7 +21,7 @@ def hot(retrieval: Retrieval, sources: Sources) -> None:
     similarities = dict(retrieval.nearest)
     floor = generation.embedder.floors.relevant
     if min(similarities.values(), default=1.0) >= floor - _ROUNDING:  # there may be more than the nearest
-        similarities |= _read_others(sources, generation, vector, rows, floor)
+        similarities |= _read_others(sources, generation, vector, rows)
     near = [row for row in rows.tolist() if similarities.get(row, -1.0) >= floor]
     for row in near:
         is_new = row not in retrieval.candidates
@@ -32,11 +32,9 @@ def hot(retrieval: Retrieval, sources: Sources) -> None:
     retrieval.notes.update(hits=len(near), held=len(rows))
 
 
-def _read_others(
-    sources: Sources, generation: Generation, vector: Vector, rows: NDArray[np.int64], floor: float
-) -> dict[int, float]:
+def _read_others(sources: Sources, generation: Generation, vector: Vector, rows: NDArray[np.int64]) -> dict[int, float]:
     """Return the exact cosines of those rows that may reach the floor."""
-    found = generation.index.compute_similarities(vector, rows)
-    likely = [row for row, similarity in found if similarity >= floor - _ROUNDING]
+    floor = generation.embedder.floors.relevant - _ROUNDING
+    likely = [row for row, similarity in generation.index.compute_similarities(vector, rows) if similarity >= floor]
     with sources.store.reading() as connection:
         return cosines(generation.read_exact(connection, likely), vector)

@@ -8,7 +8,6 @@ from memoryd.daemon.search.clean import read
 from memoryd.daemon.search.fuse import order
 from memoryd.daemon.search.profiles import Facet
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store.tiers import L1, L2
 
 
@@ -35,21 +34,17 @@ def _rank_by_profile(retrieval: Retrieval, sources: Sources) -> None:
     read(retrieval, retrieval.ranked, sources)
     for candidate in retrieval.ranked:
         if candidate.record is not None:
-            candidate.score = retrieval.profile.rank(_build_facet(retrieval, candidate))
+            facet = Facet(
+                score=candidate.score,
+                similarity=max(0.0, candidate.similarity or 0.0),
+                row=candidate.record,
+                now=retrieval.now,
+                half_life_days=retrieval.call.half_life_days,
+                by_graph="graph" in candidate.origins,
+            )
+            candidate.score = retrieval.profile.rank(facet)
     retrieval.ranked.sort(key=order)
     _drop_l2(retrieval)
-
-
-def _build_facet(retrieval: Retrieval, candidate: Candidate) -> Facet:
-    assert candidate.record is not None
-    return Facet(
-        score=candidate.score,
-        similarity=max(0.0, candidate.similarity or 0.0),
-        row=candidate.record,
-        now=retrieval.now,
-        half_life_days=retrieval.call.half_life_days,
-        by_graph="graph" in candidate.origins,
-    )
 
 
 def _drop_l2(retrieval: Retrieval) -> None:
