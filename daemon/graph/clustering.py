@@ -3,26 +3,35 @@
 Its cost is that of what changed: a few new memories are compared with the nearest nodes that the index of centroids in
 RAM finds, many with all nodes of their namespace. Afterwards every node has at most `MAX_MEMBERS` members, no two that
 are alike could be merged, and a second run finds nothing to do. The same rows in the same order, in the same batches,
-give the same graph. Each namespace is clustered by itself.
+give the same graph. Each namespace is clustered by itself. Calls do one of these things by hand, at once, or show it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import count
 from typing import Any, NamedTuple
 
+from memoryd.client.errors import ModelUnavailable
+from memoryd.client.protocol import GraphAbstract, GraphChange, GraphDedupe, GraphRegroup, PlannedStep
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.graph.draft import Draft, Numbers, Setting, generate_numbers
+from memoryd.daemon.graph.draft import Draft, Numbers, Setting
 from memoryd.daemon.graph.groups import is_due, plan_concepts, topics
-from memoryd.daemon.graph.writes import apply
+from memoryd.daemon.graph.writes import DONE, apply
+from memoryd.daemon.registry import handles
 from memoryd.daemon.store import graph as stored
-from memoryd.daemon.store import graph_reading, vectors
+from memoryd.daemon.store import graph_reading, namespaces, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.models import Floors
 
 FEW = 64  # changes up to which only the nodes near them are looked at
 _SMALL = 256  # nodes up to which all are looked at in any case
 _NEAR = 8  # nodes looked at for each change
+SHOWN = 1000  # steps of a change by hand
+_SLICE = 32  # steps in one transaction: a few ms
 
 
 class State(NamedTuple):
@@ -42,7 +51,6 @@ def abstraction_floor(floors: Floors) -> float:
 
 def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan what keeps the graph in order."""
-    del now
     generation = core.embedding.active
     if generation is None:
         return
@@ -70,50 +78,64 @@ def _maintain(core: Core, generation: Generation, state: State, numbers: Numbers
 # The parts by themselves: what calls ask for --------------------------------------------------------------------------
 
 
-def dedupe(core: Core, reached: frozenset[int] | None, floor: float | None) -> Iterator[Step]:
-    """Plan to merge all nodes that are alike in the reached namespaces, `floor` in place of the model's own."""
+@handles(GraphDedupe)
+def dedupe(core: Core, call: GraphDedupe) -> GraphChange:
+    """Merge nodes that are alike, by the threshold of the call in place of the model's own."""
 
-    def plan(draft: Draft) -> Iterator[Step]:
+    def plan_merges(draft: Draft) -> Iterator[Step]:
         draft.changed.update(dict.fromkeys(place for place, size in enumerate(draft.clusters.sizes) if size))
         yield from draft.merge()
-        merged = dict.fromkeys(draft.place(node) for node in draft.heirs.values() if node not in draft.heirs)
-        draft.changed = merged
+        draft.changed = dict.fromkeys(draft.places[node] for node in draft.heirs.values() if node not in draft.heirs)
         yield from draft.name()
 
-    return _plan_steps(core, reached, plan, floor)
+    return _change(core, call, plan_merges, call.threshold)
 
 
-def abstract(core: Core, reached: frozenset[int] | None, floor: float | None) -> Iterator[Step]:
-    """Plan the concept nodes of the reached namespaces."""
-    return _plan_steps(core, reached, lambda draft: plan_concepts(draft, _choose(floor, abstraction_floor, draft)))
+@handles(GraphAbstract)
+def abstract(core: Core, call: GraphAbstract) -> GraphChange:
+    """Make concept nodes."""
+
+    def plan_groups(draft: Draft) -> Iterator[Step]:
+        floor = abstraction_floor(draft.setting.generation.embedder.floors)
+        return plan_concepts(draft, floor if call.threshold is None else call.threshold)
+
+    return _change(core, call, plan_groups)
 
 
-def regroup(core: Core, reached: frozenset[int] | None) -> Iterator[Step]:
-    """Plan the topics of the reached namespaces."""
-    return _plan_steps(core, reached, lambda draft: topics(draft, draft.setting.generation.embedder.floors.relevant))
+@handles(GraphRegroup)
+def regroup(core: Core, call: GraphRegroup) -> GraphChange:
+    """Find the topics again."""
+    return _change(core, call, lambda draft: topics(draft, draft.setting.generation.embedder.floors.relevant))
 
 
-def _plan_steps(
+def _change(
     core: Core,
-    reached: frozenset[int] | None,
-    steps: Callable[[Draft], Iterable[Step]],
+    call: GraphDedupe | GraphAbstract | GraphRegroup,
+    plan_steps: Callable[[Draft], Iterable[Step]],
     merge: float | None = None,
-) -> Iterator[Step]:
+) -> GraphChange:
+    """Apply, or only show, what is planned for the reached namespaces."""
     generation = core.embedding.active
     if generation is None:
-        return
+        raise ModelUnavailable("The graph rests on vectors, and no embedding model is ready yet.")
+    reached = core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
+    steps = list[Step]()
     numbers = _read_numbers(core)
     with core.store.reading() as connection:
         places = sorted(graph_reading.count_clusters(connection))
     for place in places:
         if reached is None or place in reached:
             draft = _build_draft(core, generation, place, numbers, merge)
-            yield from draft.load(_read_nodes(core, draft))
-            yield from steps(draft)
-
-
-def _choose(given: float | None, default: Callable[[Floors], float], draft: Draft) -> float:
-    return default(draft.setting.generation.embedder.floors) if given is None else given
+            steps += draft.load(_read_nodes(core, draft))
+            steps += plan_steps(draft)
+    counts: Counter[str] = Counter()
+    if call.dry_run:
+        counts.update(DONE[step.action] for step in steps)
+    else:
+        for part in split_evenly(steps, _SLICE):
+            counts.update(core.store.write(partial(apply, core, steps=part, operation=0)).result())
+    shown = [PlannedStep(action=step.action, target=step.target, reason=step.reason) for step in steps[:SHOWN]]
+    return GraphChange(dry_run=call.dry_run, counts=dict(counts), total=len(steps), steps=shown)
 
 
 # What is there --------------------------------------------------------------------------------------------------------
@@ -140,7 +162,7 @@ def _count_new_and_all(draft: Draft) -> tuple[int, int]:
 
 def _read_numbers(core: Core) -> Numbers:
     with core.store.reading() as connection:
-        return Numbers(*(generate_numbers(stored.read_sequence(connection, table)) for table in ("nodes", "topics")))
+        return Numbers(*(count(stored.read_sequence(connection, table) + 1) for table in ("nodes", "topics")))
 
 
 def _build_draft(

@@ -6,7 +6,6 @@ while the plan continues, so a node's members are those on disk together with th
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ from memoryd.daemon.core.work import Step
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.graph.clusters import MAX_MEMBERS, Clusters, find_mergeable, split
 from memoryd.daemon.graph.names import LONGEST, Namer, Names, take_first_words
-from memoryd.daemon.graph.phrases import format_growth, format_memories, format_target, shorten
 from memoryd.daemon.graph.writes import Coming, Drop, Merge, Name, Put
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.store import graph as stored
@@ -50,11 +48,6 @@ class Setting(NamedTuple):
     merge: float
 
 
-def generate_numbers(last: int) -> Iterator[int]:
-    """Return the numbers for new rows of a table, from the next one on."""
-    return count(last + 1)
-
-
 class Draft:
     """`clusters` holds the arithmetic; the lists beside it are by the same place."""
 
@@ -66,7 +59,7 @@ class Draft:
         self.labels: list[str] = []
         self.topics: list[int | None] = []
         self.changed: dict[int, None] = {}  # places that are to be compared with the others, in order
-        self._places: dict[int, int] = {}  # by node
+        self.places: dict[int, int] = {}  # by node
         self._whole: set[int] = set()  # places whose members are all in `_added`
         self._added: dict[int, list[int]] = {}
         self._merged: dict[int, list[int]] = {}  # places that went into a place
@@ -78,7 +71,7 @@ class Draft:
 
     def load(self, nodes: Sequence[Node]) -> Iterator[Step]:
         """Take in nodes on disk; yield steps for those whose members are not what their centroid was made of."""
-        fresh = [node for node in nodes if node.id not in self._places and node.id not in self.heirs]
+        fresh = [node for node in nodes if node.id not in self.places and node.id not in self.heirs]
         for chunk in split_evenly(fresh, CHUNK):
             part = {node.id: node for node in chunk}
             with self.setting.store.reading() as connection:
@@ -86,26 +79,25 @@ class Draft:
                 unsettled = [node.id for node in part.values() if not node.settled]
                 members = stored.read_members(connection, unsettled) if unsettled else {}
             for number, mean in zip(numbers, means, strict=True):
-                self._append(part[number], mean)
+                node = part[number]
+                self._note_place(self.clusters.add(mean * np.float32(node.size), node.size), number, node)
             for number in unsettled:
                 yield from self._check(part[number], members.get(number, []))
 
-    def _append(self, node: Node, mean: Vector) -> int:
-        place = self.clusters.add(mean * np.float32(node.size), node.size)
-        self._places[node.id] = place
-        self.ids.append(node.id)
-        self.labels.append(node.label)
-        self.topics.append(node.topic)
-        return place
+    def _note_place(self, place: int, number: int, node: Node | None = None) -> None:
+        self.places[number] = place
+        self.ids.append(number)
+        self.labels.append(node.label if node else "")
+        self.topics.append(node.topic if node else None)
 
     def _check(self, node: Node, rows: list[int]) -> Iterator[Step]:
         """Compare an unsettled node with its members: none, other ones than its centroid says, or as it should be."""
-        place = self._places.get(node.id)
+        place = self.places.get(node.id)
         if place is None:
             return
         if not rows:
             self.clusters.replace(place, np.zeros_like(self.clusters.units[place]), 0)
-            yield Step("drop", format_target(node.id), "it has no members any more", Drop(node.id))
+            yield Step("drop", f"node {node.id}", "it has no members any more", Drop(node.id))
             return
         self.changed[place] = None
         if len(rows) != node.size:
@@ -113,7 +105,7 @@ class Draft:
             total = vectors.mean(axis=0) * len(rows) if len(vectors) else self.clusters.mean(place) * len(rows)
             self.clusters.replace(place, total, len(rows))
             reason = f"its centroid was made of {node.size} memories, it has {len(rows)}"
-            yield Step("recentre", format_target(node.id), reason, self._put(place, node.size, ()))
+            yield Step("recentre", f"node {node.id}", reason, self._put(place, node.size, ()))
         if len(rows) > MAX_MEMBERS:
             yield from self._divide([place], {place: len(rows)}, {})
 
@@ -140,11 +132,7 @@ class Draft:
         yield from self._divide(touched, was, hashes)
 
     def _add_place(self, place: int) -> None:
-        number = next(self.setting.numbers.nodes)
-        self._places[number] = place
-        self.ids.append(number)
-        self.labels.append("")
-        self.topics.append(None)
+        self._note_place(place, next(self.setting.numbers.nodes))
         self._whole.add(place)
 
     def _divide(self, touched: Iterable[int], was: dict[int, int], hashes: dict[int, bytes]) -> Iterator[Step]:
@@ -156,26 +144,20 @@ class Draft:
                 yield from self._split(place, was[place], hashes)
             self._label(place)
             rows = [row for row in self._added.get(place, []) if row in hashes]
+            data = self._put(place, was[place], tuple(Coming(row, hashes[row], 0) for row in rows))
             if was[place] == 0:
-                yield self._create_node(place, rows, hashes)
-            elif rows or self.clusters.sizes[place] != was[place]:
-                coming = tuple(Coming(row, hashes[row], 0) for row in rows)
-                now = int(self.clusters.sizes[place])
-                if place not in self._whole and _keeps_name(was[place], now):
+                reason = f"{_format_memories(len(rows))} found it: {_shorten(self.labels[place])}"
+                yield Step("found", f"node {self.ids[place]}", reason, data)
+            elif rows or data.size != was[place]:
+                if place not in self._whole and _keeps_name(was[place], data.size):
                     self._steady.add(place)
-                kept.append(Step("join", format_target(self.ids[place]), format_growth(was[place], now, len(rows)),
-                                 self._put(place, was[place], coming)))  # fmt: skip
+                reason = _format_growth(was[place], data.size, len(rows))
+                kept.append(Step("join", f"node {self.ids[place]}", reason, data))
         yield from kept
-
-    def _create_node(self, place: int, rows: list[int], hashes: dict[int, bytes]) -> Step:
-        coming = tuple(Coming(row, hashes[row], 0) for row in rows)
-        reason = f"{format_memories(len(rows))} found it: {shorten(self.labels[place])}"
-        return Step("found", format_target(self.ids[place]), reason, self._put(place, 0, coming))
 
     def _split(self, place: int, was: int, hashes: dict[int, bytes]) -> Iterator[Step]:
         """Divide a place; the largest part keeps it, the others become nodes."""
-        rows = self.list_rows([place])[place]
-        rows, vectors = self._read_vectors(rows)
+        rows, vectors = self._read_vectors(self.list_rows([place])[place])
         parts = sorted(split(vectors, self.setting.join), key=lambda part: (-len(part), part))
         node = self.ids[place]
         for part in parts[1:]:
@@ -186,9 +168,9 @@ class Draft:
             self._label(made)
             self.changed[made] = None
             coming = tuple(Coming(row, hashes.get(row, b""), 0 if row in hashes else node) for row in mine)
-            reason = f"{format_memories(len(mine))} of the {len(rows)} of node {node}: {shorten(self.labels[made])}"
+            reason = f"{_format_memories(len(mine))} of the {len(rows)} of node {node}: {_shorten(self.labels[made])}"
             action = "split" if was else "found"
-            yield Step(action, format_target(self.ids[made]), reason, self._put(made, 0, coming))
+            yield Step(action, f"node {self.ids[made]}", reason, self._put(made, 0, coming))
         self._added[place] = [rows[i] for i in parts[0]]
         self._whole.add(place)
         self._merged.pop(place, None)
@@ -212,7 +194,7 @@ class Draft:
             first = self._added[place][0]
             with self.setting.store.reading() as connection:
                 text = graph_reading.read_texts(connection, [first], _FIRST).get(first, "")
-            self.labels[place] = take_first_words(text) or format_target(self.ids[place])
+            self.labels[place] = take_first_words(text) or f"node {self.ids[place]}"
 
     # Merging ----------------------------------------------------------------------------------------------------------
 
@@ -244,7 +226,7 @@ class Draft:
             self.clusters.mean(into),
         )
         reason = f"node {self.ids[gone]} becomes part of it: cosine {cosine:.2f}"
-        return Step("merge", format_target(self.ids[into]), reason, data)
+        return Step("merge", f"node {self.ids[into]}", reason, data)
 
     # Names ------------------------------------------------------------------------------------------------------------
 
@@ -255,7 +237,7 @@ class Draft:
             for place, label in zip(part, self._label_places(part), strict=True):
                 self.labels[place] = label or self.labels[place]
                 name = Name(self.ids[place], int(self.clusters.sizes[place]), self.labels[place])
-                yield Step("name", format_target(self.ids[place]), shorten(self.labels[place]), name)
+                yield Step("name", f"node {self.ids[place]}", _shorten(self.labels[place]), name)
 
     def _label_places(self, places: Sequence[int]) -> list[str]:
         rows = self.list_rows([place for place in places if place not in self._steady])
@@ -282,10 +264,6 @@ class Draft:
         return self._name([[texts[row] for row in rows if row in texts]])[0]
 
     # Members ----------------------------------------------------------------------------------------------------------
-
-    def place(self, node: int) -> int:
-        """Return the place of a node."""
-        return self._places[node]
 
     def list_rows(self, places: Iterable[int]) -> dict[int, list[int]]:
         """Return the memories of places, as they will be, by rising row number."""
@@ -317,3 +295,20 @@ class Draft:
 def _keeps_name(was: int, now: int) -> bool:
     """Return whether the name of a node of `was` members serves for `now`."""
     return was > _RENAMED_EVERY and was // _RENAMED_EVERY == now // _RENAMED_EVERY
+
+
+def _format_memories(number: int) -> str:
+    """Return a number of memories."""
+    return "1 memory" if number == 1 else f"{number} memories"
+
+
+def _format_growth(was: int, now: int, joined: int) -> str:
+    """Return what became of a node's size when memories joined it, or left it in a split."""
+    if not joined:
+        return f"it keeps {now} of {was} memories"
+    return f"{_format_memories(joined)} joined, it has {now}" + ("" if now == was + joined else " after a split")
+
+
+def _shorten(label: str) -> str:
+    """Return a label as it fits into a reason."""
+    return label if len(label) <= 48 else label[:47].rstrip() + "…"

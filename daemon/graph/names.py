@@ -100,7 +100,9 @@ class Terms:
         found = [self._find_words(stemmer, text) for text in texts]
         counts = Counter(stem for words in found for stem in words)
         shared = [stem for stem, count in counts.items() if count > 1] or list(counts)
-        best = sorted(shared, key=lambda stem: (-counts[stem] * self._rarity(stem), stem))[:_TERMS]
+        whole, sampled = self._sample_size + 1.5, self._sampled
+        rarity = {stem: math.log(whole / (sampled[stem] + 0.5)) for stem in shared}
+        best = sorted(shared, key=lambda stem: (-counts[stem] * rarity[stem], stem))[:_TERMS]
         return ", ".join(_find_commonest(stem, found) for stem in best) or take_first_words(texts[0])
 
     def _find_words(self, stemmer: Stemmer, text: str) -> dict[str, list[str]]:
@@ -121,9 +123,6 @@ class Terms:
             stems = stemmer(word)
             known = self._stems[word] = stems[0] if len(stems) == 1 else word
         return known
-
-    def _rarity(self, stem: str) -> float:
-        return math.log((self._sample_size + 1.5) / (self._sampled[stem] + 0.5))
 
 
 def _find_commonest(stem: str, found: Sequence[dict[str, list[str]]]) -> str:

@@ -1,4 +1,4 @@
-"""Reading the graph of L2: which node a memory is in, what is near it, which nodes were retrieved together.
+"""Reading the graph of L2: which nodes are near a vector.
 
 Everything but `Centroids` asks the reader's connection, so it sees one snapshot with the rows of the same read. What it
 returns may lie in any namespace: whoever shows memories of a node applies the filter of the call to them.
@@ -14,21 +14,7 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.index import VectorIndex
 from memoryd.daemon.store.vectors import Vector
 
-NEIGHBOURS = 8
 _RESCORED = 8  # more than are asked for: the codes are exact to about 0.001
-
-
-def neighbours(
-    connection: Connection,
-    nodes: Iterable[int],
-    limit: int = NEIGHBOURS,
-    namespaces: frozenset[int] | None = None,
-) -> dict[int, list[tuple[int, float]]]:
-    """Return (node, weight) of those that co-occurred with each node, either way round, strongest first.
-
-    With `namespaces` those in other ones do not exist.
-    """
-    return stored.neighbours(connection, nodes, limit, namespaces)
 
 
 def compute_similarities(connection: Connection, nodes: Iterable[int], vector: Vector) -> dict[int, float]:
@@ -57,12 +43,7 @@ class Centroids:
         return 0 if index is None else index.size_bytes()
 
     def find_nearest(
-        self,
-        connection: Connection,
-        model: int,
-        vector: Vector,
-        k: int,
-        namespaces: frozenset[int] | None = None,
+        self, connection: Connection, model: int, vector: Vector, k: int, namespaces: frozenset[int] | None = None
     ) -> list[tuple[int, float]]:
         """Return (cluster, exact cosine) of the `k` nearest to a unit vector among namespaces (None: all)."""
         index = self._get_ready_index(connection, model, len(vector))

@@ -101,7 +101,6 @@ class Topic(NamedTuple):
 
 def apply(core: Core, transaction: Transaction, steps: Sequence[Step], operation: int) -> dict[str, int]:
     """Write a slice of steps; the graph is derived, so the operation's history holds nothing of it."""
-    del operation
     counts: Counter[str] = Counter()
     for step in steps:
         done = _WRITERS[type(step.data)](core, transaction, step.data)
@@ -176,7 +175,6 @@ def _write_concept(core: Core, transaction: Transaction, concept: Concept) -> bo
 
 
 def _write_topic(core: Core, transaction: Transaction, topic: Topic) -> bool:
-    del core
     connection = transaction.connection
     if topic.topic and topic.nodes:
         if not store.put_topic(connection, topic.topic, topic.namespace, topic.label):

@@ -7,7 +7,6 @@ of nDCG@10 after 77 searches and gained none.)
 
 import numpy as np
 
-from memoryd.daemon.graph.nodes import neighbours
 from memoryd.daemon.search.candidates import cosines
 from memoryd.daemon.search.fuse import order, score_of
 from memoryd.daemon.search.retrieval import Retrieval, Sources
@@ -44,7 +43,7 @@ def expand(retrieval: Retrieval, sources: Sources) -> None:
 def _find_nodes(connection: Connection, anchors: list[int], spaces: frozenset[int] | None) -> list[int]:
     """Return the nodes of the anchors and those that co-occurred with them, in the reached namespaces."""
     own = list(dict.fromkeys(graph.find_nodes(connection, anchors).values()))
-    related = neighbours(connection, own, NEIGHBOURS, spaces) if own else {}
+    related = graph.neighbours(connection, own, NEIGHBOURS, spaces) if own else {}
     others = (node for near in related.values() for node, weight in near if weight >= LEAST_WEIGHT)
     return list(dict.fromkeys([*own, *others]))
 

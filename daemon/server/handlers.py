@@ -2,7 +2,7 @@
 
 from memoryd.daemon.context import counting, preparing
 from memoryd.daemon.conversations import flushing, log, observing, pausing, running_summary, seeding, tasks, thinking
-from memoryd.daemon.graph import changing as graph_changing
+from memoryd.daemon.graph import clustering
 from memoryd.daemon.graph import reading as graph_reading
 from memoryd.daemon.jobs import calls as jobs_calls
 from memoryd.daemon.jobs import consolidation, database, tiers

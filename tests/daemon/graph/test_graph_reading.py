@@ -18,7 +18,6 @@ from memoryd.client.protocol import (
     Verify,
 )
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.graph import changing as clustering_calls
 from memoryd.daemon.graph import clustering, reading
 from memoryd.daemon.store.graph import strengthen
 
@@ -131,7 +130,7 @@ def test_topics_are_communities_of_what_was_retrieved_together(core: Core) -> No
     nodes = [node.id for node in reading.list_nodes(core, GraphNodes(sort="label"))]
     for group in (nodes[:4], nodes[4:8]):
         co_occur(core, *[(a, b) for a in group for b in group if a < b])
-    done = clustering_calls.regroup(core, GraphRegroup())
+    done = clustering.regroup(core, GraphRegroup())
     assert (done.dry_run, done.counts) == (False, {"topics": 2})
     found = reading.topics(core, GraphTopics())
     assert [(topic.nodes, topic.memories) for topic in found] == [(4, 4), (4, 4)]
@@ -146,14 +145,14 @@ def test_topics_keep_their_numbers_and_finding_them_again_changes_nothing(core: 
     nodes = [node.id for node in reading.list_nodes(core, GraphNodes(sort="label"))]
     for group in (nodes[:4], nodes[4:8]):
         co_occur(core, *[(a, b) for a in group for b in group if a < b])
-    clustering_calls.regroup(core, GraphRegroup())
+    clustering.regroup(core, GraphRegroup())
     before = {topic.id: topic.label for topic in reading.topics(core, GraphTopics())}
-    assert clustering_calls.regroup(core, GraphRegroup()).total == 0
+    assert clustering.regroup(core, GraphRegroup()).total == 0
     co_occur(core, *[(nodes[8], node) for node in nodes[4:8]])
-    planned = clustering_calls.regroup(core, GraphRegroup(dry_run=True))
+    planned = clustering.regroup(core, GraphRegroup(dry_run=True))
     assert planned.total == 1
     assert len(reading.list_nodes(core, GraphNodes(topic=max(before))).nodes) == 4
-    clustering_calls.regroup(core, GraphRegroup())
+    clustering.regroup(core, GraphRegroup())
     assert {topic.id for topic in reading.topics(core, GraphTopics())} == set(before)
     assert max(topic.nodes for topic in reading.topics(core, GraphTopics())) == 5
 
@@ -172,21 +171,21 @@ def test_dedupe_merges_from_a_given_cosine_on_and_a_dry_run_only_says_so(core: C
     remember(core, ["red fish", "red fish here", "blue whale"], given=[near(0, 0.8, 1), near(0, 0.8, 2), near(5)])
     maintain(core)
     before = graph(core)
-    assert clustering_calls.dedupe(core, GraphDedupe()).total == 0
-    planned = clustering_calls.dedupe(core, GraphDedupe(threshold=0.6, dry_run=True))
+    assert clustering.dedupe(core, GraphDedupe()).total == 0
+    planned = clustering.dedupe(core, GraphDedupe(threshold=0.6, dry_run=True))
     assert planned.counts == {"merged": 1, "named": 1}
     assert graph(core) == before
-    done = clustering_calls.dedupe(core, GraphDedupe(threshold=0.6))
+    done = clustering.dedupe(core, GraphDedupe(threshold=0.6))
     assert (done.counts, done.steps) == (planned.counts, planned.steps)
     assert [node.size for node in reading.list_nodes(core, GraphNodes())] == [2, 1]
-    assert clustering_calls.dedupe(core, GraphDedupe(threshold=0.6)).total == 0
+    assert clustering.dedupe(core, GraphDedupe(threshold=0.6)).total == 0
 
 
 def test_dedupe_touches_nothing_beyond_reach(core: Core) -> None:
     for place in ("a", "b"):
         remember(core, [f"{place} one", f"{place} two"], place, [near(0, 0.8, 1), near(0, 0.8, 2)])
     maintain(core)
-    clustering_calls.dedupe(core, GraphDedupe(threshold=0.6, namespace="a", reach="exact"))
+    clustering.dedupe(core, GraphDedupe(threshold=0.6, namespace="a", reach="exact"))
     assert reading.list_nodes(core, GraphNodes(namespace="a", reach="exact")).total == 1
     assert reading.list_nodes(core, GraphNodes(namespace="b", reach="exact")).total == 2
 
@@ -201,7 +200,7 @@ def test_clusters_that_are_alike_get_a_concept_and_doing_it_again_changes_nothin
     assert "river" in concept.label
     detail = reading.show(core, GraphNode(node=concept.id))
     assert [n.relation for n in detail.neighbours] == ["abstracted_from"] * 3
-    assert clustering_calls.abstract(core, GraphAbstract()).total == 0
+    assert clustering.abstract(core, GraphAbstract()).total == 0
     below = reading.show(core, GraphNode(node=detail.neighbours[0].node))
     assert "abstraction" in {n.relation for n in below.neighbours}
 
@@ -209,7 +208,7 @@ def test_clusters_that_are_alike_get_a_concept_and_doing_it_again_changes_nothin
 def test_a_concept_goes_when_its_clusters_are_no_longer_alike(core: Core) -> None:
     remember(core, ["one", "two", "three"], given=[near(0, 0.8, turn) for turn in (1, 2, 3)])
     maintain(core)
-    assert clustering_calls.abstract(core, GraphAbstract(threshold=0.9)).counts == {"dropped": 1}
+    assert clustering.abstract(core, GraphAbstract(threshold=0.9)).counts == {"dropped": 1}
     assert reading.list_nodes(core, GraphNodes(kind="concept")).total == 0
 
 
@@ -236,7 +235,7 @@ def test_the_empty_graph_has_nothing_to_show(core: Core) -> None:
     assert reading.edges(core, GraphEdges()).edges == []
     assert reading.topics(core, GraphTopics()).topics == []
     assert reading.export(core, GraphExport()).nodes == []
-    for change in (clustering_calls.dedupe, clustering_calls.abstract, clustering_calls.regroup):
+    for change in (clustering.dedupe, clustering.abstract, clustering.regroup):
         call = {"dedupe": GraphDedupe, "abstract": GraphAbstract, "regroup": GraphRegroup}[change.__name__]()
         assert change(core, call).total == 0
 

@@ -6,8 +6,8 @@ import pytest
 from graphs import ask, maintain, near, remember
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.graph import nodes
+from memoryd.daemon.graph.groups import find_communities, find_similar, renumber, weights
 from memoryd.daemon.graph.names import Names, take_first_words
-from memoryd.daemon.graph.topics import find_communities, find_similar, renumber, weights
 from memoryd.daemon.store import graph
 
 
@@ -37,10 +37,10 @@ def test_neighbours_are_those_retrieved_together_from_both_sides_strongest_first
     a, b, c, d = nodes_by_row_of(core, 4)
     strengthen(core, (a, b), (b, a), (c, a), (a, a), (d, 999))
     with core.store.reading() as connection:
-        assert nodes.neighbours(connection, [a]) == {a: [(b, 2.0), (c, 1.0)]}
-        assert nodes.neighbours(connection, [b, c]) == {b: [(a, 2.0)], c: [(a, 1.0)]}
-        assert nodes.neighbours(connection, [a], limit=1) == {a: [(b, 2.0)]}
-        assert nodes.neighbours(connection, [d]) == nodes.neighbours(connection, []) == {}
+        assert graph.neighbours(connection, [a], 8) == {a: [(b, 2.0), (c, 1.0)]}
+        assert graph.neighbours(connection, [b, c], 8) == {b: [(a, 2.0)], c: [(a, 1.0)]}
+        assert graph.neighbours(connection, [a], 1) == {a: [(b, 2.0)]}
+        assert graph.neighbours(connection, [d], 8) == graph.neighbours(connection, [], 8) == {}
     assert ask(core, "SELECT count(*) FROM edges WHERE origin >= target") == [(0,)]
 
 
