@@ -2,20 +2,46 @@
 
 What fits is chosen by adding up the tokens of each line; then the whole text is counted, and as long as it is too long
 the last line is left out: tokens of a whole need not be the sum of those of its lines. Standing notes have
-`STANDING_SHARE` of the budget to themselves; what they leave is for the others.
+`STANDING_SHARE` of the budget to themselves; what they leave is for the others. Notes are in groups by type; in a group
+the best subject comes first, of one subject the newest first.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from memoryd.client.inert import FRAME
-from memoryd.daemon.context.arranging import ALWAYS, GROUPS, Note, arrange
 from memoryd.daemon.context.counting import Counter
+from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.vectors import Vector
 
+ALWAYS, RECENT = "Always", "Recent turns"
+# Heading → the types under it; what has another type is a fact.
+GROUPS: dict[str, frozenset[str]] = {
+    ALWAYS: frozenset(),
+    "Decisions": frozenset({"decision"}),
+    "Preferences": frozenset({"preference", "goal", "behavior"}),
+    "Facts": frozenset(),
+    "Lessons": frozenset({"lesson", "mistake-pattern", "best-practice", "debugging"}),
+    "Notes": frozenset({"note"}),
+    RECENT: frozenset(),
+}
 STANDING_SHARE = 0.3
 _BARE = ("", "")
 _FRAMED_FROM = 100  # tokens; a smaller budget is for memories alone
+
+
+class Note(NamedTuple):
+    """One line of a context: a memory as it is shown."""
+
+    id: str
+    row: int  # 0 for a turn of L0
+    key: bytes  # SHA-256 of its content: what a session was given
+    group: str
+    created_at: float
+    score: float
+    line: str
+    below: "tuple[Note, ...]" = ()  # older ones that it disagrees with
+    related: tuple[str, ...] = ()  # ids of its question and its answers, which are in the line
 
 
 class Fitted(NamedTuple):
@@ -105,3 +131,35 @@ def _write_heading(heading: str) -> str:
 
 def _lines(note: Note) -> list[str]:
     return [f"- {note.line}\n", *(f"  - disagrees with {older.line}\n" for older in note.below)]
+
+
+# The order ------------------------------------------------------------------------------------------------------------
+
+
+def group_of(kind: str, tier: str) -> str:
+    """Return the heading for a memory of a type in a tier."""
+    if tier == L0:
+        return RECENT
+    return next((heading for heading, kinds in GROUPS.items() if kind in kinds), "Facts")
+
+
+def arrange(notes: list[Note], vectors: dict[int, Vector], floor: float) -> list[Note]:
+    """Return the notes of one group in order; those of one subject have a cosine of at least `floor`."""
+    if notes and notes[0].group in (ALWAYS, RECENT):
+        return sorted(notes, key=lambda note: (note.created_at, note.id))
+    best = sorted(notes, key=lambda note: (-note.score, -note.created_at, note.id))
+    subjects: list[list[Note]] = []
+    for note in best:
+        for subject in subjects:
+            if any(_is_alike(note, one, vectors, floor) for one in subject):
+                subject.append(note)
+                break
+        else:
+            subjects.append([note])
+    return [note for subject in subjects for note in sorted(subject, key=lambda note: (-note.created_at, note.id))]
+
+
+def _is_alike(one: Note, other: Note, vectors: dict[int, Vector], floor: float) -> bool:
+    if one.row not in vectors or other.row not in vectors:
+        return False
+    return float(vectors[one.row] @ vectors[other.row]) >= floor

@@ -3,19 +3,24 @@
 *Standing* is what is pinned and what corrected an agent once: it is in every context, in the order in which it came
 in, so that a context begins with the same bytes as long as none of these memories changes. The rest is what a search
 for the task finds, as far as it is relevant: by meaning above the model's floor, or by most of the task's rare words.
+
+What comes up though nobody asked, at a session's start or beside a prompt, costs the attention of whoever reads it, so
+it is held to more. Turns of low importance are left out. By the confidence of its hits a short prompt gets much, little
+or nothing: where the best is surely about it, all that is not far less sure; else the best `FEW` in at most
+`FEW_TOKENS`, unless they have nothing to do with it. A long prompt says too much for its words to be counted.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from memoryd.client.protocol import GetContext, Hit, Search, Trace, method_name
 from memoryd.client.protocol.base import Filtered
-from memoryd.daemon.context.unasked import FEW, is_short, select_important, select_worth
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store import queries
+from memoryd.daemon.store import queries, turns
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
@@ -27,6 +32,11 @@ _STANDING = 64  # memories, the latest
 SUMMARY = "session_summary"
 _LATEST, _OPENING = 200, 12  # memories that are considered before there is a task, and that are given
 _FADES_S = 14 * 86400.0  # what is important counts half as much after two weeks
+FEW, FEW_TOKENS = 2, 50
+_SHORT_WORDS = 20
+_SURE, _LEAST = 0.30, 0.05  # confidence
+_OF_BEST = 0.2
+_BEST = 3  # hits of which one has to be sure
 
 
 class Found(NamedTuple):
@@ -96,3 +106,20 @@ def _select_unasked(found: Found, call: GetContext, promote_from: float) -> Foun
     if call.opening:
         return found._replace(hits=worth if sure else [])
     return found._replace(hits=worth if sure else worth[:FEW], sure=sure)
+
+
+def is_short(task: str) -> bool:
+    """Return whether a task says so little that it is like a question."""
+    return len(task.split()) <= _SHORT_WORDS
+
+
+def select_important(hits: Sequence[Hit], promote_from: float) -> list[Hit]:
+    """Return the hits without turns of low importance."""
+    return [hit for hit in hits if hit.type != turns.TYPE or hit.importance >= promote_from]
+
+
+def select_worth(hits: Sequence[Hit]) -> tuple[list[Hit], bool]:
+    """Return the hits of a short task that are worth to come up unasked, and whether one is surely about it."""
+    best = max((hit.confidence for hit in hits[:_BEST]), default=0.0)
+    least = max(_LEAST, _OF_BEST * best)
+    return [hit for hit in hits if hit.confidence >= least], best >= _SURE

@@ -9,11 +9,8 @@ from memoryd.client.errors import Invalid
 from memoryd.client.inert import make_inert, origin
 from memoryd.client.protocol import ContextText, Done, GetContext, Related, ResetSession
 from memoryd.daemon.context import notes as chosen
-from memoryd.daemon.context.arranging import ALWAYS, Note, group_of
 from memoryd.daemon.context.counting import Counter, build_counter
-from memoryd.daemon.context.fitting import Fitted, Layout, fit
-from memoryd.daemon.context.unasked import FEW_TOKENS
-from memoryd.daemon.core import checks
+from memoryd.daemon.context.fitting import ALWAYS, Fitted, Layout, Note, fit, group_of
 from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
@@ -44,7 +41,7 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
     found = chosen.find(sources, call, core.config.tiers.promote_from)
     always = chosen.find_standing(core, call)
     is_new = any(had.get(row.id) != row.content_hash for row in always)
-    most = call.max_tokens if found.sure or is_new else min(call.max_tokens, FEW_TOKENS)
+    most = call.max_tokens if found.sure or is_new else min(call.max_tokens, chosen.FEW_TOKENS)
     writer = _Lines(build_counter(core), max(_SHORTEST, most // _LONGEST_SHARE), call.compact)
     standing = [writer.note(row, ALWAYS) for row in always]
     own = "" if call.fresh else call.session
@@ -178,7 +175,7 @@ def _build_layout(core: Core, retrieval: Retrieval, notes: Sequence[Note], compa
 @handles(ResetSession)
 def reset(core: Core, call: ResetSession) -> "Future[Done]":
     """Forget what a session was given; the future is done when that is on disk."""
-    checks.check_text("session", call.session)
+    check_text("session", call.session)
 
     def write(transaction: Transaction) -> Done:
         sessions.forget_given(transaction.connection, _key(call))

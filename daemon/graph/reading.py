@@ -116,9 +116,7 @@ def _show(core: Core, node: stored.Node) -> protocol.Node:
 
 
 def _edges(found: list[graph_reading.Edge]) -> list[protocol.Edge]:
-    return [
-        protocol.Edge(origin=origin, target=target, kind=kind, weight=weight) for origin, target, kind, weight in found
-    ]
+    return [protocol.Edge(origin=a, target=b, kind=kind, weight=weight) for a, b, kind, weight in found]
 
 
 def _read_members(core: Core, connection: Connection, node: stored.Node) -> list[protocol.NodeMember]:

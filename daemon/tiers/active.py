@@ -7,8 +7,9 @@ lock, a leaf.
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from memoryd.daemon.store import turns
 from memoryd.daemon.store.connection import Connection
@@ -59,20 +60,17 @@ class Active:
 
     def list_turns(self, reached: frozenset[int] | None) -> list[Turn]:
         """Return all turns of the reached namespaces (None: all), newest first."""
-        found = [
-            turn
-            for namespace, ring in list(self._rings.items())
-            if reached is None or namespace in reached
-            for turn in ring
-        ]
-        return sorted(found, key=lambda turn: -turn.id)
+        return sorted(self._iterate(reached), key=lambda turn: -turn.id)
 
     def find_linked(
         self, questions: Container[str], asked: Container[str], reached: frozenset[int] | None
     ) -> list[Turn]:
         """Return the turns of the reached namespaces that answer some `questions`, and those that are `asked`."""
+        return [turn for turn in self._iterate(reached) if turn.answers in questions or turn.key in asked]
+
+    def _iterate(self, reached: frozenset[int] | None) -> Iterator[Turn]:
         rings = (ring for namespace, ring in list(self._rings.items()) if reached is None or namespace in reached)
-        return [turn for ring in rings for turn in ring if turn.answers in questions or turn.key in asked]
+        return chain.from_iterable(rings)
 
     def read_texts(self, turns: Sequence[Turn], read: Callable[[Turn], Text]) -> list[Text]:
         """Return what searches need of the texts of turns; each is read once while it is used."""

@@ -9,9 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.client.inert import make_inert
-from memoryd.daemon.context.arranging import ALWAYS, GROUPS, Note, arrange, group_of
 from memoryd.daemon.context.counting import Counter
-from memoryd.daemon.context.fitting import STANDING_SHARE, Fitted, Layout, fit
+from memoryd.daemon.context.fitting import (
+    ALWAYS,
+    GROUPS,
+    STANDING_SHARE,
+    Fitted,
+    Layout,
+    Note,
+    arrange,
+    fit,
+    group_of,
+)
 from memoryd.models import load
 
 LAYOUT = Layout({}, 2.0, False)

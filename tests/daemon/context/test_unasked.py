@@ -6,7 +6,7 @@ from msgspec import convert
 from conversing import observe, settle
 from memoryd.client.protocol import GetContext, Hit
 from memoryd.daemon.context import preparing
-from memoryd.daemon.context.unasked import FEW, FEW_TOKENS, select_worth
+from memoryd.daemon.context.notes import FEW, FEW_TOKENS, select_worth
 from memoryd.daemon.core.core import Core
 from workbench import LIMIT_S, add, add_many
 
