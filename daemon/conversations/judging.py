@@ -17,10 +17,9 @@ import numpy as np
 from memoryd.daemon.conversations import citing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.llm.provider import RULES, Provider
+from memoryd.daemon.llm.provider import RULES, Provider, ask
 from memoryd.daemon.store import rows, turns, vectors
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.turns import Turn
 from memoryd.daemon.store.writer import Transaction
 
 _RATED, _EMBEDDED, _CONDENSED = 16, 4, 1  # per batch: a stop waits for one
@@ -36,8 +35,7 @@ class Thing(NamedTuple):
     namespace: int
     role: str
     content: str
-    turn: Turn | None
-    row: Row | None
+    row: Row | None  # the memory
 
 
 def step(core: Core) -> bool:
@@ -93,12 +91,9 @@ def _rate(core: Core, provider: Provider) -> bool:
 
 def _rate_importance(provider: Provider, things: Sequence[Thing]) -> list[float]:
     spoken = [(thing.role, thing.content) for thing in things]
-    try:
-        found = provider.rate(spoken) if spoken else []
-        return [min(1.0, max(0.0, one)) for one in found]
-    except Exception as error:
-        log.warning("%s could not rate turns, the rules do: %s", provider.name, error)
-        return RULES.rate(spoken)
+    if not spoken:
+        return []
+    return ask(log, provider, "rate turns", lambda by: [min(1.0, max(0.0, one)) for one in by.rate(spoken)])[1]
 
 
 # Embedding -----------------------------------------------------------------------------------------------------------
@@ -135,11 +130,11 @@ def _store_vectors(core: Core, generation: Generation) -> bool:
 
 def _condense(core: Core) -> bool:
     keys, things = _read_asked(core, "condense", _CONDENSED)
-    made = [(thing.row, _summarise(core, thing.content)) for thing in things if thing.row and not thing.row.summary]
+    lacking = [thing.row for thing in things if thing.row and not thing.row.summary]
+    made = [(row, _summarise(core.cognition.provider, row.content)) for row in lacking]
 
     def write(transaction: Transaction) -> None:
-        summaries = [(row, summary) for row, summary in made if summary]
-        rows.put_summaries(transaction.connection, summaries)
+        rows.put_summaries(transaction.connection, [(row, summary) for row, summary in made if summary])
         turns.remove_jobs(transaction.connection, keys, "condense")
 
     if keys:
@@ -147,12 +142,8 @@ def _condense(core: Core) -> bool:
     return bool(keys)
 
 
-def _summarise(core: Core, content: str) -> str:
-    try:
-        return core.cognition.provider.condense(content)
-    except Exception as error:
-        log.warning("%s could not condense a memory, the rules do: %s", core.cognition.provider.name, error)
-        return RULES.condense(content)
+def _summarise(provider: Provider, content: str) -> str:
+    return ask(log, provider, "condense a memory", lambda by: by.condense(content))[1]
 
 
 # The queue -----------------------------------------------------------------------------------------------------------
@@ -164,10 +155,6 @@ def _read_asked(core: Core, job: str, limit: int) -> tuple[list[str], list[Thing
         keys = turns.read_asked(connection, job, limit)
         active = turns.read_keys(connection, keys) if keys else {}
         present = rows.read_ids(connection, [key for key in keys if key not in active]) if keys else {}
-    things = [Thing(key, turn.namespace, turn.role, turn.content, turn, None) for key, turn in active.items()]
-    things += [
-        Thing(key, row.namespace, "", row.content, None, row)
-        for key, row in present.items()
-        if row.turns or job == "condense"
-    ]
-    return keys, things
+    things = [Thing(key, turn.namespace, turn.role, turn.content, None) for key, turn in active.items()]
+    memories = [(key, row) for key, row in present.items() if row.turns or job == "condense"]
+    return keys, things + [Thing(key, row.namespace, "", row.content, row) for key, row in memories]

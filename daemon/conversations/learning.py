@@ -17,7 +17,7 @@ from memoryd.daemon.core.checks import check_content, content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.extracting import Fact, Vectors
 from memoryd.daemon.language.statements import find_contradiction, is_same
-from memoryd.daemon.llm.provider import RULES, Embed, Provider
+from memoryd.daemon.llm.provider import Embed, Provider, ask
 from memoryd.daemon.memories import adding
 from memoryd.daemon.memories.duplicates import Embedded, Place, Verdict
 from memoryd.daemon.store import history, queries, rows, turns
@@ -82,11 +82,7 @@ def build_embedder(core: Core) -> Embed:
 def find_facts(provider: Provider, heard: Sequence[Heard], embed: Embed) -> tuple[str, list[Fact]]:
     """Return who found the facts of turns, and the facts; the rules where the provider fails."""
     spoken = [(one.role, one.content) for one in heard]
-    try:
-        return provider.name, provider.extract(spoken, embed)
-    except Exception as error:
-        log.warning("%s could not extract facts, the rules do: %s", provider.name, error)
-        return RULES.name, RULES.extract(spoken, embed)
+    return ask(log, provider, "extract facts", lambda by: by.extract(spoken, embed))
 
 
 def is_worth_keeping(core: Core, fact: Fact) -> bool:

@@ -5,14 +5,7 @@ from typing import Any
 
 import msgspec
 
-from memoryd.client.protocol import (
-    Conversation,
-    GetAround,
-    GetLog,
-    LoggedOutcome,
-    LoggedSession,
-    SessionLog,
-)
+from memoryd.client.protocol import Conversation, GetAround, GetLog, LoggedOutcome, LoggedSession, SessionLog
 from memoryd.daemon.conversations import summarising, tasks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.changing import visible_condition

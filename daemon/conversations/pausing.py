@@ -15,7 +15,6 @@ _MAX_BYTES = 4096
 @handles(GetObserving)
 def read_pauses(core: Core, call: GetObserving) -> Observing:
     """Return where observing is paused."""
-    del call
     return Observing(pauses=core.pauses.list_all())
 
 

@@ -100,12 +100,11 @@ def _keep_account(core: Core, transaction: Transaction, promoted: list[Row], dro
     turns.ask(
         connection, (row.id for row in promoted if row.tier == L1 and len(row.content) > CONDENSE_CHARS), "condense"
     )
+    skips = []
     for turn, _, reason in dropped:
         turns.count(connection, turn.namespace, f"dropped: {reason}")
-    skips = [
-        Skip(turn.namespace, turn.session, turn.role, turn.content, _find_pair(turn), turn.created_at)
-        for turn, _, reason in dropped
-    ]
+        told = _find_pair(turn)
+        skips.append(Skip(turn.namespace, turn.session, turn.role, turn.content, told, turn.created_at))
     if skips:
         turns.skip(connection, skips, core.config.tiers.skipped)
     if promoted:

@@ -9,7 +9,7 @@ from memoryd.client.protocol import NewMemory
 from memoryd.daemon.conversations.learning import Finish
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.llm.provider import RULES, Provider
+from memoryd.daemon.llm.provider import Provider, ask
 from memoryd.daemon.memories import adding
 from memoryd.daemon.memories.duplicates import Place, Verdict
 from memoryd.daemon.store import history, queries, rows
@@ -55,11 +55,7 @@ def _read_latest(core: Core, connection: Connection, key: Key) -> Row | None:
 def _digest(core: Core, provider: Provider, heard: Sequence[Heard], previous: str) -> tuple[str, str]:
     spoken = [(one.role, one.content) for one in heard]
     tokens = core.config.cognition.summary_tokens
-    try:
-        name, made = provider.name, provider.digest(spoken, previous, tokens)
-    except Exception as error:
-        log.warning("%s could not sum up a session, the rules do: %s", provider.name, error)
-        name, made = RULES.name, RULES.digest(spoken, previous, tokens)
+    name, made = ask(log, provider, "sum up a session", lambda by: by.digest(spoken, previous, tokens))
     return name, _cut(made, tokens * _CHARS_PER_TOKEN)
 
 

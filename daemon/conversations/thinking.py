@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import NamedTuple
 
 from memoryd.client.protocol import EndSession, Progress, SessionEnded
@@ -141,19 +142,14 @@ def think(core: Core, thought: Thought, provider: Provider) -> None:
     key, kind = thought.key, KINDS[thought.key.kind]
     with core.store.reading() as connection:
         heard = thoughts.read_turns(connection, key, kind.max_chars)
+
+    def write(finish: Finish, transaction: Transaction) -> None:
+        finish(transaction, thoughts.select_queued(transaction.connection, heard))
+        thoughts.finish(transaction.connection, key, heard, core.clock())
+
     try:
         finish = kind.think(core, provider, key, heard)
-    except Exception as error:
-        _put_off(core, thought, error)
-        return
-
-    def write(transaction: Transaction) -> None:
-        connection = transaction.connection
-        finish(transaction, thoughts.select_queued(connection, heard))
-        thoughts.finish(connection, key, heard, core.clock())
-
-    try:
-        core.store.write(write).result()
+        core.store.write(partial(write, finish)).result()
     except Exception as error:
         _put_off(core, thought, error)
 

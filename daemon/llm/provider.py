@@ -4,10 +4,11 @@ A provider rates turns and condenses them. The rules need no model and never fai
 followed by the rules.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ Embed = Callable[[Sequence[str]], NDArray[np.float32] | None]
 Terms = Callable[[Sequence[Sequence[str]]], list[str]]
 
 Spoken = tuple[str, str]  # role and content of a turn
+T = TypeVar("T")
 
 
 class Provider(Protocol):
@@ -146,6 +148,15 @@ def _embed_batches(texts: Sequence[str], embed: Embed) -> NDArray[np.float32] | 
 
 
 RULES = Rules()
+
+
+def ask(log: logging.Logger, provider: Provider, task: str, question: Callable[[Provider], T]) -> tuple[str, T]:
+    """Return who answers a question, and the answer; the rules where the provider fails, which is logged."""
+    try:
+        return provider.name, question(provider)
+    except Exception as error:
+        log.warning("%s could not %s, the rules do: %s", provider.name, task, error)
+        return RULES.name, question(RULES)
 
 
 class Cognition:

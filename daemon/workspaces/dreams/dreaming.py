@@ -24,7 +24,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.condensing import split_sentences
 from memoryd.daemon.language.dreaming import Fate, Likeness, Note, find_distinct, group_notes, simplify, spread
 from memoryd.daemon.language.statements import is_same
-from memoryd.daemon.llm.provider import RULES, Provider
+from memoryd.daemon.llm.provider import RULES, Provider, ask
 from memoryd.daemon.store import dreams, workspaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
@@ -209,7 +209,7 @@ def judge(core: Core, notes: Sequence[Note], terms: Terms) -> tuple[list[Fate], 
         provider = core.cognition.provider if time.monotonic() < give_up_at else RULES
         numbers = [chosen[at] for at in group]
         part = likeness._replace(cosines=likeness.cosines[np.ix_(group, group)])
-        made, name = _ask(provider, [asked[number] for number in numbers], part)
+        name, made = _ask(provider, [asked[number] for number in numbers], part)
         by.add(name)
         for number, fate in zip(numbers, made, strict=True):
             found[number] = fate if fate.by is None else fate._replace(by=numbers[fate.by])
@@ -238,14 +238,10 @@ def _group_questions(
         yield sorted(together)
 
 
-def _ask(provider: Provider, notes: Sequence[Note], likeness: Likeness) -> tuple[list[Fate], str]:
-    """Return what a provider says of notes, or the rules where it fails or there are too many, and who said it."""
-    if provider is not RULES and len(notes) <= _ASKED:
-        try:
-            return provider.dream(notes, likeness), provider.name
-        except Exception as error:
-            log.warning("%s could not dream, the rules do: %s", provider.name, error)
-    return RULES.dream(notes, likeness), RULES.name
+def _ask(provider: Provider, notes: Sequence[Note], likeness: Likeness) -> tuple[str, list[Fate]]:
+    """Return who says something of notes, and what: a provider, or the rules where it fails or there are too many."""
+    chosen = provider if len(notes) <= _ASKED else RULES
+    return ask(log, chosen, "dream", lambda by: by.dream(notes, likeness))
 
 
 def measure_likeness(core: Core, texts: Sequence[str], terms: Terms) -> Likeness:
