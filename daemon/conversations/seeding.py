@@ -14,13 +14,12 @@ from memoryd.daemon.core.checks import check_nth
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.memories import adding_many, parts
-from memoryd.daemon.registry import Parts, finish, handles
+from memoryd.daemon.registry import Parts, Report, finish, handles
 from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.caller import USER, Caller
 
 PORTION = 32
 
-Report = Callable[[Progress], None]
 Take = Callable[[], None]
 
 

@@ -53,7 +53,8 @@ class Agenda:
 
     def check_due(self, name: str) -> None:
         """Raise `Conflict`, which says when to ask again, unless a job is due."""
-        due_at = self.find_next_run(name, self._find_state(name))
+        with self._core.store.reading() as connection:
+            due_at = self.find_next_run(name, kept.read_state(connection, name))
         if due_at is None or due_at > self._core.clock():
             raise Conflict(f"The job {name} is not due.", {"job": name, "next_run_at": due_at})
 
@@ -107,10 +108,6 @@ class Agenda:
         kept.keep(connection, run.job, state)
         run.next_run_at = self.find_next_run(run.job, state) if run.job in self.table else None
         return run
-
-    def _find_state(self, name: str) -> JobState:
-        with self._core.store.reading() as connection:
-            return kept.read_state(connection, name)
 
     def _is_quarantined(self, state: JobState) -> bool:
         return state.failures >= self._core.config.jobs.failures

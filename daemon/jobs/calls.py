@@ -2,19 +2,8 @@
 
 from concurrent.futures import Future
 
-from memoryd.client.protocol import (
-    ClockState,
-    ConfirmClock,
-    Job,
-    JobHistory,
-    JobList,
-    JobRun,
-    JobRuns,
-    Jobs,
-    PauseJob,
-    ResumeJob,
-    RunJob,
-)
+from memoryd.client import protocol
+from memoryd.client.protocol import ClockState, Job, JobRun
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.registry import Report, handles
@@ -23,32 +12,32 @@ from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system.timekeeper import SETTING
 
 
-@handles(Jobs)
-def jobs(jobs: Runner, call: Jobs) -> JobList:
+@handles(protocol.Jobs)
+def jobs(jobs: Runner, call: protocol.Jobs) -> protocol.JobList:
     """List the jobs."""
     return jobs.list()
 
 
-@handles(RunJob)
-def run_job(report: Report, jobs: Runner, call: RunJob) -> "Future[JobRun]":
+@handles(protocol.RunJob)
+def run_job(report: Report, jobs: Runner, call: protocol.RunJob) -> "Future[JobRun]":
     """Queue a run; the lane is free again at once."""
     return jobs.run(call, report)
 
 
-@handles(PauseJob)
-def pause_job(jobs: Runner, call: PauseJob) -> "Future[Job]":
+@handles(protocol.PauseJob)
+def pause_job(jobs: Runner, call: protocol.PauseJob) -> "Future[Job]":
     """Pause a job."""
     return jobs.pause(call.name)
 
 
-@handles(ResumeJob)
-def resume_job(jobs: Runner, call: ResumeJob) -> "Future[Job]":
+@handles(protocol.ResumeJob)
+def resume_job(jobs: Runner, call: protocol.ResumeJob) -> "Future[Job]":
     """Resume a job."""
     return jobs.resume(call.name)
 
 
-@handles(ConfirmClock)
-def confirm_clock(core: Core, call: ConfirmClock) -> "Future[ClockState]":
+@handles(protocol.ConfirmClock)
+def confirm_clock(core: Core, call: protocol.ConfirmClock) -> "Future[ClockState]":
     """Take the system's clock for right."""
 
     def write(transaction: Transaction) -> ClockState:
@@ -58,7 +47,7 @@ def confirm_clock(core: Core, call: ConfirmClock) -> "Future[ClockState]":
     return core.store.write(write, over_limit=True)
 
 
-@handles(JobHistory)
-def job_history(jobs: Runner, call: JobHistory) -> JobRuns:
+@handles(protocol.JobHistory)
+def job_history(jobs: Runner, call: protocol.JobHistory) -> protocol.JobRuns:
     """Report how runs went."""
     return jobs.history(call)

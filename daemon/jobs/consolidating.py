@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from memoryd.client.protocol import Consolidate, Consolidated, JobRun, Progress
+from memoryd.client.errors import Conflict
+from memoryd.client.protocol import Consolidate, Consolidated, JobRun, Progress, RunJob
 from memoryd.daemon.conversations import judging, promoting, thinking
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Apply, Step
 from memoryd.daemon.jobs import sweeping
+from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.memories.adding import compute_expiry
+from memoryd.daemon.registry import Report, handles
 from memoryd.daemon.store import history, namespaces, rows
 from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.tiers import L1
@@ -26,8 +29,6 @@ SLICE = 32  # steps per transaction: a few ms of the writer
 _STANDSTILL_S, _POLL_S = 10.0, 0.05
 _EACH_S = 0.2  # at most, for a vector: others may write faster than is embedded
 
-Report = Callable[[Progress], None]
-
 
 class Tools(NamedTuple):
     """What a consolidation needs of its caller: a function that reports progress, and one that runs the cluster job."""
@@ -36,39 +37,45 @@ class Tools(NamedTuple):
     cluster: Callable[[], JobRun | None]
 
 
+@handles(Consolidate)
+def handle(core: Core, report: Report, jobs: Runner, call: Consolidate) -> Consolidated:
+    """Move everything on."""
+
+    def cluster() -> JobRun | None:
+        try:
+            return jobs.run(RunJob(name="cluster"), report).result()
+        except Conflict:  # it is under way: what was moved is taken in by that run or the next
+            return None
+
+    return consolidate(core, call, Tools(report, cluster))
+
+
 def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
     """Consolidate, or count what would be done."""
     began = time.perf_counter()
     reached = core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
+    run, clustered = _Moves(core, call.namespace, tools.report), None
     if call.dry_run:
         counts = predict(core, reached)
-        return _result(True, counts, began)
-    judged = _judge_all(core, tools.report)
-    run = _Moves(core, call.namespace, tools.report)
-    run.apply_stage(
-        "promote", promoting.plan_steps(core, _find_with_turns(core, reached), "asked for"), promoting.apply
-    )
-    run.apply_stage("move", sweeping.plan_all(core, core.clock.read_elapsed(), reached), sweeping.apply)
-    _embed_all(core, tools.report)
-    tools.report(Progress(stage="cluster", done=0, total=1))
-    clustered = tools.cluster()
-    thinking.hurry(core, reached)
-    run.counts["judged"] = judged
-    return _result(False, run.counts, began, clustered, run.operation)
-
-
-def _result(
-    dry_run: bool, counts: Counter[str], began: float, clustered: JobRun | None = None, operation: int | None = None
-) -> Consolidated:
+    else:
+        counts = run.counts
+        counts["judged"] = _judge_all(core, tools.report)
+        concerned = [number for number in core.active.fill() if reached is None or number in reached]
+        run.apply_stage("promote", promoting.plan_steps(core, concerned, "asked for"), promoting.apply)
+        run.apply_stage("move", sweeping.plan_all(core, core.clock.read_elapsed(), reached), sweeping.apply)
+        _embed_all(core, tools.report)
+        tools.report(Progress(stage="cluster", done=0, total=1))
+        clustered = tools.cluster()
+        thinking.hurry(core, reached)
     return Consolidated(
-        dry_run=dry_run,
+        dry_run=call.dry_run,
         judged=counts["judged"],
         promoted=counts["promoted"],
         dropped=counts["dropped"],
         moved=counts["moved"],
         paired=0,
         clustered=clustered.counts if clustered else {},
-        operation=operation,
+        operation=run.operation,
         took_ms=(time.perf_counter() - began) * 1000,
     )
 
@@ -104,10 +111,6 @@ def _count_unjudged(core: Core) -> int:
     """Return how many judgements wait that decide where a turn moves; summaries are made at the end."""
     waiting = judging.count_waiting(core)
     return waiting.get("rate", 0) + waiting.get("embed", 0)
-
-
-def _find_with_turns(core: Core, reached: frozenset[int] | None) -> list[int]:
-    return [number for number in core.active.fill() if reached is None or number in reached]
 
 
 class _Moves:

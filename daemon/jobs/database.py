@@ -47,7 +47,11 @@ def verify(core: Core, report: Report, call: Verify) -> Verification:
 @handles(Backup)
 def backup(core: Core, report: Report, call: Backup) -> "Parts[BackedUp]":
     """Copy the database to a file and check the copy; the oldest copies in the usual folder go."""
-    check = _check_of(core)
+
+    def check() -> None:
+        if core.workspaces.stopping.is_set():
+            raise Unavailable("The daemon is stopping; no copy was made.")
+
     for _ in copies.hold(core.store):
         check()
         yield
@@ -92,14 +96,6 @@ def _check_target(core: Core, path: str, usual: Path) -> Path:
     except OSError as error:
         raise StorageFailed(f"The copy {given} cannot be written: {error.strerror}.") from None
     return target
-
-
-def _check_of(core: Core) -> Callable[[], None]:
-    def check() -> None:
-        if core.workspaces.stopping.is_set():
-            raise Unavailable("The daemon is stopping; no copy was made.")
-
-    return check
 
 
 def _build_reporter(report: Report) -> Callable[[int, int], None]:

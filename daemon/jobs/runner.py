@@ -9,7 +9,7 @@ Threads: one of its own, which starts with the first run; everything else is cal
 import logging
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Literal, NamedTuple
@@ -21,6 +21,7 @@ from memoryd.daemon.jobs.agenda import Agenda
 from memoryd.daemon.jobs.plans import MAX_STEPS, Plan, Plans
 from memoryd.daemon.jobs.run import Run, Stopped, Terms
 from memoryd.daemon.jobs.table import JOBS, Row
+from memoryd.daemon.registry import Report
 from memoryd.daemon.store import jobs
 
 _TELL_EVERY_S = 0.1
@@ -30,8 +31,6 @@ _ENDING = "The daemon was stopped; the rest comes next time."
 _PAUSED = "The job was paused; the rest comes when it is resumed."
 
 log = logging.getLogger(__name__)
-
-Report = Callable[[Progress], None]
 
 
 class _Order(NamedTuple):
@@ -44,10 +43,7 @@ class Runner:
     """Runs jobs. `changed` is called when a job is due at another time."""
 
     def __init__(
-        self,
-        core: Core,
-        table: Mapping[str, Row] = JOBS,
-        ticks: Callable[[], float] = time.monotonic,
+        self, core: Core, table: Mapping[str, Row] = JOBS, ticks: Callable[[], float] = time.monotonic
     ) -> None:
         self._core, self._ticks = core, ticks
         self.changed: Callable[[str], None] = lambda name: None
@@ -172,7 +168,9 @@ class Runner:
 
     def _run_order(self, order: _Order) -> JobRun:
         call = order.call
-        run = Run(self._core, call.name, self._agenda.table[call.name].work, self._build_terms(order))
+        row = self._agenda.table[call.name]
+        terms = Terms(call.by, self._ticks() + row.deadline_s, self._ticks, lambda: self._stop, self._report)
+        run = Run(self._core, call.name, row.work, terms)
         if call.dry_run:
             return self._plan(run, call)
         plan = None if call.plan is None else self._plans.get(call.plan, call.name)
@@ -193,15 +191,6 @@ class Runner:
         if call.by == "hand":
             self.changed(call.name)
         return kept
-
-    def _build_terms(self, order: _Order) -> Terms:
-        return Terms(
-            by=order.call.by,
-            give_up_at=self._ticks() + self._agenda.table[order.call.name].deadline_s,
-            ticks=self._ticks,
-            stopping=lambda: self._stop,
-            tell=self._report,
-        )
 
     def _report(self, stage: str, done: int, total: int) -> None:
         """Report progress to who asked for the run, and that it continues to those who wait for it to end."""
@@ -230,16 +219,13 @@ class Runner:
         shown = plan.steps[call.offset : call.offset + call.limit]
         with self._core.store.reading() as connection:
             previews = jobs.read_previews(connection, [step.target for step in shown])
-        counts: dict[str, int] = {}
-        for step in plan.steps:
-            counts[step.action] = counts.get(step.action, 0) + 1
         return JobRun(
             job=call.name,
             outcome="planned",
             by=call.by,
             started_at=started_at,
             took_ms=(time.perf_counter() - began) * 1000,
-            counts=counts,
+            counts=dict(Counter(step.action for step in plan.steps)),
             plan=id,
             total=len(plan.steps),
             more=plan.more,

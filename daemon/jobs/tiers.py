@@ -1,20 +1,10 @@
 """What the tiers hold and how turns flowed, for people: counts on disk, bytes in RAM, the account by namespace."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from memoryd.client.protocol import (
-    ActiveTurns,
-    NamespaceTiers,
-    Skipped,
-    SkippedTurn,
-    SkippedTurns,
-    TierReport,
-    Tiers,
-    TierState,
-    Turn,
-    Turns,
-)
+from memoryd.client import protocol
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
@@ -29,8 +19,8 @@ _HOT_BYTES = 100  # of an entry of the hot buffer
 _ROW_BYTES = 37  # of the columns that filters read, per memory
 
 
-@handles(Turns)
-def list_turns(core: Core, call: Turns) -> ActiveTurns:
+@handles(protocol.Turns)
+def list_turns(core: Core, call: protocol.Turns) -> protocol.ActiveTurns:
     """Return the turns in L0, newest first."""
     found = core.active.list_turns(core.store.namespaces.reach(check(call.namespace), call.reach))
     if call.session is not None:
@@ -38,16 +28,16 @@ def list_turns(core: Core, call: Turns) -> ActiveTurns:
     shown = found[: call.limit]
     with core.store.reading() as connection:
         unjudged = turns.select_unjudged(connection, [turn.key for turn in shown])
-    return ActiveTurns(
+    return protocol.ActiveTurns(
         turns=[_turn(core, turn, turn.key not in unjudged) for turn in shown],
         total=len(found),
         ring=TIERS[L0].limit(core.config.tiers),
     )
 
 
-def _turn(core: Core, turn: turns.Turn, judged: bool) -> Turn:
+def _turn(core: Core, turn: turns.Turn, judged: bool) -> protocol.Turn:
     return convert_to(
-        Turn,
+        protocol.Turn,
         turn,
         id=turn.key,
         namespace=core.store.namespaces.name(turn.namespace),
@@ -56,18 +46,20 @@ def _turn(core: Core, turn: turns.Turn, judged: bool) -> Turn:
     )
 
 
-@handles(Skipped)
-def list_skipped(core: Core, call: Skipped) -> SkippedTurns:
+@handles(protocol.Skipped)
+def list_skipped(core: Core, call: protocol.Skipped) -> protocol.SkippedTurns:
     """Return turns that were not kept, newest first."""
     condition = visible_condition(core, call)
     with core.store.reading() as connection:
         found = turns.read_skipped(connection, condition, call.limit, call.offset)
     name = core.store.namespaces.name
-    return SkippedTurns(turns=[convert_to(SkippedTurn, skip, namespace=name(skip.namespace)) for skip in found])
+    return protocol.SkippedTurns(
+        turns=[convert_to(protocol.SkippedTurn, skip, namespace=name(skip.namespace)) for skip in found]
+    )
 
 
-@handles(Tiers)
-def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
+@handles(protocol.Tiers)
+def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.TierReport:
     """Return the state of all tiers within reach. A bound caller does not see what searches returned."""
     reached = core.store.namespaces.reach(check(call.namespace), call.reach)
     condition = visible_condition(core, call)
@@ -84,7 +76,7 @@ def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
         for name, fill in core.hot.fill().items()
         if not caller.bound and (reached is None or core.store.namespaces.find_number(name) in reached)
     }
-    return TierReport(
+    return protocol.TierReport(
         tiers=_build_states(core, stored, active, hot, on_servers),
         namespaces=_build_namespaces(core, stored, active, account),
         flows=_sum(account),
@@ -96,9 +88,10 @@ def tiers(core: Core, call: Tiers, caller: Caller = USER) -> TierReport:
 
 def _build_states(
     core: Core, stored: list[Standing], active: list[turns.Turn], hot: dict[str, int], on_servers: int | None
-) -> list[TierState]:
+) -> list[protocol.TierState]:
     """Return what each tier holds, in the order of the table."""
-    hot_rows, memory_bytes = sum(hot.values()), _ROW_BYTES + _count_vector_bytes(core)
+    generation, hot_rows = core.embedding.active, sum(hot.values())
+    memory_bytes = _ROW_BYTES + (generation.index.dimensions + 16 if generation else 0)
     turn_times = [turn.created_at for turn in active]
     held = {
         L0: _Held(len(active), sum(turn.size_bytes() for turn in active), turn_times, turn_times),
@@ -112,7 +105,7 @@ def _build_states(
         oldest, newest = [part.oldest_at for part in parts], [part.newest_at for part in parts]
         held[name] = _Held(count, count * memory_bytes, oldest, newest)
     return [
-        TierState(
+        protocol.TierState(
             name=name,  # type: ignore[arg-type]
             title=tier.title,
             unit=tier.unit,
@@ -136,14 +129,9 @@ class _Held(NamedTuple):
     newest: Sequence[float] = ()
 
 
-def _count_vector_bytes(core: Core) -> int:
-    generation = core.embedding.active
-    return generation.index.dimensions + 16 if generation else 0
-
-
 def _build_namespaces(
     core: Core, stored: list[Standing], active: list[turns.Turn], account: dict[int, dict[str, int]]
-) -> list[NamespaceTiers]:
+) -> list[protocol.NamespaceTiers]:
     counts: dict[int, dict[str, int]] = {number: {} for number in account}
     for turn in active:
         there = counts.setdefault(turn.namespace, {})
@@ -151,15 +139,16 @@ def _build_namespaces(
     for part in stored:
         counts.setdefault(part.namespace, {})[part.tier] = part.memories
     found = [
-        NamespaceTiers(namespace=core.store.namespaces.name(number), tiers=there, flows=account.get(number, {}))
+        protocol.NamespaceTiers(
+            namespace=core.store.namespaces.name(number), tiers=there, flows=account.get(number, {})
+        )
         for number, there in counts.items()
     ]
     return sorted(found, key=lambda one: (-sum(one.tiers.values()), one.namespace))
 
 
 def _sum(account: dict[int, dict[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
+    total: Counter[str] = Counter()
     for flows in account.values():
-        for kind, count in flows.items():
-            total[kind] = total.get(kind, 0) + count
+        total.update(flows)
     return {kind: count for kind, count in sorted(total.items()) if count}

@@ -1,4 +1,7 @@
-"""Jobs that look after the database: embed what was left over, merge full text, fold the log, keep copies."""
+"""Jobs that look after the database: embed what was left over, merge full text, fold the log, keep copies.
+
+And one that gives memory back: what was freed stays with the C library's allocator until it has to return it.
+"""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -7,9 +10,11 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Check, Step, Work
 from memoryd.daemon.store import copies, rows, upkeep
 from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.system import process
 
 _SEGMENTS = 4  # FTS5 merges segments of one size from four on
 _LOG_BYTES = 1024 * 1024  # a smaller log is not worth the write
+LEAST_BYTES = 8 * 1024 * 1024  # free in the allocator; less is soon used again
 _REST_S = 0.002
 _DAY_S = 86_400.0
 
@@ -115,7 +120,25 @@ def back_up(core: Core, step: Step, check: Check) -> dict[str, int]:
     return {"copied": 1}
 
 
+# release --------------------------------------------------------------------------------------------------------------
+
+
+def plan_release(core: Core, now: float) -> Iterator[Step]:
+    """See how much the allocator has free."""
+    kept = process.measure_free_bytes()
+    if kept >= LEAST_BYTES:
+        yield Step("release", "memory", f"the allocator has {kept / 1e6:.0f} MB free, some of which may still be held")
+
+
+def release(core: Core, step: Step, check: Check) -> dict[str, int]:
+    """Give back the whole pages among it."""
+    before = process.rss_bytes()
+    process.return_memory()
+    return {"released kB": max(0, before - process.rss_bytes()) // 1000}
+
+
 EMBED = Work(plan_embed, apply_embed, at_limit=True)
 OPTIMIZE = Work(plan_optimize, alone=merge, at_limit=True)
 CHECKPOINT = Work(plan_checkpoint, alone=checkpoint, at_limit=True)
 BACKUP = Work(plan_backup, alone=back_up, at_limit=True)
+RELEASE = Work(plan_release, alone=release, at_limit=True)

@@ -5,7 +5,7 @@ from memoryd.daemon.conversations import flushing, log, observing, pausing, runn
 from memoryd.daemon.graph import clustering
 from memoryd.daemon.graph import reading as graph_reading
 from memoryd.daemon.jobs import calls as jobs_calls
-from memoryd.daemon.jobs import consolidation, database, tiers
+from memoryd.daemon.jobs import consolidating, database, tiers
 from memoryd.daemon.memories import (
     adding,
     adding_many,

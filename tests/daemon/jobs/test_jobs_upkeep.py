@@ -12,8 +12,9 @@ from memoryd.client.errors import Invalid
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.config import Config, JobsConfig
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs import releasing, table
+from memoryd.daemon.jobs import table
 from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.jobs.upkeep import LEAST_BYTES
 from memoryd.daemon.store import copies as store_copies
 from memoryd.daemon.store import rows, upkeep
 from memoryd.daemon.store.copies import copy, list_copies
@@ -248,7 +249,7 @@ def test_memory_that_was_freed_is_given_back(core: Core, jobs: Runner) -> None:
     held = [bytes(100_000) for _ in range(400)]  # below what is mapped by itself: 128 kB
     kept = held[::2]  # the holes in between stay with the allocator
     del held
-    assert process.measure_free_bytes() > releasing.LEAST_BYTES
+    assert process.measure_free_bytes() > LEAST_BYTES
     before = process.rss_bytes()
     done = run(jobs, "release")
     assert done.counts["released kB"] > 5_000

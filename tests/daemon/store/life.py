@@ -25,7 +25,7 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs import consolidation
+from memoryd.daemon.jobs import consolidating
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.memories import changing, erasing, keyed, reading, sharing
 from memoryd.daemon.registry import finish
@@ -320,7 +320,7 @@ class Life:
         self._leave({**turns})
         try:
             call = Consolidate(reach="all")
-            done = consolidation.consolidate(self._core, lambda progress: None, self._jobs, call)
+            done = consolidating.handle(self._core, lambda progress: None, self._jobs, call)
         except MemorydError as error:
             raise JobFailed(error.message) from None
         assert done.promoted == len(turns)
