@@ -1,76 +1,61 @@
-"""Handlers of the calls about workspaces. Indexing continues on threads of its own."""
+"""Handlers of the calls about workspaces: how these are, and bringing them up to date on threads of their own."""
 
 import os
+import time
 from concurrent.futures import Future
 from pathlib import Path
 
-from memoryd.client.protocol import (
-    AddWorkspace,
-    Differences,
-    DiffWorkspaces,
-    Done,
-    FileList,
-    GetWorkspace,
-    Indexed,
-    IndexedFile,
-    IndexWorkspace,
-    ListFiles,
-    Progress,
-    RemoveWorkspace,
-    WorkspaceList,
-    Workspaces,
-    WorkspaceStatus,
-)
-from memoryd.client.protocol import Workspace as Shown
+from memoryd.client import protocol
+from memoryd.client.errors import MemorydError, ModelUnavailable, Unavailable
+from memoryd.client.protocol import Differences, Indexed, Progress, WorkspaceStatus
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import Report, handles
 from memoryd.daemon.store import workspaces
 from memoryd.daemon.store.workspaces import Workspace
-from memoryd.daemon.workspaces import chunks, comparing, placing, registry, reporting
+from memoryd.daemon.workspaces import chunks, comparing, indexing, placing, registry
+from memoryd.daemon.workspaces.committing import Tell
+from memoryd.daemon.workspaces.dreams import dreaming
+
+_POLL_S = 0.05
 
 
-@handles(AddWorkspace)
-def add_workspace(core: Core, call: AddWorkspace) -> Shown:
+@handles(protocol.AddWorkspace)
+def add_workspace(core: Core, call: protocol.AddWorkspace) -> protocol.Workspace:
     """Add a workspace."""
-    return reporting.describe(core, registry.add(core, call.path, call.namespace, call.globs))
+    return describe(core, registry.add(core, call.path, call.namespace, call.globs))
 
 
-@handles(RemoveWorkspace)
-def remove_workspace(core: Core, report: Report, call: RemoveWorkspace) -> Done:
+@handles(protocol.RemoveWorkspace)
+def remove_workspace(core: Core, report: Report, call: protocol.RemoveWorkspace) -> protocol.Done:
     """Remove a workspace with what is indexed of it."""
-
-    def report_progress(done: int, total: int) -> None:
-        report(Progress(stage=f"remove {call.workspace}", done=done, total=total))
-
-    workspace, chunks = registry.remove(core, call.workspace, report_progress)
-    return Done(message=f"{workspace.namespace}: {chunks} chunks removed, the files in {workspace.root} stay")
+    workspace, chunks = registry.remove(core, call.workspace, _build_teller(report, f"remove {call.workspace}"))
+    return protocol.Done(message=f"{workspace.namespace}: {chunks} chunks removed, the files in {workspace.root} stay")
 
 
-@handles(Workspaces)
-def list_workspaces(core: Core, call: Workspaces) -> WorkspaceList:
+@handles(protocol.Workspaces)
+def list_workspaces(core: Core, call: protocol.Workspaces) -> protocol.WorkspaceList:
     """List the workspaces."""
-    return WorkspaceList(workspaces=[reporting.describe(core, workspace) for workspace in registry.list_all(core)])
+    return protocol.WorkspaceList(workspaces=[describe(core, workspace) for workspace in registry.list_all(core)])
 
 
-@handles(GetWorkspace)
-def get_workspace(core: Core, call: GetWorkspace) -> WorkspaceStatus:
+@handles(protocol.GetWorkspace)
+def get_workspace(core: Core, call: protocol.GetWorkspace) -> WorkspaceStatus:
     """Report how a workspace is."""
-    return reporting.status(core, registry.find(core, call.workspace))
+    return status(core, registry.find(core, call.workspace))
 
 
-@handles(IndexWorkspace)
-def index_workspace(core: Core, report: Report, call: IndexWorkspace) -> "Future[Indexed]":
+@handles(protocol.IndexWorkspace)
+def index_workspace(core: Core, report: Report, call: protocol.IndexWorkspace) -> "Future[Indexed]":
     """Begin to bring workspaces up to date; the lane is free again at once."""
     chosen = registry.list_all(core) if call.workspace is None else [registry.find(core, call.workspace)]
     file = _find_file(core, chosen[0], call.workspace) if call.workspace and call.workspace.startswith("/") else None
 
-    def report_progress(stage: str, done: int, total: int) -> None:
-        report(Progress(stage=stage, done=done, total=total))
-
     def work() -> Indexed:
-        results = [reporting.index(core, workspace, file, call.force, report_progress) for workspace in chosen]
+        results = [
+            index(core, workspace, file, call.force, _build_teller(report, workspace.namespace)) for workspace in chosen
+        ]
         for workspace in chosen if call.wait else ():
-            reporting.wait_for_vectors(core, workspace, report_progress)
+            wait_for_vectors(core, workspace, _build_teller(report, f"embed {workspace.namespace}"))
         return Indexed(workspaces=results)
 
     return core.workspaces.run_apart("index", work)
@@ -84,8 +69,8 @@ def _find_file(core: Core, workspace: Workspace, path: str) -> str | None:
     return placing.relative_path(workspace, within, core.clock(), core.config.workspaces.local_dates)
 
 
-@handles(ListFiles)
-def list_files(core: Core, call: ListFiles) -> FileList:
+@handles(protocol.ListFiles)
+def list_files(core: Core, call: protocol.ListFiles) -> protocol.FileList:
     """Return one page of the files of a workspace."""
     workspace = registry.find(core, call.workspace)
     with core.store.reading() as connection:
@@ -93,7 +78,7 @@ def list_files(core: Core, call: ListFiles) -> FileList:
         paths = sorted(known)[call.offset : call.offset + call.limit]
         counts = workspaces.count_chunks(connection, [chunks.absolute_path(workspace, path) for path in paths])
     files = [
-        IndexedFile(
+        protocol.IndexedFile(
             path=path,
             chunks=counts.get(chunks.absolute_path(workspace, path), 0),
             size=known[path].size,
@@ -103,15 +88,94 @@ def list_files(core: Core, call: ListFiles) -> FileList:
         )
         for path in paths
     ]
-    return FileList(files=files, total=len(known))
+    return protocol.FileList(files=files, total=len(known))
 
 
-@handles(DiffWorkspaces)
-def diff_workspaces(core: Core, report: Report, call: DiffWorkspaces) -> "Future[Differences]":
+@handles(protocol.DiffWorkspaces)
+def diff_workspaces(core: Core, report: Report, call: protocol.DiffWorkspaces) -> "Future[Differences]":
     """Begin to compare; the lane is free again at once."""
     chosen = registry.list_all(core) if call.workspace is None else [registry.find(core, call.workspace)]
+    tell = _build_teller(report, "compare")
+    return core.workspaces.run_apart("diff", lambda: comparing.compare(core, chosen, tell))
 
-    def report_progress(done: int, total: int) -> None:
-        report(Progress(stage="compare", done=done, total=total))
 
-    return core.workspaces.run_apart("diff", lambda: comparing.compare(core, chosen, report_progress))
+def _build_teller(report: Report, stage: str) -> Tell:
+    return lambda done, total: report(Progress(stage=stage, done=done, total=total))
+
+
+# How they are, and bringing them up to date ---------------------------------------------------------------------------
+
+
+def describe(core: Core, workspace: Workspace) -> protocol.Workspace:
+    """Return a workspace as clients see it."""
+    with core.store.reading() as connection:
+        sums = workspaces.count_indexed(connection, workspace)
+        created_at = workspaces.read_created_at(connection, workspace.id)
+    return protocol.Workspace(
+        namespace=workspace.namespace,
+        root=str(workspace.root),
+        globs=list(workspace.globs),
+        created_at=created_at,
+        files=sums.files,
+        chunks=sums.chunks,
+        watching=core.workspaces.get_live(workspace.id).watching,
+    )
+
+
+def status(core: Core, workspace: Workspace) -> WorkspaceStatus:
+    """Report how a workspace is."""
+    live, generation = core.workspaces.get_live(workspace.id), core.embedding.active
+    with core.store.reading() as connection:
+        found = {**workspaces.read_problems(connection, workspace.id), **live.problems}
+        sums = workspaces.count_indexed(connection, workspace)
+        pending = workspaces.count_chunks_without_vector(connection, workspace, generation.model if generation else 0)
+    progress = live.progress
+    return WorkspaceStatus(
+        workspace=describe(core, workspace),
+        pending_embeddings=pending,
+        problems=[protocol.FileProblem(path=path, problem=problem) for path, problem in sorted(found.items())],
+        left_out=[protocol.FileProblem(path=path, problem=reason) for path, reason in live.left_out.items()],
+        dreams_write=dreaming.is_write_allowed(core, workspace),
+        reason=live.reason,
+        since=live.since,
+        watches=live.watches,
+        indexing=None if progress is None else progress[1] - progress[0],
+        indexed_at=sums.indexed_at,
+        scanned_at=live.scanned_at,
+    )
+
+
+def index(core: Core, workspace: Workspace, file: str | None, force: bool, tell: Tell) -> protocol.IndexedWorkspace:
+    """Bring a workspace, or one file of it, up to date; where that cannot be done the result says why."""
+    began = time.perf_counter()
+    result = protocol.IndexedWorkspace(namespace=workspace.namespace)
+    try:
+        if file is None:
+            result = indexing.index(core, workspace, force, tell)
+        else:
+            result = indexing.reindex(core, workspace, [file], force)
+    except Unavailable:
+        raise
+    except MemorydError as error:
+        result.problem = error.message
+    result.seconds = round(time.perf_counter() - began, 3)
+    return result
+
+
+def wait_for_vectors(core: Core, workspace: Workspace, tell: Tell) -> None:
+    """Return when each chunk of a workspace has a vector; raise `ModelUnavailable` where none can be made."""
+    most = 0
+    while left := _count_pending(core, workspace):
+        most = max(most, left)
+        tell(most - left, most)
+        core.workspaces.check_open()
+        core.workspaces.stopping.wait(_POLL_S)
+
+
+def _count_pending(core: Core, workspace: Workspace) -> int:
+    generation = core.embedding.active
+    if generation is None:
+        raise ModelUnavailable("No embedding model is ready, so no vectors are made; words find what is indexed.")
+    with core.store.reading() as connection:
+        waiting = workspaces.count_chunks_without_vector(connection, workspace, generation.model)
+    return waiting - len(generation.failing) if waiting > len(generation.failing) else 0

@@ -151,13 +151,6 @@ def put(core: Core, transaction: Transaction, file: File) -> Difference:
     return Difference(added, gone, len(kept))
 
 
-def remove(transaction: Transaction, path: str) -> list[int]:
-    """Delete the chunks of a file; return their rows."""
-    gone = workspaces.find_rows(transaction.connection, path)
-    rows.delete(transaction.connection, gone)
-    return gone
-
-
 def _follow(connection: Connection, kept: Sequence[tuple[Row, Wanted]]) -> None:
     """Bring the rows that stay up to date: where they are now, and what else may have changed around them."""
     changed = [
@@ -185,8 +178,3 @@ def _add(connection: Connection, new: Iterable[Wanted], taken: set[str]) -> list
         workspaces.mention(connection, number, wanted.links)
         added.append(number)
     return added
-
-
-def touch(connection: Connection, path: str, mtime_ns: int) -> None:
-    """Bring the times of the chunks of a file up to date that was written again with what it held before."""
-    workspaces.set_times(connection, path, mtime_ns / 1e9)

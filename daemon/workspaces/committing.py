@@ -96,12 +96,14 @@ def _apply(core: Core, transaction: Transaction, workspace: Workspace, change: C
     path = chunks.absolute_path(workspace, change.relative)
     if change.stat is None:
         done.removed += workspaces.drop_file(connection, workspace.id, change.relative)
-        return chunks.remove(transaction, path)
+        gone = workspaces.find_rows(connection, path)
+        rows.delete(connection, gone)
+        return gone
     done.read += 1
     workspaces.put_file(connection, workspace.id, change.relative, change.stat)
     if change.file is None:
         done.unchanged += 1
-        chunks.touch(connection, path, change.stat.mtime_ns)
+        workspaces.set_times(connection, path, change.stat.mtime_ns / 1e9)
         return []
     difference = chunks.put(core, transaction, change.file)
     done.indexed += 1

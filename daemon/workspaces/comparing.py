@@ -7,9 +7,9 @@ from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import rows, workspaces
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import chunks, indexing
 from memoryd.daemon.workspaces.documents.document import Document
-from memoryd.daemon.workspaces.registry import Workspace
 
 BATCH = 64  # files that are read together
 LISTED = 1000  # files that differ, of which the rest is counted
@@ -29,7 +29,7 @@ def compare(core: Core, chosen: Sequence[Workspace], tell: Tell) -> Differences:
             core.workspaces.check_open()
             differing = [difference.path for difference in _compare(core, workspace, part)]
             if differing:  # a second look, since the index may have followed a change just now
-                root = f"{str(workspace.root).rstrip('/')}/"
+                root = chunks.absolute_path(workspace, "")
                 found += _compare(core, workspace, [path.removeprefix(root) for path in differing])
             compared += len(part)
             tell(compared, max(len(names), compared))
@@ -50,13 +50,10 @@ def _compare(core: Core, workspace: Workspace, names: Sequence[str]) -> list[Fil
     return [difference for difference in differences if difference]
 
 
-def _read_held(core: Core, path: str) -> list[Row]:
-    with core.store.reading() as connection:
-        return list(rows.read_rows(connection, workspaces.find_rows(connection, path)).values())
-
-
 def _find_difference(core: Core, workspace: Workspace, name: str, document: Document | None) -> FileDifference | None:
-    held = _read_held(core, chunks.absolute_path(workspace, name))
+    path = chunks.absolute_path(workspace, name)
+    with core.store.reading() as connection:
+        held = rows.read_rows(connection, workspaces.find_rows(connection, path)).values()
     wanted = [] if document is None else [one.row for one in chunks.build_file(workspace, name, document).wanted]
     if document is not None and not document.sha256:
         return None  # it cannot be read, so what is indexed of it stays
@@ -72,7 +69,7 @@ def _find_difference(core: Core, workspace: Workspace, name: str, document: Docu
     only.sort(key=lambda pair: (pair[1].start_line or 0, pair[0]))
     return FileDifference(
         workspace=workspace.namespace,
-        path=chunks.absolute_path(workspace, name),
+        path=path,
         standing="extra" if document is None else "changed" if held else "missing",
         chunks=[_show(in_file, row) for in_file, row in only[:SHOWN]],
     )

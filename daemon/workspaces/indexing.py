@@ -29,8 +29,6 @@ from memoryd.daemon.workspaces.chunks import File
 from memoryd.daemon.workspaces.committing import Change, Tell
 from memoryd.daemon.workspaces.documents.document import Document, Found, Scan
 
-__all__ = ["Gone", "check_not_gone", "check_there", "index", "reindex", "scan"]
-
 BATCH = 64  # files that are read together
 _ATTEMPTS = 10  # to write what a file holds that is read elsewhere at the same moment
 _RACY_S = (-0.1, 2.0)  # a time of change that close to the time of reading proves nothing
@@ -54,14 +52,15 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
             known = workspaces.stats(connection, workspace.id)
         found = scan(core, workspace)
         counts = Counts(namespace=workspace.namespace, scanned=len(found.files), unchanged=len(found.files))
-        committing.write(core, workspace, _find_left_out(known, found), counts)
+        there = {file.path for file in found.files}  # others are gone, or the patterns or a .gitignore leave them out
+        left_out = (Change(path, last, None) for path, last in known.items() if path not in there)
+        committing.write(core, workspace, left_out, counts)
         todo = [file.path for file in found.files if force or _is_different(file, known.get(file.path))]
         counts.unchanged -= len(todo)
         live.progress = (0, len(todo))
         tell(0, len(todo))
         for documents in _read_ahead(core, live, workspace, todo):
-            late = _write(core, workspace, known, documents, force, counts)
-            if late:
+            if late := _write(core, workspace, known, documents, force, counts):
                 committing.add_counts(counts, reindex(core, workspace, late, force))
             live.progress = (live.progress[0] + len(documents), len(todo))
             tell(*live.progress)
@@ -71,12 +70,6 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
     finally:
         live.progress = None
         live.passing.release()
-
-
-def _find_left_out(known: dict[str, Stat], found: Scan) -> Iterator[Change]:
-    """Yield the files that are not there any more, or that the patterns or a .gitignore leave out."""
-    there = {file.path for file in found.files}
-    return (Change(path, last, None) for path, last in known.items() if path not in there)
 
 
 def _read_ahead(core: Core, live: Live, workspace: Workspace, relatives: Sequence[str]) -> Iterator[Documents]:

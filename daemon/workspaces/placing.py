@@ -2,16 +2,16 @@
 
 import os
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
 
 from memoryd.client.errors import Invalid
 from memoryd.daemon.core.checks import MAX_PATH_BYTES
+from memoryd.daemon.store.workspaces import Workspace
+from memoryd.daemon.workspaces.chunks import absolute_path
 from memoryd.daemon.workspaces.documents import ignore
 from memoryd.daemon.workspaces.documents.globs import check_globs, level
-from memoryd.daemon.workspaces.registry import Workspace
 
 TODAY = "today"
 _DAILY = ".obsidian/daily-notes.json"
@@ -52,7 +52,8 @@ def relative_path(workspace: Workspace, file: str, now: float, is_local: bool) -
         name = f"{moment:%Y-%m-%d}"
     if is_short and name:
         given = f"{folder}{slash}{name}.md"
-    named = [path for path in _expand(given, is_short) if _is_named(workspace, path)]
+    possible = (given, f"{_FOLDER}{given}") if is_short else (given,)  # one with .md represents itself
+    named = [path for path in possible if _is_named(workspace, path)]
     if not named:
         patterns = ", ".join(workspace.globs)
         raise Invalid(
@@ -78,7 +79,7 @@ def _find_daily_note(workspace: Workspace, moment: datetime) -> str:
 def _check_within(workspace: Workspace, file: str) -> str:
     if len(file.encode()) > MAX_PATH_BYTES:
         raise Invalid(f"The file {file[:60]!r} … is longer than {MAX_PATH_BYTES} bytes.")
-    root = f"{str(workspace.root).rstrip('/')}/"
+    root = absolute_path(workspace, "")
     if file.startswith("/"):
         if not os.path.normpath(file).startswith(root):
             raise Invalid(f"{file[:200]} is outside the workspace {workspace.root}.")
@@ -93,18 +94,12 @@ def _check_within(workspace: Workspace, file: str) -> str:
     return file
 
 
-def _expand(given: str, is_short: bool) -> Sequence[str]:
-    """Return the paths that a name may stand for; one with .md represents itself."""
-    return (given, f"{_FOLDER}{given}") if is_short else (given,)
-
-
 def _is_named(workspace: Workspace, path: str) -> bool:
     """Return whether the patterns of a workspace name a path."""
     *folders, name = path.split("/")
     here = level(frozenset(check_globs(workspace.globs)))
     for folder in folders:
-        inner = here.descend(folder)
-        if inner is None:
+        if (inner := here.descend(folder)) is None:
             return False
         here = inner
     return here.names(name)

@@ -15,8 +15,6 @@ from memoryd.daemon.workspaces.committing import Tell
 from memoryd.daemon.workspaces.documents.globs import check_globs
 from memoryd.daemon.workspaces.documents.scan import GLOBS, WHOLE
 
-__all__ = ["Workspace", "add", "find", "list_all", "remove"]
-
 _SHOWN = 10
 
 
@@ -29,20 +27,15 @@ def list_all(core: Core) -> list[Workspace]:
 def find(core: Core, name_or_path: str) -> Workspace:
     """Return the workspace of a namespace, or the one that an absolute path is in; raise `NotFound`."""
     known = list_all(core)
-    found = (
-        _find_by_path(known, name_or_path)
-        if name_or_path.startswith("/")
-        else _find_by_name(known, name_or_path.strip("/"))
-    )
+    if name_or_path.startswith("/"):
+        found = _find_by_path(known, name_or_path)
+    else:
+        found = next((one for one in known if one.namespace == name_or_path.strip("/")), None)
     if found is None:
         there = ", ".join(workspace.namespace for workspace in known[:_SHOWN])
         advice = f"There are: {there}." if there else "There is none; `memctl workspace add PATH` adds one."
         raise NotFound(f"There is no workspace {name_or_path[:200]!r}. {advice}", {"workspace": name_or_path[:200]})
     return found
-
-
-def _find_by_name(known: Sequence[Workspace], name: str) -> Workspace | None:
-    return next((workspace for workspace in known if workspace.namespace == name), None)
 
 
 def _find_by_path(known: Sequence[Workspace], path: str) -> Workspace | None:

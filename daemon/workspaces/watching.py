@@ -21,9 +21,10 @@ from memoryd.client.errors import MemorydError, NotFound, Unavailable
 from memoryd.client.protocol import Watching
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import workspaces
+from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import committing, indexing, registry
+from memoryd.daemon.workspaces.chunks import absolute_path
 from memoryd.daemon.workspaces.indexing import Gone
-from memoryd.daemon.workspaces.registry import Workspace
 
 _DEBOUNCE_MS = 1000  # a burst is taken in parts of so long
 _STEP_MS = 50  # changes that come within so long of each other are one
@@ -87,18 +88,16 @@ class Watchers:
 
     def _work(self) -> None:
         self.follow()
-        if not self._swept:
-            self._sweep()
-            self._swept = True
-
-    def _sweep(self) -> None:
+        if self._swept:
+            return
         try:
             if gone := committing.sweep(self._core):
                 log.info("%d chunks belonged to no workspace and were removed", gone)
         except Unavailable:
-            return
+            pass
         except MemorydError as error:
             log.warning("chunks of former workspaces could not be removed: %s", error)
+        self._swept = True
 
     def _follow_changes(self) -> None:
         """Follow a workspace that was added or removed; where that fails just now, the thread does."""
@@ -181,9 +180,6 @@ class _Watcher:
     def _note_end(self) -> bool:
         return self.stop.is_set() or self.core.workspaces.stopping.is_set() or self.live.removed
 
-    def _wait(self, seconds: float) -> None:
-        self.stop.wait(seconds)
-
     def _say(self, watching: Watching, reason: str, watches: int = 0) -> None:
         """Keep for `status`, and log, how the workspace is watched."""
         live = self.live
@@ -221,22 +217,15 @@ class _Watcher:
             notify.close()
 
     def _note_paths(self, paths: Iterable[str], folders: frozenset[str]) -> None:
-        names = [
-            name
-            for path in paths
-            if (name := self._relative_path(path)) is not None and self._is_relevant(name, folders)
-        ]
+        root = absolute_path(self.workspace, "")
+        below = (path.removeprefix(root) for path in paths if path.startswith(root))
+        names = [name for name in below if self._is_relevant(name, folders)]
         if not names:
             return
-        known = len(names) <= _MANY and self._is_known(names)
-        if known:
+        if len(names) <= _MANY and self._is_known(names):
             indexing.reindex(self.core, self.workspace, sorted(names))
         else:
             self._make_pass()
-
-    def _relative_path(self, path: str) -> str | None:
-        root = str(self.workspace.root).rstrip("/") + "/"
-        return path[len(root) :] if path.startswith(root) else None
 
     def _is_relevant(self, name: str, folders: frozenset[str]) -> bool:
         """Return whether a name may be one of a file to index, a folder to look into or what decides about these."""
@@ -274,7 +263,7 @@ class _Watcher:
             began = time.monotonic()
             self._make_pass()
             took_s = time.monotonic() - began
-            self._wait(max(self.core.config.workspaces.scan_every_s, _SCAN_SHARE * took_s))
+            self.stop.wait(max(self.core.config.workspaces.scan_every_s, _SCAN_SHARE * took_s))
 
 
 def _read_identity(root: Path) -> tuple[int, int] | None:

@@ -16,12 +16,11 @@ from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import resolve_row
-from memoryd.daemon.store.workspaces import TIER
+from memoryd.daemon.store.workspaces import TIER, Workspace
 from memoryd.daemon.workspaces import chunks, indexing, registry
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
 from memoryd.daemon.workspaces.editing import append, cut, find_item, split
 from memoryd.daemon.workspaces.placing import relative_path
-from memoryd.daemon.workspaces.registry import Workspace
 from memoryd.daemon.workspaces.replacing import change_file, read_file
 
 _MARK = "\ufeff"

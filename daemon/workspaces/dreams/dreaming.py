@@ -43,6 +43,7 @@ _MODEL_S = 300.0  # for questions to a model in one dream; the rest is for the r
 _KEY_BYTES = 12
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _NEVER = "9999-99-99"
+_ALLOWED, _YES = "dreams write ", "yes"  # of a setting, followed by the folder
 
 log = logging.getLogger(__name__)
 
@@ -127,6 +128,16 @@ def subject_of(workspace: Workspace) -> str:
 def day_of(core: Core, now: float) -> datetime:
     """Return the moment as the names of daily files have it."""
     return datetime.fromtimestamp(now) if core.config.workspaces.local_dates else datetime.fromtimestamp(now, UTC)
+
+
+def is_write_allowed(core: Core, workspace: Workspace) -> bool:
+    """Return whether dreams may write MEMORY.md of a workspace, a person's file: once somebody has allowed it there."""
+    return core.store.read_setting(f"{_ALLOWED}{workspace.root}") == _YES
+
+
+def allow_writing(core: Core, workspace: Workspace, may_write: bool) -> None:
+    """Keep whether dreams may write MEMORY.md of a workspace from now on."""
+    core.store.set_setting(f"{_ALLOWED}{workspace.root}", _YES if may_write else "no").result()
 
 
 # Drafting ------------------------------------------------------------------------------------------------------------

@@ -18,18 +18,8 @@ from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces import indexing
 from memoryd.daemon.workspaces.documents.scan import DREAMS
-from memoryd.daemon.workspaces.dreams import permission
-from memoryd.daemon.workspaces.dreams.dreaming import (
-    MEMORY,
-    Draft,
-    Reading,
-    Terms,
-    day_of,
-    is_dreamt,
-    make_draft,
-    read,
-    subject_of,
-)
+from memoryd.daemon.workspaces.dreams import dreaming
+from memoryd.daemon.workspaces.dreams.dreaming import MEMORY, Draft, Reading, Terms
 from memoryd.daemon.workspaces.replacing import change_file, read_file, remove_file
 
 _NOTHING_NEW = "Nothing is new since the last dream."
@@ -47,15 +37,15 @@ class _Names(NamedTuple):
 def dream(core: Core, workspace: Workspace, terms: Terms, dry_run: bool = False) -> DreamReport:
     """Run the dream of a workspace, or report what it would do; raise an error that names what prevents it."""
     indexing.check_not_gone(core, workspace)
-    reading = read(core, workspace, terms.before)
+    reading = dreaming.read(core, workspace, terms.before)
     report = DreamReport(place=workspace.namespace, outcome="unchanged", path=f"{workspace.root}/{MEMORY}")
     if reading.memory is None and not reading.dailies:
         report.problem = f"{workspace.namespace} has neither {MEMORY} nor daily files (memory/YYYY-MM-DD.md)."
         return report
-    if not terms.force and is_dreamt(core, workspace, reading):
+    if not terms.force and dreaming.is_dreamt(core, workspace, reading):
         report.problem = _NOTHING_NEW
         return report
-    draft = make_draft(core, workspace, reading, terms)
+    draft = dreaming.make_draft(core, workspace, reading, terms)
     old = reading.memory or b""
     report.steps, report.passing, report.by = draft.steps, draft.passing, draft.by
     report.chars_before, report.chars_after = _count_chars(old), _count_chars(draft.new)
@@ -67,7 +57,7 @@ def dream(core: Core, workspace: Workspace, terms: Terms, dry_run: bool = False)
         )
     elif dry_run:
         report.outcome = "planned"
-    elif draft.new != old and not permission.is_allowed(core, workspace):
+    elif draft.new != old and not dreaming.is_write_allowed(core, workspace):
         report.outcome = "planned"
         report.problem = (
             f"{MEMORY} is yours: `memctl dream {workspace.namespace} --allow` writes this, and lets later dreams write."
@@ -85,7 +75,7 @@ def _count_chars(data: bytes) -> int:
 
 
 def _write(core: Core, workspace: Workspace, reading: Reading, draft: Draft, report: DreamReport) -> None:
-    moment = day_of(core, core.clock())
+    moment = dreaming.day_of(core, core.clock())
     names = _Names(f"{DREAMS}/{moment:%Y-%m-%dT%H%M%S}.MEMORY.md.bak", f"{DREAMS}/{moment:%Y-%m-%d}.md")
     if reading.memory is not None:
         change_file(workspace.root, names.backup, lambda data: reading.memory or b"", create=True)
@@ -112,7 +102,7 @@ def _note(core: Core, workspace: Workspace, reading: Reading, draft: Draft, name
 
     def write(transaction: Transaction) -> int:
         connection = transaction.connection
-        number = dreams.begin(connection, subject_of(workspace), workspace.id, core.clock(), hashes)
+        number = dreams.begin(connection, dreaming.subject_of(workspace), workspace.id, core.clock(), hashes)
         if names is None:
             _end(transaction, number, "unchanged", workspace, draft)
         else:
@@ -199,7 +189,7 @@ def undo(core: Core, workspace: Workspace, date: str | None, dry_run: bool = Fal
         change_file(workspace.root, MEMORY, change)
     core.store.write(lambda t: dreams.end(t.connection, found.id, "undone")).result()
     indexing.reindex(core, workspace, [MEMORY])
-    moment = day_of(core, core.clock())
+    moment = dreaming.day_of(core, core.clock())
     told = f"Undone on {moment:%Y-%m-%d} at {moment:%H:%M:%S}: {MEMORY} is as it was before.\n"
     change_file(workspace.root, found.diary, lambda data: _append_entry(data, told, moment), create=True)
     report.outcome = "undone"
@@ -224,7 +214,7 @@ def _span(core: Core, date: str | None) -> tuple[float, float]:
         day = datetime.fromisoformat(date)
     except ValueError:
         raise Invalid(f"{date[:40]!r} is no date such as 2026-05-31.") from None
-    zone = day_of(core, core.clock()).tzinfo
+    zone = dreaming.day_of(core, core.clock()).tzinfo
     day = day.replace(tzinfo=zone)
     return day.timestamp(), (day + timedelta(seconds=_DAY_S)).timestamp()
 

@@ -17,8 +17,15 @@ from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import registry
 from memoryd.daemon.workspaces.dreams import facts as dream_facts
 from memoryd.daemon.workspaces.dreams import files as dream_files
-from memoryd.daemon.workspaces.dreams import permission
-from memoryd.daemon.workspaces.dreams.dreaming import Terms, day_of, is_dreamt, list_daily_files, read
+from memoryd.daemon.workspaces.dreams.dreaming import (
+    Terms,
+    allow_writing,
+    day_of,
+    is_dreamt,
+    is_write_allowed,
+    list_daily_files,
+    read,
+)
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +43,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
             days = list_daily_files(core, workspace, today)
             if (
                 not days
-                or not permission.is_allowed(core, workspace)
+                or not is_write_allowed(core, workspace)
                 or is_dreamt(core, workspace, read(core, workspace, today))
             ):
                 continue
@@ -92,7 +99,7 @@ def dream(core: Core, call: Dream, terms: Terms) -> Dreamt:
         return Dreamt(dreams=dream_files.dream_all(core, chosen, terms, call.dry_run))
     workspace = None if call.facts else _find_workspace(core, call)
     if call.allow is not None:
-        permission.allow(core, workspace or registry.find(core, call.place), call.allow)
+        allow_writing(core, workspace or registry.find(core, call.place), call.allow)
     if workspace is None:
         return Dreamt(dreams=[dream_facts.dream(core, namespaces.check(call.place.strip("/")), terms, call.dry_run)])
     if call.undo:

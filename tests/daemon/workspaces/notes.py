@@ -7,7 +7,7 @@ from memoryd.client.protocol import List, WorkspaceStatus
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store.workspaces import Workspace
-from memoryd.daemon.workspaces import registry, reporting
+from memoryd.daemon.workspaces import calls, registry
 from workbench import found, wait_until
 
 FILLER = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu " * 9
@@ -44,7 +44,7 @@ class Watched(NamedTuple):
         wait_until(lambda: self.core.embedding.count_pending() == 0)
 
     def status(self, workspace: Workspace) -> WorkspaceStatus:
-        return reporting.status(self.core, workspace)
+        return calls.status(self.core, workspace)
 
     def finds(self, query: str, words: str) -> bool:
         return any(words in content for content in found(self.core, query))

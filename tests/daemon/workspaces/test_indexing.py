@@ -17,7 +17,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import expiring
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store.workspaces import Workspace
-from memoryd.daemon.workspaces import committing, indexing, registry, reporting
+from memoryd.daemon.workspaces import calls, committing, indexing, registry
 from workbench import CountingEmbedder, WordEmbedder, found, running, wait_until
 
 
@@ -281,7 +281,7 @@ def test_what_cannot_be_read_leaves_the_index_and_is_told(core: Core, root: Path
     assert list(chunks(core).values()) == ["two"]
     for _ in range(2):
         counts = indexing.index(core, workspace)
-        [problem] = reporting.status(core, workspace).problems
+        [problem] = calls.status(core, workspace).problems
         assert problem.path == "memory/a.md"
         assert "link" in problem.problem
     assert (counts.read, counts.removed) == (0, 0)
@@ -289,7 +289,7 @@ def test_what_cannot_be_read_leaves_the_index_and_is_told(core: Core, root: Path
     path.write_text("one again\n")
     indexing.index(core, workspace)
     assert sorted(chunks(core).values()) == ["one again", "two"]
-    assert reporting.status(core, workspace).problems == []
+    assert calls.status(core, workspace).problems == []
 
 
 def test_a_file_that_is_too_large_is_told_and_comes_back_when_it_shrinks(folder: Path, root: Path) -> None:
@@ -297,11 +297,11 @@ def test_a_file_that_is_too_large_is_told_and_comes_back_when_it_shrinks(folder:
     with running(folder, WordEmbedder(), config=Config(workspaces=WorkspacesConfig(max_file_bytes=100))) as core:
         workspace = added(core, root)
         assert chunks(core) == {}
-        assert "more than 100 bytes" in reporting.status(core, workspace).problems[0].problem
+        assert "more than 100 bytes" in calls.status(core, workspace).problems[0].problem
         path.write_text("small\n")
         indexing.index(core, workspace)
         assert list(chunks(core).values()) == ["small"]
-        assert reporting.status(core, workspace).problems == []
+        assert calls.status(core, workspace).problems == []
 
 
 def test_front_matter_says_what_a_file_is(core: Core, root: Path) -> None:

@@ -12,7 +12,7 @@ from memoryd.client.protocol import AddWorkspace, Flush, Get, IndexWorkspace, Li
 from memoryd.daemon.conversations import flushing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from memoryd.daemon.workspaces import calls, registry, reporting, writing
+from memoryd.daemon.workspaces import calls, registry, writing
 from workbench import found, search, wait_until
 
 LIMIT_S = 60
@@ -70,7 +70,7 @@ def at(*day: int) -> float:
 
 
 def test_a_vault_is_indexed_whole_and_what_is_left_out_has_a_reason(core: Core, root: Path) -> None:
-    status = reporting.status(core, registry.find(core, str(root)))
+    status = calls.status(core, registry.find(core, str(root)))
     assert (status.workspace.globs, status.workspace.files, status.problems) == (["**/*.md"], 300, [])
     assert {one.path: one.problem for one in status.left_out} == {
         ".obsidian/": "It is hidden.",
@@ -134,14 +134,14 @@ def test_globs_are_changed_in_place(core: Core, root: Path) -> None:
 
 
 def _list_unmatched(core: Core, root: Path) -> set[str]:
-    status = reporting.status(core, registry.find(core, str(root)))
+    status = calls.status(core, registry.find(core, str(root)))
     return {one.path for one in status.left_out if "No pattern" in one.problem}
 
 
 def test_indexing_can_wait_for_the_vectors(core: Core, root: Path) -> None:
     write(root, "New.md", "A note on herons\n")
     index(core, root, wait=True)
-    assert reporting.status(core, registry.find(core, str(root))).pending_embeddings == 0
+    assert calls.status(core, registry.find(core, str(root))).pending_embeddings == 0
 
 
 def test_what_is_worth_keeping_of_a_conversation_goes_into_todays_note(core: Core, root: Path) -> None:

@@ -18,10 +18,9 @@ from memoryd.daemon.llm.provider import RULES, Rules
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import dreams
 from memoryd.daemon.store.workspaces import Workspace
-from memoryd.daemon.workspaces import indexing, registry, reporting
+from memoryd.daemon.workspaces import calls, indexing, registry
 from memoryd.daemon.workspaces.dreams import job as dream_job
-from memoryd.daemon.workspaces.dreams import permission
-from memoryd.daemon.workspaces.dreams.dreaming import Terms
+from memoryd.daemon.workspaces.dreams.dreaming import Terms, allow_writing
 from memoryd.models import load
 from moving import run
 from workbench import Clock, no_model, running
@@ -328,7 +327,7 @@ def test_a_dream_proposes_until_somebody_has_allowed_it_to_write(core: Core, roo
     assert (report.outcome, [step.action for step in report.steps]) == ("planned", ["take"])
     assert "`memctl dream notes --allow`" in report.problem
     assert files(root) == before
-    assert not reporting.status(core, workspace).dreams_write
+    assert not calls.status(core, workspace).dreams_write
     assert dream(core, allow=True).outcome == "written"
     write(root, memory(root), d06="- The cache is Valkey\n")
     assert dream(core, allow=None).outcome == "written", "once is enough"
@@ -344,7 +343,7 @@ def test_the_job_dreams_of_the_days_that_are_over(core: Core, root: Path) -> Non
     added(core, root)
     with runner(core) as jobs:
         assert run(jobs, "dream").counts == {}, "nobody has allowed it"
-        permission.allow(core, registry.list_all(core)[0], True)
+        allow_writing(core, registry.list_all(core)[0], True)
         planned = run(jobs, "dream", dry_run=True)
         assert [(step.action, step.target) for step in planned.steps] == [("dream", "notes")]
         assert memory(root) == "# Memory\n"
@@ -374,7 +373,7 @@ def test_one_workspace_that_cannot_be_dreamt_of_does_not_keep_the_others_from_it
         write(folder / name, "# Memory\n", d05="- The API listens on port 8443\n")
         workspace = registry.add(core, str(folder / name), name, ())
         indexing.index(core, workspace)
-        permission.allow(core, workspace, True)
+        allow_writing(core, workspace, True)
     (folder / "one" / "MEMORY.md").write_bytes("- a\n".encode("utf-16"))
     with runner(core) as jobs:
         assert run(jobs, "dream").counts == {"refused": 1, "written": 1}
