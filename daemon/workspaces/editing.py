@@ -5,10 +5,12 @@ lines at the end, a missing last line end. A note is never put inside a code blo
 """
 
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+from memoryd.client.errors import Invalid
 from memoryd.client.patterns import compile_late
 
 _ITEM = compile_late(r"( {0,3})(?:([-*+])|(\d{1,9})([.)]))([ \t]{1,4}(?=\S)|(?=\s*$))")
@@ -60,6 +62,13 @@ class _Block(NamedTuple):
     marker: str = ""  # of an item: its indent, bullet and blanks
 
 
+def decode(data: bytes, file: str = "The file") -> str:
+    """Return a file as text that gives the same bytes again; raise `Invalid` for one that is not written."""
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise Invalid(f"{file} is UTF-16; only UTF-8 is written.")
+    return data.decode("utf-8", "surrogateescape")
+
+
 def split(text: str) -> list[str]:
     """Return the lines of a text with their ends; only LF ends a line."""
     lines = [line + "\n" for line in text.split("\n")]
@@ -78,7 +87,8 @@ def append(text: str, note: str) -> Edit:
     """Add a note at the end of a text: as a list item or a paragraph, whichever the text has; else as an item."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     lines = split(text[len(mark) :])
-    ending = _line_ending(lines)
+    crlf = sum(line.endswith("\r\n") for line in lines)
+    ending = "\r\n" if 2 * crlf > sum(line.endswith("\n") for line in lines) else "\n"
     body = _front_lines(lines)
     blocks = list(_split_blocks(lines, body))
     at, blocks, is_end = _place(lines, body, blocks)
@@ -96,19 +106,11 @@ def append(text: str, note: str) -> Edit:
     return Edit(mark + "".join([*lines[:at], *new, *lines[at:]]), first + 1, first + len(added))
 
 
-def _line_ending(lines: Sequence[str]) -> str:
-    crlf = sum(line.endswith("\r\n") for line in lines)
-    return "\r\n" if 2 * crlf > sum(line.endswith("\n") for line in lines) else "\n"
-
-
 def _front_lines(lines: Sequence[str]) -> int:
     """Return how many lines front matter takes."""
     if not lines or lines[0].rstrip() != "---":
         return 0
-    for number, line in enumerate(lines[1:], start=2):
-        if line.rstrip() in ("---", "..."):
-            return number
-    return 0
+    return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() in ("---", "...")), 0)
 
 
 def _place(lines: Sequence[str], body: int, blocks: list[_Block]) -> tuple[int, list[_Block], bool]:
@@ -133,7 +135,7 @@ def _is_blank_needed(lines: Sequence[str], is_headed: bool, blocks: Sequence[_Bl
     run = takewhile(lambda line: not _is_blank(line), reversed(lines))
     if any(line.lstrip(" ").startswith("<") for line in run):
         return True  # an HTML block may end at the next blank line only
-    return last.blank_before and sum(block.kind == "item" for block in _find_last_list(blocks)) > 1
+    return last.blank_before and len(blocks) > 1 and blocks[-2].kind == "item"
 
 
 def _apply_style(lines: list[str], blocks: Sequence[_Block]) -> list[str]:
@@ -156,15 +158,6 @@ def _style(blocks: Sequence[_Block]) -> str:
         return blocks[-1].kind
     paragraphs = sum(block.kind == "paragraph" for block in blocks)
     return "paragraph" if paragraphs > sum(block.kind == "item" for block in blocks) else "item"
-
-
-def _find_last_list(blocks: Sequence[_Block]) -> list[_Block]:
-    found: list[_Block] = []
-    for block in reversed(blocks):
-        if block.kind != "item":
-            break
-        found.append(block)
-    return found
 
 
 def _build_next_marker(blocks: Sequence[_Block]) -> str:
@@ -200,7 +193,8 @@ def _take_block(lines: Sequence[str], at: int, line: str, blank: bool) -> tuple[
         if opening.match(line):
             return _find_end(lines, at, at, closing, blank)
     if _TAG.match(line) or _LONE_TAG.match(line):
-        return _count_blank_after(lines, at), _Block("other", at, blank)
+        end = next((number for number in range(at, len(lines)) if _is_blank(lines[number])), len(lines))
+        return end, _Block("other", at, blank)
     if (item := _ITEM.match(line)) and not _OTHER.match(line):
         marker = item[0] if item[5] else item[0] + " "
         # An item without text ends at the next blank line.
@@ -261,10 +255,6 @@ def _strip_markers(line: str) -> str:
 def _is_text(line: str) -> bool:
     """Return whether a line is one of a paragraph, which the next line may go on with whatever its indent."""
     return not (_is_blank(line) or _is_block_start(line) or _DASHES.match(line))
-
-
-def _count_blank_after(lines: Sequence[str], start: int) -> int:
-    return next((at for at in range(start, len(lines)) if _is_blank(lines[at])), len(lines))
 
 
 def _run_end(lines: Sequence[str], start: int) -> int:

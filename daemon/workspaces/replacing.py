@@ -53,35 +53,20 @@ def change_file(root: Path, relative: str, change: Change, *, create: bool = Fal
     `change` may be called more than once, and what it raises ends it. Raise a sentence for whatever is in the way; the
     file is whole then, and nothing else is left behind.
     """
-    *folders, name = relative.split("/")
-    shown = f"{root}/{relative}"
-    try:
-        with _folder(root, folders, create) as folder, _lock(folder, shown):
-            return _Replacing(folder, name, shown, change, create).run()
-    except OSError as error:
-        raise _sentence(shown, error) from None
+    with _folder(root, relative, create) as (folder, name, shown), _lock(folder, shown):
+        return _Replacing(folder, name, shown, change, create).run()
 
 
 def remove_file(root: Path, relative: str, check: Change) -> None:
     """Delete a file below `root` if `check`, which is given what is in it, raises nothing; nobody's save is lost."""
-    *folders, name = relative.split("/")
-    shown = f"{root}/{relative}"
-    try:
-        with _folder(root, folders, create=False) as folder, _lock(folder, shown):
-            _Replacing(folder, name, shown, check, create=False).remove()
-    except OSError as error:
-        raise _sentence(shown, error) from None
+    with _folder(root, relative) as (folder, name, shown), _lock(folder, shown):
+        _Replacing(folder, name, shown, check, create=False).remove()
 
 
 def read_file(root: Path, relative: str) -> bytes:
     """Return the bytes of a file below `root`; raise a sentence for whatever is in the way."""
-    *folders, name = relative.split("/")
-    shown = f"{root}/{relative}"
-    try:
-        with _folder(root, folders, create=False) as folder:
-            found = _read(folder, name, shown)
-    except OSError as error:
-        raise _sentence(shown, error) from None
+    with _folder(root, relative) as (folder, name, shown):
+        found = _read(folder, name, shown)
     if found is None:
         raise NotFound(f"{shown} does not exist (any more).", {"path": shown})
     return found.data
@@ -203,21 +188,29 @@ class _Replacing:
 
 
 @contextmanager
-def _folder(root: Path, folders: list[str], create: bool) -> Iterator[int]:
-    """Open the folder that a file is in, from the root down; with `create` make what is missing."""
-    current = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _folder(root: Path, relative: str, create: bool = False) -> Iterator[tuple[int, str, str]]:
+    """Open the folder that a file is in, from the root down; with `create` make what is missing.
+
+    Yield it, the file's name in it, and its path as people see it. What the system refuses is raised as a sentence.
+    """
+    *folders, file = relative.split("/")
+    shown = f"{root}/{relative}"
     try:
-        for name in folders:
-            if create:
-                with suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=current)
-                    os.fsync(current)
-            below = os.open(name, _FOLDER, dir_fd=current)
+        current = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for name in folders:
+                if create:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, dir_fd=current)
+                        os.fsync(current)
+                below = os.open(name, _FOLDER, dir_fd=current)
+                os.close(current)
+                current = below
+            yield current, file, shown
+        finally:
             os.close(current)
-            current = below
-        yield current
-    finally:
-        os.close(current)
+    except OSError as error:
+        raise _sentence(shown, error) from None
 
 
 @contextmanager

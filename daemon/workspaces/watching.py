@@ -167,15 +167,12 @@ class _Watcher:
             raise
         finally:
             if self._note_end():
-                self._leave()
+                self.stop.set()
+                if self.live.removed:
+                    self.core.supervisor.forget(f"workspace-{self.workspace.id}")
+                else:
+                    self._say("off", "")
         return 0.0
-
-    def _leave(self) -> None:
-        self.stop.set()
-        if self.live.removed:
-            self.core.supervisor.forget(f"workspace-{self.workspace.id}")
-        else:
-            self._say("off", "")
 
     def _note_end(self) -> bool:
         return self.stop.is_set() or self.core.workspaces.stopping.is_set() or self.live.removed

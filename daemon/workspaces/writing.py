@@ -19,12 +19,11 @@ from memoryd.daemon.store.turns import resolve_row
 from memoryd.daemon.store.workspaces import TIER, Workspace
 from memoryd.daemon.workspaces import chunks, indexing, registry
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
-from memoryd.daemon.workspaces.editing import append, cut, find_item, split
+from memoryd.daemon.workspaces.editing import append, cut, decode, find_item, split
 from memoryd.daemon.workspaces.placing import relative_path
 from memoryd.daemon.workspaces.replacing import change_file, read_file
 
 _MARK = "\ufeff"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 # remember ------------------------------------------------------------------------------------------------------------
@@ -44,7 +43,7 @@ def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
 
     def change(data: bytes | None) -> bytes:
         nonlocal lines
-        edit = append(_text(data or b""), call.text)
+        edit = append(decode(data or b""), call.text)
         lines = edit.start_line, edit.end_line
         new = edit.text.encode("utf-8", "surrogateescape")
         if len(new) > core.config.workspaces.max_file_bytes:
@@ -73,13 +72,6 @@ def find_workspace(core: Core, name: str, caller: Caller) -> Workspace:
         if workspace.namespace == name.strip("/") and caller.can_see(workspace.namespace):
             return workspace
     raise NotFound(f"There is no workspace {name[:200]!r}.", {"workspace": name[:200]})
-
-
-def _text(data: bytes) -> str:
-    """Return a file as text that gives the same bytes again."""
-    if data.startswith(_UTF16):
-        raise Invalid("The file is UTF-16; only UTF-8 is written.")
-    return data.decode("utf-8", "surrogateescape")
 
 
 def _read_chunks(connection: Connection, path: str) -> list[Row]:
@@ -178,7 +170,7 @@ class _Forgetting:
             raise
 
     def _change(self, data: bytes | None) -> bytes:
-        text = _text(data or b"")
+        text = decode(data or b"")
         redacted = self.core.privacy.text(text)
         ranges = [_find_range(self.call, target, text, redacted) for target in self.targets]
         self.removed = []

@@ -73,7 +73,8 @@ def _read_mapping(text: str) -> dict[str, Any] | None:
 
 def _check(text: str) -> None:
     depth = 0
-    for number, event in enumerate(_parse_events(text)):
+    events: Iterator[yaml.Event] = yaml.parse(text, Loader=_Loader)
+    for number, event in enumerate(events):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if isinstance(event, yaml.AliasEvent):
             raise ValueError("it has an alias (`*name`)")
@@ -81,10 +82,6 @@ def _check(text: str) -> None:
             raise ValueError(f"it is nested deeper than {MAX_DEPTH}")
         if number > MAX_EVENTS:
             raise ValueError("it holds too much")
-
-
-def _parse_events(text: str) -> Iterator[yaml.Event]:
-    yield from yaml.parse(text, Loader=_Loader)
 
 
 def _reason(error: Exception) -> str:

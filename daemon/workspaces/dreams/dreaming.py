@@ -28,6 +28,7 @@ from memoryd.daemon.llm.provider import RULES, Provider, ask
 from memoryd.daemon.store import dreams, workspaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
+from memoryd.daemon.workspaces.editing import decode
 from memoryd.daemon.workspaces.items import MAX_CHARS, Change, Item, change_items, list_items, strip_time
 from memoryd.daemon.workspaces.replacing import read_file
 
@@ -41,7 +42,6 @@ _EMBEDDED = 8  # at once, then others go first
 _ASKED = 40  # notes in one question to a model; a larger group is for the rules
 _MODEL_S = 300.0  # for questions to a model in one dream; the rest is for the rules
 _KEY_BYTES = 12
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _NEVER = "9999-99-99"
 _ALLOWED, _YES = "dreams write ", "yes"  # of a setting, followed by the folder
 
@@ -145,7 +145,7 @@ def allow_writing(core: Core, workspace: Workspace, may_write: bool) -> None:
 
 def make_draft(core: Core, workspace: Workspace, reading: Reading, terms: Terms) -> Draft:
     """Return the new state of MEMORY.md; raise `ModelUnavailable` while nothing can be compared."""
-    text = _text(reading.memory or b"")
+    text = decode(reading.memory or b"", MEMORY)
     with core.store.reading() as connection:
         seen = dreams.read_seen(connection, workspace.id)
     today = f"{day_of(core, core.clock()):%Y-%m-%d}"
@@ -157,17 +157,11 @@ def make_draft(core: Core, workspace: Workspace, reading: Reading, terms: Terms)
         return Draft(reading.memory or b"", [], 0, "rules", {})
     fates, likeness, by = judge(core, [source.note for source in found], terms)
     # What cannot be taken out stays, whatever was said of it.
-    held = [source.item is not None and not source.item.is_free for source in found]
-    fates = [Fate("keep") if is_held else fate for fate, is_held in zip(fates, held, strict=True)]
+    both = zip(found, fates, strict=True)
+    fates = [Fate("keep") if source.item and not source.item.is_free else fate for source, fate in both]
     new = _write(text, found, fates, likeness)
     passing = sum(fate.judgement == "passing" for fate in fates)
     return Draft(new.encode("utf-8", "surrogateescape"), _build_steps(found, fates), passing, by, marked)
-
-
-def _text(data: bytes) -> str:
-    if data.startswith(_UTF16):
-        raise Invalid(f"{MEMORY} is UTF-16; only UTF-8 is written.")
-    return data.decode("utf-8", "surrogateescape")
 
 
 def _list_sources(text: str, daily: Sequence[Source], seen: dict[bytes, str], today: str) -> list[Source]:
@@ -299,13 +293,9 @@ def _place(
     near = [
         (float(likeness.cosines[number, at]), -at)
         for at in standing
-        if likeness.cosines[number, at] >= likeness.subject and _is_free(found[at])
+        if likeness.cosines[number, at] >= likeness.subject and (item := found[at].item) and item.is_free
     ]
     return found[-max(near)[1]].item if near else None
-
-
-def _is_free(source: Source) -> bool:
-    return source.item is not None and source.item.is_free
 
 
 def _build_steps(found: Sequence[Source], fates: Sequence[Fate]) -> list[DreamStep]:

@@ -15,17 +15,10 @@ from memoryd.daemon.registry import Report, handles
 from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import registry
+from memoryd.daemon.workspaces.dreams import dreaming
 from memoryd.daemon.workspaces.dreams import facts as dream_facts
 from memoryd.daemon.workspaces.dreams import files as dream_files
-from memoryd.daemon.workspaces.dreams.dreaming import (
-    Terms,
-    allow_writing,
-    day_of,
-    is_dreamt,
-    is_write_allowed,
-    list_daily_files,
-    read,
-)
+from memoryd.daemon.workspaces.dreams.dreaming import Terms
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +33,11 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     today = _format_today(core, now)
     for workspace in registry.list_all(core):
         try:
-            days = list_daily_files(core, workspace, today)
+            days = dreaming.list_daily_files(core, workspace, today)
             if (
                 not days
-                or not is_write_allowed(core, workspace)
-                or is_dreamt(core, workspace, read(core, workspace, today))
+                or not dreaming.is_write_allowed(core, workspace)
+                or dreaming.is_dreamt(core, workspace, dreaming.read(core, workspace, today))
             ):
                 continue
         except MemorydError as error:
@@ -69,7 +62,7 @@ def apply(core: Core, step: Step, check: Check) -> dict[str, int]:
 
 
 def _format_today(core: Core, now: float) -> str:
-    return f"{day_of(core, now):%Y-%m-%d}"
+    return f"{dreaming.day_of(core, now):%Y-%m-%d}"
 
 
 DREAM = Work(plan, alone=apply)
@@ -95,11 +88,11 @@ def check(call: Dream) -> None:
 def dream(core: Core, call: Dream, terms: Terms) -> Dreamt:
     """Dream of one place, or of all workspaces that have daily files."""
     if call.place is None:
-        chosen = [workspace for workspace in registry.list_all(core) if list_daily_files(core, workspace)]
+        chosen = [workspace for workspace in registry.list_all(core) if dreaming.list_daily_files(core, workspace)]
         return Dreamt(dreams=dream_files.dream_all(core, chosen, terms, call.dry_run))
     workspace = None if call.facts else _find_workspace(core, call)
     if call.allow is not None:
-        allow_writing(core, workspace or registry.find(core, call.place), call.allow)
+        dreaming.allow_writing(core, workspace or registry.find(core, call.place), call.allow)
     if workspace is None:
         return Dreamt(dreams=[dream_facts.dream(core, namespaces.check(call.place.strip("/")), terms, call.dry_run)])
     if call.undo:
