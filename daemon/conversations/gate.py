@@ -48,13 +48,12 @@ def _lines(reason: str, *patterns: str) -> Noise:
 
 _CODES = "ECONNREFUSED|ECONNRESET|ECONNABORTED|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|EPIPE"
 _FAILURES = (
-    r"connection (?:was |has been )?(?:refused|reset(?: by peer)?|timed ?out|aborted|"
-    r"closed(?: by (?:remote )?(?:host|peer))?"
-    r"|lost|error)|connect(?:ion)? (?:attempt )?time(?:d ?out|out)|network is unreachable|"
-    r"no route to host|host is down"
-    r"|temporary failure in name resolution|name or service not known|could not resolve host(?:name)?|broken pipe"
-    r"|operation timed out|request timed out|read timed out|socket hang up|(?:bad gateway|gateway time-?out"
-    r"|service unavailable|internal server error|too many requests)"
+    r"connection (?:was |has been )?(?:refused|reset(?: by peer)?|timed ?out|aborted"
+    r"|closed(?: by (?:remote )?(?:host|peer))?|lost|error)|connect(?:ion)? (?:attempt )?time(?:d ?out|out)"
+    r"|network is unreachable|no route to host|host is down|temporary failure in name resolution"
+    r"|name or service not known|could not resolve host(?:name)?|broken pipe|operation timed out|request timed out"
+    r"|read timed out|socket hang up|(?:bad gateway|gateway time-?out|service unavailable|internal server error"
+    r"|too many requests)"
 )
 _LOG = (
     r"(?:\[?\d{4}-\d\d-\d\d[T ][\d:.,]++(?:Z|[+-]\d\d:?\d\d)?\]?\s*+)?"
@@ -67,24 +66,17 @@ NOISE: tuple[Noise, ...] = (
     # `Error: connect ECONNREFUSED 127.0.0.1:5432`, `curl: (7) Failed to connect …`, `HTTP 502 Bad Gateway`.
     _lines(
         CONNECTION_ERROR,
-        rf"{_LOG}(?:(?:Uncaught |Unhandled )?[Ee]rror: |npm ERR! |"
-        rf"fatal: )?(?:\w+ )?(?:{_CODES})\b"
-        rf"(?:[ ,:-]++(?:(?={_ADDRESS}*[\d.:/]){_ADDRESS}++|"
-        rf"(?:connect|read|write|getaddrinfo|syscall|errno)(?!{_ADDRESS})))*+",
-        rf"{_LOG}(?i:(?:error|fatal|warning|ssh|curl|wget|psql|redis|git|api error|http error|"
-        rf"network error)?\s?[:-]?\s?"
-        rf"(?:the )?(?:{_FAILURES}))[.!]?(?: \(?(?:\d{{3}}|[\w.]+:\d+|errno \d+)\)?)?",
-        r"(?:ssh|curl|wget|psql|git|fatal|pip|npm ERR!|docker|kubectl|ping|nc|"
-        r"telnet)\b[^:]{0,40}: (?:\(\d+\) )?(?!.*\?)(?is:.*?"
-        rf"(?:{_FAILURES}|failed to connect|unable to (?:connect|access|resolve)|couldn't connect).*)",
-        r"(?:API |HTTP |Server )?(?:Error:? )?(?:HTTP(?:/\d(?:\.\d)?)? )?(?:Error )?(?:408|429|500|"
-        r"502|503|504|529)[: -]*"
-        r"(?i:bad gateway|gateway time-?out|service unavailable|internal server error|"
-        r"too many requests|request timeout|overloaded"
-        r"|error)?[.!]?",
-        r"(?i:retrying|reconnecting|trying again|retry)(?: attempt)?(?: (?:in|"
-        r"after) \d[\w.]*+(?: ?(?:sec(?:ond)?s?|ms|s))?|"
-        r" \(?\d+(?:/| of )\d+\)?|…|\.{2,}+)++[^a-z]*",
+        rf"{_LOG}(?:(?:Uncaught |Unhandled )?[Ee]rror: |npm ERR! |fatal: )?(?:\w+ )?(?:{_CODES})\b(?:[ ,:-]++"
+        rf"(?:(?={_ADDRESS}*[\d.:/]){_ADDRESS}++|(?:connect|read|write|getaddrinfo|syscall|errno)(?!{_ADDRESS})))*+",
+        rf"{_LOG}(?i:(?:error|fatal|warning|ssh|curl|wget|psql|redis|git|api error|http error|network error)?\s?[:-]?"
+        rf"\s?(?:the )?(?:{_FAILURES}))[.!]?(?: \(?(?:\d{{3}}|[\w.]+:\d+|errno \d+)\)?)?",
+        r"(?:ssh|curl|wget|psql|git|fatal|pip|npm ERR!|docker|kubectl|ping|nc|telnet)\b[^:]{0,40}: (?:\(\d+\) )?"
+        rf"(?!.*\?)(?is:.*?(?:{_FAILURES}|failed to connect|unable to (?:connect|access|resolve)|couldn't connect).*)",
+        r"(?:API |HTTP |Server )?(?:Error:? )?(?:HTTP(?:/\d(?:\.\d)?)? )?(?:Error )?(?:408|429|500|502|503|504|529)"
+        r"[: -]*(?i:bad gateway|gateway time-?out|service unavailable|internal server error|too many requests"
+        r"|request timeout|overloaded|error)?[.!]?",
+        r"(?i:retrying|reconnecting|trying again|retry)(?: attempt)?"
+        r"(?: (?:in|after) \d[\w.]*+(?: ?(?:sec(?:ond)?s?|ms|s))?| \(?\d+(?:/| of )\d+\)?|…|\.{2,}+)++[^a-z]*",
         r"(?>(?:\w+\.)+(?:ConnectionError|ConnectTimeout|ReadTimeout|ConnectError|MaxRetryError|NewConnectionError)\b).*",
     ),
     # Frames of Python, Java, JavaScript, Go, Rust, and the line of the exception itself.
@@ -108,13 +100,10 @@ NOISE: tuple[Noise, ...] = (
         PROGRESS,
         r"[^\w]*\d{1,3}(?:\.\d+)? ?%[^\w]*(?:\|.*|\[.*|of \d.*|ETA.*|complete[d.]*|done[.]*)?",
         r"(?:[\w./:@-]+ ){0,5}[\w./:@-]*[a-zA-Z.:_-] *\d{1,3}(?:\.\d+)? ?% ?[|\[(].*",
-        r"(?i:downloading|uploading|installing|collecting|fetching|extracting|unpacking|building|"
-        r"compiling|linking|loading|"
-        r"pulling|pushing|receiving objects|resolving deltas|counting objects|compressing objects|"
-        r"writing objects|progress|"
-        r"processing|verifying|preparing)(?: [^\s?!,]+){0,3}?:?(?: ?(?:\.{3}|"
-        r"…))?(?: *\d{1,3}(?:\.\d+)? ?%(?: [|\[(].*)?|\.{3}|…"
-        r"| \(?\d+ ?/ ?\d+\)?)",
+        r"(?i:downloading|uploading|installing|collecting|fetching|extracting|unpacking|building|compiling|linking|loading"
+        r"|pulling|pushing|receiving objects|resolving deltas|counting objects|compressing objects|writing objects"
+        r"|progress|processing|verifying|preparing)(?: [^\s?!,]+){0,3}?:?(?: ?(?:\.{3}|…))?"
+        r"(?: *\d{1,3}(?:\.\d+)? ?%(?: [|\[(].*)?|\.{3}|…| \(?\d+ ?/ ?\d+\)?)",
         r"[\[|][=#>█▓▒░▏▎▍▌▋▊▉\-. ]{3,}[\]|].*",
         r"[█▓▒░▏▎▍▌▋▊▉⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏].*",
         r"(?i:step|epoch|batch|iteration|iter)\s*+:?\s*+\[?\d+\s*(?:/|of)\s*\d+\]?\b.*",

@@ -47,12 +47,6 @@ class News(NamedTuple):
     against: list[str]
 
 
-class _Kept(NamedTuple):
-    row: Row
-    fact: Fact
-    embedded: Embedded
-
-
 def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> Finish:
     """Draw the facts out of turns; return what writes them."""
     by, found = find_facts(provider, heard, build_embedder(core))
@@ -124,7 +118,7 @@ class _Run:
         self._core, self._transaction, self._key, self._by = core, transaction, key, by
         self._place = Place(core.store.namespaces.name(key.namespace), key.namespace, "TRUE", True, None, USER)
         self._operation: int | None = None
-        self._kept: list[_Kept] = []
+        self._kept: list[tuple[Row, News]] = []
 
     def write(self, news: Sequence[News], heard: Sequence[Heard], there: Sequence[Heard]) -> None:
         """Write what is new; of turns that were deleted meanwhile nothing is kept."""
@@ -136,8 +130,8 @@ class _Run:
                 continue
             if self._is_known(one):
                 known += 1
-                continue
-            self._insert(one, sources)
+            else:
+                self._insert(one, sources)
         count = self._transaction.connection, self._key.namespace
         turns.count(*count, "facts: kept", len(self._kept))
         turns.count(*count, "facts: known", known)
@@ -149,7 +143,7 @@ class _Run:
             connection, rows.read_ids(connection, news.same).values(), passed
         )
         rows.count_accesses(connection, [(row.row, 1, self._core.clock()) for row in same])
-        return bool(same) or any(_is_same(one, news) for one in self._kept)
+        return bool(same) or any(_is_same(one, news) for _, one in self._kept)
 
     def _insert(self, news: News, sources: Sequence[Heard]) -> None:
         fact, connection = news.fact, self._transaction.connection
@@ -165,10 +159,10 @@ class _Run:
         row = adding.new_row(self._core, self._place, memory, content_hash(fact.text))
         row.expires_at = adding.compute_expiry(self._core, SOURCE, row.created_at)
         against = list(rows.read_ids(connection, news.against).values())
-        against += [one.row for one in self._kept if _is_contradiction(one, news)]
+        against += [kept for kept, one in self._kept if _is_contradiction(one, news)]
         verdict = Verdict(None, None, against)
         adding.insert(self._core, self._transaction, self._place, row, verdict, news.embedded, self._begin())
-        self._kept.append(_Kept(row, fact, news.embedded))
+        self._kept.append((row, news))
 
     def _begin(self) -> int:
         if self._operation is None:
@@ -181,14 +175,14 @@ def _cosine(one: Embedded, other: Embedded) -> float:
     return float(np.dot(one[1], other[1])) if one and other and one[0] is other[0] else 0.0
 
 
-def _is_same(kept: _Kept, news: News) -> bool:
+def _is_same(kept: News, news: News) -> bool:
     """Return whether a fact of the same run says what another one says."""
     floor = news.embedded[0].embedder.floors.duplicate if news.embedded else 1.0
     near = _cosine(kept.embedded, news.embedded) >= floor and is_same(kept.fact.text, news.fact.text)
     return near or content_hash(kept.fact.text) == content_hash(news.fact.text)
 
 
-def _is_contradiction(kept: _Kept, news: News) -> bool:
+def _is_contradiction(kept: News, news: News) -> bool:
     if news.embedded is None:
         return False
     near = _cosine(kept.embedded, news.embedded) >= news.embedded[0].embedder.floors.join

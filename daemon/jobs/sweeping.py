@@ -8,7 +8,6 @@ ones move as the others do; expired ones wait for `expire` where they are.
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
@@ -19,13 +18,6 @@ from memoryd.daemon.store.tiers import L1, TIERS
 from memoryd.daemon.store.writer import Transaction
 
 DAY_S = 86400.0
-
-
-class Move(NamedTuple):
-    """What a step needs: the memory, and when it was last used as planned."""
-
-    row: int
-    used_at: float
 
 
 def recency(age_s: float, half_life_days: float) -> float:
@@ -63,7 +55,7 @@ def plan_all(core: Core, now: float, reached: frozenset[int] | None) -> Iterator
 
 def plan_steps(leaving: Iterator[Leaf], reason: Callable[[Leaf], str]) -> Iterator[Step]:
     """Plan the moves of memories."""
-    return (Step("move", leaf.id, reason(leaf), Move(leaf.row, leaf.used_at)) for leaf in leaving)
+    return (Step("move", leaf.id, reason(leaf), leaf) for leaf in leaving)
 
 
 # Applying ------------------------------------------------------------------------------------------------------------
@@ -72,7 +64,7 @@ def plan_steps(leaving: Iterator[Leaf], reason: Callable[[Leaf], str]) -> Iterat
 def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: int) -> Counter[str]:
     """Run one slice; what was used, pinned or moved since is skipped."""
     counts: Counter[str] = Counter()
-    moves: list[Move] = [step.data for step in planned]
+    moves: list[Leaf] = [step.data for step in planned]
     present = rows.read_rows(transaction.connection, [move.row for move in moves])
     for move in moves:
         if (row := _find_unused(present, move)) is None:
@@ -85,7 +77,7 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
     return counts
 
 
-def _find_unused(present: dict[int, Row], move: Move) -> Row | None:
+def _find_unused(present: dict[int, Row], move: Leaf) -> Row | None:
     row = present.get(move.row)
     if row is None or row.tier != L1 or row.pinned:
         return None

@@ -55,13 +55,8 @@ def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
     path = chunks.absolute_path(workspace, relative)
     with core.store.reading() as connection:
         holder = _find_holder(_read_chunks(connection, path), lines, call.text)
-    return Remembered(
-        path=path,
-        start_line=lines[0],
-        end_line=lines[1],
-        namespace=namespace,
-        id=holder.id if holder else None,
-    )
+    id = holder.id if holder else None
+    return Remembered(path=path, start_line=lines[0], end_line=lines[1], namespace=namespace, id=id)
 
 
 def find_workspace(core: Core, name: str, caller: Caller) -> Workspace:
