@@ -52,7 +52,7 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
             known = workspaces.stats(connection, workspace.id)
         found = scan(core, workspace)
         counts = Counts(namespace=workspace.namespace, scanned=len(found.files), unchanged=len(found.files))
-        there = {file.path for file in found.files}  # others are gone, or the patterns or a .gitignore leave them out
+        there = {file.path for file in found.files}  # others were deleted, or patterns or a .gitignore leave them out
         left_out = (Change(path, last, None) for path, last in known.items() if path not in there)
         committing.write(core, workspace, left_out, counts)
         todo = [file.path for file in found.files if force or _is_different(file, known.get(file.path))]
