@@ -8,6 +8,7 @@ from functools import partial
 
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import AddMany, NewMemory, NewTurn, Progress, Seed, Seeded
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.conversations.observing import Taken
 from memoryd.daemon.core.checks import check_nth
@@ -29,8 +30,7 @@ def seed(core: Core, call: Seed, report: Report, caller: Caller = USER) -> "Part
     _check(call, caller)
     done, total = Seeded(turns=0, created=0, merged=0), len(call.turns) + len(call.memories)
     for take in (*_turns(core, call, done), *_take_memories(core, call, done, caller)):
-        taken = done.turns + done.skipped + done.created + done.merged
-        if taken:
+        if taken := done.turns + done.skipped + done.created + done.merged:
             yield
         try:
             core.check_going_on()
@@ -53,8 +53,7 @@ def _turns(core: Core, call: Seed, done: Seeded) -> Iterator[Take]:
         done.turns += observed.accepted
         done.skipped += observed.skipped
 
-    starts = range(0, len(call.turns), PORTION)
-    return (partial(take, call.turns[start : start + PORTION]) for start in starts)
+    return (partial(take, batch) for batch in split_evenly(call.turns, PORTION))
 
 
 def _take_memories(core: Core, call: Seed, done: Seeded, caller: Caller) -> Iterator[Take]:

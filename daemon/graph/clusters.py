@@ -35,16 +35,11 @@ def unit(vectors: Vector) -> Vector:
 class Clusters:
     """A growing set of clusters: for each the sum of its members' unit vectors, their number, the unit centroid."""
 
-    def __init__(self, means: Vector, sizes: Sequence[int], dimensions: int) -> None:
-        self.count = len(sizes)
-        room = max(_BLOCK, 2 * self.count)
-        self.sizes: Places = np.zeros(room, np.int64)
-        self._sums = np.zeros((room, dimensions), np.float32)
-        self.units = np.zeros((room, dimensions), np.float32)
-        if self.count:
-            self.sizes[: self.count] = sizes
-            self._sums[: self.count] = means * np.asarray(sizes, np.float32)[:, None]
-            self.units[: self.count] = unit(means)
+    def __init__(self, dimensions: int) -> None:
+        self.count = 0
+        self.sizes: Places = np.zeros(_BLOCK, np.int64)
+        self._sums = np.zeros((_BLOCK, dimensions), np.float32)
+        self.units = np.zeros((_BLOCK, dimensions), np.float32)
 
     def mean(self, place: int) -> Vector:
         """Return the mean of a cluster's members."""
@@ -145,7 +140,7 @@ def find_mergeable(clusters: Clusters, changed: Sequence[int], floor: float) -> 
 
 def group_vectors(vectors: Vector, threshold: float) -> list[list[int]]:
     """Return the positions of vectors in the clusters that they form by themselves, in order."""
-    clusters = Clusters(vectors[:0], [], vectors.shape[1])
+    clusters = Clusters(vectors.shape[1])
     groups: dict[int, list[int]] = {}
     for position, place in enumerate(clusters.join(vectors, threshold)):
         groups.setdefault(place, []).append(position)
@@ -186,7 +181,7 @@ def group_to_size(cosines: Vector, threshold: float, most: int) -> list[list[int
 
 
 def group_by_cosines(cosines: Vector, threshold: float) -> list[list[int]]:
-    """Return what `grouped` does for vectors of which only the cosines with each other are given.
+    """Return what `group_vectors` does for vectors of which only the cosines with each other are given.
 
     The cosine of a vector v with the centroid of C is the sum of v·c over C, divided by the length of the sum of C;
     that length squared is the sum of c·d over all pairs of C.

@@ -53,8 +53,7 @@ class Draft:
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        dimensions = setting.generation.index.dimensions
-        self.clusters = Clusters(np.zeros((0, dimensions), np.float32), [], dimensions)
+        self.clusters = Clusters(setting.generation.index.dimensions)
         self.ids: list[int] = []
         self.labels: list[str] = []
         self.topics: list[int | None] = []

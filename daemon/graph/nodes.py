@@ -37,11 +37,6 @@ class Centroids:
         self._index: VectorIndex | None = None
         self._late: dict[int, tuple[int, Vector] | None] = {}  # changes before it is built: its snapshot may be older
 
-    def size_bytes(self) -> int:
-        """Return the bytes held."""
-        index = self._index
-        return 0 if index is None else index.size_bytes()
-
     def find_nearest(
         self, connection: Connection, model: int, vector: Vector, k: int, namespaces: frozenset[int] | None = None
     ) -> list[tuple[int, float]]:

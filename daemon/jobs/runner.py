@@ -145,7 +145,9 @@ class Runner:
                 result = self._run_order(order)
             except BaseException as error:
                 self._finish()
-                order.future.set_exception(Conflict(str(self._stop or error)) if self._is_stopped(error) else error)
+                # A plan was given up; a statement that `close` interrupted fails with an error of its own.
+                is_stopped = isinstance(error, Stopped) or bool(self._stop)
+                order.future.set_exception(Conflict(str(self._stop or error)) if is_stopped else error)
             else:
                 self._finish()
                 order.future.set_result(result)
@@ -161,10 +163,6 @@ class Runner:
         """Let the next run of the job be asked for, before anybody learns that this one ended."""
         with self._lock:
             self._current = None
-
-    def _is_stopped(self, error: BaseException) -> bool:
-        """Return whether a plan was given up; a statement that `close` interrupted fails with an error of its own."""
-        return isinstance(error, Stopped) or bool(self._stop)
 
     def _run_order(self, order: _Order) -> JobRun:
         call = order.call

@@ -43,7 +43,3 @@ class HotBuffer:
         """Return how many rows each namespace holds."""
         with self._lock:
             return {namespace: len(rows) for namespace, rows in self._rows.items()}
-
-    def size_bytes(self) -> int:
-        """Return about how many bytes are held."""
-        return 100 * sum(self.fill().values())

@@ -1,6 +1,6 @@
 """Comparing the index with the files: what each has that the other has not. Changes neither."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from memoryd.client.protocol import ChunkDifference, Differences, FileDifference
 from memoryd.client.transport.batches import split_evenly
@@ -9,14 +9,13 @@ from memoryd.daemon.store import rows, workspaces
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import chunks, indexing
+from memoryd.daemon.workspaces.committing import Tell
 from memoryd.daemon.workspaces.documents.document import Document
 
 BATCH = 64  # files that are read together
 LISTED = 1000  # files that differ, of which the rest is counted
 SHOWN = 100  # chunks of one file
 PREVIEW_CHARS = 200
-
-Tell = Callable[[int, int], None]
 
 
 def compare(core: Core, chosen: Sequence[Workspace], tell: Tell) -> Differences:

@@ -101,14 +101,15 @@ def _total(stores: list[Texts], floor: float) -> Agreement:
 def nodes_at(vectors: Vector, floor: float, merge: float = 0.93) -> list[list[int]]:
     """Return the positions of vectors in the nodes that maintenance would make of them."""
     joined: dict[int, list[int]] = {}
-    for position, place in enumerate(Clusters(vectors[:0], [], vectors.shape[1]).join(vectors, floor)):
+    for position, place in enumerate(Clusters(vectors.shape[1]).join(vectors, floor)):
         joined.setdefault(place, []).append(position)
     groups = []
     for group in joined.values():
         parts = split(vectors[group], floor) if len(group) > MAX_MEMBERS else [list(range(len(group)))]
         groups += [[group[i] for i in part] for part in parts]
-    means = np.stack([vectors[group].mean(axis=0) for group in groups])
-    clusters = Clusters(means, [len(group) for group in groups], vectors.shape[1])
+    clusters = Clusters(vectors.shape[1])
+    for group in groups:
+        clusters.add(vectors[group].sum(axis=0), len(group))
     while pairs := find_mergeable(clusters, range(len(groups)), merge):
         for into, gone in pairs:
             clusters.merge(into, gone)

@@ -24,28 +24,25 @@ def chunk(text: str, limit_chars: int = LIMIT_CHARS, overlap_chars: int = OVERLA
     lines = split(text.replace("\0", REPLACEMENT))
     if not any(line.strip() for line in lines[skip:]):
         return []
-    return list(_Chunker(lines, limit_chars, min(overlap_chars, limit_chars // 2)).cut_chunks(skip))
+    return list(_Chunker(lines, limit_chars, min(overlap_chars, limit_chars // 2), skip).cut_chunks())
 
 
 class _Chunker:
     """One text on its way to chunks. Places are characters of its lines joined by LF."""
 
-    def __init__(self, lines: Sequence[str], limit: int, overlap: int) -> None:
+    def __init__(self, lines: Sequence[str], limit: int, overlap: int, skip: int) -> None:
         self.lines, self.limit, self.overlap = lines, limit, overlap
         self.aim = limit - overlap  # leaves room for the end of the chunk before
         self.text = "\n".join(lines)
         self.starts = list(accumulate((len(line) + 1 for line in lines), initial=0))  # of each line, and of the end
-        self.links: list[Link] = []
-        self.tags: list[Link] = []
+        self.sections, code_lines = outline(lines, skip)
+        code = [(self.starts[a], min(self.starts[b], len(self.text))) for a, b in code_lines]
+        self.links, self.tags = links_in(self.text, code), find_tags(self.text, code)
         self.cut: tuple[Section | None, Sequence[Cuts]] = None, ()  # the cuts of the section that is at hand
 
-    def cut_chunks(self, skip: int) -> Iterator[Chunk]:
+    def cut_chunks(self) -> Iterator[Chunk]:
         """Yield the chunks of all sections."""
-        whole = outline(self.lines, skip)
-        code = [(self.starts[a], min(self.starts[b], len(self.text))) for a, b in whole.code]
-        self.links = links_in(self.text, code)
-        self.tags = find_tags(self.text, code)
-        for section in whole.sections:
+        for section in self.sections:
             for start, end in self._cut_ranges(section):
                 yield self._build_chunk(start, end, section.heading)
 

@@ -19,11 +19,12 @@ from memoryd.daemon.graph.clusters import (
     unit,
 )
 
-EMPTY = np.zeros((0, 64), np.float32)
-
 
 def clusters(*means, sizes=None):
-    return Clusters(np.array(means, np.float32), sizes or [1] * len(means), len(means[0]) if means else 2)
+    made = Clusters(len(means[0]) if means else 2)
+    for mean, size in zip(means, sizes or [1] * len(means), strict=True):
+        made.add(np.array(mean, np.float32) * size, size)
+    return made
 
 
 def axes(*vectors):
@@ -61,7 +62,7 @@ def test_the_mean_of_a_stored_cluster_weighs_as_many_as_its_members() -> None:
 
 
 def test_the_nearest_cluster_is_joined_also_when_it_was_founded_or_moved_just_before() -> None:
-    there = Clusters(EMPTY[:, :2], [], 2)
+    there = Clusters(2)
     order = axes([1, 0], [0, 1], [0.9, 0.436], [0.6, 0.8], [0.7, 0.714])
     # By hand: the fourth has 0.76 to the first, which moved, and 0.80 to the second; the last 0.84 and, as the second
     # moved as well, 0.90.
@@ -70,15 +71,15 @@ def test_the_nearest_cluster_is_joined_also_when_it_was_founded_or_moved_just_be
 
 def test_blocks_give_what_one_by_one_gives() -> None:
     vectors = random_vectors(1, 900, 40, 0.5)
-    at_once = list(Clusters(vectors[:0], [], 16).join(vectors, 0.7))
-    single = Clusters(vectors[:0], [], 16)
+    at_once = list(Clusters(16).join(vectors, 0.7))
+    single = Clusters(16)
     assert at_once == [place for vector in vectors for place in single.join(vector[None, :], 0.7)]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 300])
 def test_any_number_of_vectors_joins(count: int) -> None:
     vectors = random_vectors(2, count, 5, 0.1)
-    there = Clusters(vectors[:0], [], 16)
+    there = Clusters(16)
     places = list(there.join(vectors, 0.6))
     assert len(places) == count
     assert there.sizes.sum() == count
