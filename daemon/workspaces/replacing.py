@@ -11,9 +11,12 @@ Folders are walked without following symbolic links. Those who write through her
 folder), whichever process they are in.
 """
 
+import ctypes
 import errno
+import fcntl
 import os
 import secrets
+import signal
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -23,8 +26,6 @@ from typing import NamedTuple
 
 from memoryd.client.errors import Busy, Conflict, Forbidden, Invalid, NotFound, StorageFailed
 from memoryd.client.transport.lock import take
-from memoryd.daemon.workspaces import exchange
-from memoryd.daemon.workspaces.exchange import EXCHANGE, NO_REPLACE, PREFIX, READ, WRITE, is_unwritten
 
 MAX_BYTES = 16 * 1024 * 1024
 _ATTEMPTS = 20
@@ -32,6 +33,15 @@ _LOCK_LIMIT_S = 10.0
 _GRACE_S = 0.05  # for a program to open what it found, from the look into the folder to the open file
 _STALE_S = 86400.0  # a draft that a crash left is deleted after a day
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+EXCHANGE, NO_REPLACE = 2, 1
+PREFIX = ".memoryd-"  # of drafts; hidden, so no scan takes them for notes
+WRITER_LIMIT_S = 3.0  # until a program that has a file open for writing is given up on
+STEP_S = 0.005
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_SET_SIGNAL = 10  # F_SETSIG: which signal says that somebody waits for a lease; the usual one would end the process
+
+_libc = ctypes.CDLL(None, use_errno=True)
 
 Change = Callable[[bytes | None], bytes]  # None: there is no such file
 
@@ -103,13 +113,13 @@ class _Replacing:
         if old is None:
             return
         aside = f"{PREFIX}{secrets.token_hex(8)}.tmp"
-        exchange.rename(self.folder, self.name, aside, NO_REPLACE)
+        rename(self.folder, self.name, aside, NO_REPLACE)
         out, is_final = self._read_out(aside)
         if is_final and out.data == old.data:
             _drop(self.folder, aside)
             os.fsync(self.folder)
             return
-        exchange.rename(self.folder, aside, self.name, NO_REPLACE)
+        rename(self.folder, aside, self.name, NO_REPLACE)
         raise self._busy_error()
 
     def _busy_error(self) -> Busy:
@@ -118,7 +128,7 @@ class _Replacing:
     def _create(self, new: bytes) -> bytes:
         draft = _write_draft(self.folder, new, None)
         try:
-            exchange.rename(self.folder, draft, self.name, NO_REPLACE)
+            rename(self.folder, draft, self.name, NO_REPLACE)
         except FileExistsError:
             raise _Taken from None
         finally:
@@ -133,7 +143,7 @@ class _Replacing:
             if now is None or now.data != old.data:
                 raise _Taken
             try:
-                exchange.rename(self.folder, draft, self.name, EXCHANGE)
+                rename(self.folder, draft, self.name, EXCHANGE)
             except FileNotFoundError:
                 raise _Taken from None
         except BaseException:
@@ -156,7 +166,7 @@ class _Replacing:
             except BaseException:  # the change cannot be made on what was saved: that wins
                 self._put_back(draft, mine)
                 raise
-            exchange.rename(self.folder, again, self.name, EXCHANGE)
+            rename(self.folder, again, self.name, EXCHANGE)
             _drop(self.folder, draft)  # what was saved there is in place, with the change
             expected, mine, draft = mine, merged, again
         self._put_back(draft, mine)
@@ -174,13 +184,13 @@ class _Replacing:
 
     def _put_back(self, draft: str, mine: bytes) -> None:
         """Put somebody's save back in place of ours; raise `Conflict` when there was yet another one meanwhile."""
-        exchange.rename(self.folder, draft, self.name, EXCHANGE)
+        rename(self.folder, draft, self.name, EXCHANGE)
         out, is_final = self._read_out(draft)
         if is_final and out.data == mine:
             _drop(self.folder, draft)
             return
         kept = f"{self.name}.{secrets.token_hex(4)}.conflict"
-        exchange.rename(self.folder, draft, kept, NO_REPLACE)
+        rename(self.folder, draft, kept, NO_REPLACE)
         raise Conflict(f"Two programs wrote {self.shown} at once; one of the versions is now {kept} beside it.")
 
 
@@ -302,3 +312,57 @@ def _sentence(shown: str, error: OSError) -> Exception:
     if error.errno in (errno.EACCES, errno.EPERM):
         return Forbidden(f"{shown} cannot be written: {os.strerror(error.errno)}.", {"path": shown})
     return StorageFailed(f"{shown} cannot be written: {error.strerror or error}. It is as it was.", {"path": shown})
+
+
+# What Linux offers for files that others write too; where a file system has it not, as nearly as plain calls can ------
+
+
+def rename(folder: int, origin: str, target: str, flags: int) -> None:
+    """Rename with `renameat2`; where the file system cannot, as nearly as the plain calls can."""
+    number = errno.ENOSYS
+    if hasattr(_libc, "renameat2"):
+        if _libc.renameat2(folder, os.fsencode(origin), folder, os.fsencode(target), flags) == 0:
+            return
+        number = ctypes.get_errno()
+    if number not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+        raise OSError(number, os.strerror(number), target)
+    if flags == NO_REPLACE:
+        _copy(folder, origin, target)
+        return
+    aside = f"{PREFIX}{secrets.token_hex(8)}.tmp"
+    try:
+        os.link(target, aside, src_dir_fd=folder, dst_dir_fd=folder)  # so that what is replaced can be looked at
+    except PermissionError:  # no links here
+        _copy(folder, target, aside)
+    os.rename(origin, target, src_dir_fd=folder, dst_dir_fd=folder)
+    os.rename(aside, origin, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _copy(folder: int, origin: str, target: str) -> None:
+    with open(os.open(origin, READ, dir_fd=folder), "rb") as source:
+        data, mode = source.read(), stat.S_IMODE(os.fstat(source.fileno()).st_mode)
+    with open(os.open(target, WRITE, mode, dir_fd=folder), "wb") as copy:
+        copy.write(data)
+        copy.flush()
+        os.fsync(copy.fileno())
+
+
+def is_unwritten(descriptor: int) -> bool:
+    """Wait until no program has a file open for writing; say whether that is so, or cannot be known."""
+    give_up_at = time.monotonic() + WRITER_LIMIT_S
+    while True:
+        try:
+            fcntl.fcntl(descriptor, _SET_SIGNAL, signal.SIGURG)
+            fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        except BlockingIOError:
+            if time.monotonic() > give_up_at:
+                return False
+            time.sleep(STEP_S)
+            continue
+        except OSError:
+            return True  # no leases here, or a file of another user
+        # Somebody who opens it for writing waits from here on, and is seen.
+        is_wanted = fcntl.fcntl(descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        if not is_wanted:
+            return True

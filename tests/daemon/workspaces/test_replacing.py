@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.client.errors import Busy, Conflict, Invalid, NotFound, StorageFailed
-from memoryd.daemon.workspaces import exchange, replacing
+from memoryd.daemon.workspaces import replacing
 from memoryd.daemon.workspaces.replacing import change_file
 
 
@@ -95,7 +95,7 @@ def test_a_save_between_the_last_look_and_the_exchange_is_merged(
 ) -> None:
     path = tmp_path / "a.md"
     path.write_text("one\n")
-    rename, saves = exchange.rename, iter([b"theirs\n", b"theirs again\n"])
+    rename, saves = replacing.rename, iter([b"theirs\n", b"theirs again\n"])
 
     def late(folder: int, origin: str, target: str, flags: int) -> None:
         if (saved := next(saves, None)) is not None:
@@ -104,7 +104,7 @@ def test_a_save_between_the_last_look_and_the_exchange_is_merged(
             (tmp_path / "new").unlink(missing_ok=True)
         rename(folder, origin, target, flags)
 
-    monkeypatch.setattr(exchange, "rename", late)
+    monkeypatch.setattr(replacing, "rename", late)
     change_file(tmp_path, "a.md", adding(b"ours\n"))
     text = path.read_text()
     assert "theirs again\n" in text
@@ -115,7 +115,7 @@ def test_a_save_between_the_last_look_and_the_exchange_is_merged(
 def test_a_late_save_on_which_the_change_cannot_be_made_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.md"
     path.write_text("one\n")
-    rename, saves = exchange.rename, iter([b"theirs\n"])
+    rename, saves = replacing.rename, iter([b"theirs\n"])
 
     def late(folder: int, origin: str, target: str, flags: int) -> None:
         if (saved := next(saves, None)) is not None:
@@ -127,7 +127,7 @@ def test_a_late_save_on_which_the_change_cannot_be_made_wins(tmp_path: Path, mon
             raise Conflict("the line is gone")
         return b""
 
-    monkeypatch.setattr(exchange, "rename", late)
+    monkeypatch.setattr(replacing, "rename", late)
     with pytest.raises(Conflict, match="the line is gone"):
         change_file(tmp_path, "a.md", change)
     assert (path.read_text(), names(tmp_path)) == ("theirs\n", ["a.md"])
@@ -136,7 +136,7 @@ def test_a_late_save_on_which_the_change_cannot_be_made_wins(tmp_path: Path, mon
 def test_a_program_that_is_writing_the_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.md"
     path.write_text("one\n")
-    rename = exchange.rename
+    rename = replacing.rename
     script = "import sys; f = open(sys.argv[1], 'r+'); print(flush=True); sys.stdin.readline(); f.write('theirs\\n')"
     editor = subprocess.Popen([sys.executable, "-c", script, str(path)], stdin=-1, stdout=-1, text=True)
     assert editor.stdout is not None
@@ -150,7 +150,7 @@ def test_a_program_that_is_writing_the_file_is_waited_for(tmp_path: Path, monkey
         if writes_soon.ident is None:  # after the first exchange, once
             writes_soon.start()
 
-    monkeypatch.setattr(exchange, "rename", exchanged)
+    monkeypatch.setattr(replacing, "rename", exchanged)
     change_file(tmp_path, "a.md", adding(b"ours\n"))
     editor.wait(10)
     editor.stdout.close()
@@ -162,7 +162,7 @@ def test_a_file_that_stays_open_for_writing_is_left_to_its_writer(
 ) -> None:
     path = tmp_path / "a.md"
     path.write_text("one\n")
-    monkeypatch.setattr(exchange, "WRITER_LIMIT_S", 0.05)
+    monkeypatch.setattr(replacing, "WRITER_LIMIT_S", 0.05)
     with path.open("a") as writer:
         with pytest.raises(Busy, match="another program"):
             change_file(tmp_path, "a.md", adding(b"ours\n"))
@@ -171,7 +171,7 @@ def test_a_file_that_stays_open_for_writing_is_left_to_its_writer(
 
 
 def test_where_there_is_no_exchange_a_file_is_still_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "_libc", object())
+    monkeypatch.setattr(replacing, "_libc", object())
     change_file(tmp_path, "a.md", adding(b"one\n"), create=True)
     change_file(tmp_path, "a.md", adding(b"two\n"))
     assert ((tmp_path / "a.md").read_text(), names(tmp_path)) == ("one\ntwo\n", ["a.md"])
