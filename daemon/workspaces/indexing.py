@@ -52,9 +52,7 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
             known = workspaces.stats(connection, workspace.id)
         found = scan(core, workspace)
         counts = Counts(namespace=workspace.namespace, scanned=len(found.files), unchanged=len(found.files))
-        there = {file.path for file in found.files}  # others were deleted, or patterns or a .gitignore leave them out
-        left_out = (Change(path, last, None) for path, last in known.items() if path not in there)
-        committing.write(core, workspace, left_out, counts)
+        committing.write(core, workspace, _find_left_out(known, found), counts)
         todo = [file.path for file in found.files if force or _is_different(file, known.get(file.path))]
         counts.unchanged -= len(todo)
         live.progress = (0, len(todo))
@@ -70,6 +68,12 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
     finally:
         live.progress = None
         live.passing.release()
+
+
+def _find_left_out(known: dict[str, Stat], found: Scan) -> Iterator[Change]:
+    """Yield the files that are not there any more, or that the patterns or a .gitignore leave out."""
+    there = {file.path for file in found.files}
+    return (Change(path, last, None) for path, last in known.items() if path not in there)
 
 
 def _read_ahead(core: Core, live: Live, workspace: Workspace, relatives: Sequence[str]) -> Iterator[Documents]:
