@@ -132,6 +132,6 @@ def remove(core: Core, name_or_path: str, tell: Tell = lambda done, total: None)
     core.store.write(
         lambda transaction: workspaces.delete(transaction.connection, workspace.id), over_limit=True
     ).result()
+    core.workspaces.forget(workspace.id)  # before its watcher ends, which looks whether it was removed
     core.workspaces.changed()
-    core.workspaces.forget(workspace.id)
     return workspace, committing.sweep(core, tell)

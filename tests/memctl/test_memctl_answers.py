@@ -79,6 +79,7 @@ def test_search_prints_blocks_for_people_and_says_what_was_left_out(memctl: Memc
         "       We use Valkey, not Redis",
     ]
     assert "model is not ready" in found.err
+    assert "model is not ready" in memctl("related", "3f9a").err
     assert memctl("search", "cache", "--json").json[0]["id"] == ID
     fake.replies[protocol.Search] = protocol.Hits(hits=[])
     assert memctl("search", "cache").out == "Nothing found.\n"

@@ -134,6 +134,11 @@ def test_a_long_plan_is_cut_for_people_and_whole_as_json(fake: FakeDaemon, memct
     assert len(found["steps"]) == 3000  # the fake repeats itself
 
 
+def test_a_plan_of_which_a_page_is_empty_is_shown_as_far_as_it_came(fake: FakeDaemon, memctl: Memctl) -> None:
+    fake.replies[protocol.RunJob] = plan(5, 0)
+    assert memctl("jobs", "run", "sweep", "--dry-run").out.startswith("sweep would do 5 steps")
+
+
 @pytest.mark.parametrize(("word", "call"), [("pause", protocol.PauseJob), ("resume", protocol.ResumeJob)])
 def test_pause_and_resume_take_several_names_or_all(
     fake: FakeDaemon, memctl: Memctl, word: str, call: type[Any]

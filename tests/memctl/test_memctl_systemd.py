@@ -75,6 +75,7 @@ def test_uninstall_removes_what_memctl_wrote_and_nothing_else(memctl: Memctl, co
 
 def test_uninstall_leaves_units_that_somebody_else_wrote(memctl: Memctl, config: Path) -> None:
     write_units(config, mark="")
+    (config / "memoryd.service").write_bytes(b"# not UTF-8: \xe4\n")
     before = sorted(config.rglob("*"))
     done = memctl("service", "uninstall")
     assert done.err.count("left alone") == 2

@@ -16,7 +16,7 @@ from fake_daemon import Memctl
 from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
 from memoryd.client.memctl.upkeep import backup, repair
-from memoryd.client.protocol import NewMemory, Record
+from memoryd.client.protocol import NewMemory, NewTurn, Observe, Record
 from memoryd.daemon.store.connection import PAGE_BYTES
 from workbench import wait_until
 
@@ -171,6 +171,15 @@ def test_a_reset_of_a_namespace_asks_keeps_a_copy_and_can_be_undone(
     memctl("undo", "--yes")
     assert everything(client) == before
     assert "There is nothing in x" in memctl("reset", "--namespace", "x", "--yes").out
+
+
+def test_a_reset_of_a_namespace_leaves_no_turn_however_many_there_are(memctl: Memctl, client: Client) -> None:
+    for number in range(52):  # of each namespace L0 holds 20
+        turns = [NewTurn(role="user", content=f"We keep box {at} of shelf {number}") for at in range(20)]
+        client.call(Observe(turns=turns, namespace=f"acme/{number}"))
+    deleted = memctl("reset", "--namespace", "acme", "--yes", "--json").json["ids"]
+    assert len(deleted) == len(set(deleted)) == 1040
+    assert client.turns(reach="subtree").turns == []
 
 
 def msgspec_add(content: str, namespace: str) -> Any:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from memoryd.client.errors import StorageFailed
-from memoryd.client.protocol import Get
+from memoryd.client.protocol import Get, History
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import migrations, rows
 from memoryd.daemon.store.filters import Filter
@@ -150,7 +150,7 @@ def test_the_database_of_a_release_opens_with_all_it_holds(folder: Path, release
         assert found(core, "Which cache do we use?")[0] == "We use Valkey as the cache"
         memory = reading.get(core, Get(id="ab" * 16))
         assert (memory.namespace, memory.metadata) == ("acme/api", {"project": "api"})
-        assert [change.action for change in reading.read_changes(core, reading.History(id="ab" * 16))] == [
+        assert [change.action for change in reading.read_changes(core, History(id="ab" * 16))] == [
             "created",
             "updated",
         ]
