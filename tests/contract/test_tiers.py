@@ -1,12 +1,14 @@
 """The table of tiers: what the protocol, searches and the rest of the daemon know of tiers agrees with it."""
 
 import ast
+import re
 from pathlib import Path
 from typing import get_args
 
 from memoryd import daemon
 from memoryd.client.protocol import Tier, TierName
 from memoryd.daemon.search.pipeline import PIPELINE
+from memoryd.daemon.store import tiers
 from memoryd.daemon.store.tiers import HOT, SHARED, TIERS
 
 DAEMON = Path(str(daemon.__file__)).parent
@@ -35,4 +37,11 @@ def test_names_of_tiers_are_written_in_the_table_alone() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and node.value in TIERS.keys() - {HOT}
     ]
-    assert found == [], "import the tier's name from daemon/store/tiers.py"
+    assert found == [], "import the tier's name from daemon/store/tiers.py; a job is not called like a tier"
+
+
+def test_each_tier_is_filled() -> None:
+    code = "".join(path.read_text() for path in DAEMON.rglob("*.py") if path != DAEMON / "store" / "tiers.py")
+    names = {value: name for name, value in vars(tiers).items() if isinstance(value, str) and value in TIERS}
+    for name, tier in TIERS.items():
+        assert re.search(rf"\b{names[name]}\b", code), f"a job or call fills {tier.title}: it imports {names[name]}"

@@ -167,7 +167,9 @@ def test_no_reply_depends_on_what_is_private_to_others(
     assert len(answers[0]) == len(answers[1])
     assert sum(frames[-1][0] == 0 for _, frames in answers[0]) > 500  # answered, not refused
     for (call, with_secrets), (_, without) in zip(*answers, strict=True):
-        assert list(differences(with_secrets, without)) == [], call
+        assert list(differences(with_secrets, without)) == [], (
+            f"{call}: its access rule (@rpc), or its handler, shows it"
+        )
         assert CANARY not in msgspec.json.encode(with_secrets).decode(), call
     assert _private(worlds[0]) == before
 
