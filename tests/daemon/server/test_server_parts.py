@@ -243,7 +243,9 @@ import os, threading
 from memoryd.daemon.server.lanes import Lane
 os.setpriority(os.PRIO_PROCESS, 0, 19)
 lane = Lane("test", threads=1, capacity=1, nice=True)
-lane.submit(lambda: print(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
+done = threading.Event()
+lane.submit(lambda: (print(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())), done.set()) and None)
+done.wait(30)  # what has not begun is forgotten
 lane.close()
 """
 
