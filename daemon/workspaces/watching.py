@@ -115,6 +115,8 @@ class Watchers:
             for number, watcher in list(self._watchers.items()):
                 if known.get(number) != watcher.workspace:  # removed, or its patterns are others
                     self._watchers.pop(number).close()
+                    if number not in known:  # its thread may have ended before it knew that
+                        self._core.supervisor.forget(f"workspace-{number}")
             for number in known.keys() - self._watchers.keys():
                 watcher = _Watcher(self._core, known[number], self._notify)
                 watcher.start()
