@@ -228,6 +228,51 @@ def test_the_database_of_basic_memory_names_projects_and_times(memctl: Memctl, c
     assert {memory.namespace for memory in everything(client)} == {"x/cookbook"}
 
 
+def test_a_database_with_columns_that_are_computed_from_json_is_read(memctl: Memctl, tmp_path: Path) -> None:
+    shutil.copytree(SAMPLES / "basic-memory" / "notes", tmp_path / "notes")
+    shutil.copy(SAMPLES / "basic-memory" / "memory.db", tmp_path)
+    with sqlite3.connect(tmp_path / "memory.db") as connection:
+        connection.execute("UPDATE project SET path = ?", (str(tmp_path / "notes"),))
+        for field in ("tags", "status"):
+            value = f"json_extract(entity_metadata, '$.{field}')"
+            connection.execute(f"ALTER TABLE entity ADD COLUMN {field} TEXT GENERATED ALWAYS AS ({value}) VIRTUAL")
+            connection.execute(f"CREATE INDEX ix_entity_{field} ON entity ({field})")
+    connection.close()
+    assert bring(memctl, "basic-memory", tmp_path)["created"] == 6
+
+
+def test_a_database_is_read_by_a_package_whose_name_is_said_where_it_is_not_installed(
+    memctl: Memctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "apsw.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert "run: pip install 'memoryd[daemon]'" in refused(memctl, "memori", SAMPLES / "memori.db")
+    assert bring(memctl, "mem0", SAMPLES / "mem0" / "get_all.json")["created"] == 3
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "read"),
+    [
+        ("UTF-8", "CAST(x'436166E9' AS TEXT)", "Caf\ufffd"),
+        ("UTF-16le", "'Café'", "Café"),
+        ("UTF-16be", "'Café'", "Café"),
+    ],
+)
+def test_texts_come_in_whatever_their_encoding(
+    memctl: Memctl, client: Client, tmp_path: Path, encoding: str, text: str, read: str
+) -> None:
+    with sqlite3.connect(tmp_path / "history.db") as connection:
+        connection.execute(f"PRAGMA encoding = '{encoding}'")
+        connection.execute(
+            "CREATE TABLE history (memory_id, new_memory, event, created_at, updated_at, is_deleted, actor_id, role)"
+        )
+        for id, content in enumerate((text, "'Träume'")):
+            connection.execute(f"INSERT INTO history VALUES ({id}, {content}, 'ADD', 1772355600, NULL, 0, NULL, NULL)")
+    connection.close()
+    bring(memctl, "mem0", tmp_path)
+    assert {memory.content for memory in everything(client)} == {read, "Träume"}
+
+
 @pytest.fixture
 def brought(memctl: Memctl, tmp_path: Path) -> Path:
     """A file of the MCP server whose memories were taken over once."""
@@ -315,10 +360,7 @@ def test_lines_that_are_cut_off_are_named_and_the_others_come_in(memctl: Memctl,
 
 
 @pytest.mark.slow
-def test_a_database_that_its_owner_writes_to_is_read_and_a_locked_one_is_said(
-    memctl: Memctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memoryd.client.memctl.importing.database._BUSY_S", 0.1)
+def test_a_database_that_its_owner_writes_to_is_read_and_a_locked_one_is_said(memctl: Memctl, tmp_path: Path) -> None:
     file = tmp_path / "memori.db"
     shutil.copy(SAMPLES / "memori.db", file)
     owner = sqlite3.connect(file, isolation_level=None)
