@@ -26,6 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 ADDRESS = "127.0.0.1"  # no option changes it
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_CODE_BYTES = 1024  # of what is sent without the token
+SIGNED_IN = "memoryd.signed_in"  # in the scope of a request with the token
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
     " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
@@ -36,6 +37,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+_SIGNED = "/api/"  # addresses that want the token
 _SEAL = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 _PAGE = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={0}"><a href="{0}">memoryd</a>'
 
@@ -89,13 +91,13 @@ def check_content(asked: Asked) -> Refusal | None:
     length = asked.headers.get("content-length", "")
     if not length.isdecimal() or "transfer-encoding" in asked.headers:  # which takes precedence, and has no length
         return 411, "A call needs a length."
-    most = MAX_BODY_BYTES if asked.path.startswith("/api/") else MAX_CODE_BYTES
+    most = MAX_BODY_BYTES if asked.path.startswith(_SIGNED) else MAX_CODE_BYTES
     return (413, f"A call has at most {most} bytes.") if int(length) > most else None
 
 
 def check_token(asked: Asked) -> Refusal | None:
     """Want the bearer token on all that shows or changes memories."""
-    if not asked.path.startswith("/api/"):
+    if not asked.path.startswith(_SIGNED):
         return None
     given = asked.headers.get("authorization", "").encode()
     known = hmac.compare_digest(given, f"Bearer {asked.token}".encode())
@@ -129,6 +131,8 @@ class Guard:
         if refusal is not None:
             status, message = refusal
             app = JSONResponse({"code": "forbidden", "message": message, "data": {}}, status)
+        elif asked.path.startswith(_SIGNED):
+            scope[SIGNED_IN] = True
         await app(scope, receive, _seal(send))
 
 

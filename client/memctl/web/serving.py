@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -24,14 +24,17 @@ from memoryd.client.memctl.graph_layout import lay_out
 from memoryd.client.memctl.link import client_for, namespace_of, own_token
 from memoryd.client.memctl.output import say, say_json
 from memoryd.client.memctl.web import calls
-from memoryd.client.memctl.web.guard import ADDRESS, Guard, Opening
+from memoryd.client.memctl.web.guard import ADDRESS, SIGNED_IN, Guard, Opening
 from memoryd.client.memctl.web.reports import REPORTS
 from memoryd.client.memctl.web.reports.health import read_findings
 from memoryd.client.protocol import GetStatus
 from memoryd.client.transport.aio import AsyncClient
 
 STATIC = Path(__file__).with_name("static")
-REQUEST_S = 10.0  # until a request has come, apart from its body
+REQUEST_S = 5.0  # until a request has come, with its body
+KEPT_S = 2  # a connection without a request; it is less, so that a request on it has time to come
+MAX_STRANGERS = 256  # connections that are not signed in
+BACKLOG = 64  # connections taken at once: fewer, so that what a new one sends is read before many are newer
 END_S = 1  # a stream is open as long as the page: it is ended then
 MAX_NODES = 10_000  # above that a map says nothing: topics are listed
 _LONG_S = 600.0  # a job that a person runs
@@ -105,19 +108,28 @@ class _Events(StreamingResponse):
 
 
 class _Protocol(H11Protocol):
-    """A connection, which ends where no request is whole in time: anybody on the machine can open one."""
+    """A connection, which ends where no request is whole in time: anybody on the machine can open one.
 
+    uvicorn ends only what sends nothing after an answer (`timeout_keep_alive`), and of too many connections it refuses
+    the newest (`limit_concurrency`), which would be the person's: here the oldest that is not signed in is closed.
+    """
+
+    _made_at = 0.0
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
         super().connection_made(transport)
+        self._made_at = self.loop.time()
         self._start_timer()
+        strangers = [one for one in self.connections if isinstance(one, _Protocol) and one._is_stranger()]
+        if len(strangers) > MAX_STRANGERS:
+            min(strangers, key=lambda one: one._made_at).transport.abort()
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
+        self._start_timer()  # before what begins with it: a request that came already
         super().on_response_complete()
-        self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
@@ -125,13 +137,17 @@ class _Protocol(H11Protocol):
         if self._late:
             self._late.cancel()
 
+    def _is_stranger(self) -> bool:
+        signed_in = self.scope is not None and SIGNED_IN in self.scope
+        return not signed_in and not self.transport.is_closing()
+
     def _start_timer(self) -> None:
         if self._late:
             self._late.cancel()
-        self._late = self.loop.call_later(REQUEST_S, self._drop_silent)
+        self._late = self.loop.call_later(REQUEST_S, self._drop_late)
 
-    def _drop_silent(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
+    def _drop_late(self) -> None:
+        if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
             self.transport.abort()
 
 
@@ -154,7 +170,7 @@ def serve(args: Namespace, usual_port: int) -> int:
     listener = bind_port(args.port, usual_port)
     port = listener.getsockname()[1]
     opening = Opening()
-    app = Guard(Starlette(routes=Page(args, opening).list_routes()), port, opening.token)
+    app = make_app(args, opening, port)
     _print_address(args, opening, f"http://{ADDRESS}:{port}")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)  # uvicorn ends by them, then raises them again
@@ -164,6 +180,17 @@ def serve(args: Namespace, usual_port: int) -> int:
         opening.close()
         listener.close()
     return 0
+
+
+def make_app(args: Namespace, opening: Opening, port: int) -> Guard:
+    """Return the page behind its guards."""
+    gone = {ClientDisconnect: _leave}
+    return Guard(Starlette(routes=Page(args, opening).list_routes(), exception_handlers=gone), port, opening.token)
+
+
+def _leave(request: Request, error: Exception) -> Response:
+    """Answer nobody: the connection ended before the request was whole."""
+    return Response(status_code=400)
 
 
 def bind_port(wanted: int | None, usual: int) -> socket.socket:
@@ -191,6 +218,8 @@ def _make_config(app: Guard) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEPT_S,
         timeout_graceful_shutdown=END_S,
     )
 

@@ -14,6 +14,7 @@
 | the code works once, no other user sees it | `test_the_code_is_exchanged_once`, `test_the_browser_is_given_…` |
 | the daemon is not overrun by streams | `test_only_so_many_streams_of_events_are_open` |
 | a connection without a whole request ends | `test_a_connection_without_a_whole_request_ends` |
+| others leave room for the person's connections | `test_of_too_many_connections_…`, `test_the_page_answers_…` |
 | files outside the page are not served | `test_a_file_outside_the_static_folder_is_not_served` |
 """
 
@@ -22,8 +23,9 @@ import http.client
 import os
 import socket
 import stat
-from collections.abc import Iterator
-from contextlib import suppress
+from argparse import Namespace
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +33,6 @@ import msgspec
 import pytest
 import uvicorn
 from page import Served
-from starlette.applications import Starlette
 
 from memoryd.client import AsyncClient, Client
 from memoryd.client.memctl import run
@@ -320,20 +321,100 @@ async def test_only_so_many_streams_of_events_are_open(site: Served) -> None:
     assert sorted(found) == [b"200"] * 8 + [b"429"] * 12
 
 
-@pytest.mark.parametrize("sent", ["", "GET / HTTP/1.1\r\nx: ", "{whole}GET / HTTP/1.1\r\nx: "])
-async def test_a_connection_without_a_whole_request_ends(sent: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "REQUEST_S", 0.05)
+@asynccontextmanager
+async def page_of(socket: Path) -> AsyncIterator[tuple[int, str]]:
+    """The page in this process; gives its port and its token."""
     listener = serving.bind_port(None, 0)
-    port = listener.getsockname()[1]
-    server = uvicorn.Server(serving._make_config(guard.Guard(Starlette(), port, TOKEN)))
+    port, opening = listener.getsockname()[1], Opening()
+    app = serving.make_app(Namespace(socket=str(socket), namespace=None, timeout=20.0), opening, port)
+    server = uvicorn.Server(serving._make_config(app))
     running = asyncio.create_task(server.serve(sockets=[listener]))
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(sent.replace("{whole}", f"GET / HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n\r\n").encode())
-    with suppress(ConnectionError):
-        assert sent.startswith("{") == ((await asyncio.wait_for(reader.read(), 20)) != b"")
-    writer.close()
+    yield port, opening.token
     server.should_exit = True
     await running
+
+
+UNFINISHED = {
+    "nothing": "",
+    "half a head": "GET / HTTP/1.1\r\nx: ",
+    "half a head after a whole request": "GET / HTTP/1.1\r\n{host}\r\n\r\nGET / HTTP/1.1\r\nx: ",
+    "a head without its body": "POST /open HTTP/1.1\r\n{host}\r\n{origin}\r\n{json}\r\ncontent-length: 999\r\n\r\n",
+}
+
+
+def unfinished(sent: str, port: int) -> bytes:
+    own = {"host": f"host: 127.0.0.1:{port}", "origin": f"origin: http://127.0.0.1:{port}"}
+    return sent.format(**own, json="content-type: application/json").encode()
+
+
+@pytest.mark.parametrize("drips", [False, True], ids=["idle", "slow"])
+@pytest.mark.parametrize("sent", UNFINISHED.values(), ids=UNFINISHED)
+async def test_a_connection_without_a_whole_request_ends(
+    sent: str, drips: bool, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(serving, "REQUEST_S", 0.05)
+    async with page_of(folder / "none") as (port, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(unfinished(sent, port))
+        answer = asyncio.create_task(reader.read())
+        async with asyncio.timeout(20):
+            with suppress(ConnectionError):
+                while drips and not answer.done():
+                    writer.write(b"a")
+                    await asyncio.wait([answer], timeout=0.01)
+                assert sent.startswith("GET / HTTP/1.1\r\n{host}") == (await answer != b"")
+        writer.close()
+    assert capfd.readouterr().err == ""
+
+
+async def test_of_too_many_connections_the_oldest_that_is_not_signed_in_ends(
+    daemon: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "MAX_STRANGERS", 10)
+    async with page_of(daemon.socket) as (port, token):
+
+        async def follow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+            asked = headers_of(Attack("", 200, {}, "GET", "/api/events"), port, token, b"")
+            lines = "".join(f"{name}: {value}\r\n" for name, value in asked.items())
+            writer.write(f"GET /api/events HTTP/1.1\r\n{lines}\r\n".encode())
+            return await asyncio.wait_for(reader.readline(), 20)
+
+        owner = await asyncio.open_connection("127.0.0.1", port)
+        assert b" 200 " in await follow(*owner)
+        strangers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(60)]
+        later = await asyncio.open_connection("127.0.0.1", port)
+        assert b" 200 " in await follow(*later)
+        for reader, _ in strangers[:50]:
+            with suppress(ConnectionError):
+                assert await asyncio.wait_for(reader.read(), 20) == b""
+        assert not any(reader.at_eof() for reader, _ in [owner, later, *strangers[51:]])
+        for _, writer in [owner, later, *strangers]:
+            writer.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", UNFINISHED.values(), ids=UNFINISHED)
+def test_the_page_answers_beside_sixty_connections_that_send_no_whole_request(site: Served, sent: str) -> None:
+    token = site.token
+    taken = [socket.create_connection(("127.0.0.1", site.port)) for _ in range(60)]
+    for number, one in enumerate(taken):
+        one.sendall(unfinished(sent, site.port))
+        one.setblocking(number % 2 == 0)
+    silent, slow = taken[::2], set(taken[1::2])
+    while slow:
+        for one in list(slow):
+            try:
+                one.send(b"a")
+            except OSError:
+                slow.discard(one)
+        assert ask(site.port, PLAIN, token)[0] == 200
+    for one in silent:
+        one.settimeout(20)
+        with suppress(ConnectionError):
+            while one.recv(65536):
+                pass
+    for one in taken:
+        one.close()
 
 
 async def test_an_answer_of_the_daemon_comes_through_as_json(site: Served) -> None:
