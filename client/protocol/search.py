@@ -237,7 +237,8 @@ class Query(Filtered[R], kw_only=True, frozen=True):
     Without `touch` the search leaves no mark.
 
     In place of a query, or with one for the words, a `vector` of the model in use, or `like` with the id of a memory
-    whose vector it is, says what to look for. `mode` leaves out an arm; `dense` scores by the cosine alone.
+    whose vector it is, says what to look for. `mode` leaves out an arm; `dense` scores by the cosine alone. Stop words
+    are not looked for: by words alone (`lexical`, or a `vector_weight` of 0) a query of nothing else has no hits.
     """
 
     query: str = ""

@@ -1,4 +1,7 @@
-"""Stage 4: the floors that a call asks for; by default none, so that a plain search is never emptied."""
+"""Stage 4: the floors that a call asks for; by default none, so that a plain search is never emptied.
+
+Where words alone count, what holds no word of the query is no hit.
+"""
 
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 
@@ -11,8 +14,11 @@ def cut(retrieval: Retrieval, sources: Sources) -> None:
     min_similarity = call.min_similarity
     if min_similarity is None and profile.floor and generation is not None and retrieval.vector is not None:
         min_similarity = generation.embedder.floors.relevant
+    needs_words = retrieval.method == "weighted" and retrieval.weight == 0.0
     for candidate in retrieval.ranked:
-        if candidate.score < min_score:
+        if needs_words and not candidate.bm25:
+            candidate.lost = "words alone count, and it holds none of the query"
+        elif candidate.score < min_score:
             candidate.lost = f"score {candidate.score:.3f} is below min_score {min_score:g}"
         elif min_similarity is not None and (candidate.similarity is None or candidate.similarity < min_similarity):
             shown = "unknown" if candidate.similarity is None else f"{candidate.similarity:.3f}"

@@ -19,12 +19,9 @@ _UNSPACED = re.compile(
 
 
 def split_words(connection: apsw.Connection, text: str) -> list[str]:
-    """Return the distinct words of a text in order, split as the index splits them, without stop words.
-
-    If there are only stop words, they are all kept: the question may be about them.
-    """
-    distinct = list(dict.fromkeys(_tokenize(connection.fts5_tokenizer("unicode61", []), text)))
-    return [word for word in distinct if word not in STOP_WORDS] or distinct
+    """Return the distinct words of a text in order, split as the index splits them, without stop words."""
+    distinct = dict.fromkeys(_tokenize(connection.fts5_tokenizer("unicode61", []), text))
+    return [word for word in distinct if word not in STOP_WORDS]
 
 
 def stem_words(connection: apsw.Connection, text: str) -> list[str]:

@@ -49,6 +49,33 @@ def test_by_meaning_alone_nothing_is_found_without_a_model(tmp_path: Any) -> Non
             search(core, vector=[1.0, 0.0])
 
 
+@pytest.fixture
+def stopping(core: Core) -> Core:
+    """A memory and a turn of L0 that hold the stop words of a question."""
+    add(core, "the cat and the hat of whom it was")
+    turn = NewTurn(role="user", content="what is the colour of the door of the barn")
+    observing.observe(core, Observe(turns=[turn], session="s")).result()
+    return core
+
+
+@pytest.mark.parametrize("words_alone", [{"mode": "lexical"}, {"vector_weight": 0.0}], ids=["mode", "weight"])
+def test_by_words_alone_a_question_of_stop_words_finds_nothing(stopping: Core, words_alone: dict[str, Any]) -> None:
+    assert search(stopping, "What is the, of it?", **words_alone).hits == []
+    assert [hit.tier for hit in search(stopping, "what is the barn of it", **words_alone)] == ["L0"]
+
+
+def test_a_question_of_stop_words_is_answered_by_meaning(stopping: Core) -> None:
+    assert [hit.tier for hit in search(stopping, "what is the, of it")] == ["L1"]
+    assert [hit.tier for hit in search(stopping, "what is the, of it", mode="dense")] == ["L1"]
+
+
+def test_without_a_model_a_question_of_stop_words_finds_nothing(tmp_path: Any) -> None:
+    with running(tmp_path, lambda name, where: (_ for _ in ()).throw(OSError("no model")), ready=False) as core:
+        add(core, "what is the matter")
+        found = search(core, "what is the")
+        assert (found.hits, found.degraded) == ([], ["vector"])
+
+
 @pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense"])
 def test_pages_are_the_parts_of_the_whole_list(filled: Core, mode: Any) -> None:
     whole = [hit.id for hit in search(filled, "herons at dawn", limit=25, mode=mode)]

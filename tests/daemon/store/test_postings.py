@@ -32,6 +32,8 @@ def ranked(store: Store, query: str, within: Mask | None = None) -> dict[int, fl
 def by_fts5(store: Store, query: str) -> dict[int, float]:
     with store.reading() as connection:
         words = fulltext.split_words(connection, query)
+        if not words:
+            return {}
         found: Any = connection.execute(ORACLE, (" OR ".join(f'"{word}"' for word in words),)).fetchall()
         return dict(found)
 
