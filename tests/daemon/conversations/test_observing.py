@@ -245,13 +245,13 @@ def test_an_answer_to_a_skipped_question_belongs_to_no_older_one(core: Core) -> 
 @pytest.mark.parametrize("said", ["No.", "ok", "👍", "yes, port 9090", "About twelve."])
 @pytest.mark.parametrize("role", ["user", "assistant"])
 def test_a_short_answer_to_a_question_is_kept_with_it(core: Core, said: str, role: str) -> None:
-    asked = [observe(core, question, session="s", role="user").ids[0] for question in ("Is it done?", "Again?\n")]
+    asked = [observe(core, question, session="s", role="user").ids[0] for question in ("Is it done?", "Is it ready?\n")]
     [told] = observe(core, said, session="s", role=role).ids
     assert core.active.list_turns(None)[0].answers == asked[1]
     observe(core, "Is the other one done?", session="s")
     assert observe(core, said, session="s", role=role).accepted == 1, "an answer to another question is no duplicate"
-    assert [one.kind for one in search(core, "Again?", limit=1).hits[0].related] == ["answer"]
-    assert search(core, "Again?", limit=1).hits[0].related[0].id == told
+    assert [one.kind for one in search(core, "ready?", limit=1).hits[0].related] == ["answer"]
+    assert search(core, "ready?", limit=1).hits[0].related[0].id == told
     assert problems(core) == []
 
 
