@@ -32,6 +32,10 @@ class Embedder(Protocol):
         """A short text that changes whenever the model's vectors change."""
 
     @property
+    def format(self) -> str:
+        """How its weights are stored; empty where that is not known."""
+
+    @property
     def dimensions(self) -> int:
         """Numbers per vector."""
 
@@ -59,7 +63,7 @@ class _Loaded(ABC):
     def __init__(self, manifest: Manifest, folder: Path) -> None:
         from memoryd.models.tokens import Tokens
 
-        self.name, self.fingerprint = manifest.name, manifest.fingerprint
+        self.name, self.fingerprint, self.format = manifest.name, manifest.fingerprint, manifest.format
         self.dimensions, self.max_tokens = manifest.dimensions, manifest.max_tokens
         known = CATALOG.get(manifest.name)  # may have been calibrated again since the model was installed
         self.floors = known.floors if known else manifest.floors

@@ -54,6 +54,7 @@ class WordEmbedder:
 
     name = "words"
     fingerprint = "words-1"
+    format = "words/1"
     dimensions = 64
     max_tokens = 256
     floors = Floors(duplicate=0.92, relevant=0.3, join=0.7, merge=0.93)

@@ -117,6 +117,8 @@ def model_text(model: ModelState) -> str:
     text = f"{model.name}, {model.state}"
     if model.dimensions:
         text += f", {model.dimensions} dimensions"
+    if model.format:
+        text += f", {model.format}"
     if model.error:
         text += f" ({make_printable(model.error).rstrip('.')})"
     if model.reembedding:

@@ -16,6 +16,8 @@ class ModelState(Struct, kw_only=True):
     """how it is"""
     dimensions: int | None = None
     """length of its vectors, once ready"""
+    format: str = ""
+    """how its weights are stored, such as rows8/2: chosen for the processor when it was installed; empty: not known"""
     error: str = ""
     """why it is missing or failed"""
     attempts: int = 0

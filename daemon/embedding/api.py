@@ -94,7 +94,7 @@ class ApiEmbedder:
     """One model of one server."""
 
     def __init__(self, name: str, config: EmbeddingApiConfig, remote: Remote, closing: threading.Event) -> None:
-        self.name, self.model = name, name.removeprefix(PREFIX)
+        self.name, self.model, self.format = name, name.removeprefix(PREFIX), ""
         self.batch, self.max_tokens = config.batch, config.max_tokens
         self.floors = _FLOORS.get(self.model, _USUAL)
         self._config, self._remote, self._closing = config, remote, closing

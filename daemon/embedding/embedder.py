@@ -258,6 +258,7 @@ class Embedding:
             name=name,
             state="ready" if generation else state,
             dimensions=generation.embedder.dimensions if generation else None,
+            format=generation.embedder.format if generation else "",
             error=error,
             attempts=self._state.attempts if attempts is None else attempts,
         )

@@ -71,7 +71,7 @@ def make_rows8(ranges: Mapping[str, Range], group: int = GROUP) -> Linear:
     Transformers have a few channels that are far larger than the rest; one scale per row would spend its 256 codes on
     them. So each channel is to be centred and scaled first by its entry in `ranges`, with the inverse applied to the
     weights (SmoothQuant, arXiv 2211.10438), and long rows are cut into groups with a scale each. Twice as fast as
-    `block8` on processors with 8-bit dot products; others would saturate 16-bit sums.
+    `block8` on processors with 8-bit dot products; x86 without them saturates 16-bit sums.
     """
 
     def multiply(graph: Graph, name: str, value: str, weight: NDArray[Any]) -> list[str]:

@@ -40,7 +40,7 @@ UPKEEP = 200  # single memories that come later
 class Known:
     """An embedder that knows the vectors of the texts beforehand."""
 
-    name, fingerprint, dimensions, max_tokens = DEFAULT, "known", 384, 256
+    name, fingerprint, format, dimensions, max_tokens = DEFAULT, "known", "", 384, 256
     floors = CATALOG[DEFAULT].floors
 
     def embed_query(self, text: str) -> Any:

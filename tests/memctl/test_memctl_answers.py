@@ -333,7 +333,10 @@ def test_why_not_names_the_stage(memctl: Memctl, fake: FakeDaemon) -> None:
 def test_status_and_stats(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
     stats = counted(memories=2, by_namespace={"": 2}, embedded=2, operations=1, database_bytes=4096, oldest_at=0.0)
     fake.replies |= {protocol.GetStatus: status(folder), protocol.GetStats: stats}
-    assert "mini, ready, 384 dimensions" in memctl("status").out
+    assert "mini, ready, 384 dimensions\n" in memctl("status").out
+    fake.replies[protocol.GetStatus] = status(folder, format="block8/2")
+    assert "mini, ready, 384 dimensions, block8/2\n" in memctl("status").out
+    assert memctl("status", "--json").json["model"]["format"] == "block8/2"
     assert memctl("status", "--json").json["model"]["name"] == "mini"
     assert "(root) 2" in memctl("stats").out
     assert memctl("stats", "--json").json["oldest_at"] == "1970-01-01T00:00:00Z"

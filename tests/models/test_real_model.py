@@ -28,9 +28,10 @@ def test_the_files_are_what_was_installed(model_dir: Path) -> None:
     assert manifest.fingerprint.startswith(f"{DEFAULT}:")
 
 
-def test_it_is_what_the_catalog_says(model: Embedder) -> None:
+def test_it_is_what_the_catalog_says(model: Embedder, model_dir: Path) -> None:
     spec = models.CATALOG[DEFAULT]
     assert (model.name, model.dimensions, model.max_tokens) == (spec.name, spec.dimensions, spec.max_tokens)
+    assert model.format == models.verify(DEFAULT, model_dir).format
     assert model.floors.calibrated
 
 

@@ -45,11 +45,11 @@ def test_a_load_that_fails_is_shown_and_tried_again_until_it_succeeds(
         wait_until(lambda: loader.calls >= 3)
         wait_until(lambda: core.embedding.report_state().state == "failed")
         state = core.embedding.report_state()
-        assert (state.error, state.attempts >= 2, state.dimensions) == (str(error), True, None)
+        assert (state.error, state.attempts >= 2, state.dimensions, state.format) == (str(error), True, None, "")
         loader.error = None
         wait_until(lambda: core.embedding.report_state().state == "ready")
         state = core.embedding.report_state()
-        assert (state.error, state.attempts >= 3, state.dimensions) == ("", True, 64)
+        assert (state.error, state.attempts >= 3, state.dimensions, state.format) == ("", True, 64, "words/1")
         assert search(core, "anything").degraded == []
     assert len([record for record in caplog.records if "uses words alone" in record.message]) == 1
 
