@@ -10,7 +10,16 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from memoryd.client import protocol
-from memoryd.client.fields import Words, build, namespace_text, new_memory, new_turn, query_fields, to_list
+from memoryd.client.fields import (
+    Words,
+    build,
+    convert_entry,
+    namespace_text,
+    new_memory,
+    new_turn,
+    query_fields,
+    to_list,
+)
 from memoryd.client.method import method
 from memoryd.client.methods import DeclaredMethods
 from memoryd.client.protocol import Call, Reach
@@ -116,6 +125,14 @@ def put(
     """Store a memory under a key, in place of the one that has it there. `fields` are those of `NewMemory`."""
     memory = new_memory({"content": content, "metadata": metadata, **fields})
     return protocol.Put(key=key, memory=memory, searchable=searchable, ttl_s=ttl_s, allow_secrets=allow_secrets)
+
+
+def put_many(
+    entries: Iterable[protocol.KeyedEntry | Mapping[str, Any]], *, allow_secrets: bool = False
+) -> protocol.PutMany:
+    """Put and delete many memories by their keys, all or nothing: mappings with key and memory, itself a mapping, and
+    below, clears, searchable, ttl_s; without a memory the key is deleted."""
+    return protocol.PutMany(entries=[convert_entry(entry) for entry in entries], allow_secrets=allow_secrets)
 
 
 def delete_where(*, all_states: bool = False, dry_run: bool = False, **fields: Any) -> protocol.DeleteWhere:
@@ -280,6 +297,7 @@ class Methods(DeclaredMethods):
     update = method(update)
     tag = method(tag)
     put = method(put)
+    put_many = method(put_many)
     delete = method(delete)
     delete_where = method(delete_where)
     count = method(count)

@@ -38,6 +38,14 @@ def new_memory(item: NewMemory | Mapping[str, Any]) -> NewMemory:
     return item if isinstance(item, NewMemory) else _make(NewMemory, item, "memory", ("created_at", "expires_at"))
 
 
+def convert_entry(item: protocol.KeyedEntry | Mapping[str, Any]) -> protocol.KeyedEntry:
+    """Return a `KeyedEntry` for a mapping of its fields, whose memory may be a mapping too."""
+    if isinstance(item, protocol.KeyedEntry):
+        return item
+    memory = item.get("memory")
+    return _make(protocol.KeyedEntry, {**item, "memory": None if memory is None else new_memory(memory)}, "entry", ())
+
+
 def new_turn(item: protocol.NewTurn | Mapping[str, Any]) -> protocol.NewTurn:
     """Return a `NewTurn` for a mapping of its fields; the date may be ISO text or a datetime."""
     return item if isinstance(item, protocol.NewTurn) else _make(protocol.NewTurn, item, "turn", ("created_at",))

@@ -4,11 +4,13 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import Redacted, Scoped, rpc
+from memoryd.client.protocol.base import Listed, Redacted, Scoped, rpc
 from memoryd.client.protocol.memories import NewMemory
 
 MAX_KEY_BYTES = 512
 MAX_VALUE_BYTES = 8 * 1024 * 1024
+MAX_ENTRIES = 1000  # of one transaction, for which other writes wait
+TimeToLive = Annotated[float, Meta(gt=0.0, le=1e11)]
 
 
 class WasPut(Struct, kw_only=True):
@@ -39,7 +41,60 @@ class Put(Scoped[WasPut], kw_only=True, frozen=True):
     """what to store, without an id and `supersedes`"""
     searchable: bool = True
     """false: found by its key and in lists only"""
-    ttl_s: Annotated[float, Meta(gt=0.0, le=1e11)] | None = None
+    ttl_s: TimeToLive | None = None
     """how long it lives; a read that asks to renew begins that time again"""
+    allow_secrets: bool = False
+    """store likely credentials as they are"""
+
+
+class KeyedEntry(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One entry of `put_many`: a memory to store under a key or, without a memory, the key to delete."""
+
+    key: str
+    """1 to 512 bytes of text"""
+    memory: NewMemory | None = None
+    """what to store, without an id and `supersedes`; null: what has the key is deleted, if anything has it"""
+    below: str = ""
+    """where in the call's namespace: `users/ada` is that place inside it; left out: the namespace itself"""
+    clears: str = ""
+    """what has a key there that begins so is deleted too, but for what the call puts; left out: nothing"""
+    searchable: bool = True
+    """false: found by its key and in lists only"""
+    ttl_s: TimeToLive | None = None
+    """how long it lives; a read that asks to renew begins that time again"""
+
+
+class KeyedOutcome(Struct, kw_only=True):
+    """What became of one entry."""
+
+    id: str | None = None
+    """id of the memory; null where there was none to delete"""
+    outcome: Literal["created", "updated", "unchanged", "deleted", "absent"]
+    """what happened; `absent`: there was none to delete"""
+    cleared: int = 0
+    """how many others were deleted for its `clears`"""
+
+
+class WerePut(Listed[KeyedOutcome], kw_only=True):
+    """Outcome of `put_many`: all of it is durable."""
+
+    results: list[KeyedOutcome]
+    """one per entry, in order"""
+    operation: int | None = None
+    """its number, for `undo`; null where nothing changed"""
+    redacted: Redacted = {}
+    """credentials that were taken out before anything was stored, by kind"""
+
+
+@rpc("within", page=False)
+class PutMany(Scoped[WerePut], kw_only=True, frozen=True):
+    """Put and delete many memories by their keys: all or nothing, in one transaction, as one operation.
+
+    Each is put as `put` does, in order; a key may occur once at a place. Where any entry is refused nothing is changed.
+    At the size limit of the database a call that only deletes is still taken.
+    """
+
+    entries: Annotated[list[KeyedEntry], Meta(max_length=MAX_ENTRIES)]
+    """what to put and to delete"""
     allow_secrets: bool = False
     """store likely credentials as they are"""

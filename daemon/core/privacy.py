@@ -24,7 +24,8 @@ from memoryd.daemon.registry import Parts
 
 ASKING = ("query", "task", "session")  # fields of calls that store nothing and leave these in traces and lists
 NAMES = frozenset(
-    "id ids namespace reach workspace file supersedes superseded_by role tier outcome origin target kind by".split()
+    "id ids namespace below clears reach workspace file supersedes superseded_by role tier outcome origin target kind"
+    " by".split()
 )
 
 C = TypeVar("C", bound=Call[Any])

@@ -3,14 +3,15 @@
 Also which text can be a key, which memory has one, and reads that renew a time to live.
 """
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from memoryd.client.errors import Busy, Invalid, NotFound
-from memoryd.client.protocol import MAX_KEY_BYTES, MAX_VALUE_BYTES, NewMemory, Put, WasPut
+from memoryd.client.protocol import MAX_KEY_BYTES, MAX_VALUE_BYTES, KeyedEntry, NewMemory, Put, WasPut
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding
@@ -21,6 +22,8 @@ from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
+
+Outcome = Literal["created", "updated", "unchanged"]
 
 # What a put says of a memory; the rest (id, dates, tier, accesses, feedback) stays.
 _SAID = (
@@ -34,47 +37,69 @@ def put(core: Core, call: Put, caller: Caller = USER) -> "Future[WasPut]":
     """Store a memory under its key; the future is done when it is on disk."""
     namespaces.check(call.namespace)
     check_key(call.key)
-    memory = _check_memory(call.memory)
-    embedded = core.embedding.embed_text(memory.content)
+    check_memory(call.memory)
+    embedded = core.embedding.embed_text(call.memory.content)
 
     def write(transaction: Transaction) -> WasPut:
-        connection, now = transaction.connection, core.clock()
-        number = core.store.namespaces.ensure(transaction, call.namespace)
-        place = Place(call.namespace, number, namespaces.condition(frozenset([number])), False, None, caller)
-        new = _build_row(core, place, call, memory)
-        old = rows.read_key(connection, number, call.key)
-        if old is not None:
-            caller.check_change(old.id, call.namespace)
-            is_alive = old.superseded_by is None and not is_expired(old, core.clock.read_elapsed())
-            if is_alive and _describe(old) == _describe(new):
-                rows.change(connection, old.row, {"expires_at": new.expires_at, "updated_at": now})
-                return WasPut(id=old.id, outcome="unchanged")
-        operation = history.begin(connection, "put", caller.log_place(call.namespace), now)
-        if old is None:
-            adding.insert(core, transaction, place, new, Verdict(None, None, []), embedded, operation)
-            return WasPut(id=new.id, outcome="created", operation=operation)
-        _replace(core, transaction, old, new, embedded, operation)
-        return WasPut(id=old.id, outcome="updated", operation=operation)
+        began: list[int] = []
+
+        def begin() -> int:
+            began.append(history.begin(transaction.connection, "put", caller.log_place(call.namespace), core.clock()))
+            return began[0]
+
+        place = find_place(core, transaction, call.namespace, caller)
+        id, outcome = store(core, transaction, place, call, call.memory, embedded, begin)
+        return WasPut(id=id, outcome=outcome, operation=next(iter(began), None))
 
     return core.store.write(write)
 
 
-def _check_memory(memory: NewMemory) -> NewMemory:
-    """Return a memory that may be put; its metadata may be far larger than that of others."""
+def find_place(core: Core, transaction: Transaction, namespace: str, caller: Caller) -> Place:
+    """Return where memories are put, a namespace that is made if it is new."""
+    number = core.store.namespaces.ensure(transaction, namespace)
+    return Place(namespace, number, namespaces.condition(frozenset([number])), False, None, caller)
+
+
+def store(
+    core: Core,
+    transaction: Transaction,
+    place: Place,
+    said: Put | KeyedEntry,
+    memory: NewMemory,
+    embedded: Embedded,
+    begin: Callable[[], int],
+) -> tuple[str, Outcome]:
+    """Insert a memory under its key or replace what it says; `begin` returns the operation where something changes."""
+    connection, now = transaction.connection, core.clock()
+    new = _build_row(core, place, said, memory)
+    old = rows.read_key(connection, place.number, said.key)
+    if old is None:
+        adding.insert(core, transaction, place, new, Verdict(None, None, []), embedded, begin())
+        return new.id, "created"
+    place.caller.check_change(old.id, place.name)
+    is_alive = old.superseded_by is None and not is_expired(old, core.clock.read_elapsed())
+    if is_alive and _describe(old) == _describe(new):
+        rows.change(connection, old.row, {"expires_at": new.expires_at, "updated_at": now})
+        return old.id, "unchanged"
+    _replace(core, transaction, old, new, embedded, begin())
+    return old.id, "updated"
+
+
+def check_memory(memory: NewMemory) -> None:
+    """Check a memory that is put; its metadata may be far larger than that of others."""
     if memory.id is not None or memory.supersedes is not None:
         raise Invalid("A memory that is put has no id of one's choice and no supersedes: its key says which it is.")
     checks.check_memory(msgspec.structs.replace(memory, metadata={}))
     checks.check_metadata(memory.metadata, MAX_VALUE_BYTES)
-    return memory
 
 
-def _build_row(core: Core, place: Place, call: Put, memory: NewMemory) -> Row:
+def _build_row(core: Core, place: Place, said: Put | KeyedEntry, memory: NewMemory) -> Row:
     plain = msgspec.structs.replace(adding.add_lifetime(core, memory), metadata={})
     row = adding.new_row(core, place, plain, checks.content_hash(memory.content))
     row.metadata = checks.metadata_text(memory.metadata, MAX_VALUE_BYTES)
-    row.key, row.searchable, row.ttl_s = call.key, int(call.searchable), call.ttl_s
-    if call.ttl_s is not None:
-        row.expires_at = core.clock() + call.ttl_s
+    row.key, row.searchable, row.ttl_s = said.key, int(said.searchable), said.ttl_s
+    if said.ttl_s is not None:
+        row.expires_at = core.clock() + said.ttl_s
     return row
 
 

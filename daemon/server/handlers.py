@@ -14,6 +14,7 @@ from memoryd.daemon.memories import (
     erasing,
     feedback,
     keyed,
+    keyed_many,
     reading,
     sharing,
     transfer,

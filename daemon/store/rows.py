@@ -132,6 +132,13 @@ def read_key(connection: apsw.Connection, namespace: int, key: str) -> Row | Non
     return next(iter(select(connection, "m.namespace = ? AND m.key = ?", (namespace, key))), None)
 
 
+def read_keys(connection: apsw.Connection, namespace: int, beginning: str) -> list[Row]:
+    """Return the memories of a namespace whose key begins so, expired and superseded ones too."""
+    where = "m.namespace = ? AND m.key >= ? AND m.key < ? AND substr(m.key, 1, ?) = ?"
+    last = beginning + "\U0010ffff" * 2  # the index finds what is between
+    return select(connection, where, (namespace, beginning, last, len(beginning), beginning))
+
+
 def _select_among(connection: apsw.Connection, column: str, values: Sequence[Any]) -> Iterator[Row]:
     for part in split_evenly(values, _IN_LIMIT):
         yield from select(connection, f"m.{column} IN ({', '.join('?' * len(part))})", part)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memoryd.client import AsyncClient, Client, Invalid, MemorydError, NewMemory, NotFound, StorageFull
-from memoryd.client.protocol import Add, GetStatus, Hit, Progress
+from memoryd.client.protocol import Add, GetStatus, Hit, KeyedEntry, Progress
 from memoryd.client.transport import batches
 from memoryd.daemon.memories.parts import PART, UNCOMPARED
 
@@ -130,6 +130,21 @@ def test_a_date_may_be_text_a_datetime_or_seconds(memory: Any, when: Any) -> Non
     assert memory.list(after=when).total == 0
     assert memory.list(after="2026-03-30", before="2026-04-01").total == 1
     assert memory.update(id, expires_at=when).memory.expires_at == 1774915200
+
+
+def test_put_many_takes_mappings_and_entries(memory: Any) -> None:
+    known = KeyedEntry(key="tea", memory=NewMemory(content="Ada drinks tea"), below="ada")
+    dated = {"content": "We cache in Redis", "created_at": "2026-03-31"}
+    done = memory.put_many([{"key": "cache", "memory": dated, "ttl_s": 60.0}, known])
+    assert [result.outcome for result in done] == ["created", "created"]
+    assert memory.get(key="cache").created_at == 1774915200
+    assert [result.outcome for result in memory.put_many([{"key": "cache"}, {"key": "cache 2"}])] == [
+        "deleted",
+        "absent",
+    ]
+    for unknown in ({"key": "cache", "content": "no memory"}, {"memory": dated}):
+        with pytest.raises(Invalid):
+            memory.put_many([unknown])
 
 
 def test_list_sorts_pages_and_counts(memory: Any) -> None:

@@ -29,7 +29,7 @@ CHOICES = frozenset(
 )
 ENDING = frozenset({"shutdown", "restart", "repair", "add_shared", "subscribe"})
 TEXTS = {"memory", "text", "content", "summary", "note", "output", "task", "message", "description"} | {
-    "turns", "memories", "records", "metadata", "values", "tags",
+    "turns", "memories", "entries", "records", "metadata", "values", "tags",
 }  # fmt: skip
 
 
@@ -53,6 +53,7 @@ def ways_in(client: Client, root: Path) -> list[Any]:
     return [
         added,
         client.add_many([{"content": f"First of many. {TEXT}", "neighbours": [TEXT]}, {"content": "no secret here"}]),
+        client.put_many([{"key": "deploy", "memory": {"content": f"Put. {TEXT}", "metadata": {"deep": [TEXT]}}}]),
         client.update(other.id, content=f"Changed. {TEXT}"),
         client.call(Tag(id=other.id, tags=[TOKEN])),
         client.call(Feedback(id=other.id, useful=True, note=TEXT)),
@@ -99,8 +100,8 @@ def test_each_reply_says_what_was_taken_out(daemon: "Daemon", client: Client, no
     client.add_workspace(notes, namespace="notes")
     told = [reply.redacted for reply in ways_in(client, notes)]
     assert told == [
-        {"GitHub token": 5}, {"GitHub token": 2}, ONE, ONE, ONE, {"GitHub token": 3}, {"GitHub token": 2}, ONE,
-        {"GitHub token": 3}, ONE, ONE,
+        {"GitHub token": 5}, {"GitHub token": 2}, {"GitHub token": 2}, ONE, ONE, ONE, {"GitHub token": 3},
+        {"GitHub token": 2}, ONE, {"GitHub token": 3}, ONE, ONE,
     ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # What goes on at the limit. A new call stands here, or it is declared with `grows=True`.
 REMOVES = {"delete", "delete_where", "erase", "forget"}
-REMOVES |= {"purge_shared", "remove_workspace", "reset_session", "revoke_token", "undo"}
+REMOVES |= {"purge_shared", "put_many", "remove_workspace", "reset_session", "revoke_token", "undo"}
 TAKES_NO_ROOM = {
     "add_token",
     "backup",

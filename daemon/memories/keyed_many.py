@@ -1,0 +1,106 @@
+"""Putting and deleting many memories by their keys: all or nothing, in one transaction, as one operation.
+
+Texts are embedded before, part by part, so that others are served meanwhile; a client that leaves until then has
+changed nothing.
+"""
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import KeyedEntry, KeyedOutcome, PutMany, WerePut
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import keyed, parts
+from memoryd.daemon.memories.changing import delete_found
+from memoryd.daemon.memories.duplicates import Embedded
+from memoryd.daemon.registry import Parts, handles
+from memoryd.daemon.store import history, namespaces, rows
+from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.writer import Transaction, wait_patiently
+
+_ALONE = 100  # entries, from which on a call is a transaction of its own: large savepoints are slow
+
+
+@handles(PutMany)
+def put_many(core: Core, call: PutMany, caller: Caller = USER) -> "Parts[WerePut]":
+    """Check all entries, embed their texts, then write all of them at once."""
+    check(call)
+    memories = [entry.memory for entry in call.entries if entry.memory is not None]
+    if memories:
+        core.store.check_room()
+    embedded: list[Embedded] = []
+    for part in parts.split(memories):
+        if embedded:
+            yield
+        core.check_going_on()
+        embedded += core.embedding.embed_texts([memory.content for memory in part])
+    return wait_patiently(
+        lambda: core.store.write(
+            lambda transaction: _write(core, transaction, call, caller, embedded),
+            alone=len(call.entries) >= _ALONE,
+            over_limit=not memories,
+        ),
+        core.check_going_on,
+    )
+
+
+def check(call: PutMany) -> None:
+    """Raise what is wrong with any of the entries."""
+    seen: set[tuple[str, str]] = set()
+    for number, entry in enumerate(call.entries):
+        try:
+            namespaces.check(_find_place(call, entry))
+            keyed.check_key(entry.key)
+            if entry.clears:
+                keyed.check_key(entry.clears)
+            if entry.memory is not None:
+                keyed.check_memory(entry.memory)
+            if (entry.below, entry.key) in seen:
+                raise Invalid(f"The key {entry.key[:80]!r} is that of an earlier entry.")
+        except Invalid as error:
+            raise Invalid(f"Entry {number}: {error}", {"index": number}) from None
+        seen.add((entry.below, entry.key))
+
+
+def _find_place(call: PutMany, entry: KeyedEntry) -> str:
+    return "/".join(filter(None, (call.namespace, entry.below)))
+
+
+def _write(core: Core, transaction: Transaction, call: PutMany, caller: Caller, embedded: list[Embedded]) -> WerePut:
+    """Put, then delete, within an operation that begins with the first change."""
+    done, vectors = WerePut(results=[]), iter(embedded)
+
+    def begin() -> int:
+        if done.operation is None:
+            place = caller.log_place(call.namespace)
+            done.operation = history.begin(transaction.connection, "put_many", place, core.clock())
+        return done.operation
+
+    for entry in call.entries:
+        if entry.memory is None:
+            done.results.append(KeyedOutcome(outcome="absent"))
+        else:
+            place = keyed.find_place(core, transaction, _find_place(call, entry), caller)
+            id, outcome = keyed.store(core, transaction, place, entry, entry.memory, next(vectors), begin)
+            done.results.append(KeyedOutcome(id=id, outcome=outcome))
+    if going := _choose_going(core, transaction, call, done):
+        delete_found(core, transaction, going, begin(), caller)
+    return done
+
+
+def _choose_going(core: Core, transaction: Transaction, call: PutMany, done: WerePut) -> list[Row]:
+    """Return what is to be deleted, and note in the results for which entry."""
+    connection, going = transaction.connection, dict[str, Row]()
+    stay = {result.id for result in done.results}
+    for entry, result in zip(call.entries, done.results, strict=True):
+        number = core.store.namespaces.find_number(_find_place(call, entry))
+        if number is None:
+            continue
+        row = rows.read_key(connection, number, entry.key) if entry.memory is None else None
+        if row is not None and row.id not in going:
+            going[row.id] = row
+            if not keyed.is_expired(row, core.clock.read_elapsed()):
+                result.id, result.outcome = row.id, "deleted"
+        for other in rows.read_keys(connection, number, entry.clears) if entry.clears else ():
+            if other.id not in stay and other.id not in going:
+                going[other.id] = other
+                result.cleared += 1
+    return list(going.values())
