@@ -12,7 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from memoryd.client.errors import Conflict, Unavailable
 from memoryd.client.protocol import Job, JobHistory, JobList, JobRun, JobRuns, PlannedStep, Progress, RunJob
@@ -56,7 +56,6 @@ class Runner:
         self._closing, self._wake = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._reader: Any = None  # the thread's connection
 
     def start(self) -> None:
         """Take note of runs that a crash cut off."""
@@ -75,8 +74,8 @@ class Runner:
             order.future.set_exception(Unavailable("The daemon is stopping."))
         give_up_at = time.monotonic() + _CLOSE_LIMIT_S
         while self._thread is not None and self._thread.is_alive() and time.monotonic() < give_up_at:
-            if self._reader is not None:
-                self._reader.interrupt()  # a statement that is under way; one that begins just now needs it again
+            if self._thread.ident is not None:  # a statement that begins just now needs it again
+                self._core.store.interrupt_reading(self._thread.ident)
             self._thread.join(_AGAIN_S)
 
     # Calls -----------------------------------------------------------------------------------------------------------
@@ -137,9 +136,8 @@ class Runner:
 
     def _serve(self) -> None:
         """Run what is queued. An order waits while the database cannot be opened."""
-        if self._reader is None:
-            with self._core.store.reading() as connection:
-                self._reader = connection
+        with self._core.store.reading():
+            pass
         while (order := self._take_next()) is not None:
             try:
                 result = self._run_order(order)

@@ -1,7 +1,7 @@
 """The store: one SQLite file, its writer thread and its readers, behind one small object.
 
-Readers: one connection per thread, closed with the store. Writers: `write(job)` queues a job for the writer thread and
-returns a future that is done once the job is on disk.
+Readers: `reading()` lends a connection for one snapshot (`readers`). Writers: `write(job)` queues a job for the writer
+thread and returns a future that is done once the job is on disk.
 """
 
 import logging
@@ -28,6 +28,7 @@ from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.store.namespaces import Namespaces
 from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.postings import Postings, read_common_stems
+from memoryd.daemon.store.readers import Readers
 from memoryd.daemon.store.reserve import Reserve, build_full_error, is_disk_full
 from memoryd.daemon.store.writer import Follower, Transaction, Writer
 from memoryd.daemon.system.presence import hold
@@ -77,11 +78,10 @@ class Store:
             connection, self._follow_commit, self.repair_soon, self._room_error, most, self.supervisor, self.reserve
         )
         self._writer.files = self.files
-        self._local = threading.local()
-        self._readers: list[apsw.Connection] = []
-        self._readers_lock = threading.Lock()
+        self._readers = Readers(self.path)
         self.copying = threading.Lock()  # while a copy is made, or something is erased
         self._repairing, self._repair_from = False, 0.0
+        self._repairing_lock = threading.Lock()
         self._checking: threading.Thread | None = None
         self._checked, self._closing = threading.Event(), threading.Event()
 
@@ -117,23 +117,23 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
-        """Give this thread's reader, within one snapshot of the database."""
-        connection: apsw.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = open_reader(self.path)
-            self._local.connection = connection
-            with self._readers_lock:
-                self._readers.append(connection)
-        self.postings.note_snapshot()
-        connection.execute("BEGIN")
-        try:
-            yield connection
-        except apsw.CorruptError as error:
-            log.error("a part of the database cannot be read: %s", error)
-            self.repair_soon()
-            raise StorageFailed("A part of the database is damaged. It is being repaired; ask again later.") from error
-        finally:
-            connection.execute("ROLLBACK")
+        """Lend this thread a reader, within one snapshot of the database."""
+        with self._readers.lend() as connection:
+            self.postings.note_snapshot()
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            except apsw.CorruptError as error:
+                log.error("a part of the database cannot be read: %s", error)
+                self.repair_soon()
+                told = "A part of the database is damaged. It is being repaired; ask again later."
+                raise StorageFailed(told) from error
+            finally:
+                connection.execute("ROLLBACK")
+
+    def interrupt_reading(self, thread: int) -> None:
+        """Interrupt the statement that a thread reads with, if there is one."""
+        self._readers.interrupt(thread)
 
     def _follow_commit(self, connection: apsw.Connection, rows: set[int], texts: set[int]) -> None:
         """Bring what RAM knows of these memories, and of the texts of these, up to date, on the writer's thread."""
@@ -335,7 +335,7 @@ class Store:
 
     def repair_soon(self) -> None:
         """Rebuild what is damaged in the background, once, when somebody met it; after a failure not for a while."""
-        with self._readers_lock:
+        with self._repairing_lock:
             if self._repairing or time.monotonic() < self._repair_from:
                 return
             self._repairing = True
@@ -363,8 +363,5 @@ class Store:
         if self._checking is not None:
             self._checking.join()
         self._writer.finish()  # its last jobs may still read
-        with self._readers_lock:
-            for reader in self._readers:
-                reader.close()
-            self._readers.clear()
+        self._readers.close()
         close(self._connection, self.files[1:])

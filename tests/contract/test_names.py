@@ -24,8 +24,8 @@ VERBS = set(
     embed emit encode end ensure erase escape evaluate examine evict exchange exclude execute expand explain export
     extend extract fail feed fetch fill find finish fire fit fix flush fold follow foresee forget format frame fuse
     gather generate get give go grant greet group grow guard hand handle hash hasten hold hurry ignore import index
-    inherit insert install interrupt introduce iterate join judge keep kill label launch lay learn leave lengthen let
-    list listen load locate lock look lose lower maintain make manage mark match measure mention merge migrate move
+    inherit insert install interrupt introduce iterate join judge keep kill label launch lay learn leave lend lengthen
+    let list listen load locate lock look lose lower maintain make manage mark match measure mention merge migrate move
     multiply name narrow negate normalise note notify observe offer open outline pad paint pair parse paste pause
     perform place plan poll pool pop post postprocess predict prepare print propose prune publish pull pulse purge push
     put quantise queue quote rank rate read rebuild receive recentre record recover redact refresh refuse register

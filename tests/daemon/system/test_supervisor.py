@@ -16,7 +16,7 @@ from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.server.timer import Timer
-from memoryd.daemon.store import store as stores
+from memoryd.daemon.store.readers import Readers
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.system import supervisor as supervising
 from memoryd.daemon.system.supervisor import Supervisor
@@ -112,17 +112,17 @@ def test_a_thread_that_never_failed_is_shown_as_such() -> None:
 
 
 class Descriptors:
-    """Those of a process: while they are used up no database can be opened."""
+    """Those of a process: while they are used up no other thread than that of the test can read the database."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.used_up = False
-        self._real = stores.open_reader
-        patch.setattr(stores, "open_reader", self._open)
+        self._lend = Readers.lend
+        patch.setattr(Readers, "lend", lambda readers: self._open(readers))
 
-    def _open(self, path: Path) -> Any:
-        if self.used_up:
+    def _open(self, readers: Readers) -> Any:
+        if self.used_up and threading.current_thread() is not threading.main_thread():
             raise apsw.CantOpenError("unable to open database file")
-        return self._real(path)
+        return self._lend(readers)
 
     @contextmanager
     def used_up_for(self, supervisor: Supervisor, name: str) -> Iterator[None]:
@@ -141,7 +141,7 @@ def descriptors(monkeypatch: pytest.MonkeyPatch, quick: None) -> Descriptors:
 
 def test_effects_are_written_once_the_database_opens_again(core: Core, descriptors: Descriptors) -> None:
     id = add(core, "Herons fish at dawn").id
-    search(core, "herons", touch=False)  # this thread has its reader
+    search(core, "herons", touch=False)  # the vector of the query is known then: this thread alone reads
     descriptors.used_up = True
     search(core, "herons", session="s")
     wait_until(lambda: state(core.supervisor, "effects").restarts > 1)

@@ -1,0 +1,100 @@
+"""The connections that read: a read borrows an idle one, or a new one if all are at work.
+
+So there are as many as ever read at once, however many threads come and go; `_MOST_IDLE` of them are kept. While no
+more can be opened, because the descriptors are used up, a read waits until another one ends.
+
+Threads: any. A thread reads one state at a time, on a connection that nobody else uses meanwhile.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from memoryd.client.errors import Unavailable
+from memoryd.daemon.store.connection import BUSY_TIMEOUT_MS, open_reader
+
+_MOST_IDLE = 8  # each has two descriptors and up to 2 MB of pages
+
+
+class Readers:
+    """The readers of one database."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._changed = threading.Condition()
+        self._idle: list[apsw.Connection] = []  # the one used last is lent first: it has the pages of late
+        self._lent: dict[int, apsw.Connection] = {}  # by thread
+        self._closed = False
+
+    @contextmanager
+    def lend(self) -> Iterator[apsw.Connection]:
+        """Lend this thread a connection."""
+        thread = threading.get_ident()
+        connection = self._take(thread)
+        try:
+            yield connection
+        finally:
+            self._give_back(thread, connection)
+
+    def interrupt(self, thread: int) -> None:
+        """Interrupt the statement that a thread reads with, if there is one."""
+        with self._changed:
+            if thread in self._lent:
+                self._lent[thread].interrupt()
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._changed:
+            self._closed = True
+            found = [*self._idle, *self._lent.values()]
+            self._idle.clear()
+            self._changed.notify_all()
+        for connection in found:
+            connection.close()
+
+    def _take(self, thread: int) -> apsw.Connection:
+        with self._changed:
+            if thread in self._lent:
+                raise RuntimeError("This thread is reading already.")
+            if connection := self._find_idle():
+                self._lent[thread] = connection
+                return connection
+        try:
+            connection = open_reader(self._path)
+        except apsw.Error:
+            with self._changed:
+                if not self._changed.wait_for(self._can_go_on, BUSY_TIMEOUT_MS / 1000):
+                    raise
+                connection = self._find_idle()
+                if connection is None:
+                    raise
+        with self._changed:
+            self._lent[thread] = connection
+        return connection
+
+    def _find_idle(self) -> apsw.Connection | None:
+        """Return a connection that nobody uses; raise `Unavailable` once all are closed."""
+        if self._closed:
+            raise Unavailable("The daemon is stopping.")
+        return self._idle.pop() if self._idle else None
+
+    def _can_go_on(self) -> bool:
+        """Return whether a connection is idle, or none will be."""
+        return bool(self._idle) or self._closed or not self._lent
+
+    def _give_back(self, thread: int, connection: apsw.Connection) -> None:
+        """Keep a connection for the next read.
+
+        One with a statement that was not read to its end still has its snapshot, which the next read would get.
+        """
+        with self._changed:
+            del self._lent[thread]
+            self._changed.notify()
+            is_wanted = not self._closed and len(self._idle) < _MOST_IDLE
+            if is_wanted and connection.txn_state("main") == apsw.SQLITE_TXN_NONE:
+                self._idle.append(connection)
+                return
+        connection.close()
