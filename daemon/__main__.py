@@ -16,7 +16,7 @@ from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
@@ -169,7 +169,13 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
     logger.info("stopped")
     if heir:
         succession.become_successor(heir, _options(given))
-    return code
+    return code if core.has_ended else _end_at_once(code)
+
+
+def _end_at_once(code: int) -> NoReturn:
+    """End the process beside a thread that nothing can end: the interpreter would wait for it, or break a library."""
+    logging.shutdown()
+    os._exit(code)
 
 
 def _take_up_waiting(folder: Path) -> None:

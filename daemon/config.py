@@ -38,7 +38,7 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     max_in_flight: Annotated[Count, "calls of one connection that are under way at once"] = 64
     max_connections: Annotated[Count, "open connections"] = 512
     slow_reader_s: Annotated[Duration, "a client that reads no reply for so long is dropped"] = 10.0
-    drain_s: Annotated[Duration, "time for the calls under way at a stop"] = 10.0
+    drain_s: Annotated[Duration, "time for the calls under way at a stop"] = 2.0
     restart_for_upgrade: Annotated[bool, "restart when a newer version was installed and a client of it connects"] = (
         True
     )

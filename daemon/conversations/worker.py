@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from memoryd.client.errors import Unavailable
 from memoryd.daemon.conversations import judging, thinking
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.graph.naming import Naming
@@ -50,12 +51,21 @@ class Worker:
             log.warning("the facts that wait are drawn out after the next start: %s", error)
 
     def _work(self) -> float | None:
-        while not self._closing.is_set() and self._run_steps():
-            pass
+        try:
+            while not self._is_ending() and self._run_steps():
+                pass
+        except Unavailable:
+            if not self._is_ending():
+                raise
+        if self._is_ending():
+            return None
         waits = [judging.wait_s(self._core)]
         if self._thinks:
             waits += [thinking.wait_s(self._core), self._naming.wait_s()]
         return min((wait for wait in waits if wait is not None), default=None)
+
+    def _is_ending(self) -> bool:
+        return self._closing.is_set() or self._core.ending.is_set()
 
     def _run_steps(self) -> bool:
         """Do some batches of judging and one of thinking, however many wait; say whether there was any."""
@@ -67,7 +77,7 @@ class Worker:
     def _run(self, step: Callable[[Core], bool]) -> bool:
         """Do a batch and rest; say whether there was one."""
         began = time.perf_counter()
-        done = not self._closing.is_set() and step(self._core)
+        done = not self._is_ending() and step(self._core)
         if done:
             self._core.rest(time.perf_counter() - began)
         return done

@@ -72,6 +72,7 @@ class Core:
         ledger = Ledger(self.store.read_setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
         self.cognition = Cognition(llm.choose_provider(config.llm, ledger.spend, self.clock))
         self.ending = threading.Event()  # calls under way have had their time: those in parts end after the present one
+        self.has_ended = True  # after `close`: whether no thread is left at what nothing can end
         self.options: list[str] = []  # of the process, to start it again as it is
         self.crowded: Callable[[], bool] = lambda: False  # whether clients are being served: the server says so
         self.events = Events(self.store, self.clock)
@@ -94,6 +95,12 @@ class Core:
         if self.ending.is_set():
             raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
 
+    def end_calls(self) -> None:
+        """Have the calls under way end: they have had their time. What they would have to wait for is refused."""
+        self.ending.set()
+        self.embedding.interrupt()
+        self.store.refuse_waiting_writes()
+
     def read_again(self) -> None:
         """Read again what is derived from the memories and kept in RAM: the database was repaired."""
         self.embedding.rebuild()
@@ -107,7 +114,7 @@ class Core:
         """Stop the background work, write everything down, close the database."""
         self.workspaces.close()
         self.effects.close()
-        self.embedding.close()
+        self.has_ended &= self.embedding.close()
         with suppress(MemorydError):  # the next start makes do with what an earlier look found
             self.store.write(self._write_clock, over_limit=True).result()
         self.store.close()

@@ -7,6 +7,7 @@ is read later wins (see `workspaces/committing.py`).
 """
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
@@ -21,7 +22,7 @@ from memoryd.daemon.workspaces.documents.reader import Reader
 T = TypeVar("T")
 
 FIRST_SLICE = 16
-_JOIN_LIMIT_S = 10.0
+_JOIN_LIMIT_S = 2.0  # for all
 
 
 class Live:
@@ -109,5 +110,6 @@ class Workspaces:
             threads, lives = list(self._threads), list(self._lives.values())
         for live in lives:
             live.reader.close()  # whoever reads ends at once, however slow the disk is
+        give_up_at = time.monotonic() + _JOIN_LIMIT_S
         for thread in threads:
-            thread.join(_JOIN_LIMIT_S)
+            thread.join(max(0.0, give_up_at - time.monotonic()))

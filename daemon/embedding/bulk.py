@@ -10,7 +10,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 
+from memoryd.client.errors import Unavailable
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.embedding.api import ABOUT_TEXT, Batching
 from memoryd.daemon.store.vectors import Vector, text_hash
@@ -24,6 +26,10 @@ _KEPT = 256  # vectors of texts asked for lately
 _Key = tuple[str, bytes]  # a model's fingerprint, the hash of a text
 
 
+class _Interrupted(Exception):
+    """A text was not begun."""
+
+
 class BulkPool:
     """As many low-priority threads as there are processors; each embeds one text at a time."""
 
@@ -32,12 +38,18 @@ class BulkPool:
         self._pool = ThreadPoolExecutor(threads, "bulk-embed", initializer=lower_priority, initargs=(_NICE,))
         self._recent: OrderedDict[_Key, Future[Vector | Exception]] = OrderedDict()
         self._lock = threading.Lock()
+        self._interruptions = 0
+
+    def interrupt(self) -> None:
+        """End what is under way: texts not begun are left, and whoever waits for them gets `Unavailable`."""
+        self._interruptions += 1
 
     def embed(self, embedder: Embedder, texts: Sequence[str], patient: bool = False) -> list[Vector | Exception]:
         """Return for each text its vector, or why it has none: one bad text does not spoil the others.
 
         `patient`: nobody waits, so a server may take its time and is asked again.
         """
+        began = self._interruptions
         keys: list[_Key] = [(embedder.fingerprint, text_hash(text)) for text in texts]
         unknown: dict[_Key, str] = {}
         with self._lock:
@@ -53,7 +65,10 @@ class BulkPool:
             made = self._embed_all(embedder, list(unknown.values()), patient)
         finally:  # whoever waits for one of these texts waits for this thread
             self._settle(unknown, made)
-        return [future.result() for future in wanted]
+        found = [future.result() for future in wanted]
+        if self._interruptions > began and any(isinstance(one, _Interrupted) for one in found):
+            raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
+        return found
 
     def _settle(self, keys: Iterable[_Key], made: Sequence[Vector | Exception]) -> None:
         with self._lock:
@@ -66,14 +81,24 @@ class BulkPool:
                 del self._recent[key]
 
     def _embed_all(self, embedder: Embedder, texts: Sequence[str], patient: bool) -> list[Vector | Exception]:
+        began = self._interruptions
+
+        def embed_part(part: Sequence[str]) -> list[Vector | Exception]:
+            if self._interruptions > began:
+                return [_Interrupted()] * len(part)
+            if isinstance(embedder, Batching):
+                return _embed_batch(embedder, part, patient)
+            return [attempt(embedder, text) for text in part]
+
         if isinstance(embedder, Batching):
-            parts = split_evenly(texts, embedder.batch)
-            return [outcome for part in parts for outcome in _embed_batch(embedder, part, patient)]
-        return list(self._pool.map(lambda text: attempt(embedder, text), texts))
+            made = [embed_part(part) for part in split_evenly(texts, embedder.batch)]
+        else:
+            made = list(self._pool.map(embed_part, [[text] for text in texts]))
+        return list(chain.from_iterable(made))
 
     def close(self) -> None:
-        """End the threads; texts not begun are left."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """End the threads, without waiting for the texts that they are at; those not begun are left."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def attempt(embedder: Embedder, text: str) -> Vector | Exception:

@@ -13,15 +13,15 @@ Threads: one of its own. `written` and `removed` are called by the writer thread
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 import numpy as np
 
-from memoryd.client.errors import ModelUnavailable
+from memoryd.client.errors import ModelUnavailable, Unavailable
 from memoryd.client.protocol import ModelState, Progress
 from memoryd.daemon.config import ModelConfig
 from memoryd.daemon.embedding import parts as long_texts
@@ -37,10 +37,12 @@ from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
 from memoryd.models import Embedder, ModelError, ModelMissing, installed
 
+_CLOSE_LIMIT_S = 2.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 300.0
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Loader = Callable[[str, Path], Embedder]
 Fetcher = Callable[[str, Path, threading.Event], None]
 _State = Literal["missing", "fetching", "loading", "ready", "failed"]
@@ -74,22 +76,31 @@ class Embedding:
         """Begin to load the model and work off the queue."""
         self._thread = self._store.supervisor.start("embedding", self._work, self._closing, self._wake)
 
-    def close(self) -> None:
-        """Stop the thread; what is pending stays in the queue."""
+    def interrupt(self) -> None:
+        """End the thread's work and embed no text that somebody waits for now; what is pending stays in the queue."""
         self._closing.set()
         self._retry_now()
+        self._bulk.interrupt()
+
+    def close(self) -> bool:
+        """Stop the thread; return whether it has ended: nothing ends the loading of a model, or the text it is at."""
+        self.interrupt()
         if self._thread:
-            self._thread.join()
+            self._thread.join(_CLOSE_LIMIT_S)
         self.queries.close()
         self._bulk.close()
+        return not (self._thread and self._thread.is_alive())
 
     # Vectors ---------------------------------------------------------------------------------------------------------
 
     def embed_text(self, text: str) -> tuple[Generation, Vector] | None:
         """Return the model and the vector of a memory's text, from the cache if it was embedded before.
 
-        None while there is no model or when it fails: the memory then waits in the queue.
+        None while there is no model or when it fails: the memory then waits in the queue. Raise `Unavailable` once
+        calls have to end.
         """
+        if self._closing.is_set():
+            raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
         generation = self.active
         if generation is None:
             return None
@@ -196,6 +207,8 @@ class Embedding:
         try:
             more = self._step()
         except Exception as error:
+            if self._closing.is_set():  # what was begun is done after the next start
+                return 0.0
             self._note_failure(error)
             self._settled.set()
             self._retry.wait(self._pause_s)
@@ -272,8 +285,16 @@ class Embedding:
         model = self._store.write(ensure, over_limit=True).result()
         generation = self._restore(model, name, embedder) or self._fill(model, name, embedder)
         with self._store.reading() as connection:
-            generation.parts.fill(parts.iterate_vectors(connection, model), parts.list_uncut(connection))
+            stored = self._go_through(parts.iterate_vectors(connection, model))
+            generation.parts.fill(stored, parts.list_uncut(connection))
         return generation
+
+    def _go_through(self, rows: Iterable[T]) -> Iterator[T]:
+        """Yield rows until the daemon stops."""
+        for row in rows:
+            if self._closing.is_set():
+                raise Unavailable("The daemon is stopping.")
+            yield row
 
     def _fill(self, model: int, name: str, embedder: Embedder) -> Generation:
         """Return a model with the vectors on disk."""
@@ -281,7 +302,7 @@ class Embedding:
         self._loading = generation
         try:
             with self._store.reading() as connection:
-                generation.fill(vectors.read_all(connection, generation.model))
+                generation.fill(self._go_through(vectors.read_all(connection, generation.model)))
         except BaseException:
             self._loading = None
             raise

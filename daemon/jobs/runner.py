@@ -25,7 +25,7 @@ from memoryd.daemon.registry import Report
 from memoryd.daemon.store import jobs
 
 _TELL_EVERY_S = 0.1
-_CLOSE_LIMIT_S = 5.0
+_CLOSE_LIMIT_S = 1.0
 _AGAIN_S = 0.05
 _ENDING = "The daemon was stopped; the rest comes next time."
 _PAUSED = "The job was paused; the rest comes when it is resumed."

@@ -332,6 +332,7 @@ class Connection(asyncio.Protocol):
     def _work(self, request_id: int, call: Call[Any], context: Context, end: End) -> Work | None:
         """Carry a call out on a worker; a future is answered when the writer is done with it."""
         try:
+            context.core.check_going_on()
             result = run_call(context, call)
         except BaseException as error:
             end(numbers.answer_failure(request_id, context.sight, error))

@@ -7,12 +7,15 @@ is long ends early and returns what is left of it, which waits for its client's 
 
 import logging
 import threading
+import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from memoryd.client.errors import Busy
 from memoryd.daemon.system.process import lower_priority
+
+_POLL_S = 0.01
 
 log = logging.getLogger(__name__)
 
@@ -54,13 +57,27 @@ class Lane:
         """Return how many calls wait or run."""
         return self._pending
 
-    def close(self) -> None:
-        """Forget what waits, let the running calls come to their end or next turn, end the threads."""
+    def run_waiting(self) -> None:
+        """Run what waits on this thread, whoever's turn it is: calls that have to end refuse by themselves."""
+        with self._lock:
+            waiting = [work for calls in self._waiting.values() for work in calls]
+            self._waiting.clear()
+        for work in waiting:
+            work()
+        with self._lock:
+            self._pending -= len(waiting)
+
+    def close(self, limit_s: float) -> bool:
+        """Forget what waits and end the threads; return whether the running calls came to their end or next turn."""
         with self._lock:
             self._capacity = 0
             self._pending -= sum(map(len, self._waiting.values()))
             self._waiting.clear()
-        self._pool.shutdown(wait=True)
+        self._pool.shutdown(wait=False)
+        give_up_at = time.monotonic() + limit_s
+        while self._pending and time.monotonic() < give_up_at:
+            time.sleep(_POLL_S)
+        return not self._pending
 
     def _serve(self) -> None:
         """Work until nothing waits that may run now."""

@@ -31,7 +31,7 @@ from memoryd.daemon.system.listen import BACKLOG, open_bound
 
 _POLL_S = 0.01
 _CROWDED_S = 0.2
-_PART_S = 1.0  # for the end of the part that a call is at, and its reply
+_PART_S = 0.5  # for the end of the part that a call is at, and its reply
 
 R = TypeVar("R")
 
@@ -103,8 +103,10 @@ class Server:
         await asyncio.to_thread(self.lines.close)
         give_up_at = time.monotonic() + self.config.drain_s
         await self._wait_until_quiet(give_up_at)
-        self.core.ending.set()
+        self.core.end_calls()
         give_up_at = max(give_up_at, time.monotonic() + _PART_S)
+        for lane in self._lanes.values():
+            await asyncio.to_thread(lane.run_waiting)
         await self._wait_until_quiet(give_up_at)
         for connection in list(self.connections):
             connection.close_when_sent()
@@ -112,8 +114,9 @@ class Server:
             await asyncio.sleep(_POLL_S)
         for connection in [*self.connections, *self.leaving]:
             connection.abort()
-        for lane in self._lanes.values():
-            await asyncio.to_thread(lane.close)
+        give_up_at = time.monotonic() + _PART_S
+        ended = [await asyncio.to_thread(lane.close, give_up_at - time.monotonic()) for lane in self._lanes.values()]
+        self.core.has_ended &= all(ended)
 
     async def _wait_until_quiet(self, give_up_at: float) -> None:
         """Wait until no call is under way."""

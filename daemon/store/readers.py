@@ -8,7 +8,7 @@ Threads: any. A thread reads one state at a time, on a connection that nobody el
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -53,7 +53,8 @@ class Readers:
             self._idle.clear()
             self._changed.notify_all()
         for connection in found:
-            connection.close()
+            with suppress(apsw.ThreadingViolationError):  # a call that nothing could end is at it
+                connection.close()
 
     def _take(self, thread: int) -> apsw.Connection:
         with self._changed:

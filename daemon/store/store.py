@@ -210,6 +210,10 @@ class Store:
         """
         return self._writer.submit(job, alone, over_limit)
 
+    def refuse_waiting_writes(self) -> None:
+        """Refuse the jobs that wait for the writer now."""
+        self._writer.refuse_waiting()
+
     def follow(self, follower: Follower | None) -> None:
         """Pass to `follower` what each transaction changes from now on, on the writer's thread; None: nobody."""
         self._writer.follower = follower

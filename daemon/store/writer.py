@@ -10,6 +10,7 @@ that each gets its own result or error. A job must therefore leave the values th
 """
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
-from memoryd.client.errors import Busy, Conflict, MemorydError, StorageFailed
+from memoryd.client.errors import Busy, Conflict, MemorydError, StorageFailed, Unavailable
 from memoryd.daemon.store.actor import PRESENT, Actor
 from memoryd.daemon.store.changes import Change, Written
 from memoryd.daemon.store.connection import BUSY_TIMEOUT_MS
@@ -84,6 +85,7 @@ class _Order(NamedTuple):
     alone: bool = False
     over_limit: bool = False
     actor: Actor = Actor()  # in whose name it was queued
+    queued_at: float = math.inf  # on the monotonic clock
 
 
 _NOTHING_YET = _Order(lambda transaction: None, Future())
@@ -119,6 +121,7 @@ class Writer:
         self._damaged = damaged  # called when a job meets a damaged page or index
         self._jobs: queue.Queue[_Order | None] = queue.Queue(MAX_WAITING)
         self._ahead: _Order | None = _NOTHING_YET  # taken out of the queue already
+        self._refused_until = -math.inf
         self._closing, self._ended = False, threading.Event()
         self._closing_lock = threading.Lock()  # no job may be queued behind the one that ends the thread
         self._supervisor = supervisor
@@ -138,7 +141,7 @@ class Writer:
             if self._closing:
                 raise StorageFailed("The daemon is stopping; nothing more is written.")
             try:
-                self._jobs.put_nowait(_Order(job, future, alone, over_limit, PRESENT.get()))
+                self._jobs.put_nowait(_Order(job, future, alone, over_limit, PRESENT.get(), time.monotonic()))
             except queue.Full:
                 raise Busy("The write queue is full.", {"retry_after_ms": 200}) from None
         return future
@@ -151,6 +154,10 @@ class Writer:
         """Return for how long the writer has not got on with what it does, 0 while it has nothing to do."""
         moved_at = self._moved_at
         return 0.0 if moved_at is None else time.monotonic() - moved_at
+
+    def refuse_waiting(self) -> None:
+        """Refuse the jobs that were queued until now and have not begun: nobody has time to wait for them."""
+        self._refused_until = time.monotonic()
 
     def finish(self) -> None:
         """Refuse new jobs, finish those that wait and end the thread."""
@@ -293,6 +300,8 @@ class Writer:
         self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
 
     def _run(self, order: _Order, transaction: Transaction, is_only: bool) -> Any:
+        if order.queued_at <= self._refused_until:
+            return Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
         if not order.over_limit and self._reserve.is_spent():
             return build_full_error()
         return order.job(transaction) if is_only else self._attempt(order.job, transaction)

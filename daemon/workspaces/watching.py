@@ -32,7 +32,7 @@ _LOOK_MS = 2000  # how often the folder itself is looked at: who watches it does
 _MANY = 200  # names, from which a pass costs less
 _AGAIN_S = 60.0  # until watches are asked for again where there were none
 _SCAN_SHARE = 20  # a folder is scanned for at most one part in so many of the time
-_CLOSE_LIMIT_S = 10.0
+_CLOSE_LIMIT_S = 2.0  # for all
 
 log = logging.getLogger(__name__)
 
@@ -130,9 +130,10 @@ class Watchers:
             watcher.close()
         self._core.workspaces.close()
         self._wake.set()
+        give_up_at = time.monotonic() + _CLOSE_LIMIT_S
         for thread in [self._thread, *(watcher.thread for watcher in watchers)]:
             if thread:
-                thread.join(_CLOSE_LIMIT_S)
+                thread.join(max(0.0, give_up_at - time.monotonic()))
 
 
 class _Watcher:

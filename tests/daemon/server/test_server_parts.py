@@ -26,6 +26,7 @@ from memoryd.daemon.server import envelope
 from memoryd.daemon.server.lanes import Lane, Work
 from memoryd.daemon.system import listen, log, notify
 from waiting import wait_until
+from workbench import LIMIT_S
 
 # The envelope --------------------------------------------------------------------------------------------------------
 
@@ -129,7 +130,7 @@ def test_a_lane_takes_what_runs_and_what_may_wait_and_refuses_the_next() -> None
     gate.set()
     wait_until(lambda: lane.count() == 0)
     lane.submit(lambda: None)
-    lane.close()
+    assert lane.close(LIMIT_S)
 
 
 def test_work_that_raises_ends_no_lane(caplog: pytest.LogCaptureFixture) -> None:
@@ -137,7 +138,7 @@ def test_work_that_raises_ends_no_lane(caplog: pytest.LogCaptureFixture) -> None
     lane.submit(lambda: 1 / 0 and None)
     lane.submit(ran.set)
     assert ran.wait(20)
-    lane.close()
+    assert lane.close(LIMIT_S)
     assert lane.count() == 0
     assert "a call broke its worker's rule" in caplog.text
 
@@ -147,7 +148,7 @@ def test_a_nice_lane_gives_way_to_others() -> None:
     before = os.getpriority(os.PRIO_PROCESS, 0)
     lane = Lane("test", threads=1, capacity=1, nice=True)
     lane.submit(lambda: found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
-    lane.close()
+    assert lane.close(LIMIT_S)
     assert found == [max(10, before)]
     assert os.getpriority(os.PRIO_PROCESS, 0) == before
 
@@ -164,7 +165,7 @@ def test_clients_take_turns_however_much_one_of_them_sends() -> None:
         lane.submit(lambda name=name: order.append(name), name[0])  # type: ignore[misc]
     gate.set()
     wait_until(lambda: lane.count() == 0)
-    lane.close()
+    assert lane.close(LIMIT_S)
     assert order == ["a1", "b1", "c1", "a2", "c2", "a3"]
 
 
@@ -185,7 +186,7 @@ def test_one_client_has_half_of_the_workers_at_most() -> None:
     assert not held.acquire(timeout=0.05)
     wait_until(lambda: lane.count() == 8)
     gate.set()
-    lane.close()
+    assert lane.close(LIMIT_S)
 
 
 def test_what_is_left_of_long_work_waits_for_its_clients_next_turn() -> None:
@@ -202,7 +203,7 @@ def test_what_is_left_of_long_work_waits_for_its_clients_next_turn() -> None:
         lane.submit(lambda number=number: order.append(f"other {number}"), "b")  # type: ignore[misc]
     gate.set()
     wait_until(lambda: lane.count() == 0)
-    lane.close()
+    assert lane.close(LIMIT_S)
     assert order == ["long 1", "other 0", "long 2", "other 1", "long 3", "after it"]
 
 
@@ -216,7 +217,7 @@ def test_what_a_client_has_waiting_can_be_forgotten() -> None:
     assert lane.count() == 2
     gate.set()
     wait_until(lambda: lane.count() == 0)
-    lane.close()
+    assert lane.close(LIMIT_S)
     assert order == ["b1"]
 
 
@@ -232,7 +233,7 @@ def test_a_lane_that_ends_begins_nothing_that_waits() -> None:
     wait_until(lambda: bool(begun))
     lane.submit(lambda: begun.append("second"))
     threading.Timer(0.05, gate.set).start()
-    lane.close()
+    assert lane.close(LIMIT_S)
     assert begun == ["first"]
     with pytest.raises(Busy):
         lane.submit(lambda: None)
@@ -246,7 +247,7 @@ lane = Lane("test", threads=1, capacity=1, nice=True)
 done = threading.Event()
 lane.submit(lambda: (print(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())), done.set()) and None)
 done.wait(30)  # what has not begun is forgotten
-lane.close()
+lane.close(20)
 """
 
 

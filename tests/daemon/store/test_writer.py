@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from memoryd.client.errors import Busy, Invalid, NotFound, StorageFailed
+from memoryd.client.errors import Busy, Invalid, NotFound, StorageFailed, Unavailable
 from memoryd.daemon.store import writer
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.writer import Transaction
@@ -53,6 +53,19 @@ def failing(name: str, error: Exception) -> Callable[[Transaction], str]:
 def settings(store: Store) -> set[str]:
     with store.reading() as connection:
         return {name for (name,) in connection.execute("SELECT name FROM settings")}
+
+
+def test_what_waits_when_the_daemon_ends_is_refused_and_later_jobs_are_done(store: Store) -> None:
+    held = Held(store)
+    waiting = [store.write(setting(name)) for name in ("one", "two")]
+    store.refuse_waiting_writes()
+    later = store.write(setting("three"))
+    held.release()
+    for future in waiting:
+        with pytest.raises(Unavailable):
+            future.result(LIMIT_S)
+    assert later.result(LIMIT_S) == "three"
+    assert settings(store) & {"one", "two", "three"} == {"three"}
 
 
 def test_all_that_waits_is_one_transaction(store: Store) -> None:
