@@ -23,6 +23,7 @@ from memoryd.daemon.language.reading import Statement, has_digit, is_number, rea
 MAX_WORDS = 30
 MAX_CHARS = 250
 _LEAST_SHARED, _LEAST_SHARE = 1.0, 0.3  # words, and share of the shorter statement's, for one that reports a change
+_HEAD_CHARS = 2000  # of long texts are compared first: most differ there
 _VALUE_WORDS = 2
 _SHORT = 14  # words of a statement about a state
 _MOST_SHARED = 1.6  # words that two statements about a quantity share
@@ -34,11 +35,20 @@ _IDENTIFIER = compile_late(r"^[^\W\d_]+[-_]?[0-9]|^[0-9]+[a-z]+[0-9]")
 
 def is_same(old: str, new: str) -> bool:
     """Return whether two texts say the same, so that the new one may replace the old one."""
+    if max(len(old), len(new)) > _HEAD_CHARS and _is_other_head(old, new):
+        return False
     one, other = _simplify(old), _simplify(new)
     if one == other or not one or not other:
         return one == other
     is_english = bool(words.ENGLISH & set(f"{one} {other}".casefold().split()))
     return _fold(one, is_english) == _fold(other, is_english)
+
+
+def _is_other_head(old: str, new: str) -> bool:
+    """Return whether texts differ in their first words, apart from the last ones of these, which may be cut."""
+    one, other = (_fold(_simplify(text[:_HEAD_CHARS]), True) for text in (old, new))
+    sure = min(len(one), len(other)) - 2
+    return one[: max(sure, 0)] != other[: max(sure, 0)]
 
 
 def find_contradiction(old: str, new: str) -> str | None:
