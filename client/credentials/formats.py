@@ -63,6 +63,14 @@ FORMATS: tuple[Format, ...] = (
         "PuTTY manual, appendix C: PPK file format",
         loose=True,
     ),
+    _make(
+        "private key",
+        "LS0tLS1CRUdJTi 0tLS0tQkVHSU4g tLS0tLUJFR0lOI",
+        r"(?:LS0tLS1CRUdJTi|0tLS0tQkVHSU4g|tLS0tLUJFR0lOI)[A-Za-z0-9+/_-]{0,24}?(?:UFJJVkFURSBLRV|BSSVZBVEUgS0|QUklWQVRFIEtFW)"
+        r"[A-Za-z0-9+/_-]{20,20000}+(?:(?:\\n|\r?\n)[ \t]{0,40}+(?=[A-Za-z+/]{0,400}\d)[A-Za-z0-9+/]{16,400}+"
+        r"(?=[\s\\\"'=]|\Z))*+(?:(?:\\n|\r?\n)[ \t]{0,40}+[A-Za-z0-9+/]{1,15}(?==))?={0,2}",
+        "RFC 7468, encoded once more: Kubernetes docs, kubeconfig and TLS secrets",
+    ),
     _make("age key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{58}", "C2SP age specification"),
     _make(
         "AWS key pair",

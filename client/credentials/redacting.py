@@ -7,22 +7,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from memoryd.client.credentials.assigned import (
-    find_assigned,
-    is_credential,
-    is_made,
-    is_placeholder,
-    kind_of,
-    name_in,
-)
+from memoryd.client.credentials.assigned import find_assigned
 from memoryd.client.credentials.formats import FORMATS, MIN_RUN, RUN_CHARS, Format
+from memoryd.client.credentials.invisible import Visible, has_invisible
+from memoryd.client.credentials.names import is_user, kind_of, name_in
 from memoryd.client.credentials.usage import find_manifest
+from memoryd.client.credentials.values import is_credential, is_made, is_placeholder
 from memoryd.client.patterns import compile_late
 
 MIN_CHARS = 10  # the shortest is `pwd=` and six characters
 _FEW = 6  # a key of fewer different characters than that is a placeholder
-_LOOSE = [(shape, anchor) for shape in FORMATS if shape.loose for anchor in shape.anchors]
-_IN_RUNS = [(shape, anchor) for shape in FORMATS if not shape.loose for anchor in shape.anchors]
+_LOOSE = [(shape, anchor, shape.folded) for shape in FORMATS if shape.loose for anchor in shape.anchors]
+_IN_RUNS = [(shape, anchor, shape.folded) for shape in FORMATS if not shape.loose for anchor in shape.anchors]
 _RUN = compile_late(f"[{re.escape(RUN_CHARS)}]{{{MIN_RUN},}}")
 _CLASSES = bytes(ord("w") if chr(byte) in RUN_CHARS else ord(" ") for byte in range(256))
 _LONG = b"w" * MIN_RUN
@@ -57,6 +53,9 @@ def find(text: str, allowed: Allowed | None = None) -> list[Found]:
     """Return the likely credentials of a text in their order; `allowed` lets those through that it matches whole."""
     if len(text) < MIN_CHARS:
         return []
+    if has_invisible(text):
+        visible = Visible(text)
+        return [Found(one.kind, *visible.locate(one.start, one.end)) for one in find(visible.text, allowed)]
     lowered = text.lower()
     if len(lowered) != len(text):  # one character has a lower form of two
         lowered = text.replace("\u0130", "I").lower()
@@ -146,8 +145,8 @@ class _Joined:
 
 def _candidates(text: str, lowered: str) -> Iterator[tuple[Format, str]]:
     """Yield the shapes that a text may hold, each with the anchor that it has of it."""
-    for shape, anchor in _LOOSE:
-        if anchor in lowered if shape.folded else anchor in text:
+    for shape, anchor, is_folded in _LOOSE:
+        if anchor in (lowered if is_folded else text):
             yield shape, anchor
     if _LONG not in text.encode("utf-8", "replace").translate(_CLASSES):
         return  # prose: there is no word long enough
@@ -155,8 +154,8 @@ def _candidates(text: str, lowered: str) -> Iterator[tuple[Format, str]]:
     if not runs:
         return  # names: no key is without a digit
     folded = runs.lower()
-    for shape, anchor in _IN_RUNS:
-        if anchor in (folded if shape.folded else runs):
+    for shape, anchor, is_folded in _IN_RUNS:
+        if anchor in (folded if is_folded else runs):
             yield shape, anchor
 
 
@@ -213,15 +212,21 @@ def redact_tree(value: Any, kinds: Counter[str], allowed: Allowed | None = None,
     if isinstance(value, str):
         return _redact_named(value, kinds, allowed, key)
     if isinstance(value, dict):
+        has_user = any(isinstance(name, str) and is_user(name) for name in value)
         return {
             redact(name, kinds, allowed) if isinstance(name, str) else name: redact_tree(
-                item, kinds, allowed, name if isinstance(name, str) else ""
+                item, kinds, allowed, _name_item(name, has_user) if isinstance(name, str) else ""
             )
             for name, item in value.items()
         }
     if isinstance(value, list):
         return [redact_tree(item, kinds, allowed, key) for item in value]
     return value
+
+
+def _name_item(name: str, has_user: bool) -> str:
+    """Return the name of an item: `pass` beside a user is its password."""
+    return "password" if has_user and name.lower() == "pass" else name
 
 
 def _redact_named(value: str, kinds: Counter[str], allowed: Allowed | None, key: str) -> str:

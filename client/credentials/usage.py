@@ -46,6 +46,24 @@ USES: tuple[Use, ...] = (
         rf"(?:docker|podman) login{_REST_OF_COMMAND}(?:-p|--password)[ =]{{1,4}}{_ARGUMENT}",
         "Docker docs: docker login",
     ),
+    Use(
+        "secret",
+        ("secret",),
+        r"secrets?(?:manager)?[ \t]{1,4}(?:(?:versions|variable)[ \t]{1,4})?"
+        r"(?:set|create|put|add|update|generic|new|create-secret|put-secret-value|update-secret)"
+        rf"{_REST_OF_COMMAND}(?:(?:--(?:body|value|secret-string|secret-value)|-b|-v)[ =]{{1,3}}"
+        rf"|--from-literal[ =][\w.-]{{1,80}}=){_ARGUMENT}",
+        "manuals of gh, aws, az and kubectl: secrets",
+        re.IGNORECASE,
+    ),
+    Use(
+        "secret",
+        (" secret",),
+        rf"(?:echo|printf)[ \t]{{1,4}}(?:-\w{{1,2}}[ \t]{{1,4}}){{0,2}}{_ARGUMENT}[ \t]{{0,4}}\|"
+        r"[ \t]{0,4}[\w./-]{1,40} secrets?[ \t]{1,4}(?:set|create|put|add|update|versions add)\b",
+        "manuals of docker, gh, gcloud and wrangler: secrets from standard input",
+        free=True,
+    ),
     Use("password", ("ldap",), rf"ldap[a-z]{{3,9}}{_REST_OF_COMMAND}-w\s{{1,4}}{_ARGUMENT}", "ldapsearch(1)"),
     Use(
         "password",

@@ -119,6 +119,31 @@ KEY_BEGINS = "-----BEGIN PRIVATE KEY-----"
     [
         *(KEY_BEGINS, f"{KEY_BEGINS}Version: ", f"{KEY_BEGINS}\nVersion: 1\n", f"\nVersion: {KEY_BEGINS}"),
         *("password = ", "password=", "password>", "pwd=$1 ", "token=" * 2, "api_key=a1", "key=a", "sk-"),
+        *(
+            "password:\n",
+            "password is\n",
+            "password,a\n",
+            "a,password\n",
+            "password|a\n-|-\n",
+            "password|",
+            "\npass: user:1",
+        ),
+        *(
+            "| password |\n|---|\n",
+            "password {",
+            'variable "password" { default = ',
+            "password --value ",
+            "\u200b",
+            "a\u200b",
+        ),
+        *(
+            "LS0tLS1CRUdJTi",
+            "LS0tLS1CRUdJTiBQUklWQVRFIEtFW",
+            "echo a1b2 | ",
+            "secret set ",
+            "secret set --body ",
+            "a1b2\n",
+        ),
         *("a:b@://", "eyJ" * 5 + ".", "-eyJ1", "eyJaaaaaaaaaaaa1.eyJaaaaaaaa.", "curl -u ", "curl -u a:", " -u a:b"),
     ],
 )
