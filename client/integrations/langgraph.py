@@ -3,6 +3,9 @@
 An item's value is the metadata of a memory, the texts that are searched (all of its texts, or those of `fields`) its
 content. Each further text of an item is a memory beside it, so that each is found by its own meaning; a search returns
 the item once. The daemon embeds with its own model: no `embed` or `dims` is given. What expired leaves at once.
+
+The key of such a further memory is the item's, a line break and a number. The key of an item never has a line break, as
+`values` replaces control characters, so none is that of another item's part.
 """
 
 import asyncio
@@ -32,12 +35,30 @@ from langgraph.store.base import (
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 from memoryd.client.errors import Invalid, NotFound
-from memoryd.client.protocol import Delete, DeleteWhere, Get, Hit, List, Memory, Namespaces, NewMemory, Put, Search
+from memoryd.client.integrations.values import build_content, decode, encode, escape_name, restore
+from memoryd.client.protocol import (
+    MAX_ENTRIES,
+    MAX_FRAME_BYTES,
+    DeleteWhere,
+    Get,
+    Hit,
+    KeyedEntry,
+    List,
+    Memory,
+    Namespaces,
+    NewMemory,
+    PutMany,
+    Search,
+)
+from memoryd.client.transport.batches import count_bytes
 from memoryd.client.transport.sync import Client
 
 SOURCE, PART = "langgraph", "langgraph part"  # of items, and of their further texts
 _MOST = 1000  # of one reply
-_ESCAPED = re.compile(r"[%/\x00-\x1f\x7f]")
+_MOST_KEY_BYTES = 500  # the daemon takes 512: with the number of a part
+_MOST_TEXTS = 100  # of one item
+_MOST_BYTES = MAX_FRAME_BYTES - 64 * 1024  # of the entries of one call
+_ESCAPED = re.compile(r"[%/\x00-\x1f\x7f\ud800-\udfff]")
 _KEY = re.compile(r"[\w .:@+\-]{1,512}")
 _Mode = Literal["hybrid", "lexical", "dense"]
 
@@ -53,6 +74,8 @@ class MemorydStore(BaseStore):
 
     `mode` is how searches with a query rank: by words and meaning, or by one of them; `dense` scores are cosines. With
     `with_unindexed` items that no text finds follow the others without a score, as those of `InMemoryStore` do.
+    What looks like a credential (a password, the key of a service) is taken out of values before they are stored, so
+    that they come back changed; with `allow_secrets` they are stored as they are.
     """
 
     supports_ttl = True
@@ -65,25 +88,35 @@ class MemorydStore(BaseStore):
         ttl: TTLConfig | None = None,
         mode: _Mode = "hybrid",
         with_unindexed: bool = False,
+        allow_secrets: bool = False,
     ) -> None:
         self._client = client or Client()
         self._fields = list((index or {}).get("fields") or ["$"])
         self.ttl_config = ttl
         self._mode: _Mode = mode
         self._with_unindexed = with_unindexed
+        self._allow_secrets = allow_secrets
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations in order."""
+        """Execute operations as LangGraph's own stores do: what reads sees the state before what the batch puts.
+
+        What is put and deleted is one transaction, all or nothing, up to 1,000 texts and 15 MiB; a larger batch is
+        several, one after the other.
+        """
         listed = list(ops)
         for op in listed:
             validate_op_namespace(op)
         try:
-            return [self._execute(op) for op in listed]
+            results = [None if isinstance(op, PutOp) else self._execute(op) for op in listed]
+            latest = {(op.namespace, op.key): op for op in listed if isinstance(op, PutOp)}
+            for entries in list(_join_entries(map(self._build_entries, latest.values()))):
+                self._client.call(PutMany(entries=entries, allow_secrets=self._allow_secrets))
         except Invalid as error:
             raise ValueError(error.message) from None
+        return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations in order, on a thread."""
+        """Execute operations as `batch` does, on a thread."""
         return await asyncio.to_thread(self.batch, list(ops))
 
     def sweep_ttl(self) -> int:
@@ -97,8 +130,6 @@ class MemorydStore(BaseStore):
         match op:
             case GetOp():
                 return self._get(op)
-            case PutOp():
-                return self._put(op)
             case SearchOp():
                 return self._search(op) if op.query else self._list(op)
             case ListNamespacesOp():
@@ -107,36 +138,40 @@ class MemorydStore(BaseStore):
 
     def _find_place(self, labels: Sequence[str]) -> str:
         """Return the namespace of labels, below that of the client."""
-        return "/".join(filter(None, [self._client.namespace, *map(_escape, labels)]))
+        return "/".join(filter(None, [self._client.namespace, _join_labels(labels)]))
 
     def _split_labels(self, namespace: str) -> tuple[str, ...]:
         below = namespace[len(self._client.namespace) :].strip("/")
-        return tuple(map(unquote, below.split("/"))) if below else ()
+        return tuple(unquote(label, errors="surrogatepass") for label in below.split("/")) if below else ()
 
     def _get(self, op: GetOp) -> Item | None:
-        call = Get(key=op.key, namespace=self._find_place(op.namespace), reach="exact", renew=self._is_renewing(op))
+        call = Get(
+            key=_build_key(op.key), namespace=self._find_place(op.namespace), reach="exact", renew=self._is_renewing(op)
+        )
         try:
             memory = self._client.call(call)
         except NotFound:
             return None
         return Item(**self._build_fields(memory)) if memory.source == SOURCE else None
 
-    def _put(self, op: PutOp) -> None:
-        place, texts = self._find_place(op.namespace), self._list_texts(op)
+    def _build_entries(self, op: PutOp) -> list[KeyedEntry]:
+        """Return what puts an item and its parts in place of former ones, or deletes them."""
+        key, below, texts = _build_key(op.key), _join_labels(op.namespace), self._list_texts(op)
+        clears = _build_part_key(key, "")
         if op.value is None:
-            self._delete(place, op.key)
-        else:
-            ttl_s = None if op.ttl is None else op.ttl * 60.0
-            for number, text in enumerate(texts or [""]):
-                memory = NewMemory(
-                    content=text if text.strip() else op.key,
-                    metadata=dict(op.value),
-                    type="item",
-                    source=PART if number else SOURCE,
-                )
-                key = _build_part_key(op.key, number)
-                self._client.call(Put(key=key, memory=memory, namespace=place, searchable=bool(texts), ttl_s=ttl_s))
-        self._delete_parts(place, op.key, max(1, len(texts)))
+            return [KeyedEntry(key=key, below=below, clears=clears)]
+        value, ttl_s = encode(op.value), None if op.ttl is None else op.ttl * 60.0
+        return [
+            KeyedEntry(
+                key=_build_part_key(key, str(number)) if number else key,
+                memory=NewMemory(content=text, metadata=value, type="item", source=PART if number else SOURCE),
+                below=below,
+                clears="" if number else clears,
+                searchable=bool(texts),
+                ttl_s=ttl_s,
+            )
+            for number, text in enumerate(texts or [build_content(op.key).strip() or "item"])
+        ]
 
     def _list_texts(self, op: PutOp) -> list[str]:
         """Return the texts by which an item is found; none for one that is found by its key alone."""
@@ -145,18 +180,9 @@ class MemorydStore(BaseStore):
         found: list[str] = []
         for path in self._fields if op.index is None else op.index:
             found += ["\n".join(_list_leaves(op.value))] if path == "$" else get_text_at_path(op.value, path)
-        return list(dict.fromkeys(text for text in found if text.strip()))
-
-    def _delete(self, place: str, key: str) -> bool:
-        try:
-            self._client.call(Delete(keys=[key], namespace=place, reach="exact"))
-        except NotFound:
-            return False
-        return True
-
-    def _delete_parts(self, place: str, key: str, first: int) -> None:
-        while self._delete(place, _build_part_key(key, first)):
-            first += 1
+        texts = list(dict.fromkeys(text for text in found if text.strip()))
+        texts[_MOST_TEXTS - 1 :] = filter(None, ["\n".join(texts[_MOST_TEXTS - 1 :])])
+        return list(filter(str.strip, map(build_content, texts)))
 
     def _list(self, op: SearchOp, also: Mapping[str, Any] | None = None) -> list[SearchItem]:
         found: list[SearchItem] = []
@@ -221,7 +247,7 @@ class MemorydStore(BaseStore):
         return {
             "namespace": self._split_labels(memory.namespace),
             "key": _find_item_key(memory),
-            "value": memory.metadata,
+            "value": decode(memory.metadata),
             "created_at": datetime.fromtimestamp(memory.created_at, UTC),
             "updated_at": datetime.fromtimestamp(memory.updated_at, UTC),
         }
@@ -256,13 +282,13 @@ class AsyncMemorydStore(AsyncBatchedBaseStore):
         super().__init__()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations in order, from another thread than that of the loop."""
+        """Execute operations as `MemorydStore.batch` does, from another thread than that of the loop."""
         if threading.get_ident() == self._thread:
             raise asyncio.InvalidStateError("Within the loop use the methods that are awaited, such as `aput`.")
         return self.store.batch(ops)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations in order, on a thread."""
+        """Execute operations as `MemorydStore.batch` does, on a thread."""
         return await self.store.abatch(ops)
 
     async def sweep_ttl(self) -> int:
@@ -270,18 +296,51 @@ class AsyncMemorydStore(AsyncBatchedBaseStore):
         return await asyncio.to_thread(self.store.sweep_ttl)
 
 
+def _join_labels(labels: Sequence[str]) -> str:
+    return "/".join(map(_escape, labels))
+
+
 def _escape(label: str) -> str:
     """Return a label as a part of a namespace: neither blank nor with a slash or a control character."""
-    return quote(label, safe="") if not label.strip() else _ESCAPED.sub(lambda found: quote(found[0], safe=""), label)
+    whole = not label.strip()
+    return (
+        quote(label, "", errors="surrogatepass") if whole else _ESCAPED.sub(lambda found: _escape_one(found[0]), label)
+    )
 
 
-def _build_part_key(key: str, number: int) -> str:
-    return f"{key}\n{number}" if number else key
+def _escape_one(character: str) -> str:
+    return quote(character, "", errors="surrogatepass")
+
+
+def _build_key(key: str) -> str:
+    """Return the key of an item's memory, which has no line break."""
+    escaped = escape_name(key)
+    if not 1 <= len(escaped.encode()) <= _MOST_KEY_BYTES:
+        raise ValueError(f"The key {key[:40]!r} is not a text of 1 to {_MOST_KEY_BYTES} bytes.")
+    return escaped
+
+
+def _build_part_key(key: str, number: str) -> str:
+    return f"{key}\n{number}"
 
 
 def _find_item_key(memory: Memory) -> str:
-    key = memory.key or ""
-    return key.rpartition("\n")[0] if memory.source == PART else key
+    return restore((memory.key or "").partition("\n")[0])
+
+
+def _join_entries(items: Iterable[list[KeyedEntry]]) -> Iterator[list[KeyedEntry]]:
+    """Yield the entries of items in lists that one call takes; those of one item stay together."""
+    joined, size = list[KeyedEntry](), 0
+    for entries in items:
+        added = count_bytes(entries)
+        if added > _MOST_BYTES:
+            raise ValueError(f"The item {entries[0].key[:40]!r} is too large: {added} bytes, its value once per text.")
+        if len(joined) + len(entries) > MAX_ENTRIES or size + added > _MOST_BYTES:
+            yield joined
+            joined, size = [], 0
+        joined, size = joined + entries, size + added
+    if joined:
+        yield joined
 
 
 def _list_leaves(value: Any) -> Iterator[str]:
@@ -322,4 +381,4 @@ def _convert_operators(wanted: Any) -> Any:
             return {"$in": []}
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             operators[name] = float(value)
-    return operators
+    return {name: encode(value) for name, value in operators.items()}

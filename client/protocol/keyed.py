@@ -91,7 +91,7 @@ class PutMany(Scoped[WerePut], kw_only=True, frozen=True):
     """Put and delete many memories by their keys: all or nothing, in one transaction, as one operation.
 
     Each is put as `put` does, in order; a key may occur once at a place. Where any entry is refused nothing is changed.
-    At the size limit of the database a call that only deletes is still taken.
+    At the size limit of the database a call that only deletes is still taken. Sends progress while it embeds.
     """
 
     entries: Annotated[list[KeyedEntry], Meta(max_length=MAX_ENTRIES)]

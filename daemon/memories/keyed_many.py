@@ -5,12 +5,12 @@ changed nothing.
 """
 
 from memoryd.client.errors import Invalid
-from memoryd.client.protocol import KeyedEntry, KeyedOutcome, PutMany, WerePut
+from memoryd.client.protocol import KeyedEntry, KeyedOutcome, Progress, PutMany, WerePut
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import keyed, parts
 from memoryd.daemon.memories.changing import delete_found
 from memoryd.daemon.memories.duplicates import Embedded
-from memoryd.daemon.registry import Parts, handles
+from memoryd.daemon.registry import Parts, Report, handles
 from memoryd.daemon.store import history, namespaces, rows
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
@@ -20,7 +20,7 @@ _ALONE = 100  # entries, from which on a call is a transaction of its own: large
 
 
 @handles(PutMany)
-def put_many(core: Core, call: PutMany, caller: Caller = USER) -> "Parts[WerePut]":
+def put_many(core: Core, call: PutMany, report: Report = lambda event: None, caller: Caller = USER) -> "Parts[WerePut]":
     """Check all entries, embed their texts, then write all of them at once."""
     check(call)
     memories = [entry.memory for entry in call.entries if entry.memory is not None]
@@ -32,6 +32,7 @@ def put_many(core: Core, call: PutMany, caller: Caller = USER) -> "Parts[WerePut
             yield
         core.check_going_on()
         embedded += core.embedding.embed_texts([memory.content for memory in part])
+        report(Progress(stage="embed", done=len(embedded), total=len(memories)))
     return wait_patiently(
         lambda: core.store.write(
             lambda transaction: _write(core, transaction, call, caller, embedded),

@@ -29,7 +29,7 @@ def entry(key: str, content: str | None = None, **options: Any) -> KeyedEntry:
 
 
 def put_many(core: Core, *entries: KeyedEntry, namespace: str = "", caller: Caller = USER) -> WerePut:
-    return finish(keyed_many.put_many(core, PutMany(entries=list(entries), namespace=namespace), caller))
+    return finish(keyed_many.put_many(core, PutMany(entries=list(entries), namespace=namespace), caller=caller))
 
 
 def outcomes(done: WerePut) -> list[str]:
@@ -66,6 +66,13 @@ def test_entries_are_stored_in_order(core: Core, number: int) -> None:
     assert keys(core) == [f"key {at}" for at in range(number)]
     assert (done.operation is None) == (number == 0)
     assert len(found(core, "heron", limit=100)) == number
+
+
+def test_it_reports_how_far_embedding_is(core: Core) -> None:
+    told: list[tuple[int, int]] = []
+    call = PutMany(entries=[entry("none"), *(entry(str(at), f"heron {at}") for at in range(PART + 1))])
+    finish(keyed_many.put_many(core, call, lambda event: told.append((event.done, event.total))))
+    assert told == [(PART, PART + 1), (PART + 1, PART + 1)]
 
 
 def test_the_same_again_changes_nothing(core: Core) -> None:

@@ -1,0 +1,70 @@
+"""Values of frameworks as the daemon takes them, which has no text with NUL or half an emoji, and back, equal.
+
+Within a text each such character is a mark and four hex digits; so is the mark itself, a character of Unicode
+without a meaning. What is searched has a space or a replacement character there, and at most 1 MiB.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_INTEGER
+
+_MARK = "\ufdd0"
+_FOREIGN = re.compile(f"[\0\ud800-\udfff{_MARK}]")
+_CONTROL = re.compile(f"[\0-\x1f\x7f\ud800-\udfff{_MARK}]")
+_ESCAPED = re.compile(f"{_MARK}([0-9a-f]{{4}})")
+
+
+def escape(text: str, foreign: re.Pattern[str] = _FOREIGN) -> str:
+    """Return a text with only characters that the daemon takes; `restore` returns the very same text."""
+    return foreign.sub(lambda found: f"{_MARK}{ord(found[0]):04x}", text)
+
+
+def escape_name(text: str) -> str:
+    """Return a text as a name, which has no control characters either; `restore` returns the very same text."""
+    return escape(text, _CONTROL)
+
+
+def restore(text: str) -> str:
+    """Return a text as it was before `escape` or `escape_name`."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if _MARK in text else text
+
+
+def encode(value: Any) -> Any:
+    """Return a value of JSON with each text and key escaped; raise `ValueError` for one that comes back as another."""
+    try:
+        return _replace(value, escape)
+    except RecursionError:
+        raise ValueError("The value is nested too deep.") from None
+
+
+def decode(value: Any) -> Any:
+    """Return a value as it was before `encode`."""
+    return _replace(value, restore)
+
+
+def _replace(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {change(_check_key(key)): _replace(item, change) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_replace(item, change) for item in value]
+    if value is not None and not isinstance(value, bool | int | float):
+        raise ValueError(f"JSON has no {type(value).__name__}.")
+    if isinstance(value, int) and not -(2**63) <= value <= MAX_INTEGER:
+        raise ValueError(f"An integer of {value.bit_length()} bits has more than 64.")
+    return value
+
+
+def _check_key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise ValueError(f"The key {key!r} is not text.")
+    return key
+
+
+def build_content(text: str) -> str:
+    """Return the beginning of a text as the content of a memory."""
+    clean = text.replace("\0", " ").encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+    return clean[:MAX_CONTENT_BYTES].decode(errors="ignore")
