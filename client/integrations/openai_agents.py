@@ -12,30 +12,40 @@ from typing import Any
 from agents.items import TResponseInputItem
 from agents.memory.session import SessionABC
 
-from memoryd.client.protocol import Delete, DeleteWhere, List, Memory, NewMemory, Put
+from memoryd.client.errors import BadFrame, Invalid, NotFound
+from memoryd.client.integrations.values import build_content, decode, encode, escape, escape_name
+from memoryd.client.protocol import Delete, DeleteWhere, KeyedEntry, List, Memory, NewMemory, PutMany
 from memoryd.client.transport.sync import Client
 
 SOURCE = "openai-agents"
 _MOST = 1000  # of one reply
+_MOST_ID_BYTES = 400  # a key holds it
 
 
 class MemorydSession(SessionABC):
-    """A session of the OpenAI Agents SDK in memoryd. The namespace of `client` is where its items are kept."""
+    """A session of the OpenAI Agents SDK in memoryd. The namespace of `client` is where its items are kept.
 
-    def __init__(self, session_id: str, client: Client | None = None) -> None:
+    What looks like a credential (a password, the key of a service) is taken out of items before they are stored, so
+    that they come back changed; with `allow_secrets` they are stored as they are.
+    """
+
+    def __init__(self, session_id: str, client: Client | None = None, *, allow_secrets: bool = False) -> None:
+        if len(escape_name(session_id).encode()) > _MOST_ID_BYTES:
+            raise ValueError(f"The session {session_id[:40]!r} is longer than {_MOST_ID_BYTES} bytes.")
         self.session_id = session_id
         self._client = client or Client()
+        self._allow_secrets = allow_secrets
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the items in order, the latest `limit` of them or all."""
-        return [memory.metadata["item"] for memory in await asyncio.to_thread(self._read, limit)]
+        return [_read_item(memory) for memory in await asyncio.to_thread(self._read, limit)]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Add items to the end of the conversation."""
+        """Add items to the end of the conversation, all or none; raise `ValueError` for what cannot be stored."""
         await asyncio.to_thread(self._add, items)
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Remove and return the latest item, None where there is none."""
+        """Remove and return the latest item, None where there is none. No other caller gets the same."""
         return await asyncio.to_thread(self._pop)
 
     async def clear_session(self) -> None:
@@ -44,7 +54,7 @@ class MemorydSession(SessionABC):
 
     @property
     def _where(self) -> dict[str, Any]:
-        return {"metadata.session": self.session_id}
+        return {"metadata.session": escape(self.session_id)}
 
     def _read(self, limit: int | None) -> list[Memory]:
         found: list[Memory] = []
@@ -55,30 +65,45 @@ class MemorydSession(SessionABC):
                 reach="exact",
                 limit=_MOST if limit is None else min(_MOST, limit - len(found)),
                 offset=len(found),
+                ascending=limit is None,  # what is added meanwhile comes after the last page
             )
             page = self._client.call(call)
             found += page.memories
             if not page.memories or len(found) >= page.total:
                 break
-        return found[::-1]
+        return found if limit is None else found[::-1]
 
     def _add(self, items: list[TResponseInputItem]) -> None:
-        for item in items:
-            text = "\n".join(_list_texts(item))
-            memory = NewMemory(
-                content=text or "item",
-                type="message",
-                source=SOURCE,
-                metadata={"session": self.session_id, "item": dict(item)},
-            )
-            self._client.call(Put(key=uuid.uuid4().hex, memory=memory, searchable=bool(text)))
+        entries = [self._build_entry(item) for item in items]
+        try:
+            self._client.call(PutMany(entries=entries, allow_secrets=self._allow_secrets))
+        except (Invalid, BadFrame) as error:
+            raise ValueError(error.message) from None
+
+    def _build_entry(self, item: TResponseInputItem) -> KeyedEntry:
+        text = build_content("\n".join(_list_texts(item)))
+        memory = NewMemory(
+            content=text if text.strip() else "item",
+            type="message",
+            source=SOURCE,
+            metadata={"session": escape(self.session_id), "item": encode(dict(item))},
+        )
+        # A session that holds a credential is refused for its key; in the metadata it would become another one.
+        key = f"{uuid.uuid4().hex} {escape_name(self.session_id)}"
+        return KeyedEntry(key=key, memory=memory, searchable=bool(text.strip()))
 
     def _pop(self) -> TResponseInputItem | None:
-        found = self._read(1)
-        if not found:
-            return None
-        self._client.call(Delete(ids=[found[0].id]))
-        return found[0].metadata["item"]  # type: ignore[no-any-return]
+        while found := self._read(1):
+            try:
+                self._client.call(Delete(ids=[found[0].id]))
+            except NotFound:  # another caller has it
+                continue
+            return _read_item(found[0])
+        return None
+
+
+def _read_item(memory: Memory) -> TResponseInputItem:
+    return decode(memory.metadata["item"])  # type: ignore[no-any-return]
 
 
 def _list_texts(item: Any) -> Iterator[str]:
