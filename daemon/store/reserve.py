@@ -6,7 +6,7 @@ frees anything.
 
 The reserve is a file that holds nothing, emptied when the disk is full. From then on nothing is added, so that what was
 given free serves deletes, the history they write, and folding the log into the database; what is left of it is taken
-again after each. Memories are added again once the disk has twice its size.
+again after each. Memories are added again once the disk has twice its size. On a small disk it is a part of that.
 """
 
 import logging
@@ -31,6 +31,7 @@ _MOST_PAGES = 4_294_967_294  # that SQLite can count
 
 FILE_NAME = "memoryd.reserve"
 SIZE_BYTES = 8 * 1024 * 1024  # the log grows to about that before it is folded
+_SHARE = 3  # one part in so many of a small disk
 _FULL_BYTES = 1024 * 1024  # with less than that free, a write that does not fit met the end of the disk
 _LEFT_BYTES = 256 * 1024  # for the next write
 
@@ -87,14 +88,15 @@ class Reserve:
     def __init__(self, folder: Path) -> None:
         self._folder, self._path = folder, folder / FILE_NAME
         self._lock = threading.Lock()
-        self._spent = self._path.exists() and (self._size() < SIZE_BYTES or is_disk_full(folder))
+        self._spent = self._path.exists() and (self._size() < measure_size(folder) or is_disk_full(folder))
 
     def fill(self) -> None:
         """Take the room once the disk has twice as much."""
         with self._lock, suppress(OSError):
-            missing = SIZE_BYTES - self._size()
-            if (missing or self._spent) and measure_free_bytes(self._folder) >= SIZE_BYTES + missing:
-                self._take(SIZE_BYTES)
+            wanted = measure_size(self._folder)
+            missing = max(wanted - self._size(), 0)
+            if (missing or self._spent) and measure_free_bytes(self._folder) >= wanted + missing:
+                self._take(wanted)
                 if self._spent:
                     log.warning("the disk has room again: new memories are taken in")
                 self._spent = False
@@ -114,7 +116,7 @@ class Reserve:
         """Take what is left of the room before somebody else fills it."""
         with self._lock, suppress(OSError):
             here = self._size()
-            wanted = min(SIZE_BYTES, here + measure_free_bytes(self._folder) - _LEFT_BYTES)
+            wanted = min(measure_size(self._folder), here + measure_free_bytes(self._folder) - _LEFT_BYTES)
             if wanted > here:
                 self._take(wanted)
 
@@ -123,6 +125,17 @@ class Reserve:
         if self._spent:
             self.fill()
         return self._spent
+
+    def is_disk_full(self) -> bool:
+        """Return whether a write that had no room met the end of the disk."""
+        return is_disk_full(self._folder)
+
+    def build_error(self) -> StorageFailed:
+        """Return what is said to whoever would add something to a full disk."""
+        return StorageFailed(
+            "The disk is full. Nothing of this was written; reading and deleting go on."
+            f" Make room: {2 * measure_size(self._folder) >> 20} MiB have to be free."
+        )
 
     def _take(self, size_bytes: int) -> None:
         descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -133,6 +146,12 @@ class Reserve:
 
     def _size(self) -> int:
         return self._path.stat().st_size if self._path.exists() else 0
+
+
+def measure_size(folder: Path) -> int:
+    """Return how much of the disk is kept free."""
+    space = os.statvfs(folder)
+    return min(SIZE_BYTES, space.f_blocks * space.f_frsize // _SHARE)
 
 
 def measure_free_bytes(folder: Path) -> int:
@@ -147,11 +166,3 @@ def is_disk_full(folder: Path) -> bool:
         return measure_free_bytes(folder) < _FULL_BYTES
     except OSError:  # there is no such folder
         return False
-
-
-def build_full_error() -> StorageFailed:
-    """Return what is said to whoever would add something to a full disk."""
-    return StorageFailed(
-        "The disk is full. Nothing of this was written; reading and deleting go on."
-        f" Make room: {2 * SIZE_BYTES >> 20} MiB have to be free."
-    )

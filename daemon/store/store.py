@@ -29,7 +29,7 @@ from memoryd.daemon.store.namespaces import Namespaces
 from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.postings import Postings, read_common_stems
 from memoryd.daemon.store.readers import Readers
-from memoryd.daemon.store.reserve import Reserve, build_full_error, is_disk_full
+from memoryd.daemon.store.reserve import Reserve, is_disk_full
 from memoryd.daemon.store.writer import Follower, Transaction, Writer
 from memoryd.daemon.system.presence import hold
 from memoryd.daemon.system.supervisor import Supervisor
@@ -165,7 +165,7 @@ class Store:
     def check_room(self) -> None:
         """Raise `StorageFull` when the database has reached its limit, `StorageFailed` on a full disk."""
         if self.reserve.is_spent():
-            raise build_full_error()
+            raise self.reserve.build_error()
         if self.is_full():
             raise reserve.limit_error(self.limit_bytes, self.used_bytes, self._advise())
 
@@ -197,7 +197,7 @@ class Store:
         """Return what to say of a write that SQLite had no room for: at its limit, or on a disk that is full."""
         if self.limit_bytes and not is_disk_full(self.path.parent):
             return reserve.limit_error(self.limit_bytes, self.used_bytes)
-        return build_full_error()
+        return self.reserve.build_error()
 
     def _used_size(self, connection: apsw.Connection) -> int:
         """Return how many bytes of the file are in use, those of a log that is not folded in included."""

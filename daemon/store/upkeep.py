@@ -45,6 +45,8 @@ def _fold(store: Store, how: str) -> Any:
             connection.pragma("query_only", False)
             return connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
         except (apsw.FullError, apsw.IOError) as error:
+            if store.reserve.release():  # the next write takes back what is left of it
+                return _fold(store, how)
             raise StorageFailed(f"The log could not be folded into the database: {error}.") from None
 
 

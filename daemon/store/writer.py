@@ -25,7 +25,7 @@ from memoryd.client.errors import Busy, Conflict, MemorydError, StorageFailed, U
 from memoryd.daemon.store.actor import PRESENT, Actor
 from memoryd.daemon.store.changes import Change, Written
 from memoryd.daemon.store.connection import BUSY_TIMEOUT_MS
-from memoryd.daemon.store.reserve import Reserve, build_full_error, let_grow
+from memoryd.daemon.store.reserve import Reserve, let_grow
 from memoryd.daemon.system.presence import Held, find_missing
 from memoryd.daemon.system.supervisor import Supervisor
 
@@ -200,8 +200,11 @@ class Writer:
             batch.append(order)
         return batch, _NOTHING_YET
 
-    def _write(self, batch: "list[_Order]") -> None:
-        """Write a batch in one transaction; where all of it is taken back, each job in one of its own."""
+    def _write(self, batch: "list[_Order]", is_folded: bool = False) -> None:
+        """Write a batch in one transaction; where all of it is taken back, each job in one of its own.
+
+        `is_folded`: it is tried again, the log having been folded for it.
+        """
         try:
             self._check_files()
             outcomes = self._commit(batch)
@@ -211,9 +214,8 @@ class Writer:
                 for order in batch:
                     self._write([order])
                 return
-            if isinstance(error, apsw.FullError | apsw.IOError) and batch[0].over_limit and self._reserve.release():
-                self._fold_log()
-                self._write(batch)
+            if isinstance(error, apsw.FullError | apsw.IOError) and self._make_room(batch[0], is_folded):
+                self._write(batch, is_folded=True)
                 return
             if not isinstance(error, MemorydError | apsw.Error):
                 log.exception("a write job failed")
@@ -292,6 +294,17 @@ class Writer:
         if self.follower is not None:
             self._written.note(kind, table, row)
 
+    def _make_room(self, order: _Order, is_folded: bool) -> bool:
+        """Make room on a full disk: of the log, and of the reserve for what removes; return whether there is some."""
+        if not is_folded and self._reserve.is_disk_full():
+            self._fold_log()
+            if not self._reserve.is_disk_full():
+                return True
+        if not order.over_limit or not self._reserve.release():
+            return False
+        self._fold_log()
+        return True
+
     def _fold_log(self) -> None:
         """Give back to a full disk what the log takes."""
         with suppress(apsw.Error):
@@ -303,7 +316,7 @@ class Writer:
         if order.queued_at <= self._refused_until:
             return Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
         if not order.over_limit and self._reserve.is_spent():
-            return build_full_error()
+            return self._reserve.build_error()
         return order.job(transaction) if is_only else self._attempt(order.job, transaction)
 
     def _attempt(self, job: Job[Any], transaction: Transaction) -> Any:

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,10 +15,7 @@ from memoryd.daemon.config import Config, StorageConfig
 from memoryd.daemon.jobs.table import JOBS
 from memoryd.daemon.store import reserve, turns, upkeep
 from memoryd.daemon.store.store import Store
-from workbench import CountingEmbedder, add, delete, running, search, undo, wait_until
-
-if TYPE_CHECKING:
-    from conftest import Daemon
+from workbench import CountingEmbedder, Daemon, add, delete, running, search, undo, wait_until
 
 # What goes on at the limit. A new call stands here, or it is declared with `grows=True`.
 REMOVES = {"delete", "delete_where", "erase", "forget"}
@@ -217,13 +214,14 @@ def test_workspaces_at_the_limit_take_in_what_is_shorter_and_nothing_that_is_lon
 
 
 @pytest.fixture
-def small_disk(folder: Path) -> Any:
-    """A file system of 24 MB: the write-ahead log takes up to 8."""
+def small_disk(folder: Path, request: pytest.FixtureRequest) -> Any:
+    """A file system of 24 MB, or what a test says: the write-ahead log takes up to 8."""
+    size = getattr(request, "param", "24m")
     if os.geteuid() != 0 or not shutil.which("mount"):
         pytest.skip("only root can mount a file system")
     place = folder / "disk"
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(place)], capture_output=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)], capture_output=True)
     if mounted.returncode:
         pytest.skip(f"a file system cannot be mounted here: {mounted.stderr.decode().strip()}")
     yield place
@@ -249,6 +247,31 @@ def test_a_full_disk_refuses_in_a_sentence_loses_nothing_and_removes_at_once(sma
         assert not core.store.reserve.is_spent()
         assert present(core) == {one.id for one in kept}
         assert core.store.find_problems() == []
+
+
+@pytest.mark.parametrize("small_disk", ["10m", "14m", "20m"], indirect=True)
+@pytest.mark.parametrize("first", ["delete", "delete_where", "erase", "forget", "undo"])
+def test_on_a_small_full_disk_each_call_that_removes_makes_room(small_disk: Path, folder: Path, first: str) -> None:
+    with running(small_disk, CountingEmbedder()) as core:
+        kept: list[Any] = []
+        with pytest.raises(StorageFailed, match="The disk is full"):
+            repeat(lambda number: kept.append(add(core, f"{number} heron {'-' * 2000}", dedup=False)), 10_000)
+        last = kept[-1]
+        daemon = Daemon(core, Config(), folder / "s")
+        with daemon.client() as client:
+            {
+                "delete": lambda: client.delete(last.id),
+                "delete_where": lambda: client.delete_where(ids=[last.id]),
+                "erase": lambda: client.erase(ids=[last.id]),
+                "forget": lambda: client.forget(last.id),
+                "undo": lambda: client.undo(last.operation),
+            }[first]()
+            assert client.list(limit=1).total == len(kept) - 1
+            for at in range(0, len(kept) - 1, 100):
+                client.delete(*[one.id for one in kept[at : min(at + 100, len(kept) - 1)]])
+            assert client.list(limit=1).total == 0
+            assert client.add("One more").outcome == "created"
+        daemon.stop()
 
 
 def test_a_log_that_has_no_room_to_be_folded_is_folded_with_the_reserve(small_disk: Path) -> None:
@@ -310,8 +333,8 @@ def test_on_a_nearly_full_disk_the_limit_leaves_room_to_delete(small_disk: Path)
         assert core.store.find_problems() == []
 
 
-def repeat(action: Callable[[int], Any]) -> None:
-    for number in range(1000):
+def repeat(action: Callable[[int], Any], times: int = 1000) -> None:
+    for number in range(times):
         action(number)
 
 
