@@ -1,15 +1,21 @@
 """Claude's client-side memory tool over a workspace: the files that Claude keeps are indexed, watched and searched.
 
 The file commands are those of Anthropic's own package; this makes the folder a workspace and has each file indexed as
-soon as a command has changed it.
+soon as a command has changed it. The files are the truth: a command succeeds also while the daemon is away, and the
+index follows when it is back.
 """
 
 import os
 from typing import Any
 
-# The package exports only the abstract class; a slow test notices should this one move.
-from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
+# The package exports only the abstract classes; a slow test notices should these ones move.
+from anthropic.lib.tools._beta_builtin_memory_tool import (
+    BetaAsyncLocalFilesystemMemoryTool,
+    BetaLocalFilesystemMemoryTool,
+)
+from anyio.to_thread import run_sync
 
+from memoryd.client.integrations.followed import FollowedFolder
 from memoryd.client.transport.sync import Client
 
 _GLOBS = ("memories/**/*",)
@@ -25,13 +31,43 @@ class WorkspaceMemoryTool(BetaLocalFilesystemMemoryTool):
         self, folder: str | os.PathLike[str], client: Client | None = None, namespace: str | None = None
     ) -> None:
         super().__init__(base_path=os.fspath(folder))
-        self._client, self._folder = client or Client(), os.path.realpath(folder)
-        self._client.add_workspace(self._folder, namespace=namespace, globs=_GLOBS)  # or changes the one that is there
-        self._client.index_workspace(self._folder)
+        self._files = FollowedFolder(client or Client(), folder, namespace, _GLOBS)
+        self._files.begin()
 
     def execute(self, command: Any) -> Any:
-        """Execute a command of the tool, and index what it changed."""
+        """Execute a command of the tool, and have indexed what it changed."""
         done = super().execute(command)
         if command.command != "view":
-            self._client.index_workspace(self._folder)
+            self._files.index()
+        return done
+
+    def clear_all_memory(self) -> Any:
+        """Delete all files, and what is indexed of them."""
+        done = super().clear_all_memory()
+        self._files.index()
+        return done
+
+
+class AsyncWorkspaceMemoryTool(BetaAsyncLocalFilesystemMemoryTool):
+    """The same for `AsyncAnthropic`. The folder becomes a workspace with the first command; the loop never waits."""
+
+    def __init__(
+        self, folder: str | os.PathLike[str], client: Client | None = None, namespace: str | None = None
+    ) -> None:
+        super().__init__(base_path=os.fspath(folder))
+        self._files = FollowedFolder(client or Client(), folder, namespace, _GLOBS)
+
+    async def execute(self, command: Any) -> Any:
+        """Execute a command of the tool, and have indexed what it changed."""
+        await run_sync(self._files.begin)
+        done = await super().execute(command)
+        if command.command != "view":
+            await run_sync(self._files.index)
+        return done
+
+    async def clear_all_memory(self) -> Any:
+        """Delete all files, and what is indexed of them."""
+        done = await super().clear_all_memory()
+        await run_sync(self._files.begin)
+        await run_sync(self._files.index)
         return done
