@@ -57,7 +57,7 @@ class Hits(Listed[Hit], kw_only=True):
     """best first"""
     degraded: list[str] = []
     """what was left out: `vector`, `fulltext`, `deadline`, `shared`; `pending_embeddings`: of what it may return, some
-    texts have no vector yet, so only words find these"""
+    texts (turns of L0 too) have no vector yet, so only words find these"""
     shared: SharedOutcome = ""
     """shared memories that are not here: `asked`, `late`, `offline`, `unasked`; empty: there are none"""
     trace: str = ""

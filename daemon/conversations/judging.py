@@ -113,6 +113,8 @@ def _store_vectors(core: Core, generation: Generation) -> bool:
     if not keys:
         return False
     made = core.embedding.embed_texts([thing.content for thing in things])
+    if core.embedding.active is not generation:
+        return True
     known = [(thing, given[1]) for thing, given in zip(things, made, strict=True) if given and given[0] is generation]
 
     def write(transaction: Transaction) -> None:

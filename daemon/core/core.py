@@ -71,6 +71,7 @@ class Core:
         self.hot, self.recalls, self.citations = HotBuffer(), Recalls(), Citations()
         ledger = Ledger(self.store.read_setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
         self.cognition = Cognition(llm.choose_provider(config.llm, ledger.spend, self.clock))
+        self.embedding.on_active = self.cognition.wake.set  # turns of L0 wait for their vectors
         self.ending = threading.Event()  # calls under way have had their time: those in parts end after the present one
         self.has_ended = True  # after `close`: whether no thread is left at what nothing can end
         self.options: list[str] = []  # of the process, to start it again as it is

@@ -55,6 +55,7 @@ class Embedding:
         self._store, self._config, self._folder = store, config, folder
         self._load, self._fetch = load, fetch
         self.active: Generation | None = None
+        self.on_active: Callable[[], None] = lambda: None  # called when a model is ready, or another one
         self._next: Generation | None = None
         self._loading: Generation | None = None
         self._state = ModelState(name=store.read_setting("model") or config.name, state="loading")
@@ -258,6 +259,7 @@ class Embedding:
             self._store.write(partial(_adopt, generation=generation), over_limit=True).result()
         self.active, self._reread = generation, False
         self._note("ready")
+        self.on_active()
         found = len(generation.index), len(generation.pending)
         log.info("model %s ready, %d vectors, %d pending", name, *found, extra={"told": True})
 
@@ -362,6 +364,7 @@ class Embedding:
         self.active, self._next, self._loading = generation, None, None
         self._state = ModelState(name=generation.name, state="ready")
         self._note("ready")
+        self.on_active()
 
     def _note_failure(self, error: Exception) -> None:
         """Keep what went wrong for `status`, fetch a missing model, choose the pause before the next attempt."""

@@ -1,9 +1,9 @@
 """Stage: L0. All turns of the reached namespaces are searched, by words and by meaning, verbatim, with tier L0.
 
 They are in no index yet: the words are scored as full text scores its own, the meaning by their vector once the
-background has made it. What is read of a turn is kept in RAM while it is searched, so that a search of some hundred
-turns costs one product of a matrix. What a long turn says beyond the model's window is found by its words, of which
-100,000 characters are read; by meaning, and whole, once it has left L0.
+background has made it; until then `degraded` says so. What is read of a turn is kept in RAM while it is searched, so
+that a search of some hundred turns costs one product of a matrix. What a long turn says beyond the model's window is
+found by its words, of which 100,000 characters are read; by meaning, and whole, once it has left L0.
 """
 
 import heapq
@@ -16,7 +16,7 @@ import numpy as np
 
 from memoryd.client.protocol import Filtered
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store import fulltext, vectors, where
+from memoryd.daemon.store import fulltext, rows, vectors, where
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.tiers import L0
@@ -30,7 +30,7 @@ _HASHES = {"content_hash", "text_hash"}
 
 def active(retrieval: Retrieval, sources: Sources) -> None:
     """Add the turns that the filters leave and that share a word with the query or are nearest to it."""
-    found = sources.active.list_turns(retrieval.chosen.reached)
+    found = _list_turns(retrieval, sources)
     if not found:
         return
     with sources.store.reading() as connection:
@@ -38,6 +38,9 @@ def active(retrieval: Retrieval, sources: Sources) -> None:
         found = [turn for turn in found if turn.key != retrieval.excluded]
         texts = sources.active.read_texts(found, lambda turn: _read(connection, turn))
         similarities = _compute_similarities(retrieval, connection, texts)
+    if retrieval.generation and retrieval.vector is not None and (waiting := similarities.count(None)):
+        retrieval.degrade("pending_embeddings")
+        retrieval.notes["pending_embeddings"] = waiting
     words = _score_words(retrieval.question, texts)
     for place in _find_best(words, retrieval.depth) | _find_best(similarities, retrieval.wanted):
         turn = found[place]
@@ -46,6 +49,19 @@ def active(retrieval: Retrieval, sources: Sources) -> None:
         candidate.stems = texts[place].stems
         retrieval.recent[-turn.id] = to_row(turn)
     retrieval.notes.update(turns=len(found), found=len(retrieval.recent))
+
+
+def _list_turns(retrieval: Retrieval, sources: Sources) -> list[Turn]:
+    """Return the turns of L0, with those that became memories after it was settled which memories are looked at."""
+    there = sources.active.list_turns(retrieval.chosen.reached)
+    keys = {turn.key for turn in there}
+    left = [turn for turn in retrieval.turns if turn.key not in keys]
+    if not left:
+        return there
+    with sources.store.reading() as connection:
+        kept = rows.read_ids(connection, [turn.key for turn in left])
+    unseen = [key for key, row in kept.items() if not retrieval.allowed.select(np.array([row.row], np.int64))[0]]
+    return there + [turn for turn in left if turn.key in unseen]
 
 
 def _find_best(scores: Sequence[float | None], count: int) -> set[int]:

@@ -20,7 +20,7 @@ from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.hints import read_hints
 from memoryd.daemon.search.retrieval import Near, Retrieval, Sources, elapsed_ms
 from memoryd.daemon.search.shared import ask
-from memoryd.daemon.store import fulltext, vectors
+from memoryd.daemon.store import fulltext, parts, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.index import RESCORE
 from memoryd.daemon.store.store import Damaged, Interrupted
@@ -28,6 +28,7 @@ from memoryd.daemon.store.vectors import Vector
 
 _WORDS_DEPTH = 4
 _LARGE = 100_000  # vectors
+_LOOKED_AT = 500  # memories that may have parts without a vector
 
 Stored = tuple[list[int], Vector]  # rows and their vectors, shape (rows, dimensions)
 _NONE: Stored = ([], np.zeros((0, 0), np.float32))
@@ -38,6 +39,8 @@ log = logging.getLogger(__name__)
 def candidates(retrieval: Retrieval, sources: Sources) -> None:
     """Fill the candidates; a slow or failed arm is left out and named in `degraded`."""
     generation = retrieval.generation
+    # Before the index is asked: what gets its vector meanwhile may be missed all the same.
+    waiting = _count_waiting(retrieval, sources, generation) if generation else 0
     if generation:  # whether the vector was known is not to be seen from which of them there are
         retrieval.notes.update(embed_wait_ms=0.0, vector_ms=0.0)
     # Another thread looks for the words meanwhile, where embedding or scanning takes longer than to ask it.
@@ -54,8 +57,23 @@ def candidates(retrieval: Retrieval, sources: Sources) -> None:
             _add_dense(retrieval, sources, generation, retrieval.vector, by_words)
         except StorageFailed:  # the store has logged it, and repairs it
             retrieval.degrade("vector")
+        if waiting:
+            retrieval.degrade("pending_embeddings")
+            retrieval.notes["pending_embeddings"] = waiting
     for candidate in retrieval.candidates.values():
         candidate.bm25_rank, candidate.bm25 = retrieval.words.get(candidate.row, (None, None))
+
+
+def _count_waiting(retrieval: Retrieval, sources: Sources, generation: Generation) -> int:
+    """Return how many of the memories that may be returned have no vector yet, or else none of their parts."""
+    if count := generation.count_missing(retrieval.allowed):
+        return count
+    touched = np.array(list(generation.parts.list_touched(_LOOKED_AT)), np.int64)
+    touched = touched[retrieval.allowed.select(touched)]
+    if not len(touched):
+        return 0
+    with sources.store.reading() as connection:
+        return len(parts.select_long(connection, touched.tolist()))
 
 
 def _search_words(retrieval: Retrieval, sources: Sources) -> Stored | None:
@@ -187,9 +205,6 @@ def _add_dense(
         candidate.similarity = similarities.get(candidate.row)
     retrieval.notes["vectors"] = len(near.rows)
     retrieval.notes["vector_ms"] = round(retrieval.notes["vector_ms"] + elapsed_ms(began), 3)
-    if count := generation.count_missing(retrieval.allowed):
-        retrieval.degrade("pending_embeddings")
-        retrieval.notes["pending_embeddings"] = count
 
 
 def find_nearer_alone(

@@ -157,6 +157,7 @@ def begin(sources: Sources, call: protocol.Query[Any]) -> Retrieval:
     wanted = call.offset + call.limit
     least = max(LEAST_DEPTH, multiplier * wanted)
     chosen, passed = compile_filter(call, sources.store.namespaces), sources.clock.read_elapsed()
+    turns = sources.active.list_turns(chosen.reached)  # first: one that leaves L0 meanwhile is here or in the mask
     allowed = sources.store.build_mask(chosen, passed)
     return Retrieval(
         call=call,
@@ -167,6 +168,7 @@ def begin(sources: Sources, call: protocol.Query[Any]) -> Retrieval:
         depth=least if profile.candidates is None else profile.candidates * wanted,
         wanted=wanted,
         profile=profile,
+        turns=turns,
         within=_select_within(sources, chosen, allowed, passed),
         deadline=None if call.deadline_ms is None else time.monotonic() + call.deadline_ms / 1000,
     )

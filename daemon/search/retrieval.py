@@ -20,6 +20,7 @@ from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.fulltext import Question
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.turns import Turn
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.system.timekeeper import Timekeeper
 from memoryd.daemon.tiers.active import Active
@@ -71,6 +72,7 @@ class Retrieval:
     allowed: Mask  # what the filters leave
     profile: Profile
     wanted: int  # of the ranking: the hits, and those that its offset skips
+    turns: list[Turn] = field(default_factory=list)  # of L0 when it began, before `allowed` was made
     within: Mask | None = None  # all that is within reach, None where that is everything
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     generation: Generation | None = None

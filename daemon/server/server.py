@@ -77,6 +77,7 @@ class Server:
     async def start(self) -> None:
         """Begin to accept connections."""
         self.loop = asyncio.get_running_loop()
+        await asyncio.to_thread(self.lines.start)  # first: a search knows whom it could ask
         # Its unix variant removes the socket's file at the end from Python 3.13 on, whoever it belongs to. A duplicate,
         # since asyncio closes what it is given: clients that come during the drain wait in the queue of the other one.
         self._asyncio_server = await self.loop.create_server(
@@ -85,7 +86,6 @@ class Server:
         for path, name in self.core.config.access.sockets.items():
             bound = partial(Connection, self, partial(self.core.tokens.find_named, name))
             self._bound.append(await self.loop.create_server(bound, sock=open_bound(Path(path)), backlog=BACKLOG))
-        await asyncio.to_thread(self.lines.start)
 
     async def stop(self) -> None:
         """Take no more connections, let the calls under way finish within `drain_s`, close.

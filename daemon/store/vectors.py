@@ -158,7 +158,11 @@ def drop_wrong(connection: apsw.Connection) -> None:
 
 
 def adopt(connection: apsw.Connection, model: int, name: str) -> None:
-    """Make a model the one that a restart loads; delete every other, and with it its vectors."""
+    """Make a model the one that a restart loads; delete every other, and with it its vectors.
+
+    Memories without a vector wait by themselves, turns of L0 are queued again.
+    """
     settings.put(connection, "model", name)
     connection.execute("DELETE FROM settings WHERE name = 'next_model'")
-    connection.execute("DELETE FROM models WHERE id <> ?", (model,))
+    if connection.execute("DELETE FROM models WHERE id <> ? RETURNING id", (model,)).fetchall():
+        connection.execute("INSERT OR IGNORE INTO cognition (id, job) SELECT key, 'embed' FROM turns")
