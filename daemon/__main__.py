@@ -15,6 +15,7 @@ from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 from time import time
 from typing import TYPE_CHECKING, NoReturn
 
@@ -96,6 +97,9 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--clock", metavar="FILE", type=Path, help="take a file's modification time for now: demonstrations, tests"
     )
+    parser.add_argument(
+        "--seed", metavar="N", type=int, help="draw the ids of memories from it, in a new database: evaluations"
+    )
     parser.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--listener-fd", type=int, help=argparse.SUPPRESS)
     parser.add_argument(
@@ -153,7 +157,7 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
         choice = Models(settings.embedding_api, models.load)
         clock = FileClock(given.clock) if given.clock else SystemClock()
         core = Core(folder, settings, models_folder, choice.load, fetch, clock)
-        core.options = _options(given)
+        _apply_options(core, given)
         stack.callback(core.close)
         _note_former(core)
         stack.callback(choice.close)
@@ -176,6 +180,14 @@ def _end_at_once(code: int) -> NoReturn:
     """End the process beside a thread that nothing can end: the interpreter would wait for it, or break a library."""
     logging.shutdown()
     os._exit(code)
+
+
+def _apply_options(core: "Core", given: argparse.Namespace) -> None:
+    """Have the core know its options; with a seed, memories get the same ids in each run that makes the same ones."""
+    core.options = _options(given)
+    if given.seed is not None:
+        drawn = Random(given.seed)
+        core.new_id = lambda: f"{drawn.getrandbits(128):032x}"
 
 
 def _take_up_waiting(folder: Path) -> None:

@@ -160,6 +160,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "demo": Row("demo", "three agents share a memory, in a temporary folder"),
         "bench eval": Row("bench", "measure retrieval quality on a data set of questions"),
         "bench pairs": Row("bench", "measure which of labelled pairs are linked as contradictions"),
+        "bench unasked": Row("bench", "measure what comes up though nobody asked, at sessions' starts and prompts"),
     },
 }
 

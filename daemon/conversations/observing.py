@@ -3,7 +3,6 @@
 Acknowledged means journaled. One call is one transaction: its turns are all taken or, when one of them is wrong, none.
 """
 
-import secrets
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -210,7 +209,7 @@ def _skip(place: Place, turn: NewTurn, reason: str, same: Sequence[str] = ()) ->
 def _accept(place: Place, taken: Taken, key: bytes, answers: str | None) -> ObservedTurn:
     turn, connection = taken.turn, place.connection
     made = Turn(
-        key=turn.id or secrets.token_hex(16),
+        key=turn.id or place.core.new_id(),
         namespace=place.number,
         session=place.session,
         role=turn.role,

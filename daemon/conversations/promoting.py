@@ -6,7 +6,6 @@ what made them leave. A promoted turn keeps its key as its id and its time; the 
 full text. What a search brought up is never promoted: it is a memory already.
 """
 
-import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
@@ -62,7 +61,7 @@ def leave(core: Core, transaction: Transaction, leaving: Sequence[Turn], operati
             continue
         row = _row(core, one, following.get(turn.key, ""))
         if turn.key in taken:  # by a memory of an import that came meanwhile
-            row.id = secrets.token_hex(16)
+            row.id = core.new_id()
         row.row = rows.insert(connection, row)
         promoted.append(row)
     turns.remove(connection, leaving)

@@ -5,7 +5,6 @@ the memories of the same namespace and type: equal normalised text is merged; ab
 texts are merged when they say the same; what contradicts each other is kept and linked (`duplicates`).
 """
 
-import secrets
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -184,7 +183,7 @@ def new_row(core: Core, place: Place, memory: NewMemory, key: bytes) -> Row:
     """Return a memory as a row that is not inserted yet."""
     created_at = core.clock() if memory.created_at is None else memory.created_at
     return Row(
-        id=memory.id or secrets.token_hex(16),
+        id=memory.id or core.new_id(),
         namespace=place.number,
         type=memory.type,
         source=memory.source,

@@ -4,7 +4,6 @@ Decided in the writer's transaction as an add is: what the target already knows 
 copy it outward, as it could add the same there; only who may change it may move it.
 """
 
-import secrets
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import NamedTuple
@@ -128,7 +127,7 @@ def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, ope
         source,
         key=None,
         row=0,
-        id=secrets.token_hex(16),
+        id=core.new_id(),
         namespace=place.number,
         tier=L1,
         turns=0,  # the turns it was made of are the original's

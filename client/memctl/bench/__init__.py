@@ -1,30 +1,36 @@
-"""bench eval, bench pairs: the quality of this memoryd on data whose right answers are known.
+"""bench eval, bench pairs, bench unasked: the quality of this memoryd on data whose right answers are known.
 
 `kinds` has a row for each kind of data; its module yields material (`material`), `evaluation` stores it and asks,
-`scoring` says how good the answers are. `pairs` is about statements that contradict each other.
+`scoring` says how good the answers are. `pairs` is about statements that contradict each other; `unasked` about what
+comes up though nobody asked, which `replaying` has happen and `judging` judges.
 """
 
 import os
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import Usage
-from memoryd.client.memctl.bench import pairs, scoring, team
+from memoryd.client.memctl.bench import judging, pairs, replaying, scoring, team, unasked
 from memoryd.client.memctl.bench.evaluation import Place, Run, evaluate
 from memoryd.client.memctl.bench.kinds import KINDS, WAYS, kind_of
 from memoryd.client.memctl.bench.material import Choice, Material
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import OwnersClient, client_for, own_token
+from memoryd.client.memctl.local import read_output
 from memoryd.client.memctl.output import show
-from memoryd.client.memctl.private import run_private_daemon
+from memoryd.client.memctl.private import PrivateDaemon, run_private_daemon
 from memoryd.client.memctl.service import WAIT_S, wait_until_ready
 from memoryd.client.transport import paths
 
 LONG_CALL_S = 600.0
+_SEEN = Path(__file__).resolve().parents[3] / "tests" / "data" / "unasked" / "seen.jsonl"
 
 R = TypeVar("R")
 
@@ -121,6 +127,56 @@ def _is_kept(args: Namespace) -> bool:
     return args.keep or not args.here
 
 
+def _declare_unasked(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "path",
+        type=Path,
+        nargs="?",
+        metavar="PATH",
+        help="the data: a .jsonl or .jsonl.gz file (this checkout's seen half)",
+    )
+    parser.add_argument("--show", action="append", default=[], metavar="ID", help="print the lines of a test point")
+    parser.add_argument("--verbose", action="store_true", help="print the lines of all test points")
+    parser.add_argument(
+        "--even-unseen", action="store_true", help="print lines of a file whose name says that nobody is to read it"
+    )
+    parser.add_argument("--config", metavar="FILE", help="configuration of the temporary daemon")
+
+
+def _run_unasked(args: Namespace) -> None:
+    path = args.path or _SEEN
+    if not path.exists():
+        raise Usage(
+            "PATH is needed: there is no data beside this memoryd." if args.path is None else f"{path} is not there."
+        )
+    is_shown = args.verbose or args.show
+    if is_shown and not args.even_unseen and any("unseen" in one.name.casefold() for one in (path, path.resolve())):
+        raise Usage(f"{path} is not to be read by whoever works on what it measures; --even-unseen prints it anyway.")
+    rows = unasked.read_rows(path)
+    points = [row.id for row in rows if isinstance(row, unasked.Start | unasked.Prompt)]
+    if unknown := set(args.show) - set(points):
+        raise Usage(f"{path} has no test point {min(unknown)}.")
+    model, judged = _replay(args, rows)
+    made = judging.make_report(path, model, judged, points if args.verbose else args.show)
+    show(args, made, lambda: judging.report_text(made))
+
+
+def _replay(args: Namespace, rows: Sequence[unasked.Row]) -> tuple[str, list[judging.Judged]]:
+    config = ["--config", str(paths.config_path(args.config))]
+    settings = msgspec.json.decode(read_output("memoryd.daemon", ["--print-config", *config]))["cognition"]
+    quiet_s, summed_up_s = settings["quiet_s"], settings["summary_after_s"]
+    rests = {
+        "extract": replaying.Rest(quiet_s, max(settings["longest_s"], quiet_s)),
+        "summary": replaying.Rest(summed_up_s, max(replaying.LONGEST_SUMMARY_S, summed_up_s)),
+    }
+    began_at = next(row.seconds for row in rows if isinstance(row, unasked.Event))
+    with (
+        _run_alone([*config, "--seed", "0"], began_at) as (place, daemon),
+        replaying.set_hooks_environment(daemon.socket, daemon.data_dir),
+    ):
+        return _model_name(place), judging.judge_all(rows, replaying.replay(place, rows, rests))
+
+
 # The daemon ----------------------------------------------------------------------------------------------------------
 
 
@@ -128,14 +184,21 @@ def _run_work(args: Namespace, work: Callable[[Place, str], R], began_at: float 
     """Do some work with the daemon of the arguments, below a namespace; return the model's name and the result."""
     if args.here:
         return _run_here(args, work)
-    with run_private_daemon(["--config", str(paths.config_path(args.config))], clock=began_at) as daemon:
+    with _run_alone(["--config", str(paths.config_path(args.config))], began_at) as (place, _):
+        return _model_name(place), work(place, "bench-eval")
+
+
+@contextmanager
+def _run_alone(options: Sequence[str], began_at: float | None) -> Iterator[tuple[Place, PrivateDaemon]]:
+    """Run a daemon whose jobs wait to be asked; with `began_at` its time is set by whoever has it."""
+    with run_private_daemon(options, clock=began_at) as daemon:
         place = Place(lambda space: daemon.client(space, LONG_CALL_S))
         with daemon.client() as client:
             for job in client.jobs().jobs:
                 client.pause_job(job.name)  # so that nothing depends on when one happens to run
         if began_at is not None:
             place = place._replace(set_time=lambda seconds: os.utime(daemon.clock, (seconds, seconds)))
-        return _model_name(place), work(place, "bench-eval")
+        yield place, daemon
 
 
 def _run_here(args: Namespace, work: Callable[[Place, str], R]) -> tuple[str, R]:
@@ -163,5 +226,10 @@ COMMANDS = {
     ),
     "bench pairs": Command(
         _declare_pairs, _run_pairs, "  memctl bench pairs pairs.jsonl\n  memctl bench pairs pairs.jsonl --wrong --json"
+    ),
+    "bench unasked": Command(
+        _declare_unasked,
+        _run_unasked,
+        "  memctl bench unasked months.jsonl\n  memctl bench unasked months.jsonl --show p7 --json",
     ),
 }

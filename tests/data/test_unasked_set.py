@@ -1,0 +1,85 @@
+"""The evaluation data in `unasked/`: valid, and as its README file says. Nothing here prints a text of it."""
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from memoryd.client.memctl.bench.unasked import EndSession, Memory, Point, Prompt, Row, Space, Start, Turn, read_rows
+
+HERE = Path(__file__).parent / "unasked"
+HALVES = ("seen", "unseen")
+SHORT = 20  # characters: "thanks" is in both
+
+
+@cache
+def read(half: str) -> list[Row]:
+    return read_rows(HERE / f"{half}.jsonl")
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_the_table_of_the_readme_holds(half: str) -> None:
+    rows = read(half)
+    kinds = Counter(type(row) for row in rows)
+    nothing = sum(row.nothing for row in rows if isinstance(row, Prompt))
+    sessions = len({(row.namespace, row.session) for row in rows if isinstance(row, Turn)})
+    counts = (kinds[Space], kinds[Memory], kinds[Turn], sessions, kinds[Start], kinds[Prompt], nothing)
+    line = f"| `{half}.jsonl` | {len(rows)} | {' | '.join(map(str, counts))} |"
+    assert line in (HERE / "README.md").read_text(encoding="utf-8").splitlines()
+    assert kinds[EndSession] == sessions
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_marks_agree_with_what_is_known_of_things(half: str) -> None:
+    things: dict[str, Memory | Turn] = {}
+    replaced: set[str | None] = set()
+    wrong: list[str] = []
+    for row in read(half):
+        if isinstance(row, Point):
+            good, bad = [*row.wanted, *row.helps], [harm.ref for harm in row.harms]
+            wrong += [f"{row.id} names {ref} twice" for ref, times in Counter([*good, *bad]).items() if times > 1]
+            for ref in good:
+                thing = things.get(ref)
+                turn = thing if isinstance(thing, Turn) else None
+                is_gone = ref in replaced or (turn and {turn.refuted_by, turn.superseded_by} & things.keys())
+                if is_gone or (turn and (turn.request or turn.role == "tool")):
+                    wrong.append(f"{row.id} wants {ref}, which harms")
+                if thing and thing.namespace not in ("/", row.namespace):
+                    wrong.append(f"{row.id} wants {ref} of another project")
+        if isinstance(row, Prompt) and row.nothing != (not row.wanted and not row.helps):
+            wrong.append(f"{row.id} says by mistake whether it has anything to say")
+        if isinstance(row, Memory | Turn):
+            things[row.id] = row
+        if isinstance(row, Memory):
+            replaced.add(row.supersedes)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_sessions_come_one_after_the_other(half: str) -> None:
+    open_now: str | None = None
+    ended: set[str] = set()
+    wrong: list[str] = []
+    for row in read(half):
+        if isinstance(row, EndSession):
+            ended.add(row.session)
+            open_now = None
+        elif isinstance(row, Turn | Point):
+            if row.session in ended or open_now not in (None, row.session):
+                wrong.append(row.id)
+            open_now = row.session
+    assert wrong == []
+    assert open_now is None
+
+
+def test_the_halves_share_no_sentence() -> None:
+    shared = count_shared()
+    assert shared == 0
+    assert all((HERE / f"{half}.jsonl").stat().st_size < 400_000 for half in HALVES)
+
+
+def count_shared() -> int:
+    """Return how many texts are in both halves; what a failure shows must not be the texts."""
+    texts = [{row.content for row in read(half) if isinstance(row, Memory | Turn)} for half in HALVES]
+    return sum(len(text) >= SHORT for text in texts[0] & texts[1])
