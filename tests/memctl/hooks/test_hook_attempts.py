@@ -11,7 +11,8 @@ from fake_daemon import Memctl
 
 from configs import NO_MODEL
 from hosting import Agent
-from memoryd.client.memctl.agents.hooks import spool
+from memoryd.client.memctl.agents.hooks import answering, spool
+from memoryd.client.memctl.agents.hooks.hosts import HOSTS
 from memoryd.client.memctl.agents.hooks.wire import Broken, Silent
 from workbench import Process
 
@@ -69,6 +70,55 @@ def test_a_call_at_which_the_daemon_dies_twice_is_set_aside_and_the_rest_is_sent
     assert (spool.count_waiting(), kept_aside(own)) == (0, [POISON])
     assert (own / "hooks.aside").stat().st_mode & 0o777 == 0o600
     assert POISON not in (own / "hooks.sending").read_text()
+
+
+class Recorder(Link):
+    """Takes everything; keeps the methods that it was called with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.methods: list[str] = []
+
+    def call(self, method: str, **fields: Any) -> dict[str, Any]:
+        self.methods.append(method)
+        return {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"method":"delete","ids":["0123456789abcdef0123456789abcdef"]}',
+        b'{"method":"shutdown"}',
+        b'{"method":"erase","namespace":"api"}',
+        b'{"method":["observe"],"turns":[]}',
+        b'{"namespace":"api"}',
+    ],
+)
+def test_a_line_that_is_no_call_of_hooks_is_refused_and_said(own: Path, memctl: Memctl, line: bytes) -> None:
+    spool.append(call(1))
+    with (own / "hooks.spool").open("ab") as file:
+        file.write(line + b"\n")
+    spool.append(call(2))
+    daemon = Recorder()
+    replayed(daemon)
+    assert daemon.methods == ["status", "observe", "observe"]
+    assert (spool.count_waiting(), spool.count_aside(), spool.count_foreign()) == (0, 1, 1)
+    assert "1 line refused that no hook wrote" in memctl("hooks", "status").out
+    spool.put_back()
+    replayed(daemon)
+    assert set(daemon.methods) == {"status", "observe"}
+    assert spool.count_foreign() == 1
+
+
+def test_what_hooks_spool_may_be_sent() -> None:
+    given = {"session_id": "s", "conversation_id": "s", "prompt": "Plan", "trigger": "auto"}
+    asked = {
+        call["method"]
+        for agent, host in HOSTS.items()
+        for event in host.events
+        for call in answering.list_calls(answering.read_event(event, agent, json.dumps(given).encode()))
+    }
+    assert asked == spool.METHODS
 
 
 def test_a_daemon_that_hangs_at_a_call_and_answers_nobody_is_lost(own: Path) -> None:

@@ -115,7 +115,7 @@ def _shorten(target: Target) -> str:
 
 def _status(args: Namespace) -> None:
     found = [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, args.project)]
-    calls = {"spooled": spool.count_waiting(), "set_aside": spool.count_aside()}
+    calls = {"spooled": spool.count_waiting(), "set_aside": spool.count_aside(), "foreign": spool.count_foreign()}
     show(args, {"files": found, **calls}, lambda: _status_text(found, **calls))
 
 
@@ -135,13 +135,15 @@ def check_state(agent: str, target: Target) -> dict[str, str]:
     return {"agent": agent, "path": str(target.path), "state": state}
 
 
-def _status_text(found: Sequence[dict[str, str]], spooled: int, set_aside: int) -> str:
+def _status_text(found: Sequence[dict[str, str]], spooled: int, set_aside: int, foreign: int) -> str:
     rows = [[one["agent"], short_path(one["path"]), one["state"]] for one in found]
     text = format_table(["AGENT", "FILE", "STATE"], rows)
     if spooled:
         text += f"\n{count_text(spooled, 'call')} of hooks wait for the daemon; the next hook that finds it sends them."
-    if set_aside:
-        text += f"\n{count_text(set_aside, 'call')} set aside, at which the daemon died or hung: {spool.aside_path()}"
+    if lost := set_aside - foreign:
+        text += f"\n{count_text(lost, 'call')} set aside, at which the daemon died or hung: {spool.aside_path()}"
+    if foreign:
+        text += f"\n{count_text(foreign, 'line')} refused that no hook wrote: {spool.aside_path()}"
     return text
 
 

@@ -4,7 +4,8 @@ One file of mode 0600 beside the database. Its lock is held to append a line and
 daemon is asked: a daemon that hangs delays no other hook. A turn has its id and time from the moment it was said, so
 what is sent twice (a hook killed between sending and taking out) is taken once. Over `MAX_BYTES` new lines are refused.
 A call at which the daemon died or hung twice is set aside in a file of its own, so that the rest arrives; so is one
-that a daemon which answers others left unanswered `MOST_UNANSWERED` times.
+that a daemon which answers others left unanswered `MOST_UNANSWERED` times, and a line that is no call of hooks, whoever
+wrote it there: it is never sent.
 """
 
 import fcntl
@@ -22,6 +23,7 @@ from memoryd.client.memctl.agents.hooks.wire import Broken, Link, Refused, Silen
 from memoryd.client.transport import paths, trust
 
 MAX_BYTES = 16 * 1024 * 1024
+METHODS = frozenset({"observe", "end_session", "reset_session"})  # of calls that hooks spool
 # What the daemon will refuse again, however often it is asked.
 _HOPELESS = frozenset({"invalid", "conflict", "not_found", "forbidden", "bad_frame", "unknown_method"})
 MOST_LOSSES = 2
@@ -73,6 +75,11 @@ def count_waiting() -> int:
 def count_aside() -> int:
     """Return how many calls were set aside."""
     return _read(aside_path()).count(b"\n")
+
+
+def count_foreign() -> int:
+    """Return how many lines were set aside that are no calls of hooks."""
+    return sum(_is_foreign(line) for line in _read(aside_path()).splitlines())
 
 
 def put_back() -> int | None:
@@ -200,15 +207,16 @@ def replay(link: Link, until: float) -> None:
 
 def _send_line(link: Link, line: bytes, tried: Attempts) -> bool:
     """Send one line, or set it aside; say whether it is done with. Half a line never becomes a whole one."""
-    if tried.is_hopeless(line):
+    if _is_foreign(line) or tried.is_hopeless(line):
         if line not in _read(aside_path()).splitlines(keepends=True):  # a hook killed in between does it once more
             _add(aside_path(), line, sys.maxsize)
         tried.forget(line)
         return True
     tried.begin(line)
     try:
-        done = _is_done(link, msgspec.json.decode(line, type=dict[str, Any]))
-    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError):
+        call = _decode(line)
+        done = call is None or _is_done(link, call)
+    except TypeError:  # it has fields that no call has
         done = True
     except Silent as silent:
         if isinstance(silent, Broken) or _is_hung():
@@ -219,6 +227,19 @@ def _send_line(link: Link, line: bytes, tried: Attempts) -> bool:
     if done:
         tried.forget(line)
     return done
+
+
+def _decode(line: bytes) -> dict[str, Any] | None:
+    """Return the call of a line, None for half of one."""
+    try:
+        return msgspec.json.decode(line, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _is_foreign(line: bytes) -> bool:
+    call = _decode(line)
+    return call is not None and (not isinstance(call.get("method"), str) or call["method"] not in METHODS)
 
 
 def _is_hung() -> bool:
@@ -304,9 +325,8 @@ def erase(ids: set[str], session: str | None) -> None:
 
 
 def _strip_line(line: bytes, ids: set[str], session: str | None) -> bytes:
-    try:
-        call = msgspec.json.decode(line, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    call = _decode(line)
+    if call is None:
         return line
     if session is not None and call.get("session") == session:
         return b""
