@@ -14,12 +14,23 @@ from memoryd.client.memctl.arguments import add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.escapes import decode_json
 from memoryd.client.memctl.importing import SYSTEMS
-from memoryd.client.memctl.importing.sending import SHOWN, Item, Items, open_spool, report_text, send
+from memoryd.client.memctl.importing.sending import (
+    SHOWN,
+    Item,
+    Items,
+    open_spool,
+    read_lines,
+    report_text,
+    require_file,
+    send,
+)
 from memoryd.client.memctl.output import print_note, show
 from memoryd.client.memctl.record_text import parse_json, parse_markdown
 from memoryd.client.protocol import Record
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
+MAX_LIST_BYTES = 512 * 1024 * 1024
+MAX_SPOOL_BYTES = 4 * 1024**3
 
 
 def _declare(parser: ArgumentParser) -> None:
@@ -69,10 +80,15 @@ def _open_source(name: str, spool: IO[bytes]) -> Items:
     if name != "-" and path.is_dir():
         return lambda: _read_folder(path)
     if name != "-":
+        require_file(path)
         return lambda: _read_lines(name, path.open("rb"))
     if sys.stdin is None:
         raise Invalid("There is no standard input to read from.")
-    for line in sys.stdin.buffer:
+    size = 0
+    for line in read_lines(sys.stdin.buffer, "standard input"):
+        size += len(line)
+        if size > MAX_SPOOL_BYTES:
+            raise Invalid(f"Standard input has no end within {MAX_SPOOL_BYTES >> 30} GiB. Nothing was imported.")
         spool.write(line)
 
     def read_again() -> Iterator[Item]:
@@ -85,9 +101,10 @@ def _open_source(name: str, spool: IO[bytes]) -> Items:
 def _read_lines(name: str, file: IO[bytes], close: bool = True) -> Iterator[Item]:
     """Yield the records of JSON lines, or of the one JSON list that `export --json` prints."""
     try:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(read_lines(file, name), start=1):
             if number == 1 and line.lstrip().startswith(b"["):
-                for place, item in enumerate(_read_list(name, line + file.read()), start=1):
+                data = line + file.read(MAX_LIST_BYTES)
+                for place, item in enumerate(_read_list(name, data), start=1):
                     yield Item(f"{name}, entry {place}", _parse(f"{name}, entry {place}", item, parse_json))
             elif line.strip():
                 yield Item(f"{name}, line {number}", _parse(f"{name}, line {number}", line, parse_json))
@@ -97,6 +114,8 @@ def _read_lines(name: str, file: IO[bytes], close: bool = True) -> Iterator[Item
 
 
 def _read_list(name: str, data: bytes) -> list[msgspec.Raw]:
+    if len(data) > MAX_LIST_BYTES:
+        raise Invalid(f"{name}: A JSON list has at most {MAX_LIST_BYTES >> 20} MiB; `memctl export` makes JSON lines.")
     try:
         return decode_json(data, list[msgspec.Raw])
     except (msgspec.DecodeError, RecursionError) as error:

@@ -1,9 +1,11 @@
 """A source that was made to harm who imports it: one sentence, nothing imported, limits of memory and time hold."""
 
+import io
 import os
 import pickle
 import resource
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -14,8 +16,8 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.memctl import import_
-from memoryd.client.memctl.importing import child, markdown
+from memoryd.client.memctl import import_, importing
+from memoryd.client.memctl.importing import child, markdown, sending
 from memoryd.client.transport.sync import Client
 
 SAMPLES = Path(__file__).parent.parent / "data" / "imports"
@@ -38,6 +40,12 @@ def database(tmp_path: Path) -> Path:
     (elsewhere / "diary.md").write_text("# Diary\n\nNobody else's business\n")
     change(tmp_path / "memory.db", "UPDATE project SET path = ?", str(elsewhere))
     return tmp_path / "memory.db"
+
+
+def client_socket(folder: Path) -> Path:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "socket"))
+    return folder / "socket"
 
 
 def change(path: Path, sql: str, *values: str) -> None:
@@ -70,6 +78,55 @@ def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path, list_files: Callab
     os.mkfifo(tmp_path / "pipe.md")
     (tmp_path / "one.md").touch()
     assert list(list_files(tmp_path)) == [tmp_path / "one.md"]
+
+
+@pytest.mark.parametrize("system", ["", *importing.SYSTEMS])
+def test_what_is_no_file_is_refused_in_a_sentence(memctl: Memctl, client: Client, tmp_path: Path, system: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/full"), client_socket(tmp_path)):
+        done = memctl("import", *(["--from", system] if system else []), str(path))
+        assert (done.code, done.err) == (1, f"memctl: {path} is neither a file nor a folder. Nothing was imported.\n")
+
+
+@pytest.mark.parametrize(
+    ("system", "name"), [("claude-mem", "claude-mem.db"), ("mem0", "storage.sqlite"), ("mem0", "mem0.pkl")]
+)
+def test_a_pipe_in_place_of_a_database_is_not_waited_for(
+    memctl: Memctl, tmp_path: Path, system: str, name: str
+) -> None:
+    os.mkfifo(tmp_path / name)
+    if name == "mem0.pkl":
+        (tmp_path / "mem0.faiss").touch()
+    assert "is neither a file nor a folder" in refused(memctl, system, str(tmp_path))
+
+
+def test_a_folder_where_a_file_is_wanted_is_said(memctl: Memctl, tmp_path: Path) -> None:
+    assert f"{tmp_path} is a folder, not a file" in refused(memctl, "memori", str(tmp_path))
+
+
+def test_a_line_or_a_list_without_end_is_refused(
+    memctl: Memctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "MAX_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr(import_, "MAX_LIST_BYTES", 1 << 20)
+    for name, beginning in (("lines", b"{"), ("list", b"[\n")):
+        with (tmp_path / name).open("wb") as file:
+            file.write(beginning)
+            file.truncate(1 << 40)  # of zeros that take no room
+        done = memctl("import", str(tmp_path / name))
+        assert (done.code, len(done.err.splitlines())) == (1, 1)
+        assert "1 MiB" in done.err
+
+
+@pytest.mark.parametrize("limit", ["MAX_LINE_BYTES", "MAX_SPOOL_BYTES"])
+def test_standard_input_without_end_is_refused(memctl: Memctl, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    monkeypatch.setattr(sending if limit == "MAX_LINE_BYTES" else import_, limit, 1 << 20)
+    with open("/dev/zero" if limit == "MAX_LINE_BYTES" else os.devnull, "rb") as endless:
+        lines = endless if limit == "MAX_LINE_BYTES" else io.BytesIO(b"{}\n" * (1 << 20))
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(lines)))  # type: ignore[arg-type]
+        done = memctl("import", "-")
+    assert (done.code, len(done.err.splitlines())) == (1, 1)
+    assert "longer than 1 MiB" in done.err or "no end" in done.err
 
 
 def test_a_view_in_place_of_a_table_is_no_table(memctl: Memctl, database: Path) -> None:

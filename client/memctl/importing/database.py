@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.importing.records import Account
+from memoryd.client.memctl.importing.sending import require_file
 
 if TYPE_CHECKING:
     import apsw
@@ -50,6 +51,7 @@ def open_database(path: Path, what: str, tables: dict[str, set[str]] | None = No
 
 def is_database(path: Path) -> bool:
     """Return whether a file is a SQLite database by its first bytes; one that is not there is an `OSError`."""
+    require_file(path)
     with path.open("rb") as file:
         return file.read(len(_MAGIC)) == _MAGIC
 

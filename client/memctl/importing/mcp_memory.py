@@ -14,7 +14,7 @@ import msgspec
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.escapes import decode_json
 from memoryd.client.memctl.importing.records import Account, make_record
-from memoryd.client.memctl.importing.sending import Item
+from memoryd.client.memctl.importing.sending import Item, read_lines
 from memoryd.client.protocol import Record
 
 FILE_NAMES = ("memory.jsonl", "memory.json")
@@ -28,7 +28,7 @@ def read(path: Path, account: Account) -> Iterator[Item]:
     at = file.stat().st_mtime
     known = seen = 0
     with file.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(read_lines(lines, str(file)), start=1):
             if not line.strip():
                 continue
             seen += 1

@@ -14,7 +14,7 @@ import msgspec
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.confirming import confirm
 from memoryd.client.memctl.importing import SYSTEMS, child
-from memoryd.client.memctl.importing.sending import SHOWN, Item, open_spool, report_text, send
+from memoryd.client.memctl.importing.sending import SHOWN, Item, open_spool, report_text, require_file, send
 from memoryd.client.memctl.link import namespace_of
 from memoryd.client.memctl.output import make_printable, print_note, say, say_json, to_plain
 from memoryd.client.memctl.progress import ProgressBar
@@ -36,6 +36,8 @@ def import_from(args: Namespace) -> None:
     if args.source == "-" or not path.exists():
         kind = SYSTEMS[args.system].path
         raise Invalid(f"{args.source}: there is no such file or folder. --from {args.system} takes {kind}.")
+    if not path.is_dir():
+        require_file(path)
     with open_spool() as spool:
         _read_in_child(args, path, spool)
         total, said = _check_spool(spool, path)

@@ -1,8 +1,11 @@
 """Sending records to a daemon, many calls as one operation, and saying what came of it."""
 
+import stat
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
 from typing import IO, Literal, NamedTuple
 
 from memoryd.client.calls import import_memories
@@ -18,6 +21,7 @@ from memoryd.client.transport.spawn import make_private
 from memoryd.client.transport.sync import Client
 
 PER_CALL = 500
+MAX_LINE_BYTES = 64 * 1024 * 1024
 SHOWN = 10  # things that are named one by one
 
 
@@ -45,6 +49,25 @@ def open_spool() -> IO[bytes]:
     for path in (folder.parent, folder):
         make_private(path)
     return tempfile.TemporaryFile(dir=folder)
+
+
+def require_file(path: Path) -> None:
+    """Raise `Invalid` for what is there and no file: a folder, or a pipe or a device, which may have no end."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        what = "a folder, not a file" if stat.S_ISDIR(mode) else "neither a file nor a folder"
+        raise Invalid(f"{path} is {what}. Nothing was imported.")
+
+
+def read_lines(file: IO[bytes], name: str) -> Iterator[bytes]:
+    """Yield the lines of a file; raise `Invalid` for one that is longer than anything that was exported."""
+    for number in count(1):
+        line = file.readline(MAX_LINE_BYTES + 1)
+        if not line:
+            return
+        if len(line) > MAX_LINE_BYTES:
+            raise Invalid(f"{name}, line {number} is longer than {MAX_LINE_BYTES >> 20} MiB. Nothing was imported.")
+        yield line
 
 
 def send(args: Namespace, items: Items, total: int) -> Imported:
