@@ -98,7 +98,7 @@ class MemorydStore(BaseStore):
         self._allow_secrets = allow_secrets
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations as LangGraph's own stores do: what reads sees the state before what the batch puts.
+        """Execute operations as LangGraph's own stores do: those that read see what was before the batch.
 
         What is put and deleted is one transaction, all or nothing, up to 1,000 texts and 15 MiB; a larger batch is
         several, one after the other.
@@ -207,7 +207,7 @@ class MemorydStore(BaseStore):
         wanted, found, offset = op.offset + op.limit, dict[tuple[str, str], Hit](), 0
         while len(found) < wanted:
             call = Search(
-                query=op.query or "",
+                query=build_content(op.query or ""),
                 namespace=self._find_place(op.namespace_prefix),
                 reach="subtree",
                 source=[SOURCE, PART],
@@ -302,14 +302,11 @@ def _join_labels(labels: Sequence[str]) -> str:
 
 def _escape(label: str) -> str:
     """Return a label as a part of a namespace: neither blank nor with a slash or a control character."""
-    whole = not label.strip()
-    return (
-        quote(label, "", errors="surrogatepass") if whole else _ESCAPED.sub(lambda found: _escape_one(found[0]), label)
-    )
+    return _quote(label) if not label.strip() else _ESCAPED.sub(lambda found: _quote(found[0]), label)
 
 
-def _escape_one(character: str) -> str:
-    return quote(character, "", errors="surrogatepass")
+def _quote(text: str) -> str:
+    return quote(text, "", errors="surrogatepass")
 
 
 def _build_key(key: str) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 from memoryd.client.protocol import MAX_CONTENT_BYTES, MAX_INTEGER
 
 _MARK = "\ufdd0"
-_FOREIGN = re.compile(f"[\0\ud800-\udfff{_MARK}]")
-_CONTROL = re.compile(f"[\0-\x1f\x7f\ud800-\udfff{_MARK}]")
-_ESCAPED = re.compile(f"{_MARK}([0-9a-f]{{4}})")
+_FOREIGN = re.compile(r"[\x00\ud800-\udfff\ufdd0]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff\ufdd0]")
+_ESCAPED = re.compile(r"\ufdd0([0-9a-f]{4})")
 
 
 def escape(text: str, foreign: re.Pattern[str] = _FOREIGN) -> str:

@@ -69,6 +69,12 @@ def test_each_text_of_an_item_finds_it_and_none_that_it_had(store: MemorydStore)
     assert store._client.count(reach="subtree").count == 0
 
 
+def test_any_text_is_a_query(store: MemorydStore) -> None:
+    store.put(HERE, "k", several("herons fish"))
+    for query in ("herons\0", "herons \ud83d", "\ude00 herons"):
+        assert [item.key for item in store.search(HERE, query=query)] == ["k"]
+
+
 def test_a_batch_is_all_or_nothing_and_one_undo_takes_it_back(store: MemorydStore) -> None:
     store.put(HERE, "old", {"n": 1})
     bad: list[Op] = [PutOp(HERE, "old", None), PutOp(HERE, "new", {"n": 2}), PutOp(HERE, "bad", {"n": float("nan")})]
