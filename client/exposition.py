@@ -10,7 +10,7 @@ from typing import NamedTuple
 from memoryd.client.protocol import LATENCY_LIMITS_S, MethodStats, Runtime, SharedRoot, Stats, ThreadState
 
 PREFIX = "memoryd_"
-_SHARED_STATES = ("starting", "ready", "offline", "refused", "old")
+_SHARED_STATES = ("starting", "ready", "offline", "refused", "old", "unconfirmed")
 _STATES = ("missing", "fetching", "loading", "ready", "failed")
 _JOB_STATES = ("waiting", "running", "queued", "paused", "quarantined", "off")
 _ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})

@@ -6,7 +6,8 @@ import msgspec
 class Report(msgspec.Struct):
     """What was made ready, whether it is in place, and where the former database is kept.
 
-    `dropped` was in the schema of a copy and is not memoryd's; `tokens` of a copy were left out.
+    `dropped` was in the schema of a copy and is not memoryd's. What of a copy is not in force here either: `tokens`
+    and `workspaces` were left out, shared `roots` wait until they are confirmed.
     """
 
     memories: int = 0
@@ -16,3 +17,5 @@ class Report(msgspec.Struct):
     damaged: list[str] = []
     dropped: list[str] = []
     tokens: list[str] = []
+    workspaces: list[str] = []
+    roots: list[str] = []

@@ -20,6 +20,8 @@ _LIMIT_S = 60.0
 # A server of tests loses nothing that matters: it need not wait for the disk.
 _FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=64MB", "max_connections=40")
 
+_NARROW = 16_384  # bytes that a narrow cable holds
+
 
 def find_binaries() -> Path | None:
     """Return the folder of the server's programs; None where there is none that can be run."""
@@ -39,7 +41,7 @@ class Postgres:
         self._options = (*_FAST, *options)
         binaries = find_binaries()
         assert binaries is not None
-        self._binaries = binaries
+        self.binaries = binaries
         self.folder = Path(tempfile.mkdtemp(prefix="mpg-"))
         if not os.getuid():
             shutil.chown(self.folder, "nobody")
@@ -69,7 +71,7 @@ class Postgres:
         self._run(*made)
 
     def _command(self, *words: str) -> list[str]:
-        program = [str(self._binaries / words[0]), *words[1:]]
+        program = [str(self.binaries / words[0]), *words[1:]]
         if os.getuid():
             return program
         return ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *program]
@@ -154,12 +156,17 @@ class Postgres:
 
 
 class Cable:
-    """A way to a server that can be cut, or long: a port that forwards to another one after `delay_s`."""
+    """A way to a server that can be cut, or long, or narrow: a port that forwards to another one after `delay_s`.
 
-    def __init__(self, target: int, delay_s: float = 0.0) -> None:
-        self._target, self._plugged, self._delay_s = target, True, delay_s
+    With a rate, it takes no more than it can pass on.
+    """
+
+    def __init__(self, target: int, delay_s: float = 0.0, bytes_per_s: int = 0) -> None:
+        self._target, self._plugged, self._delay_s, self._rate = target, True, delay_s, bytes_per_s
         self._open: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
+        if bytes_per_s:
+            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _NARROW)
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -177,9 +184,12 @@ class Cable:
                 server.settimeout(None)  # it was for connecting alone
                 for end in (client, server):
                     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    if self._rate:
+                        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _NARROW)
+                        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _NARROW)
                 self._open += [client, server]
                 for one, other in ((client, server), (server, client)):
-                    threading.Thread(target=_forward, args=(one, other, self._delay_s), daemon=True).start()
+                    threading.Thread(target=_forward, args=(one, other, self._delay_s, self._rate), daemon=True).start()
 
     def cut(self) -> None:
         self._plugged = False
@@ -196,25 +206,29 @@ class Cable:
         self._listener.close()
 
 
-def _forward(one: socket.socket, other: socket.socket, delay_s: float) -> None:
+def _forward(one: socket.socket, other: socket.socket, delay_s: float, rate: int) -> None:
     """Pass on what one end sends; each piece is on its way for `delay_s`, as many as there are at once."""
-    under_way: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
-    threading.Thread(target=_deliver, args=(under_way, other), daemon=True).start()
+    under_way: queue.Queue[tuple[float, bytes]] = queue.Queue(1 if rate else 0)
+    threading.Thread(target=_deliver, args=(under_way, other, rate), daemon=True).start()
     with suppress(OSError):
-        while data := one.recv(1 << 20):
+        while data := one.recv(_NARROW if rate else 1 << 20):
             under_way.put((time.monotonic() + delay_s, data))
     under_way.put((time.monotonic() + delay_s, b""))
     with suppress(OSError):
         one.close()
 
 
-def _deliver(under_way: "queue.SimpleQueue[tuple[float, bytes]]", other: socket.socket) -> None:
-    with suppress(OSError):
-        while True:
-            due, data = under_way.get()
-            time.sleep(max(0.0, due - time.monotonic()))
-            if not data:
-                break
-            other.sendall(data)
+def _deliver(under_way: "queue.Queue[tuple[float, bytes]]", other: socket.socket, rate: int) -> None:
+    is_open = True
+    while True:
+        due, data = under_way.get()
+        time.sleep(max(0.0, due - time.monotonic()) + (len(data) / rate if rate else 0.0))
+        if not data:
+            break
+        if is_open:  # what comes afterwards is thrown away
+            try:
+                other.sendall(data)
+            except OSError:
+                is_open = False
     with suppress(OSError):
         other.close()

@@ -105,6 +105,7 @@ def _format_root(root: protocol.SharedRoot) -> str:
     head = f"{paint(make_printable(root.root), 'cyan')}  {paint(root.state, colour)}  {make_printable(root.server)}"
     lines = [head, f"  {count_text(root.memories, 'memory')} shared, {count_text(root.waiting, 'change')} to be pushed"]
     lines += [f"  up to {count_text(root.unread, 'change')} of others still to be read"] if root.unread else []
+    lines += ["  this machine may only read it"] if not root.writable else []
     lines += ["  more is on the server alone; searches with a deadline ask it"] if root.partial else []
     lines += [f"  {make_printable(root.error)}"] if root.error else []
     last = iso(root.ready_at) or "never"
@@ -114,7 +115,7 @@ def _format_root(root: protocol.SharedRoot) -> str:
         lines.append(f"  others: {', '.join(map(make_printable, root.machines))}")
     if root.conflicts:
         lines.append(f"  {count_text(root.conflicts, 'conflict')}: see `memctl shared conflicts`")
-    lines += [f"  refused: {one.id[:8]}  {to_one_line(one.reason)}" for one in root.refused]
+    lines += [f"  not exchanged: {one.id[:8]}  {to_one_line(one.reason)}" for one in root.refused]
     return "\n".join(lines)
 
 

@@ -37,12 +37,12 @@ class RootPlan(Struct, kw_only=True):
 
 
 class RefusedMemory(Struct, kw_only=True):
-    """A memory that the server refuses as it is; it is offered again once it is changed."""
+    """A memory that cannot be exchanged as it is: until it changes, here or there."""
 
     id: str
     """its id"""
     reason: str
-    """what the server says"""
+    """why not"""
 
 
 class SharedRoot(Struct, kw_only=True):
@@ -52,14 +52,17 @@ class SharedRoot(Struct, kw_only=True):
     """the root"""
     server: str
     """where it is shared"""
-    state: Literal["starting", "ready", "offline", "refused", "old"]
-    """`offline`: the server does not answer; `refused`: this role may not; `old`: it wants a newer memoryd"""
+    state: Literal["starting", "ready", "offline", "refused", "old", "unconfirmed"]
+    """`ready`: all was exchanged; `offline`: the server does not answer; `refused`: this role may not, or changes here
+    are not noticed; `old`: it wants a newer memoryd; `unconfirmed`: it came with a restored copy"""
     error: str = ""
     """why nothing is exchanged, or nothing is pushed"""
     namespaces: list[str] = []
     """which of its namespaces are shared from here"""
     conversations: bool = False
     """turns, and what was drawn from them, are shared as well"""
+    writable: bool = True
+    """false: this role may only read it, so changes of its memories are refused here"""
     memories: int = 0
     """memories here that the server has too"""
     partial: bool = False
@@ -69,7 +72,7 @@ class SharedRoot(Struct, kw_only=True):
     unread: int = 0
     """versions on the server that are not read yet, at most: some were replaced since; many during the first copy"""
     refused: list[RefusedMemory] = []
-    """memories that the server refuses"""
+    """memories that cannot be exchanged as they are"""
     conflicts: int = 0
     """memories with two versions that nobody has resolved"""
     pulled: int = 0

@@ -75,7 +75,7 @@ class Core:
         self.embedding.on_active = self.cognition.wake.set  # turns of L0 wait for their vectors
         self.ending = threading.Event()  # calls under way have had their time: those in parts end after the present one
         self.has_ended = True  # after `close`: whether no thread is left at what nothing can end
-        self.new_id: Callable[[], str] = partial(secrets.token_hex, 16)  # of a memory that has none
+        self.new_id: Callable[[], str] = lambda: secrets.token_hex(16)  # of a memory that has none
         self.options: list[str] = []  # of the process, to start it again as it is
         self.crowded: Callable[[], bool] = lambda: False  # whether clients are being served: the server says so
         self.events = Events(self.store, self.clock)

@@ -15,7 +15,7 @@ from memoryd.daemon.jobs import sweeping
 from memoryd.daemon.jobs.sweeping import DAY_S
 from memoryd.daemon.language.marks import CORRECTION
 from memoryd.daemon.memories.removing import remove
-from memoryd.daemon.store import aging, rows
+from memoryd.daemon.store import aging, rows, shared
 from memoryd.daemon.store.aging import Group
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.tiers import L1, L2, TIERS
@@ -65,7 +65,8 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
         for row in present.values()
         if (row.tier == L2 or row.source == SOURCE or row.type == TYPE) and not row.pinned
     ]
-    remove(core, transaction, going, operation)
+    with shared.change_locally(transaction.connection):  # other machines have limits of their own
+        remove(core, transaction, going, operation)
     counts.update(deleted=len(going), skipped=len(weak) - len(going))
     return +counts
 

@@ -1,19 +1,22 @@
 """L3: memories of chosen namespaces in PostgreSQL, shared by several machines, of which each daemon is the cache.
 
 What is shared is a root (a first-level namespace) with the namespaces in it that a person named. Writes are
-acknowledged here and pushed later (`store/shared` keeps the outbox), searches are local, everything works offline.
+acknowledged here and pushed later, searches are local, everything works offline. The server's row is the truth; a
+machine has a copy of it and an entry, which says what of it the server has (`store/shared`).
 
-- `changes`: what a version is, which one descends from which, what may leave this machine. Pure functions.
-- `session`, `applying`, `pushing`: one transaction of SQLite; versions of the server applied here, conflicts found;
-  what is changed here made ready to be pushed.
-- `exchange`: the statements of push, pull and comparison. `server`: the connection, its deadline, its errors.
-- `engine`: the exchange of one root, in a thread of its own. `sharing`: all roots of a daemon.
+- `messages`: what a machine and a server say to each other. `bodies`: what a memory says there.
+- `session`, `applying`, `offering`: one transaction of SQLite; rows of the server applied here; what is changed here
+  made ready to be offered, and the answers.
+- `exchange`: the questions to the server. `server`: the connection, its deadline, its errors.
+- `engine`: the exchange of one root. `line`: the thread that drives it. `sharing`: all roots of a daemon.
+- `calls`, `conflicts`: handlers.
 - `vectors`, `backfill`: vectors on the server, who makes them. `room`: what a machine that holds a part keeps.
   `reader`: searches of the rest, in a thread of its own.
-- `schema`: the tables on the server, roles and policies; its owner runs it.
+- `schema`: the tables on the server, who may use them; its owner makes them. `functions`, `judging`: what login roles
+  may call there, and the judgement of an offered version, as SQL.
 
-Invariants: every version that was live stays live or becomes a sibling that is named a conflict. Observed turns, and
-what was drawn from them, leave only where a person said so. No clock decides anything. Nothing that a client waits for
-waits for the server, but a search until its deadline. Without a shared root there is no thread here, and
-psycopg is not imported.
+Invariants: every version that was live stays live or becomes a sibling that is named a conflict. Only what has an entry
+leaves, and only to its root. Only a tombstone deletes: not that a server lacks something. No clock decides anything.
+Nothing that a client waits for waits for the server, but a search until its deadline. Without a shared root there is no
+thread here, and psycopg is not imported.
 """

@@ -7,7 +7,7 @@ from typing import Any
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.shared import vectors
-from memoryd.daemon.shared.applying import Remote
+from memoryd.daemon.shared.messages import Remote
 from memoryd.daemon.shared.server import Server
 from memoryd.daemon.shared.vectors import Unembedded
 from memoryd.daemon.store import rows

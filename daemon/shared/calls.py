@@ -1,6 +1,5 @@
 """Handlers of the calls about shared roots. What asks a server runs on the bulk lane: it may wait for seconds."""
 
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar
@@ -14,7 +13,7 @@ from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import removing
 from memoryd.daemon.registry import handles
-from memoryd.daemon.shared import changes, sharing
+from memoryd.daemon.shared import sharing
 from memoryd.daemon.shared.sharing import Lines
 from memoryd.daemon.store import history, namespaces, rows, shared
 from memoryd.daemon.store.shared import Root
@@ -46,8 +45,7 @@ def share_root(core: Core, lines: Lines, call: protocol.ShareRoot) -> protocol.R
     root = _place(core, call)
 
     def look(server: "Server") -> tuple[bool, int]:
-        if schema.read_version(server) == 0:
-            raise Conflict("The server has no tables of memoryd; its owner runs `memctl shared migrate`.")
+        schema.check_version(server)
         exists = exchange.has_root(server, call.root)
         if not (exists or call.dry_run):
             schema.make_root(server, call.root)
@@ -72,7 +70,7 @@ def _place(core: Core, call: protocol.ShareRoot) -> Root:
     """Return the root as the call and the settings describe it."""
     given = sharing.settings_of(core, call.root)
     with core.store.reading() as connection:
-        known = next((root for root in shared.read_roots(connection) if root.name == call.root), None)
+        known = shared.find_root(connection, call.root)
     address = call.server or given.server or (known.server if known else "")
     passfile = call.passfile or given.passfile or (known.passfile if known else "")
     if not address:
@@ -85,18 +83,16 @@ def _place(core: Core, call: protocol.ShareRoot) -> Root:
 
 def _choose_namespaces(core: Core, call: protocol.ShareRoot) -> list[protocol.RootNamespace]:
     """Return the namespaces that are shared, with what is shared and what stays."""
-    going: Counter[str] = Counter()
-    staying: Counter[str] = Counter()
     with core.store.reading() as connection:
-        for name, row in shared.read_root_rows(connection, call.root):
-            named = shared.is_named(connection, row.id)
-            (going if changes.may_leave(row, call.conversations, named) else staying)[name] += 1
-    found = call.namespaces if call.namespaces is not None else sorted({call.root, *going, *staying})
+        there = shared.count_leaving(connection, call.root, call.conversations)
+    counts = {name: (going, staying) for name, going, staying in there if going or staying}
+    found = call.namespaces if call.namespaces is not None else sorted({call.root, *counts})
     for name in found:
         namespaces.check(name)
         if call.root not in namespaces.list_enclosing(name):
             raise Invalid(f"{name} is not in {call.root}.")
-    return [protocol.RootNamespace(namespace=name, going=going[name], staying=staying[name]) for name in found]
+    chosen = [(name, *counts.get(name, (0, 0))) for name in found]
+    return [protocol.RootNamespace(namespace=name, going=going, staying=staying) for name, going, staying in chosen]
 
 
 @handles(protocol.GrantRoot)
@@ -108,15 +104,16 @@ def grant(core: Core, call: protocol.GrantRoot) -> protocol.Done:
     _check_root(call.root)
     root = _find_root(core, call.root, call.server, call.passfile)
 
-    def change(server: "Server") -> None:
+    def change(server: "Server") -> bool:
         if call.access == "none":
-            schema.revoke(server, call.root, call.role)
-        else:
-            schema.grant(server, call.root, call.role, call.access == "write")
+            return schema.revoke(server, call.root, call.role)
+        schema.grant(server, call.root, call.role, call.access == "write")
+        return True
 
-    _ask(core, root, change)
+    ended = _ask(core, root, change)
     told = {"read": "reads", "write": "reads and writes", "none": "neither reads nor writes"}[call.access]
-    return protocol.Done(message=f"{call.role} {told} {call.root} from now on.")
+    more = "" if ended else " Its sessions go on until a superuser of the server ends them (pg_terminate_backend)."
+    return protocol.Done(message=f"{call.role} {told} {call.root} from now on.{more}")
 
 
 @handles(protocol.MigrateServer)
@@ -129,12 +126,10 @@ def migrate(core: Core, call: protocol.MigrateServer) -> MigratedServer:
 
     def bring_up(server: "Server") -> MigratedServer:
         before, after = schema.migrate(server)
-        dialect, active = schema.find_dialect(server), core.embedding.active
+        kind, active = schema.read_kind(server), core.embedding.active
         models = {active.embedder.fingerprint: active.embedder.dimensions} if active else {}
         made = vectors.make(server, models)
-        if made and dialect.tested:
-            vectors.make_words(server)
-        return MigratedServer(before=before, after=after, dialect=dialect.name, tested=dialect.tested, vectors=made)
+        return MigratedServer(before=before, after=after, dialect=kind, tested=kind == "PostgreSQL", vectors=made)
 
     return _ask(core, root, bring_up, _MIGRATION_S)
 
@@ -146,7 +141,7 @@ def _find_root(core: Core, name: str, address: str, passfile: str) -> Root:
         place = address or given.server, passfile or given.passfile
         return Root(name=name, server=place[0], passfile=place[1], conversations=0, added_at=0.0)
     with core.store.reading() as connection:
-        found = next((root for root in shared.read_roots(connection) if root.name == name), None)
+        found = shared.find_root(connection, name)
     if found is None:
         raise NotFound(f"{name or 'No root'} is not shared here; give the address of the server.")
     return msgspec.structs.replace(found, passfile=passfile or found.passfile)
@@ -172,10 +167,10 @@ def _ask(core: Core, root: Root, question: "Callable[[Server], T]", limit_s: flo
 def unshare(core: Core, lines: Lines, call: protocol.UnshareRoot) -> protocol.Done:
     """Stop sharing a root; keep or delete what is here of it."""
     with core.store.reading() as connection:
-        root = next((root for root in shared.read_roots(connection) if root.name == call.root), None)
+        root = shared.find_root(connection, call.root)
         if root is None:
             raise NotFound(f"{call.root} is not shared.")
-        waiting, held = shared.count_outbox(connection, root.id), shared.list_memories(connection, root.id)
+        waiting, held = shared.count_waiting(connection, root.id), shared.list_memories(connection, root.id)
     if waiting and not call.force:
         raise Conflict(
             f"{waiting} changes of this machine are not pushed yet, so no other machine would get them; wait until"

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
-import msgspec
-
 from memoryd.client import protocol
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import PurgedMemories, ResolvedConflict
@@ -17,6 +15,7 @@ from memoryd.daemon.shared.sharing import Lines
 from memoryd.daemon.store import history, links, present, rows, shared, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.shared import Entry
 from memoryd.daemon.store.writer import Transaction
 
 _TAKEN = ("type", "summary", "metadata", "importance", "expires_at", "pinned", "content", "content_hash", "text_hash")
@@ -53,17 +52,18 @@ def resolve(core: Core, call: protocol.ResolveConflict) -> "Future[ResolvedConfl
     def write(transaction: Transaction) -> ResolvedConflict:
         connection = transaction.connection
         kept = rows.resolve(connection, call.id, "TRUE")
-        version = shared.read_versions(connection, [kept.id]).get(kept.id)
-        first = version.conflict_of if version and version.conflict_of else kept.id
-        found = rows.read_ids(connection, [first, *shared.read_siblings(connection, first)])
+        versions = _find_versions(connection, kept.id)
+        found = rows.read_ids(connection, list(versions))
+        first = next(iter(versions), "")
         if first not in found or len(found) < 2:
             raise NotFound(f"Memory {kept.id[:8]} has no other version.", {"id": kept.id})
         operation = history.begin(connection, "resolve", "", core.clock())
         others = [row for row in found.values() if row.id != first]
         for row in others:
             links.dismiss(connection, row.id, first)
+        for row in others:
+            shared.end_conflict(connection, versions[row.id])
         if call.both:
-            _split_versions(core, connection, found, operation)
             others = []
         else:
             _set_text(core, transaction, found[first], found[kept.id], call.content, operation)
@@ -74,13 +74,15 @@ def resolve(core: Core, call: protocol.ResolveConflict) -> "Future[ResolvedConfl
     return core.store.write(write)
 
 
-def _split_versions(core: Core, connection: Connection, found: dict[str, Row], operation: int) -> None:
-    """Let all versions be memories of their own."""
-    for id, version in shared.read_versions(connection, list(found)).items():
-        if version.conflict_of:
-            history.record(connection, operation, id, core.store.namespaces.name(found[id].namespace), found[id])
-            shared.put_version(connection, msgspec.structs.replace(version, conflict_of=None, pushed=0))
-            shared.queue(connection, id, version.root)
+def _find_versions(connection: Connection, memory: str) -> dict[str, Entry]:
+    """Return the versions of a memory by their ids here, the one that keeps its id on the server first."""
+    entry = shared.read_of_memory(connection, memory)
+    if entry is not None and entry.conflict_of:
+        entry = shared.read_entries(connection, entry.root, [entry.conflict_of]).get(entry.conflict_of)
+    if entry is None:
+        return {}
+    every = [entry, *shared.read_siblings(connection, entry.root, entry.id)]
+    return {one.memory: one for one in every if one.memory}
 
 
 def _set_text(core: Core, transaction: Transaction, first: Row, kept: Row, content: str, operation: int) -> None:
@@ -102,8 +104,8 @@ def purge(core: Core, lines: Lines, call: protocol.PurgeShared) -> "Parts[Purged
 
     with core.store.reading() as connection:
         ids = [history.resolve_known(connection, prefix, "TRUE") for prefix in call.ids]
-        known = shared.read_versions(connection, ids)
-    if missing := [id for id in ids if id not in known]:
+        missing = [id for id in ids if shared.read_of_memory(connection, id) is None]
+    if missing:
         raise Conflict(f"Memory {missing[0][:8]} is not shared, so no other machine has it.", {"id": missing[0]})
     done = yield from erasing.erase(core, protocol.Erase(ids=ids, reach="all"))
     lines.wake()

@@ -1,9 +1,8 @@
-"""One root's exchange with its server: pull, push, and what to do when the server lost something.
+"""One root's exchange with its server: offer again what it lost, pull what is new, push what waits.
 
-A step pulls what is new, pushes what waits, and fetches what the server did not take, which is then merged here and
-pushed again. Nothing waits for it: memories are acknowledged, searched and changed here whether the server answers or
-not. A server that lost the end of its log (a failover, a restored copy) has another tag at the state that was last seen
-here, or none; then all versions are compared, and what it lacks is pushed again.
+Nothing waits for it: memories are acknowledged, searched and changed here whether the server answers or not. A server
+that went back to a former state (a failover, a restored copy) is in another life than the one that this machine knows:
+what came after the number that both have in common is offered again, before anything is pulled.
 
 Threads: one for each root, which alone uses the connection.
 """
@@ -12,29 +11,27 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import msgspec
 import psycopg
 from msgspec import Struct
-from psycopg.sql import Composed
 
 from memoryd.client.errors import Forbidden, MemorydError, Unavailable
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import erasing
-from memoryd.daemon.shared import applying, exchange, pushing, room, server
-from memoryd.daemon.shared.applying import Remote
+from memoryd.daemon.shared import applying, exchange, offering, room, schema, server
 from memoryd.daemon.shared.backfill import Backfill
-from memoryd.daemon.shared.exchange import Head
-from memoryd.daemon.shared.pushing import Outgoing
+from memoryd.daemon.shared.messages import Head, Offered, Remote
 from memoryd.daemon.shared.server import Server
 from memoryd.daemon.shared.session import Applied, Session
 from memoryd.daemon.store import shared
 from memoryd.daemon.store.shared import Root
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 
-PUSHED = 200  # rows of one push
-LIMIT_S = 30.0  # of one exchange
+PUSHED = 200  # rows of one offer
+LIMIT_S = 30.0  # of silence of the server
 NOTED_S = 60.0  # between two notes of how far this machine has read
 ATTEMPTS = 5  # of a transaction that another one was in the way of
 _FIRST_COPY = 2_000  # rows from which what is pulled is no news
@@ -42,9 +39,7 @@ _FIRST_COPY = 2_000  # rows from which what is pulled is no news
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Places = dict[str, int | str]
-Connect = Callable[[Root], Server]
-Report = Callable[[], Composed | None]
+Timeline = Sequence[tuple[str, int]]
 
 
 class Figures(Struct):
@@ -62,15 +57,15 @@ class Figures(Struct):
 
 
 class Engine:
-    """The exchange of one root. `connect` opens its server, `report` returns what is run with a push to report it."""
+    """The exchange of one root. `connect` opens its server."""
 
-    def __init__(self, core: Core, root: Root, machine: str, connect: Connect, report: Report = lambda: None) -> None:
+    def __init__(self, core: Core, root: Root, machine: str, connect: Callable[[Root], Server]) -> None:
         self.core, self.root, self.machine = core, root, machine
-        self._report = report
         self._noted_at = 0.0
         self.figures = Figures()
         self._connect = connect
         self.server: Server | None = None
+        self.channel = ""  # on which the server reports changes of the root
         self._may_push = True
         self._backfill = Backfill(core, root.name, machine)
         self.max_rows = 0  # memories of the root on this machine; 0: all
@@ -82,32 +77,41 @@ class Engine:
             if self.server is None or not self.server.is_open:
                 self.close()
                 self.server = self._connect(self.root)
-                self._may_push = self._ask(exchange.read_terms)
+                self._ask(exchange.read_terms)
+                pull = True
             if pull:
+                self._follow(self._ask(lambda server: exchange.look(server, self.root.name, self.root.life)))
+                self._push(lost=True)
                 self._pull()
-            if self._may_push:
-                self._push()
+            self._push()
             self._note_machine()
-            can_fill = pull and self.server.has_vectors
+            can_fill = pull and self._may_push and self.server.has_vectors
             self.has_more = can_fill and self._backfill.work(self._ask, self.figures.head)
         except (psycopg.Error, MemorydError) as error:
             self._note(server.failure(error) if isinstance(error, psycopg.Error) else error)
             return False
-        self.figures.state = "ready" if self._may_push else "old"
-        self.figures.error = self._find_lack()
-        self.figures.ready_at = self.core.clock()
+        self._note_state(*self._find_lack())
+        if self.figures.state == "ready":
+            self.figures.ready_at = self.core.clock()
         return True
 
-    def _find_lack(self) -> str:
-        """Return what does not work although the server answers."""
+    def _find_lack(self) -> tuple[str, str]:
+        """Return the state after a whole exchange, and what does not work although the server answers."""
+        with self.core.store.reading() as connection:
+            fault = shared.find_fault(connection)
+            waiting = shared.count_waiting(connection, self.root.id)
+        if fault:
+            return "refused", fault
         if not self._may_push:
-            return "The server asks for a newer memoryd; nothing is pushed."
+            return "old", "The server asks for a newer memoryd; nothing is pushed."
+        if waiting and not self.root.writable:
+            return "refused", f"This role may only read {self.root.name}: {waiting} changes made before stay here."
         if self.root.partial and self.server is not None and not self.server.has_vectors:
-            return (
+            return "ready", (
                 "The server has no vectors that this role may use, so searches find only what is here; its owner runs"
                 " `memctl shared migrate`."
             )
-        return ""
+        return "ready", ""
 
     def close(self) -> None:
         """End the connection."""
@@ -116,12 +120,15 @@ class Engine:
         self.server = None
 
     def _note(self, error: MemorydError) -> None:
-        """Keep why nothing is exchanged; say so in the log when it is news."""
+        """Keep why nothing is exchanged."""
         self.close()
-        state = "refused" if isinstance(error, Forbidden) else "offline"
-        if (state, error.message) != (self.figures.state, self.figures.error):
-            log.warning("%s is not exchanged: %s", self.root.name, error.message)
-        self.figures.state, self.figures.error = state, error.message
+        self._note_state("refused" if isinstance(error, Forbidden) else "offline", error.message)
+
+    def _note_state(self, state: str, error: str) -> None:
+        """Keep how the exchange is; say in the log what is wrong, once."""
+        if error and (state, error) != (self.figures.state, self.figures.error):
+            log.warning("%s is not wholly exchanged: %s", self.root.name, error)
+        self.figures.state, self.figures.error = state, error
 
     def _ask(self, question: Callable[[Server], T]) -> T:
         """Ask the server something, within the limit; again where another transaction was in the way."""
@@ -140,39 +147,77 @@ class Engine:
     def _write(self, job: Callable[[Transaction], T], alone: bool = False) -> T:
         return wait_patiently(lambda: self.core.store.write(job, alone=alone), self.core.check_going_on)
 
+    def _change_root(self, **fields: Any) -> None:
+        """Keep how far the exchange is."""
+        changed = {name: value for name, value in fields.items() if getattr(self.root, name) != value}
+        if changed:
+            self._write(lambda transaction: shared.change_root(transaction.connection, self.root.id, **changed))
+            self._move(**changed)
+
+    def _move(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            setattr(self.root, name, value)
+
     def _note_machine(self) -> None:
-        """Note on the server now and then how far this machine has read; learn of the others and of its terms."""
+        """Note on the server now and then how far this machine has read; learn what is new there."""
         if time.monotonic() < self._noted_at + NOTED_S:
             return
         self._noted_at = time.monotonic()
-        self._may_push = self._ask(exchange.read_terms)
-        self.figures.machines = self._ask(lambda server: exchange.note_machine(server, self.root, self.machine))
+        self._ask(exchange.read_terms)
+        note = exchange.note_machine
+        self.figures.machines = self._ask(lambda server: note(server, self.root.name, self.machine, self.root.cursor))
+
+    # The server's timeline -------------------------------------------------------------------------------------------
+
+    def _follow(self, head: Head) -> None:
+        """Take over where the server is; note which versions it lost, if it went back to a former state."""
+        self.channel, self.figures.head = head.channel, head.seq
+        self._may_push = head.min_client <= schema.CLIENT
+        if head.can_write != bool(self.root.writable):
+            self._change_root(writable=int(head.can_write))
+        mine = self.root.timeline
+        there = mine if head.lives is None else head.lives
+        point = find_parting(mine, self.root.mark, there, head.seq)
+        lives = msgspec.json.encode(there).decode()
+        if point == self.root.mark:
+            self._change_root(lives=lives, mark=head.seq)
+            return
+        # From its start, as what left a namespace here may be in it again; a part of a root from where they parted.
+        cursor = min(self.root.cursor, point) if self.root.partial else 0
+        places = {"lives": lives, "mark": head.seq, "cursor": cursor}
+
+        def write(transaction: Transaction) -> int:
+            lost = shared.mark_lost(transaction.connection, self.root.id, mine, point)
+            shared.change_root(transaction.connection, self.root.id, **places)
+            return lost
+
+        lost = self._write(write)
+        self._move(**places)
+        self.figures.compared += 1
+        log.warning("the server of %s went back to a former state: %d memories are offered again", self.root.name, lost)
 
     # Pull ------------------------------------------------------------------------------------------------------------
 
     def _pull(self) -> None:
         """Read the feed to its end."""
-        root, compared = self.root, False
         self._choose_start()
+        root = self.root
         while True:
-            found = self._ask(lambda server: exchange.pull(server, root))
-            if is_lost(root, found.head):
-                if compared:
-                    raise Unavailable("The server's log is not that of its memories; it is compared again later.")
-                self._compare(found.head)
-                compared = True
+            pulled = self._ask(lambda server: exchange.pull(server, root.name, root.life, root.cursor))
+            if pulled.head.lives is not None or pulled.head.seq < root.mark:
+                self._follow(pulled.head)
+                self._push(lost=True)
                 continue
-            self.figures.head = found.head.seq
-            is_end = len(found.rows) < exchange.PULLED
-            cursor = found.head.seq if is_end else found.rows[-1].seq
-            first_copy = found.head.seq - root.cursor > _FIRST_COPY
-            if cursor != root.cursor or found.head.seq != root.mark:
-                self._apply(found.rows, first_copy, cursor=cursor, mark=found.head.seq, tag=found.head.tag)
-            if is_end:
+            first_copy = pulled.head.seq - root.cursor > _FIRST_COPY
+            cursor = pulled.rows[-1].seq if pulled.rows else pulled.head.seq
+            self.figures.head = pulled.head.seq
+            if pulled.rows or (cursor, pulled.head.seq) != (root.cursor, root.mark):
+                self._apply(pulled.rows, first_copy, cursor=cursor, mark=pulled.head.seq)
+            if cursor >= pulled.head.seq:
                 return
 
-    def _apply(self, rows: Sequence[Remote], first_copy: bool = False, **places: int | str) -> None:
-        """Apply versions of the server together with how far it was read."""
+    def _apply(self, rows: Sequence[Remote], first_copy: bool = False, **places: int) -> None:
+        """Apply rows of the server together with how far it was read."""
         made = self._backfill.take(self._ask, rows)
 
         def write(transaction: Transaction) -> Applied:
@@ -183,14 +228,17 @@ class Engine:
                 shared.change_root(transaction.connection, self.root.id, **places)
             return session.done
 
-        done = self._write(write, alone=first_copy)
-        if done.purged:
-            for _ in erasing.clean(self.core):
-                pass
+        self._finish(self._write(write, alone=first_copy))
         self._move(**places)
         if rows and room.fit(self.core, self.root, self.max_rows):
             self._move(partial=1)
         self.figures.pulled += len(rows)
+
+    def _finish(self, done: Applied) -> None:
+        """Do what follows once rows of the server are applied."""
+        if done.purged:
+            for _ in erasing.clean(self.core):
+                pass
         self.figures.conflicts += len(done.conflicts)
         for id in done.conflicts:
             log.warning("memory %s was changed on two machines; see `memctl shared conflicts`", id[:8])
@@ -199,129 +247,72 @@ class Engine:
         """Begin the first copy so that no more comes than is to be here; copy all where more is to be here now."""
         root, max_rows = self.root, self.max_rows
         places = self._ask(lambda server: room.choose_start(server, root, max_rows))
-        if places:
-            self._write(lambda transaction: shared.change_root(transaction.connection, root.id, **places))
-            self._move(**places)
+        self._change_root(**places)
         if places.get("partial"):
             pinned = self._ask(lambda server: room.list_pinned(server, root, max_rows))
-            for part in split_evenly(pinned, exchange.PULLED):
-                self._fetch(part)
-
-    def _move(self, **places: int | str) -> None:
-        for name, value in places.items():
-            setattr(self.root, name, value)
-
-    def _compare(self, head: Head) -> None:
-        """Compare all versions with a server that does not remember what was seen last."""
-        root, is_old = self.root, is_pruned(self.root, head)
-        head, there = self._ask(lambda server: exchange.read_inventory(server, root))
-        with self.core.store.reading() as connection:
-            here = shared.read_all_versions(connection, root.id)
-        lost = [id for id, version in here.items() if version and id not in there]
-        for part in split_evenly(lost, exchange.PULLED):
-            self._requeue(part, is_old)
-        others = [id for id, version in there.items() if here.get(id) != version]
-        if root.partial:  # of what is not here the newest is enough
-            new = [id for id in others if id not in here]
-            others = [id for id in others if id in here] + new[-self.max_rows :]
-        for part in split_evenly(others, exchange.PULLED):
-            self._fetch(part)
-        places: Places = {"cursor": head.seq, "mark": head.seq, "tag": head.tag}
-        self._write(lambda transaction: shared.change_root(transaction.connection, root.id, **places))
-        self._move(**places)
-        self.figures.compared += 1
-        log.warning(
-            "%s was compared with its server, which %s: %d memories that it lacks, %d others",
-            root.name,
-            "forgot what was before" if is_old else "had lost its latest changes",
-            len(lost),
-            len(others),
-        )
-
-    def _requeue(self, ids: Sequence[str], is_old: bool) -> None:
-        """Push again what the server lost; what it forgot because it was deleted long ago is deleted here."""
-        settle = pushing.follow_deletion if is_old else pushing.requeue
-        self._write(lambda transaction: settle(Session(self.core, transaction, self.root), ids))
-
-    def _fetch(self, ids: Sequence[str]) -> None:
-        """Read memories by their ids and apply them; first those that they were merged into, which may not be here."""
-        rows = self._ask(lambda server: exchange.fetch(server, self.root.name, ids))
-        merged = [remote.merged_into for remote in rows if remote.merged_into]
-        if self.root.partial and merged:
-            rows = [*self._ask(lambda server: exchange.fetch(server, self.root.name, merged)), *rows]
-        self._apply(rows)
+            for part in split_evenly(pinned, PUSHED):
+                self._apply(self._ask(lambda server: exchange.fetch(server, root.name, part)))  # noqa: B023
 
     # Push ------------------------------------------------------------------------------------------------------------
 
-    def _push(self) -> None:
-        """Push the outbox to its end; what the server did not take is merged here and pushed again."""
-        after = 0
-        while True:
+    def _push(self, lost: bool = False) -> None:
+        """Offer what waits, or only what the server lost, until nothing does."""
+        while self._may_push and self.root.writable:
             with self.core.store.reading() as connection:
-                queued = shared.read_outbox(connection, self.root.id, after, PUSHED)
-            if not queued:
+                waiting = shared.read_lost(connection, self.root.id, PUSHED)
+                if not (waiting or lost):
+                    waiting = shared.read_dirty(connection, self.root.id, PUSHED)
+            if not waiting:
                 return
-            going = self._write(lambda t, queued=queued: pushing.prepare(Session(self.core, t, self.root), queued))  # type: ignore[misc]
-            missed = self._offer(going)
-            if missed:
-                self._fetch_keys(going, missed)
-                self._fetch(missed)
-            after = queued[-1].change  # what is left of these comes with the next step
+            going = self._write(lambda t, waiting=waiting: offering.prepare(Session(self.core, t, self.root), waiting))  # type: ignore[misc]
+            if going:
+                self._offer(going)
 
-    def _fetch_keys(self, going: Sequence[Outgoing], missed: Sequence[str]) -> None:
-        """Read the memories that have the keys of those which the server did not take: they may not be here."""
-        for one in going if self.root.partial else ():
-            place, key = one.record["ns"], one.record["key"]
-            if key is not None and one.queued.memory in missed:
-                self._apply(self._ask(lambda server: exchange.fetch_key(server, self.root.name, place, key)))  # noqa: B023
+    def _offer(self, going: Sequence[offering.Outgoing]) -> None:
+        """Offer some changes and take over the answers."""
+        root, offers = self.root, [one.offer for one in going]
+        offered = self._ask(
+            lambda server: exchange.offer(server, root.name, self.machine, root.life, root.mark, offers)
+        )
+        if offered.parted or offered.life != root.life:  # numbers of another life: it is offered again
+            return self._follow(self._ask(lambda server: exchange.look(server, root.name, root.life)))
+        places = {"mark": offered.seq, "cursor": _read_on(root.cursor, going, offered)}
 
-    def _offer(self, going: Sequence[Outgoing]) -> list[str]:
-        """Push versions; return the ids of those that the server did not take. One that it refuses is set aside."""
-        if not going:
-            return []
-        try:
-            report = self._report()
-            pushed = self._ask(lambda server: exchange.push(server, self.root, self.machine, going, report))
-        except psycopg.Error as error:
-            if not server.is_refusal(error):
-                raise
-            if len(going) == 1:
-                self._set_aside(going[0], str(server.failure(error).message))
-                return []
-            half = len(going) // 2
-            return self._offer(going[:half]) + self._offer(going[half:])
-        places = self._place_after_push(pushed.head, len(going))
+        def write(transaction: Transaction) -> Applied:
+            session = Session(self.core, transaction, self.root)
+            offering.answer(session, going, offered.answers)
+            shared.change_root(transaction.connection, self.root.id, **places)
+            return session.done
 
-        def write(transaction: Transaction) -> None:
-            pushing.acknowledge(Session(self.core, transaction, self.root), going, pushed.accepted)
-            if places:
-                shared.change_root(transaction.connection, self.root.id, **places)
-
-        self._write(write)
+        self._finish(self._write(write))
         self._move(**places)
-        self.figures.pushed += len(pushed.accepted)
-        self.figures.head = pushed.head.seq
-        return [one.queued.memory for one in going if pushed.accepted.get(one.queued.memory) != one.record["vtag"]]
-
-    def _place_after_push(self, head: Head, count: int) -> Places:
-        """Return how far the server is known after a push; nowhere new where it lost something, which a pull sees."""
-        if is_lost(self.root, head):
-            return {}
-        places: Places = {"mark": head.seq, "tag": head.tag}
-        nobody_else_pushed = head.seq - count == self.root.cursor
-        return {**places, "cursor": head.seq} if nobody_else_pushed else places
-
-    def _set_aside(self, going: Outgoing, reason: str) -> None:
-        log.warning("memory %s is refused by the server of %s: %s", going.queued.memory[:8], self.root.name, reason)
-        now = self.core.clock()
-        self._write(lambda transaction: shared.note_stuck(transaction.connection, going.queued, reason, now))
+        self.figures.head = offered.seq
+        self.figures.pushed += sum(one.said == "taken" for one in offered.answers)
+        return None
 
 
-def is_lost(root: Root, head: Head) -> bool:
-    """Return whether the server does not remember the state that was seen last."""
-    return root.mark > 0 and (head.seq < root.mark or head.tag_at_mark != root.tag)
+def _read_on(cursor: int, going: Sequence[offering.Outgoing], offered: Offered) -> int:
+    """Return how far the feed is known after an offer: to its end if nobody else pushed since it was read."""
+    tags = {one.offer.tag for one in going}
+    known = {one.seq for one in offered.answers} | {one.row.seq for one in offered.answers if one.row}
+    known |= {one.sibling.seq for one in offered.answers if one.sibling and one.sibling.tag in tags}
+    return offered.seq if known.issuperset(range(cursor + 1, offered.seq + 1)) else cursor
 
 
-def is_pruned(root: Root, head: Head) -> bool:
-    """Return whether the server keeps no log that is as old as what was seen last."""
-    return head.oldest is not None and head.oldest > root.mark
+def find_parting(mine: Timeline, mark: int, there: Timeline, head: int) -> int:
+    """Return up to which number this machine's timeline and the server's are the same one.
+
+    A timeline is a list of lives with their first numbers; `mark` and `head` are where the last ones end.
+    """
+    if not mark:
+        return 0
+    ends_there = {life: end for (life, _), end in zip(there, _list_ends(there, head), strict=True)}
+    for (life, _), end in reversed(list(zip(mine, _list_ends(mine, mark), strict=True))):
+        if life in ends_there:
+            return min(end, ends_there[life])
+    return 0
+
+
+def _list_ends(timeline: Timeline, end: int) -> list[int]:
+    """Return the last number of each life of a timeline."""
+    return [start - 1 for _, start in timeline[1:]] + ([end] if timeline else [])

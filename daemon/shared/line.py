@@ -3,7 +3,6 @@
 Threads: its own. `wake` and `close` are called by any, `wake` by the writer.
 """
 
-import hashlib
 import os
 import random
 import select
@@ -27,7 +26,7 @@ from memoryd.daemon.store.shared import Root
 
 _LONGEST_PAUSE_S = 15.0  # while the server does not answer
 _TOGETHER_S = 0.03  # changes within that are pushed together
-_REPORT_S = 1.0  # between two reports of changes: each costs every commit of the server
+_REPORT_S = 1.0  # between two looks, however many changes the server reports
 _LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
 
 
@@ -36,14 +35,14 @@ class Line:
 
     def __init__(self, core: Core, root: Root, machine: str, settings: SharedConfig) -> None:
         self._core, self._settings = core, settings
-        self.engine = Engine(core, root, machine, self._connect, self._make_report)
+        self.engine = Engine(core, root, machine, self._connect)
         self.engine.max_rows = settings.max_rows
         self._stopping = threading.Event()
         self._waiting, self._waker = socket.socketpair()
         self._waiting.setblocking(False)
         self._waker.setblocking(False)
         self._failures, self._next_at = 0, 0.0
-        self._reported_at, self._is_listening = 0.0, False
+        self._reported_at, self._channel = 0.0, ""  # on which it listens
         self._reader = Reader(core, self.engine.root, self._open) if settings.max_rows or root.partial else None
         if self._reader is not None:
             core.remote.askers[root.name] = self._reader
@@ -76,13 +75,18 @@ class Line:
         return open_server(self._core, root.server, root.passfile)
 
     def _connect(self, root: Root) -> Server:
-        opened = self._open()
-        self._is_listening = False
-        if self._settings.listen:
-            with suppress(psycopg.errors.FeatureNotSupported, psycopg.errors.SyntaxError):  # it is polled then
-                opened.run(sql.SQL("LISTEN {}").format(_name_channel(root.name)))
-                self._is_listening = True
-        return opened
+        self._channel = ""
+        return self._open()
+
+    def _listen(self) -> None:
+        """Listen where the server reports changes of the root; another name is given when somebody was kept out."""
+        connected, channel = self.engine.server, self.engine.channel
+        if not self._settings.listen or connected is None or channel == self._channel:
+            return
+        with suppress(psycopg.Error):  # it is polled then
+            connected.run("UNLISTEN *")
+            connected.run(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+            self._channel = channel
 
     def _work(self) -> float:
         """Wait until there is something to exchange, exchange it."""
@@ -90,6 +94,8 @@ class Line:
         if self._stopping.is_set():
             return 0.0
         answered = self.engine.exchange_all(pull=not is_own)
+        if answered:
+            self._listen()
         self._failures = 0 if answered else self._failures + 1
         pause_s = self._settings.poll_s * min(2.0 ** max(0, self._failures - 1), 2.0**10)
         if is_own and answered:  # the next pull is due as it was
@@ -107,16 +113,20 @@ class Line:
             if left_s <= 0:
                 return False
             connected = self.engine.server
-            listening = [connected.connection] if connected and connected.is_open and self._is_listening else []
+            listening = [connected.connection] if connected and connected.is_open and self._channel else []
             waited: list[socket.socket | psycopg.Connection[object]] = [self._waiting, *listening]
             ready, _, _ = select.select(waited, [], [], left_s)
-            if len(ready) > (self._waiting in ready):  # the server reports a change
-                return False
+            if connected and len(ready) > (self._waiting in ready):  # the server reports changes
+                for _ in connected.connection.notifies(timeout=0):
+                    pass
+                self._next_at = min(self._next_at, self._reported_at + _REPORT_S)
+                self._reported_at = time.monotonic()
+                continue
             if ready and not self._failures:
                 self._stopping.wait(_TOGETHER_S)
                 self._drain()
                 with self._core.store.reading() as connection:
-                    if shared.count_outbox(connection, self.engine.root.id):
+                    if shared.read_dirty(connection, self.engine.root.id, 1):
                         return True
             elif ready:  # the server does not answer: what was changed waits with the rest
                 self._drain()
@@ -127,14 +137,6 @@ class Line:
             while self._waiting.recv(4096):
                 pass
 
-    def _make_report(self) -> sql.Composed | None:
-        """Return what reports a push to those who listen; once a second at most: it costs each commit of the server."""
-        now = time.monotonic()
-        if not self._is_listening or now - self._reported_at < _REPORT_S:
-            return None
-        self._reported_at = now
-        return sql.SQL("NOTIFY {}").format(_name_channel(self.engine.root.name))
-
 
 def open_server(core: Core, address: str, passfile: str) -> Server:
     """Connect to a server, unless this machine is to stay offline."""
@@ -142,8 +144,3 @@ def open_server(core: Core, address: str, passfile: str) -> Server:
     if core.config.network.offline and not (host in _LOCAL or host.startswith("/")):
         raise Unavailable("This machine is to stay offline ([network] offline).")
     return server.connect(address, os.path.expanduser(passfile))
-
-
-def _name_channel(root: str) -> sql.Identifier:
-    """Return the channel of a root: who does not know its name does not learn it there."""
-    return sql.Identifier(f"memoryd_{hashlib.sha256(root.encode()).hexdigest()[:24]}")

@@ -18,8 +18,8 @@ import psycopg
 
 from memoryd.client.errors import MemorydError, Unavailable
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.shared import applying, exchange, server, vectors
-from memoryd.daemon.shared.applying import Remote
+from memoryd.daemon.shared import applying, bodies, exchange, server, vectors
+from memoryd.daemon.shared.messages import Remote
 from memoryd.daemon.shared.server import Server
 from memoryd.daemon.shared.session import Session
 from memoryd.daemon.shared.vectors import Nearest
@@ -40,10 +40,11 @@ log = logging.getLogger(__name__)
 
 
 class _Seen(NamedTuple):
-    """A memory of an answer, and how far the feed was at least when it was read."""
+    """A memory of an answer, how far the feed was at least when it was read, and in which life of the server."""
 
     remote: Remote
     head: int
+    life: str
 
 
 class Reader:
@@ -128,6 +129,7 @@ class Reader:
         self._server = None
 
     def _answer(self, asked: Asked) -> None:
+        life = self._root.life  # as it was known before
         try:
             head, found = self._find(asked.question)
         except (psycopg.Error, MemorydError) as error:
@@ -136,7 +138,7 @@ class Reader:
             return
         places = asked.question.namespaces  # of others nothing is shown, whatever a server sends
         known = [one for near in found if (one := self._read(near)) and one.row.namespace in places]
-        seen = {near.remote.id: _Seen(near.remote, head) for near in found}
+        seen = {near.remote.id: _Seen(near.remote, head, life) for near in found}
         self._seen.update(seen)
         while len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
@@ -166,13 +168,14 @@ class Reader:
         """Return what the server has as the memory that it is, None where it cannot be one."""
         number = self._core.store.namespaces.find_number(near.remote.ns)
         try:
-            row = applying.read_row(near.remote, self._root.name, number or 0)
+            body = self._core.privacy.strip(bodies.decode(near.remote, self._root.name))
+            row = bodies.make_row(near.remote.id, number or 0, body)
         except (MemorydError, msgspec.MsgspecError, RecursionError) as error:
             log.warning("memory %s from %s cannot be used: %s", near.remote.id[:8], self._root.name, error)
             return None
         row.tier = L2
         similarity = near.similarity if row.text_hash == near.text_hash else None
-        return None if number is None else Known(row, similarity, f"{near.remote.machine} ({near.remote.author})")
+        return None if number is None else Known(row, similarity, f"{near.remote.device} ({near.remote.author})")
 
     def _keep(self, place: str, found: list[_Seen]) -> None:
         """Write memories that are of use here, and have the next search from that place look at them first."""
@@ -186,12 +189,16 @@ class Reader:
     def _write(self, transaction: Transaction, found: list[_Seen]) -> list[int]:
         """Apply what is not here, unless the feed was read further since: then it may have changed."""
         connection = transaction.connection
-        root = next((one for one in shared.read_roots(connection) if one.id == self._root.id), None)
+        root = shared.find_root(connection, self._root.name)
         if root is None:
             return []
-        ids = [seen.remote.id for seen in found]
-        known = shared.read_versions(connection, ids)
-        new = [seen.remote for seen in found if seen.remote.id not in known and root.cursor <= seen.head]
-        applying.apply(Session(self._core, transaction, root, first_copy=True, is_news=False), new)
+        session = Session(self._core, transaction, root, first_copy=True, is_news=False)
+        new = [
+            seen.remote
+            for seen in found
+            if root.life == seen.life and root.cursor <= seen.head and seen.remote.seq <= root.mark
+        ]
+        applying.bring(session, new)
+        ids = [shared.find_id_here(connection, root.id, seen.remote.id) for seen in found]
         here = rows.read_ids(connection, ids)
         return [here[id].row for id in ids if id in here]

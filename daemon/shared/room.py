@@ -7,17 +7,13 @@ found there by searches, and comes back when it changes or is of use.
 from typing import Any
 
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.shared import exchange
 from memoryd.daemon.shared.server import Server
 from memoryd.daemon.store import rows, shared
 from memoryd.daemon.store.shared import Root
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 
 _BATCH = 500  # rows of one transaction
-_NEWEST = "SELECT m.seq FROM memoryd.mem m WHERE m.root = %s AND NOT m.deleted ORDER BY m.seq DESC OFFSET %s LIMIT 1"
-_PINNED = (
-    "SELECT m.id FROM memoryd.mem m WHERE m.root = %s AND m.seq <= %s AND NOT m.deleted"
-    " AND m.body @> '{\"pinned\": true}' ORDER BY m.seq DESC LIMIT %s"
-)
 
 
 def choose_start(server: Server, root: Root, max_rows: int) -> dict[str, Any]:
@@ -26,13 +22,13 @@ def choose_start(server: Server, root: Root, max_rows: int) -> dict[str, Any]:
         return {"cursor": 0, "partial": 0}
     if root.cursor or not max_rows:
         return {}
-    start = server.value(_NEWEST, (root.name, max_rows))
-    return {} if start is None else {"cursor": int(start), "partial": 1}
+    start = exchange.find_start(server, root.name, max_rows)
+    return {} if start is None else {"cursor": start, "partial": 1}
 
 
 def list_pinned(server: Server, root: Root, limit: int) -> list[str]:
     """Return the pinned memories among those that the first copy leaves on the server."""
-    return [id.hex for (id,) in server.run(_PINNED, (root.name, root.cursor, limit)).fetchall()]
+    return exchange.list_pinned(server, root.name, root.cursor, limit)
 
 
 def fit(core: Core, root: Root, max_rows: int) -> bool:
@@ -55,10 +51,9 @@ def fit(core: Core, root: Root, max_rows: int) -> bool:
 def _evict(core: Core, transaction: Transaction, root: Root, count: int) -> int:
     connection = transaction.connection
     going = shared.list_surplus(connection, root.id, count)
-    for row, id in going:
-        rows.delete(connection, [row])
-        shared.unqueue(connection, id)  # it is no deletion
-        shared.forget_version(connection, id)
+    for row, _ in going:
+        with shared.change_locally(connection):  # it is no deletion
+            rows.delete(connection, [row])
     if going:
         transaction.after_commit(lambda: core.embedding.remove_rows([row for row, _ in going]))
         shared.change_root(connection, root.id, partial=1)

@@ -1,179 +1,166 @@
-"""The tables on the server: versions of the schema, roles, row-level security, dialects. Their owner runs it.
+"""The tables on the server: versions of the schema, roots, who may use them. Their owner runs it.
 
-`mem` is the feed, the truth and its own log: one row a memory, with the number of its last change. A push holds the
-row of its root in `heads` until it is committed, so numbers are visible in their order. Who may see a root is in
-`grants`, by the login role of the session, which no client can set.
+Login roles have no right on any table: they call functions, which look for the grant of the role of the session. `mem`
+is the feed, the truth and its own log: one row a memory, with the number of its last change.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
+import psycopg
 from psycopg import sql
 
-from memoryd.client.errors import Conflict
+from memoryd.client.errors import Conflict, Unavailable
+from memoryd.daemon.shared import functions, judging
 from memoryd.daemon.shared.server import Server
 
-VERSION = 1  # of the schema that this memoryd knows
+VERSION = 2  # of the schema that this memoryd knows
 CLIENT = 1  # what this memoryd understands; a server may ask for a newer one
 
 _TABLES = """
 CREATE SCHEMA memoryd;
 -- One row: the version of these tables, the oldest client that may push.
 CREATE TABLE memoryd.meta (schema int NOT NULL, min_client int NOT NULL);
-INSERT INTO memoryd.meta VALUES (1, 1);
+INSERT INTO memoryd.meta VALUES (2, 1);
 CREATE TABLE memoryd.grants (
   role text NOT NULL, root text NOT NULL, can_write boolean NOT NULL, PRIMARY KEY (role, root)
 );
--- Lock, order and epoch of a root.
-CREATE TABLE memoryd.heads (root text PRIMARY KEY, seq bigint NOT NULL, tag uuid);
--- A row for each push: by its tag a machine sees whether the server still has what it had.
-CREATE TABLE memoryd.log (
-  root text NOT NULL, seq bigint NOT NULL, tag uuid NOT NULL, machine text NOT NULL,
-  at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (root, seq)
+-- Lock, order and present life of a root; by which transaction and which start of the server it was written.
+CREATE TABLE memoryd.heads (
+  root text PRIMARY KEY, seq bigint NOT NULL DEFAULT 0, life uuid NOT NULL DEFAULT gen_random_uuid(),
+  xid xid NOT NULL DEFAULT pg_current_xact_id()::xid, started timestamptz NOT NULL DEFAULT pg_postmaster_start_time(),
+  channel text NOT NULL, notified_at timestamptz
 );
+-- The first number of each life: numbers up to the next one are of one timeline.
+CREATE TABLE memoryd.lives (root text NOT NULL, life uuid NOT NULL, start bigint NOT NULL, PRIMARY KEY (root, life));
+-- Every tag that was taken, for a while: by it a replay is known although the memory was changed since.
+CREATE TABLE memoryd.log (
+  root text NOT NULL, tag uuid NOT NULL, seq bigint NOT NULL, at timestamptz NOT NULL, PRIMARY KEY (root, tag)
+);
+CREATE INDEX log_age ON memoryd.log (root, at);
 CREATE TABLE memoryd.mem (
-  root text NOT NULL, id uuid NOT NULL, seq bigint NOT NULL,
-  vtag uuid NOT NULL, anc uuid[] NOT NULL,
-  ns text NOT NULL, key text, content_hash bytea, body jsonb NOT NULL,
-  deleted boolean NOT NULL, purged boolean NOT NULL, conflict_of uuid, merged_into uuid,
-  machine text NOT NULL, author text NOT NULL DEFAULT session_user, at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (root, id)
+  root text NOT NULL, id uuid NOT NULL, seq bigint NOT NULL, tag uuid NOT NULL, ns text NOT NULL, key text,
+  body jsonb NOT NULL, size int NOT NULL, deleted boolean NOT NULL, purged boolean NOT NULL, conflict_of uuid,
+  -- Of what a machine brought back from a life that was lost: its place there, and whether it was changed since.
+  was_life uuid, was_seq bigint, was_changed boolean NOT NULL,
+  device text NOT NULL, author text NOT NULL, at timestamptz NOT NULL, PRIMARY KEY (root, id)
 );
 CREATE UNIQUE INDEX mem_feed ON memoryd.mem (root, seq);
 -- A key is that of one memory of its namespace, whichever machine was first.
-CREATE UNIQUE INDEX mem_key ON memoryd.mem (root, ns, key) WHERE key IS NOT NULL;
-CREATE INDEX mem_equal ON memoryd.mem (root, ns, content_hash) WHERE NOT deleted;
+CREATE UNIQUE INDEX mem_key ON memoryd.mem (root, ns, key) WHERE key IS NOT NULL AND NOT deleted;
+-- A purge takes the other versions of a memory with it.
+CREATE INDEX mem_conflict ON memoryd.mem (root, conflict_of) WHERE conflict_of IS NOT NULL;
 -- How far each machine has read, so that a purge can name those that still hold a text.
 CREATE TABLE memoryd.machines (
-  root text NOT NULL, machine text NOT NULL, role text NOT NULL DEFAULT session_user,
-  seq bigint NOT NULL, at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (root, machine, role)
+  root text NOT NULL, machine text NOT NULL, role text NOT NULL, seq bigint NOT NULL, at timestamptz NOT NULL,
+  PRIMARY KEY (root, machine, role)
 );
 """
 
-READ = "root IN (SELECT g.root FROM memoryd.grants g WHERE g.role = session_user)"
-WRITE = "root IN (SELECT g.root FROM memoryd.grants g WHERE g.role = session_user AND g.can_write)"
-_OLD = "at < now() - interval '90 days'"
-# Policies: whoever may read a root sees its rows, who may write it adds and changes them.
-SEE, ADD = f"FOR SELECT USING ({READ})", f"FOR INSERT WITH CHECK ({WRITE})"
-CHANGE = f"FOR UPDATE USING ({WRITE}) WITH CHECK ({WRITE})"
+
+def secure(*tables: str) -> str:
+    """Return what keeps a role from all rows of tables, whatever somebody grants: only their owner passes."""
+    return "\n".join(f"ALTER TABLE memoryd.{table} ENABLE ROW LEVEL SECURITY;" for table in tables)
 
 
-def secure(table: str, *policies: str) -> str:
-    """Return what restricts the rows of a table by policies."""
-    rows = [f"ALTER TABLE memoryd.{table} ENABLE ROW LEVEL SECURITY;"]
-    rows += [f"CREATE POLICY p{number} ON memoryd.{table} {policy};" for number, policy in enumerate(policies)]
-    return "\n".join(rows)
-
-
-_SECURITY = "\n".join(
-    [
-        secure("meta", "FOR SELECT USING (true)"),
-        secure("grants", "FOR SELECT USING (role = session_user)"),
-        secure("heads", SEE, f"FOR UPDATE USING ({WRITE})"),
-        secure("log", SEE, ADD, f"FOR DELETE USING ({WRITE} AND {_OLD})"),
-        secure(
-            "mem",
-            SEE,
-            f"FOR INSERT WITH CHECK ({WRITE} AND author = session_user)",
-            f"FOR UPDATE USING ({WRITE}) WITH CHECK ({WRITE} AND author = session_user)",
-            f"FOR DELETE USING ({WRITE} AND deleted AND NOT purged AND {_OLD})",
-        ),
-        secure(
-            "machines",
-            SEE,
-            f"FOR INSERT WITH CHECK ({READ} AND role = session_user)",
-            f"FOR UPDATE USING ({READ} AND role = session_user) WITH CHECK ({READ} AND role = session_user)",
-        ),
-    ]
-)
-
-# What a role may do at all; which rows, the policies say.
-_PRIVILEGES = {
-    "meta": "SELECT",
-    "grants": "SELECT",
-    "heads": "SELECT, UPDATE",
-    "log": "SELECT, INSERT, DELETE",
-    "mem": "SELECT, INSERT, UPDATE, DELETE",
-    "machines": "SELECT, INSERT, UPDATE",
-    "models": "SELECT, INSERT, UPDATE",
-    "vec": "SELECT, INSERT, UPDATE, DELETE",
-}
-ROLES = "SELECT DISTINCT g.role FROM memoryd.grants g JOIN pg_catalog.pg_roles r ON r.rolname = g.role"
-_LISTED = (
-    "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
-    " WHERE n.nspname = 'memoryd'"
-)
-
-MIGRATIONS: tuple[str, ...] = (_TABLES + _SECURITY,)
-
-
-class Dialect(NamedTuple):
-    """What differs between servers that speak PostgreSQL's language; `tested`: this project runs its tests there."""
-
-    name: str
-    shows: str  # a word of `version()` or the name of an extension that it is known by
-    further: tuple[str, ...]  # statements after the tables are made
-    tested: bool
-
-
-DIALECTS: tuple[Dialect, ...] = (
-    Dialect("CockroachDB", "CockroachDB", (), False),
-    Dialect("YugabyteDB", "-YB-", (), False),
-    Dialect(
-        "Citus",
-        "Citus",
-        # Everything of a root is on one node, so a push stays one node's transaction.
-        (
-            "SELECT create_reference_table('memoryd.grants')",
-            *(
-                f"SELECT create_distributed_table('memoryd.{table}', 'root')"
-                for table in ("heads", "log", "mem", "machines")
-            ),
-        ),
-        False,
+# A new function may be called by everybody, until that is taken back.
+LOCK = "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA memoryd FROM PUBLIC;"
+MIGRATIONS: tuple[str, ...] = (
+    "",  # version 1 was never released
+    "\n".join(
+        [
+            _TABLES,
+            secure("meta", "grants", "heads", "lives", "log", "mem", "machines"),
+            functions.ACCESS,
+            functions.READING,
+            judging.JUDGING,
+            LOCK,
+        ]
     ),
-    Dialect("PostgreSQL", "PostgreSQL", (), True),
 )
+# What login roles may call; the functions of `vectors` are there where the server has pgvector.
+CALLED = (
+    *("look", "feed", "fetch", "count_rows", "find_start", "list_pinned", "note", "read_terms", "offer"),
+    *("lease", "list_unembedded", "put_vectors", "take_vectors", "has_few", "find_nearest", "find_words"),
+)
+_FUNCTIONS = (
+    "SELECT p.oid::regprocedure::text FROM pg_catalog.pg_proc p"
+    " JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'memoryd' AND p.proname = ANY(%s)"
+)
+ROLES = "SELECT DISTINCT g.role FROM memoryd.grants g JOIN pg_catalog.pg_roles r ON r.rolname = g.role"
+_SESSIONS = (
+    "SELECT pg_terminate_backend(a.pid) FROM pg_catalog.pg_stat_activity a"
+    " WHERE a.usename = %s AND a.datname = current_database() AND a.pid <> pg_backend_pid()"
+)
+_CHANNEL = "'memoryd_' || replace(gen_random_uuid()::text, '-', '')"
+_NEW_CHANNEL = f"""
+DO $$
+DECLARE
+  head memoryd.heads := memoryd.hold_head({{root}});
+BEGIN
+  IF head.root IS NOT NULL THEN
+    head.channel := {_CHANNEL};
+    PERFORM memoryd.write_head(head);
+  END IF;
+END $$
+"""
 
 
-def find_dialect(server: Server) -> Dialect:
-    """Return which kind of server this is."""
-    version = str(server.value("SELECT version()"))
-    if server.value("SELECT count(*) FROM pg_catalog.pg_extension WHERE extname = 'citus'"):
-        version += " Citus"
-    return next(dialect for dialect in DIALECTS if dialect.shows in version)
+def guard(server: Server) -> None:
+    """Let the owner's session find by an unqualified name nothing that somebody else made."""
+    server.run("SET search_path = pg_catalog, pg_temp")
 
 
 def read_version(server: Server) -> int:
     """Return the version of the tables, 0 where there are none."""
-    if server.value("SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = 'memoryd'") == 0:
+    if not server.value("SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = 'memoryd'"):
         return 0
-    found = server.value("SELECT max(schema) FROM memoryd.meta")
-    return int(found) if isinstance(found, int) else 0
+    if server.value("SELECT to_regprocedure('memoryd.read_terms()')") is None:
+        return 1
+    return int(server.value("SELECT version FROM memoryd.read_terms()"))
+
+
+def check_version(server: Server) -> None:
+    """Raise `Conflict` where the tables are not those that this memoryd knows."""
+    version = read_version(server)
+    if version == 0:
+        raise Conflict("The server has no tables of memoryd; its owner runs `memctl shared migrate`.")
+    if version == 1:
+        raise Conflict(
+            "The server's tables are of the first design, which was never released: their owner drops them"
+            " (DROP SCHEMA memoryd CASCADE) and runs `memctl shared migrate`; each machine brings back what it holds."
+        )
+    if version > VERSION:
+        raise Conflict(f"The server's tables are of a newer memoryd (version {version}, this one knows {VERSION}).")
 
 
 def migrate(server: Server) -> tuple[int, int]:
     """Bring the tables to the newest version; return the versions before and after. Only the owner can."""
+    guard(server)
     before = read_version(server)
-    if before > VERSION:
-        raise Conflict(f"The server's tables are of a newer memoryd (version {before}, this one knows {VERSION}).")
-    dialect = find_dialect(server)
-    for number, script in enumerate(MIGRATIONS[before:], start=before + 1):
+    if before:
+        check_version(server)
+    for script in MIGRATIONS[before:]:
         with server.begin():
             server.run(script)
-            server.run("UPDATE memoryd.meta SET schema = %s", (number,))
-    if before == 0:
-        for statement in dialect.further:
-            server.run(statement)
     return before, VERSION
+
+
+def read_kind(server: Server) -> str:
+    """Return what the server calls itself: PostgreSQL, or another one that speaks its language."""
+    return str(server.value("SELECT version()")).split()[0]
 
 
 def make_root(server: Server, root: str) -> None:
     """Make a root on the server, empty. Only the owner can."""
-    server.run("INSERT INTO memoryd.heads (root, seq) VALUES (%s, 0) ON CONFLICT DO NOTHING", (root,))
+    guard(server)
     server.run(
-        "INSERT INTO memoryd.grants VALUES (session_user, %s, true) ON CONFLICT (role, root) DO UPDATE"
-        " SET can_write = true",
-        (root,),
+        "WITH made AS ("
+        f" INSERT INTO memoryd.heads (root, channel) VALUES (%(root)s, {_CHANNEL}) ON CONFLICT DO NOTHING"
+        " RETURNING root, life"
+        "), begun AS (INSERT INTO memoryd.lives (root, life, start) SELECT root, life, 1 FROM made)"
+        " INSERT INTO memoryd.grants VALUES (session_user, %(root)s, true)"
+        " ON CONFLICT (role, root) DO UPDATE SET can_write = true",
+        {"root": root},
     )
 
 
@@ -186,21 +173,39 @@ def grant(server: Server, root: str, role: str, write: bool) -> None:
             " SET can_write = excluded.can_write",
             (role, root, write),
         )
-        grant_tables(server, role)
+        grant_functions(server, [role])
 
 
-def grant_tables(server: Server, role: str) -> None:
-    """Let a role use the tables and functions that there are; which rows, the policies say."""
-    name = sql.Identifier(role)
-    server.run(sql.SQL("GRANT USAGE ON SCHEMA memoryd TO {}").format(name))
-    there = {table for (table,) in server.run(_LISTED).fetchall()}
-    for table, rights in _PRIVILEGES.items():
-        if table in there:
-            statement = sql.SQL("GRANT {} ON memoryd.{} TO {}")
-            server.run(statement.format(sql.SQL(rights), sql.Identifier(table), name))
-    server.run(sql.SQL("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA memoryd TO {}").format(name))
+def grant_functions(server: Server, roles: Sequence[str]) -> None:
+    """Let roles call the functions that there are; of which root, their grants say."""
+    found = server.run(_FUNCTIONS, (list(CALLED),)).fetchall()
+    called = sql.SQL(", ").join(sql.SQL(name) for (name,) in found)  # as the catalog writes them
+    for role in roles:
+        name = sql.Identifier(role)
+        server.run(sql.SQL("GRANT USAGE ON SCHEMA memoryd TO {}").format(name))
+        server.run(sql.SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(called, name))
 
 
-def revoke(server: Server, root: str, role: str) -> None:
-    """Keep a role from a root from now on. Only the owner can."""
+def revoke(server: Server, root: str, role: str) -> bool:
+    """Keep a role from a root from now on; return whether its sessions could be ended. Only the owner can.
+
+    The grant is deleted first, so whatever the role begins now is refused; what it had begun ends, or fails at the
+    head.
+    """
+    guard(server)
     server.run("DELETE FROM memoryd.grants WHERE role = %s AND root = %s", (role, root))
+    ended = True
+    try:
+        server.run(_SESSIONS, (role,))
+    except psycopg.errors.InsufficientPrivilege:
+        ended = False
+    try:
+        with server.begin():
+            server.run("SET LOCAL lock_timeout = '5s'")
+            server.run(sql.SQL(_NEW_CHANNEL).format(root=sql.Literal(root)))
+    except psycopg.errors.LockNotAvailable:
+        raise Unavailable(
+            f"{role} is kept out, but somebody is writing to {root} for so long that its notices could not get a new"
+            " channel; revoke it once more."
+        ) from None
+    return ended

@@ -1,12 +1,16 @@
-"""One connection to a PostgreSQL server: opened with care, given up at a deadline, its errors as sentences.
+"""One connection to a PostgreSQL server: opened with care, given up when it is silent, its errors as sentences.
 
-A server that hangs answers nothing, not even a request to cancel; so a deadline shuts the socket down, which ends any
-wait at once. No statement is prepared: a generic plan ranks badly, and poolers lose prepared statements.
+A server that hangs answers nothing, not even a request to cancel; so after a while in which nothing moved the socket is
+shut down, which ends any wait at once. A slow line is no silence: bytes that arrive, or are taken, count. No statement
+is prepared: a generic plan ranks badly, and poolers lose prepared statements.
 """
 
 import os
 import socket
+import struct
+import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
@@ -27,6 +31,10 @@ _DEFAULTS = {
     "sslrootcert": "system",
 }
 
+_LOOK_S = 2.0  # between two looks at what moved
+_UNSEEN = 4.0  # times longer is waited for all where the system does not say what moved (a Unix socket)
+_MOVED = struct.Struct("=120xQQ")  # of Linux' tcp_info: bytes that were acknowledged, bytes that were received
+
 Query = str | Composed
 
 
@@ -35,7 +43,7 @@ class Server:
 
     def __init__(self, connection: "psycopg.Connection[Any]") -> None:
         self.connection = connection
-        self.has_vectors = self.has_words = False  # which this role may use
+        self.has_vectors = False
 
     def run(self, query: Query, values: Sequence[Any] | Mapping[str, Any] | None = None) -> "psycopg.Cursor[Any]":
         """Run a statement."""
@@ -65,14 +73,34 @@ class Server:
 
     @contextmanager
     def time_limit(self, limit_s: float) -> Iterator[None]:
-        """Give up the connection when what is within takes longer."""
-        timer = threading.Timer(limit_s, self.give_up)
-        timer.daemon = True
-        timer.start()
+        """Give up the connection when it is silent for so long while what is within runs."""
+        done = threading.Event()
+        threading.Thread(target=self._watch, args=(limit_s, done), name="shared limit", daemon=True).start()
         try:
             yield
         finally:
-            timer.cancel()
+            done.set()
+
+    def _watch(self, limit_s: float, done: threading.Event) -> None:
+        moved, moved_at = self._count_moved(), time.monotonic()
+        if moved is None:
+            limit_s *= _UNSEEN
+        while not done.wait(min(limit_s / 8, _LOOK_S)):
+            if moved != (moved := self._count_moved()):
+                moved_at = time.monotonic()
+            elif time.monotonic() - moved_at >= limit_s:
+                self.give_up()
+                return
+
+    def _count_moved(self) -> tuple[int, ...] | None:
+        """Return how many bytes the server took and sent so far, None where the system does not say."""
+        if sys.platform != "linux":
+            return None
+        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.connection.fileno())) as duplicate:
+            if duplicate.family != socket.AF_UNIX:
+                told = duplicate.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _MOVED.size)
+                return _MOVED.unpack(told) if len(told) == _MOVED.size else None
+        return None
 
     def give_up(self) -> None:
         """End the connection at once, whatever it waits for."""
@@ -129,8 +157,8 @@ def failure(error: Exception) -> MemorydError:
         return Forbidden(f"This role may not do that on the server: {said}.")
     if isinstance(error, errors.DiskFull):
         return Unavailable(f"The server's disk is full: {said}.")
-    if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName):
-        return Forbidden(f"The server has no tables of memoryd; its owner runs `memctl shared migrate` ({said}).")
+    if isinstance(error, errors.UndefinedTable | errors.UndefinedFunction | errors.InvalidSchemaName):
+        return Forbidden(f"The server has no tables of this memoryd; its owner runs `memctl shared migrate` ({said}).")
     return Unavailable(f"The server cannot be used: {said}.")
 
 

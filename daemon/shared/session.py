@@ -1,47 +1,37 @@
-"""One transaction's work on one shared root: memories as they are here, what is written of them, what is erased.
+"""One transaction's work on one shared root: memories and entries as they are here, what is written of them.
 
-Everything runs in the writer's transaction; what one machine and role changed is one operation of the log.
+Everything runs in the writer's transaction, unnoticed by the triggers: what comes from the server is no change of this
+machine. What one machine and role changed is one operation of the log.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-import msgspec
 from msgspec import Struct
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import erasing, removing
-from memoryd.daemon.shared import changes
-from memoryd.daemon.shared.changes import Body
-from memoryd.daemon.store import erasing as store_erasing
-from memoryd.daemon.store import history, rows, shared, vectors
+from memoryd.daemon.store import history, links, rows, shared, vectors
 from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.shared import Root, Version
+from memoryd.daemon.store.shared import Entry, Root
 from memoryd.daemon.store.tiers import L1, L2
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
 
 KIND = f"{history.JOB}shared"
+# What a pull does not change of a memory that is here.
+_KEPT = ("row", "tier", "access_count", "last_accessed_at", "neighbours")
 
 
 class Applied(Struct):
-    """What became of the memories that came from the server."""
+    """How many memories from the server were created here, changed, deleted, purged."""
 
     created: int = 0
     changed: int = 0
     deleted: int = 0
     purged: int = 0
     conflicts: list[str] = []
-    refused: list[str] = []
-
-
-class Here(NamedTuple):
-    """A memory as it is here: its row, its version with what was changed since, what it says."""
-
-    row: Row | None
-    version: Version
-    body: Body | None
 
 
 class Session:
@@ -59,57 +49,86 @@ class Session:
         self.generation = core.embedding.active
         self.origin = ""  # who made the changes that are applied: machine and role
         self._operations: dict[str, int] = {}
+        self._later: list[Callable[[], object]] = []  # once it is committed
+        transaction.after_commit(self._run_later)
         self.done = Applied()
 
-    def read(self, ids: Sequence[str]) -> dict[str, Here]:
-        """Return memories as they are here; a change that has no name yet gets one."""
-        found, known = rows.read_ids(self.connection, ids), shared.read_versions(self.connection, ids)
-        return {id: self._name(id, found.get(id), known.get(id)) for id in ids}
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Do one row's work, or nothing of it."""
+        operations, later = dict(self._operations), len(self._later)
+        try:
+            with self.connection, shared.change_locally(self.connection):
+                yield
+        except BaseException:
+            self._operations = operations
+            del self._later[later:]
+            raise
 
-    def _name(self, id: str, row: Row | None, version: Version | None) -> Here:
-        version = version or Version(memory=id, root=self.root.id)
-        if row is not None and row.namespace not in self.namespaces:
+    def _run_later(self) -> None:
+        for call in self._later:
+            call()
+
+    def read(self, entry: Entry | None) -> Row | None:
+        """Return the memory of an entry as it is here."""
+        if entry is None or entry.memory is None:
+            return None
+        return rows.read_ids(self.connection, [entry.memory]).get(entry.memory)
+
+    def write(self, made: Row) -> Row:
+        """Insert a memory, or put it in place of the one that has its id; return it as it is stored."""
+        old = rows.read_ids(self.connection, [made.id]).get(made.id)
+        if old is None:
+            made.tier = self.tier
+            self._record(made, None)
+            made.row = rows.insert(self.connection, made)
+            self._index(made)
+            self.done.created += 1
+            return made
+        different = {
+            name: new
+            for name in rows.COLUMNS
+            if name not in _KEPT and (new := getattr(made, name)) != getattr(old, name)
+        }
+        if different:
+            self.change(old, **different)
+            if not different.keys().isdisjoint(("namespace", "type", "text_hash")):
+                self._later.append(lambda: self.core.embedding.refresh([old.row]))
+            self.done.changed += 1
+        return old
+
+    def _index(self, made: Row) -> None:
+        """Have searches find a memory once it is committed, with the vector that the server has of it."""
+        vector, place = self.vectors.get(made.text_hash), (made.row, made.namespace, made.type)
+        given = None if vector is None or self.generation is None else (self.generation, vector)
+        if given is not None:
+            vectors.put(self.connection, given[0].model, made.text_hash, given[1])
+        self._later.append(lambda: self.core.embedding.index_rows([place], [given]))
+
+    def change(self, row: Row, **fields: object) -> None:
+        """Change columns of a memory."""
+        self._record(row, row)
+        rows.change(self.connection, row.row, fields)
+
+    def delete(self, row: Row) -> None:
+        """Delete a memory; `undo` of the operation brings it back."""
+        removing.remove(self.core, self.transaction, [row], self._begin())
+        self.done.deleted += 1
+
+    def erase(self, memory: str) -> None:
+        """Erase a memory for good, with its history."""
+        erasing.erase_within(self.core, self.transaction, [memory])
+        self.done.purged += 1
+
+    def link(self, one: str, other: str) -> None:
+        """Show two memories beside each other, as they disagree."""
+        if one != other and len(rows.read_ids(self.connection, [one, other])) == 2:
+            links.add(self.connection, one, other, links.CONTRADICTS, self.core.clock())
+
+    def _record(self, row: Row, before: Row | None) -> None:
+        if before is not None or self.is_news:
             place = self.core.store.namespaces.name(row.namespace)
-            row = row if place == version.namespace else None  # it left what is shared
-        body = None if row is None else changes.read_body(row)
-        if (body is None and not version.version) or version.purged:
-            return Here(row, version, body)
-        place = version.namespace if row is None else self.core.store.namespaces.name(row.namespace)
-        said = changes.hash_body(place, body, version.conflict_of)
-        if said == version.body:
-            return Here(row, version, body)
-        name, ancestors = changes.descend(version, said)
-        own = {"machine": "", "author": "", "pushed": 0, "namespace": place}
-        return Here(row, msgspec.structs.replace(version, version=name, ancestors=ancestors, body=said, **own), body)
-
-    def settle(self, version: Version) -> None:
-        """Write a version; the outbox has the memory exactly if it is still to be pushed."""
-        shared.put_version(self.connection, version)
-        if version.pushed:
-            shared.unqueue(self.connection, version.memory)
-        else:
-            shared.queue(self.connection, version.memory, self.root.id)
-
-    def insert(self, row: Row) -> None:
-        self.record(row.id, None, row.namespace)
-        row.row = rows.insert(self.connection, row)
-        vector, place = self.vectors.get(row.text_hash), (row.row, row.namespace, row.type)
-        made = None if vector is None or self.generation is None else (self.generation, vector)
-        if made is not None:
-            vectors.put(self.connection, made[0].model, row.text_hash, made[1])
-        self.transaction.after_commit(lambda: self.core.embedding.index_rows([place], [made]))
-
-    def delete(self, here: Here) -> None:
-        if here.row is not None:
-            removing.remove(self.core, self.transaction, [here.row], self._begin())
-            self.done.deleted += 1
-
-    def record(self, id: str, before: Row | None, namespace: int | None = None) -> None:
-        number = before.namespace if before is not None else namespace
-        assert number is not None
-        if before is None and not self.is_news:
-            return
-        history.record(self.connection, self._begin(), id, self.core.store.namespaces.name(number), before)
+            history.record(self.connection, self._begin(), row.id, place, before)
 
     def _begin(self) -> int:
         if self.origin not in self._operations:
@@ -117,10 +136,3 @@ class Session:
                 number = history.begin(self.connection, KIND, self.root.name, self.core.clock())
             self._operations[self.origin] = number
         return self._operations[self.origin]
-
-    def erase(self, version: Version) -> None:
-        """Erase a memory with its history and what was made of it; its version stays, so that it never comes back."""
-        derived = store_erasing.find_derived(self.connection, [version.memory])
-        erasing.erase_within(self.core, self.transaction, [version.memory, *derived])
-        self.settle(msgspec.structs.replace(version, purged=1, further="{}", machine="", author=""))
-        self.done.purged += 1

@@ -37,6 +37,11 @@ class Lines:
         with self._core.store.reading() as connection:
             roots = shared.read_roots(connection)
         for root in roots:
+            if not root.confirmed:
+                log.warning(
+                    "%s came with a restored copy and is not exchanged; `memctl shared add` confirms it", root.name
+                )
+                continue
             try:
                 self.open(root)
             except MemorydError as error:
@@ -90,12 +95,16 @@ class Lines:
         result = SharedRoot(
             root=root.name,
             server=root.server,
-            state="starting",
+            state="starting" if root.confirmed else "unconfirmed",
+            error=""
+            if root.confirmed
+            else f"It came with a restored copy; `memctl shared add {root.name}` confirms it.",
             namespaces=sorted(names.name(number) for number in shared.list_shared_namespaces(connection, root.id)),
             conversations=bool(root.conversations),
+            writable=bool(root.writable),
             memories=shared.count_memories(connection, root.id),
             partial=bool(root.partial),
-            waiting=shared.count_outbox(connection, root.id),
+            waiting=shared.count_waiting(connection, root.id),
             refused=[RefusedMemory(id=id, reason=reason) for id, reason in shared.read_stuck(connection, root.id)],
             conflicts=shared.count_conflicts(connection, root.id),
         )
@@ -119,17 +128,17 @@ def add_root(core: Core, root: Root, namespaces: list[str]) -> Root:
 
     def write(transaction: Transaction) -> Root:
         connection = transaction.connection
-        known = next((one for one in shared.read_roots(connection) if one.name == root.name), None)
-        stored = msgspec.structs.replace(known or root, server=root.server, passfile=root.passfile)
+        known = shared.find_root(connection, root.name)
+        stored = msgspec.structs.replace(known or root, server=root.server, passfile=root.passfile, confirmed=1)
         stored.conversations = max(root.conversations, known.conversations if known else 0)
         if known is None:
             stored.id = shared.add_root(connection, stored)
         else:
-            given = {"server": stored.server, "passfile": stored.passfile, "conversations": stored.conversations}
-            shared.change_root(connection, stored.id, **given)
+            names = ("server", "passfile", "conversations", "confirmed")
+            shared.change_root(connection, stored.id, **{name: getattr(stored, name) for name in names})
         numbers = [core.store.namespaces.ensure(transaction, name) for name in namespaces]
         shared.share_namespaces(connection, stored.id, numbers)
-        return stored
+        return shared.find_root(connection, root.name) or stored
 
     return core.store.write(write).result()
 

@@ -13,9 +13,10 @@ import msgspec
 import numpy as np
 from psycopg import sql
 
-from memoryd.daemon.shared.applying import Remote
-from memoryd.daemon.shared.exchange import COLUMNS, read_remote
-from memoryd.daemon.shared.schema import ADD, CHANGE, READ, ROLES, SEE, WRITE, grant_tables, secure
+from memoryd.daemon.shared.exchange import COLUMNS, PULLED_BYTES, read_remote
+from memoryd.daemon.shared.functions import DEFINER, ROW, SHOWN
+from memoryd.daemon.shared.messages import Remote
+from memoryd.daemon.shared.schema import LOCK, ROLES, grant_functions, guard, secure
 from memoryd.daemon.shared.server import Server
 from memoryd.daemon.store.vectors import Vector
 
@@ -24,12 +25,12 @@ _PARTITIONS = 8  # by root: an index of one's own memories is smaller and finds 
 _EF_SEARCH = 600  # of HNSW: recall against time
 _EF_CONSTRUCTION = 128  # recall against the time that the index takes: half as long with 64, which finds less
 _FEW = 20_000  # vectors that are compared one by one
-_DISTANCE = "v.emb::halfvec({length}) <=> %(vector)s::halfvec({length})"
 _PARTS = "\n".join(
     f"CREATE TABLE memoryd.vec_{part} PARTITION OF memoryd.vec"
     f" FOR VALUES WITH (MODULUS {_PARTITIONS}, REMAINDER {part});"
     for part in range(_PARTITIONS)
 )
+# PLACE is the schema that pgvector is in: types and operators are named with it, as a search path could be another's.
 _TABLES = f"""
 -- How far the vectors of each model are, and which machine makes them for now.
 CREATE TABLE memoryd.models (
@@ -38,88 +39,133 @@ CREATE TABLE memoryd.models (
 );
 CREATE TABLE memoryd.vec (
   root text NOT NULL, model text NOT NULL, id uuid NOT NULL, ns text NOT NULL, text_hash bytea NOT NULL,
-  emb halfvec NOT NULL, PRIMARY KEY (root, model, id)
+  emb PLACE.halfvec NOT NULL, PRIMARY KEY (root, model, id)
 ) PARTITION BY HASH (root);
 {_PARTS}
 -- By it a small namespace is compared as a whole, which is exact.
 CREATE INDEX vec_place ON memoryd.vec (root, model, ns);
+{secure("models", "vec", *(f"vec_{part}" for part in range(_PARTITIONS)))}
 """
-_SECURITY = f"""{secure("models", SEE, ADD, CHANGE)}
-{secure("vec", SEE, ADD, CHANGE, f"FOR DELETE USING ({WRITE})")}"""
-_ARE_THERE = "SELECT to_regclass('memoryd.vec') IS NOT NULL"
-_CAN_BE = "SELECT count(*) FROM pg_catalog.pg_available_extensions WHERE name = 'vector'"
-_REGISTER = (
-    "INSERT INTO memoryd.models (root, model, dimensions) SELECT %(root)s, %(model)s, %(dimensions)s WHERE EXISTS"
-    " (SELECT 1 FROM memoryd.grants g WHERE g.root = %(root)s AND g.role = session_user AND g.can_write)"
-    " ON CONFLICT DO NOTHING"
-)
-_LEASE = (
-    "UPDATE memoryd.models o SET machine = %(machine)s, until = now() + interval '60 seconds'"
-    " WHERE o.root = %(root)s AND o.model = %(model)s AND (o.machine IN ('', %(machine)s) OR o.until < now())"
-    " AND o.seq < (SELECT h.seq FROM memoryd.heads h WHERE h.root = o.root) RETURNING o.seq"
-)
-_FEED = (
-    "SELECT m.id, m.seq, m.ns, m.deleted, m.body ->> 'content', coalesce((m.body ->> 'turns')::int, 0)"
-    " FROM memoryd.mem m WHERE m.root = %s AND m.seq > %s ORDER BY m.seq LIMIT %s"
-)
-_PUT = (
-    "INSERT INTO memoryd.vec (root, model, id, ns, text_hash, emb)"
-    " SELECT %(root)s, %(model)s, r.id, r.ns, decode(r.hash, 'hex'), r.emb::halfvec"
-    " FROM jsonb_to_recordset(%(rows)s::jsonb) AS r(id uuid, ns text, hash text, emb text)"
-    " ON CONFLICT (root, model, id) DO UPDATE SET ns = excluded.ns, text_hash = excluded.text_hash, emb = excluded.emb"
-)
-_DROP = "DELETE FROM memoryd.vec v WHERE v.root = %(root)s AND v.model = %(model)s AND v.id = ANY(%(dropped)s::uuid[])"
-_ADVANCE = "UPDATE memoryd.models SET seq = %(seq)s WHERE root = %(root)s AND model = %(model)s"
-_TAKE = "SELECT v.text_hash, v.emb FROM memoryd.vec v WHERE v.root = %s AND v.model = %s AND v.id = ANY(%s::uuid[])"
-_HEAD = "SELECT h.seq FROM memoryd.heads h WHERE h.root = %s"
-_COUNT = (
-    "SELECT count(*) FROM (SELECT 1 FROM memoryd.vec v WHERE v.root = %s AND v.model = %s AND v.ns = ANY(%s)"
-    f" LIMIT {_FEW + 1}) s"
-)
-# The index is one of vectors of a model's length, so the query has to name both.
-_NEAREST = f"""
-WITH near AS MATERIALIZED (
-  SELECT v.id, v.text_hash, {_DISTANCE} AS distance FROM memoryd.vec v
-  WHERE v.root = %(root)s AND v.model = {{model}} AND v.ns = ANY(%(places)s)
-  ORDER BY ({_DISTANCE}) {{rest}} LIMIT %(wanted)s
-)
-SELECT {COLUMNS}, n.distance, n.text_hash FROM near n JOIN memoryd.mem m ON m.root = %(root)s AND m.id = n.id
-WHERE NOT m.deleted AND m.ns = ANY(%(places)s) ORDER BY n.distance
+_FUNCTIONS = f"""
+-- Take the lease of a model, or keep it; return how far its vectors are, nothing where nothing is to be done.
+CREATE FUNCTION memoryd.lease(asked_root text, asked_model text, length int, asked_machine text) RETURNS bigint
+LANGUAGE plpgsql {DEFINER} AS $$
+DECLARE
+  found_seq bigint;
+BEGIN
+  PERFORM memoryd.check_write(asked_root);
+  INSERT INTO memoryd.models (root, model, dimensions) VALUES (asked_root, asked_model, length) ON CONFLICT DO NOTHING;
+  UPDATE memoryd.models o SET machine = asked_machine, until = now() + interval '60 seconds'
+    WHERE o.root = asked_root AND o.model = asked_model
+      AND (o.machine IN ('', asked_machine) OR o.until < now())
+      AND o.seq < (SELECT h.seq FROM memoryd.heads h WHERE h.root = asked_root)
+    RETURNING o.seq INTO found_seq;
+  RETURN found_seq;
+END $$;
+
+-- The part of the feed whose vectors are to be made.
+CREATE FUNCTION memoryd.list_unembedded(asked_root text, after bigint, most int, most_bytes bigint)
+RETURNS TABLE (id uuid, seq bigint, ns text, content text, turns int) LANGUAGE sql STABLE {DEFINER} BEGIN ATOMIC
+  SELECT f.id, f.seq, f.ns, CASE WHEN NOT f.deleted THEN f.body::jsonb ->> 'content' END,
+    coalesce((f.body::jsonb ->> 'turns')::int, 0)
+  FROM memoryd.feed(asked_root, after, most, most_bytes) f;
+END;
+
+-- Put vectors, drop others, note how far that is. What was deleted meanwhile gets none.
+CREATE FUNCTION memoryd.put_vectors(asked_root text, asked_model text, made text, dropped uuid[], upto bigint)
+RETURNS void LANGUAGE plpgsql {DEFINER} AS $$
+BEGIN
+  PERFORM memoryd.check_write(asked_root);
+  INSERT INTO memoryd.vec AS v (root, model, id, ns, text_hash, emb)
+    SELECT asked_root, asked_model, r.id, r.ns, decode(r.hash, 'hex'), r.emb::PLACE.halfvec
+    FROM jsonb_to_recordset(made::jsonb) AS r(id uuid, ns text, hash text, emb text)
+    WHERE EXISTS (SELECT FROM memoryd.mem m WHERE m.root = asked_root AND m.id = r.id AND NOT m.deleted)
+    ON CONFLICT (root, model, id) DO UPDATE
+      SET ns = excluded.ns, text_hash = excluded.text_hash, emb = excluded.emb;
+  DELETE FROM memoryd.vec v WHERE v.root = asked_root AND v.model = asked_model AND v.id = ANY(dropped);
+  UPDATE memoryd.models o SET seq = upto WHERE o.root = asked_root AND o.model = asked_model;
+END $$;
+
+CREATE FUNCTION memoryd.take_vectors(asked_root text, asked_model text, ids uuid[])
+RETURNS TABLE (text_hash bytea, emb PLACE.halfvec) LANGUAGE sql STABLE {DEFINER} BEGIN ATOMIC
+  SELECT v.text_hash, v.emb FROM memoryd.vec v
+  WHERE v.root = asked_root AND v.model = asked_model AND v.id = ANY(ids) AND memoryd.may_read(asked_root);
+END;
+
+CREATE FUNCTION memoryd.has_few(asked_root text, asked_model text, places text[]) RETURNS boolean
+LANGUAGE sql STABLE {DEFINER} BEGIN ATOMIC
+  SELECT count(*) <= {_FEW} FROM (
+    SELECT FROM memoryd.vec v
+    WHERE v.root = asked_root AND v.model = asked_model AND v.ns = ANY(places) AND memoryd.may_read(asked_root)
+    LIMIT {_FEW + 1}
+  ) s;
+END;
+
+-- What is nearest to a vector. The index is one of vectors of a model's length, so the query has to name both.
+CREATE FUNCTION memoryd.find_nearest(
+  asked_root text, asked_model text, vector text, length int, places text[], wanted int, is_exact boolean
+) RETURNS TABLE ({ROW}, distance float8, text_hash bytea) LANGUAGE plpgsql STABLE {DEFINER}
+SET hnsw.ef_search = {_EF_SEARCH} SET hnsw.iterative_scan = strict_order AS $$
+DECLARE
+  distance_to text := format('v.emb::PLACE.halfvec(%1$s) OPERATOR(PLACE.<=>) $1::PLACE.halfvec(%1$s)', length);
+BEGIN
+  IF memoryd.may_read(asked_root) THEN
+    RETURN QUERY EXECUTE format('
+      WITH near AS MATERIALIZED (
+        SELECT v.id, v.text_hash, %1$s AS distance FROM memoryd.vec v
+        WHERE v.root = $2 AND v.model = %2$L AND v.ns = ANY($3) ORDER BY (%1$s) %3$s LIMIT $4
+      )
+      SELECT {SHOWN}, n.distance, n.text_hash FROM near n JOIN memoryd.mem m ON m.root = $2 AND m.id = n.id
+      WHERE NOT m.deleted AND m.ns = ANY($3) ORDER BY n.distance',
+      distance_to, asked_model, CASE WHEN is_exact THEN '+ 0.0' END) USING vector, asked_root, places, wanted;
+  END IF;
+END $$;
 """
-# Full text. Row-level security keeps a statement of a role from the index of words (its operator could reveal rows), so
-# a function of the owner asks, and looks itself whether the role may read the root. It returns ids of memories that
-# hold rare words of a question; how well they fit is computed by whoever asked, as for everything else.
+# Full text: memories that hold rare words of a question; how well they fit is computed by whoever asked, as for
+# everything else. Those that hold every word, then some for each word: a word that few hold is not crowded out by
+# another.
 _TEXT = "to_tsvector('pg_catalog.english', left(m.body ->> 'content', 100000))"
-_WORD_INDEX = (
-    "CREATE INDEX IF NOT EXISTS mem_words ON memoryd.mem USING gin"
-    f" (({_TEXT.replace('m.body', 'body')})) WHERE NOT deleted"
-)
 _HOLDING = f"""
-  SELECT m.id FROM memoryd.mem m
-  WHERE m.root = asked_root AND m.ns = ANY(places) AND NOT m.deleted AND {_TEXT} @@ {{words}} AND asked_{READ}
-  LIMIT wanted
+    SELECT m.id FROM memoryd.mem m
+    WHERE m.root = asked_root AND m.ns = ANY(places) AND NOT m.deleted AND {_TEXT} @@ {{words}}
+      AND memoryd.may_read(asked_root)
+    LIMIT wanted
 """
-# Those that hold every word, then some for each word: a word that few hold is not crowded out by another.
-_FIND_WORDS = f"""
-CREATE OR REPLACE FUNCTION memoryd.find_words(asked_root text, places text[], words text[], wanted int)
-RETURNS TABLE (id uuid) LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+_WORDS = f"""
+CREATE INDEX mem_words ON memoryd.mem USING gin (({_TEXT.replace("m.body", "body")})) WHERE NOT deleted;
+
+CREATE FUNCTION memoryd.find_words(
+  asked_root text, asked_model text, vector text, length int, places text[], words text[], wanted int
+) RETURNS TABLE ({ROW}, distance float8, text_hash bytea) LANGUAGE sql STABLE {DEFINER}
+SET plan_cache_mode = force_custom_plan BEGIN ATOMIC
   WITH asked AS (
     SELECT q.q FROM (SELECT plainto_tsquery('pg_catalog.english', w.w) AS q FROM unnest(words) AS w(w)) q
     WHERE numnode(q.q) > 0
-  ), every AS (SELECT string_agg(a.q::text, ' & ')::tsquery AS q FROM asked a)
-  SELECT found.id FROM every e, LATERAL ({_HOLDING.format(words="e.q")}) found
-  UNION SELECT found.id FROM asked a, LATERAL ({_HOLDING.format(words="a.q")}) found
-$$;
-REVOKE ALL ON FUNCTION memoryd.find_words FROM PUBLIC;
+  ), every AS (SELECT string_agg(a.q::text, ' & ')::tsquery AS q FROM asked a), found AS (
+    SELECT f.id FROM every e, LATERAL ({_HOLDING.format(words="e.q")}) f
+    UNION SELECT f.id FROM asked a, LATERAL ({_HOLDING.format(words="a.q")}) f
+  )
+  -- The distance is that of the vector that the server has, if it has one.
+  SELECT {SHOWN}, v.emb OPERATOR(PLACE.<=>) find_words.vector::PLACE.halfvec, v.text_hash
+  FROM found f JOIN memoryd.mem m ON m.root = asked_root AND m.id = f.id
+  LEFT JOIN memoryd.vec v ON v.root = asked_root AND v.model = asked_model AND v.id = f.id
+    AND PLACE.vector_dims(v.emb) = length;
+END;
 """
-# The distance is that of the vector that the server has, if it has one.
-_HAVING_WORDS = f"""
-SELECT {COLUMNS}, v.emb::halfvec({{length}}) <=> %(vector)s::halfvec({{length}}), v.text_hash
-FROM memoryd.find_words(%(root)s, %(places)s, %(words)s, %(wanted)s) w
-JOIN memoryd.mem m ON m.root = %(root)s AND m.id = w.id
-LEFT JOIN memoryd.vec v ON v.root = %(root)s AND v.model = {{model}} AND v.id = w.id
-WHERE NOT m.deleted AND m.ns = ANY(%(places)s)
-"""
+_PLACE = (
+    "SELECT quote_ident(n.nspname) FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n"
+    " ON n.oid = e.extnamespace WHERE e.extname = 'vector'"
+)
+_CAN_BE = "SELECT count(*) FROM pg_catalog.pg_available_extensions WHERE name = 'vector'"
+_FOUND = f"{COLUMNS}, distance, text_hash"
+_NEAREST = (
+    f"SELECT {_FOUND} FROM memoryd.find_nearest(%(root)s, %(model)s, %(vector)s, %(length)s, %(places)s, %(wanted)s,"
+    " %(few)s)"
+)
+_HAVING_WORDS = (
+    f"SELECT {_FOUND} FROM memoryd.find_words(%(root)s, %(model)s, %(vector)s, %(length)s, %(places)s, %(words)s,"
+    " %(wanted)s)"
+)
 
 
 class Unembedded(NamedTuple):
@@ -152,38 +198,36 @@ class Nearest(NamedTuple):
 
 
 def make(server: Server, models: Mapping[str, int]) -> bool:
-    """Make the tables, and the index of each model, given by its length; return whether there are any. For the owner.
+    """Make tables, functions and the index of each model, given by its length; return whether there are any.
 
-    What is there already stays. A server without pgvector gets none.
+    For the owner. What is there already stays. A server without pgvector gets none.
     """
-    if not server.value(_ARE_THERE):
+    guard(server)
+    if not server.value("SELECT to_regclass('memoryd.vec') IS NOT NULL"):
         if not server.value(_CAN_BE):
             return False
-        _run_for_all(server, "CREATE EXTENSION IF NOT EXISTS vector", _TABLES + _SECURITY)
+        with server.begin():
+            server.run("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+            place = server.value(_PLACE)
+            server.run((_TABLES + _FUNCTIONS + _WORDS).replace("PLACE", place) + LOCK)
+            grant_functions(server, [role for (role,) in server.run(ROLES).fetchall()])
+    place = server.value(_PLACE)
     known = dict(server.run("SELECT DISTINCT model, dimensions FROM memoryd.models").fetchall())
     for model, length in {**known, **models}.items():
         name = sql.Identifier(f"vec_near_{name_index(model)}")
         server.run(
             sql.SQL(
-                "CREATE INDEX IF NOT EXISTS {} ON memoryd.vec USING hnsw ((emb::halfvec({})) halfvec_cosine_ops)"
-                " WITH (ef_construction = {}) WHERE model = {}"
-            ).format(name, sql.SQL(str(int(length))), sql.SQL(str(_EF_CONSTRUCTION)), sql.Literal(model))
+                "CREATE INDEX IF NOT EXISTS {} ON memoryd.vec USING hnsw ((emb::{place}.halfvec({}))"
+                " {place}.halfvec_cosine_ops) WITH (ef_construction = {}) WHERE model = {}"
+            ).format(
+                name,
+                sql.SQL(str(int(length))),
+                sql.SQL(str(_EF_CONSTRUCTION)),
+                sql.Literal(model),
+                place=sql.SQL(place),
+            )
         )
     return True
-
-
-def make_words(server: Server) -> None:
-    """Make the index of words and the function that reads it, and let every role that has a grant use it."""
-    _run_for_all(server, _WORD_INDEX, _FIND_WORDS)
-
-
-def _run_for_all(server: Server, *statements: str) -> None:
-    """Run statements of the owner in a transaction, and let every role that has a grant use what they make."""
-    with server.begin():
-        for statement in statements:
-            server.run(statement)
-        for (role,) in server.run(ROLES).fetchall():
-            grant_tables(server, role)
 
 
 def name_index(model: str) -> str:
@@ -193,21 +237,17 @@ def name_index(model: str) -> str:
 
 def take_lease(server: Server, root: str, model: str, length: int, machine: str) -> int | None:
     """Take the lease of a model, or keep it; return how far its vectors are, None where nothing is to be done here."""
-    values = {"root": root, "model": model, "dimensions": length, "machine": machine}
-    with server.exchange():
-        server.run(_REGISTER, values)
-        found = server.run(_LEASE, values)
-    row = found.fetchone()
-    return None if row is None else int(row[0])
+    found = server.value("SELECT memoryd.lease(%s, %s, %s, %s)", (root, model, length, machine))
+    return None if found is None else int(found)
 
 
 def read_feed(server: Server, root: str, after: int) -> list[Unembedded]:
     """Return the next rows whose vectors are to be made."""
-    found = server.run(_FEED, (root, after, BATCH)).fetchall()
-    return [
-        Unembedded(id.hex, seq, place, None if deleted else content, turns)
-        for id, seq, place, deleted, content, turns in found
-    ]
+    found = server.run(
+        "SELECT id, seq, ns, content, turns FROM memoryd.list_unembedded(%s, %s, %s, %s)",
+        (root, after, BATCH, PULLED_BYTES),
+    )
+    return [Unembedded(id.hex, seq, place, content, turns) for id, seq, place, content, turns in found.fetchall()]
 
 
 def put(
@@ -219,22 +259,17 @@ def put(
         for one, hash, vector in made
     ]
     kept = {one.id for one, _, _ in made}
-    values = {
-        "root": root,
-        "model": model,
-        "rows": msgspec.json.encode(given).decode(),
-        "dropped": [one.id for one in feed if one.id not in kept],
-        "seq": feed[-1].seq,
-    }
-    with server.exchange():
-        server.run(_PUT, values)
-        server.run(_DROP, values)
-        server.run(_ADVANCE, values)
+    dropped = [one.id for one in feed if one.id not in kept]
+    server.run(
+        "SELECT memoryd.put_vectors(%s, %s, %s, %s::uuid[], %s)",
+        (root, model, msgspec.json.encode(given).decode(), dropped, feed[-1].seq),
+    )
 
 
 def take(server: Server, root: str, model: str, ids: Collection[str]) -> dict[bytes, Vector]:
     """Return the vectors of memories, by the hash of their texts."""
-    found = server.connection.execute(_TAKE, (root, model, list(ids)), binary=True).fetchall()
+    query = "SELECT text_hash, emb FROM memoryd.take_vectors(%s, %s, %s::uuid[])"
+    found = server.connection.execute(query, (root, model, list(ids)), binary=True).fetchall()
     return {bytes(hash): read_vector(bytes(packed)) for hash, packed in found}
 
 
@@ -243,27 +278,29 @@ def has_few(server: Server, root: str, model: str, places: Sequence[str]) -> boo
 
     A planner takes the index for these too, where it finds little and late.
     """
-    return int(server.value(_COUNT, (root, model, list(places)))) <= _FEW
+    return bool(server.value("SELECT memoryd.has_few(%s, %s, %s)", (root, model, list(places))))
 
 
 def find_nearest(server: Server, root: str, asked: Asked) -> tuple[int, list[Nearest]]:
     """Return what is nearest to a vector or has rare words, and how far the feed was at least when that was read."""
-    values = {"root": root, "places": list(asked.places), "wanted": asked.wanted, "vector": write_vector(asked.vector)}
+    values = {
+        "root": root,
+        "model": asked.model,
+        "vector": write_vector(asked.vector),
+        "length": len(asked.vector),
+        "places": list(asked.places),
+        "wanted": asked.wanted,
+        "few": asked.few,
+        "words": list(asked.words),
+    }
     with server.exchange():
-        head = server.run(_HEAD, (root,))
-        server.run(f"SET LOCAL hnsw.ef_search = {_EF_SEARCH}")
-        server.run("SET LOCAL hnsw.iterative_scan = strict_order")
-        found = [server.run(_fill(_NEAREST, asked), values)]
-        if asked.words and server.has_words:
-            found.append(server.run(_fill(_HAVING_WORDS, asked), {**values, "words": list(asked.words)}))
+        head = server.run("SELECT seq FROM memoryd.look(%s, NULL)", (root,))
+        found = [server.run(_NEAREST, values)]
+        if asked.words:
+            found.append(server.run(_HAVING_WORDS, values))
     seq = head.fetchone()
     rows = {row[0]: row for answer in found for row in answer.fetchall()}
     return int(seq[0]) if seq else 0, [_read_nearest(row) for row in rows.values()]
-
-
-def _fill(query: str, asked: Asked) -> sql.Composed:
-    rest = sql.SQL("+ 0.0" if asked.few else "")
-    return sql.SQL(query).format(length=sql.SQL(str(len(asked.vector))), model=sql.Literal(asked.model), rest=rest)
 
 
 def _read_nearest(row: Any) -> Nearest:

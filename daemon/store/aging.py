@@ -54,7 +54,7 @@ class Group(NamedTuple):
 
     def condition(self) -> str:
         """Return the condition on the alias `m`. The literal lets the index of one tier be used."""
-        shared = " AND NOT EXISTS (SELECT 1 FROM shared_versions v WHERE v.memory = m.id)" if self.own else ""
+        shared = " AND NOT EXISTS (SELECT 1 FROM shared_entries e WHERE e.memory = m.id)" if self.own else ""
         return f"m.{self.column} = '{self.value}'{shared}"
 
 

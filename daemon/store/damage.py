@@ -255,6 +255,7 @@ def _restore_counters(connection: apsw.Connection) -> None:
 def rebuild_derived(connection: apsw.Connection) -> None:
     """Build the full-text index and wrong hashes again; drop what cannot be right, and what is not memoryd's."""
     restore_schema(connection)
+    connection.execute("DELETE FROM shared_unnoticed")  # nothing is under way
     hashes.fix(connection, hashes.find_wrong(connection))
     fulltext.rebuild(connection)
     vectors.drop_wrong(connection)

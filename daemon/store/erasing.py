@@ -120,7 +120,12 @@ _FACTS = (
 )
 _COPIES = "SELECT origin FROM links WHERE kind = 'shared_from' AND target IN (SELECT value FROM json_each(?))"
 
-_SIBLINGS = "SELECT memory FROM shared_versions WHERE conflict_of IN (SELECT value FROM json_each(?))"
+_SIBLINGS = (
+    "SELECT s.memory FROM shared_entries e JOIN shared_entries s ON s.root = e.root AND s.id <> e.id"
+    " AND s.conflict_of IN (e.id, iif(substr(e.conflict_of, 17) = substr(e.id, 17), NULL, e.conflict_of))"
+    " AND substr(s.id, 17) = substr(e.id, 17)"  # not one that only wanted the same key
+    " WHERE s.memory IS NOT NULL AND e.memory IN (SELECT value FROM json_each(?))"
+)
 
 
 def _read_ids(connection: apsw.Connection, sql: str, values: tuple[Any, ...]) -> set[str]:
@@ -168,7 +173,8 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     marks = ", ".join("?" * len(wanted))
     connection.execute(f"DELETE FROM history WHERE memory IN ({marks}) AND operation <> ?", (*wanted, operation))
     _forget_nodes(connection, [row.row for row in found.values()])
-    rows.delete(connection, [row.row for row in found.values()])
+    with shared.change_locally(connection):  # `mark_purged` says it
+        rows.delete(connection, [row.row for row in found.values()])
     turns.remove(connection, active.values())
     for turn in active.values():
         turns.count(connection, turn.namespace, f"gone: {history.ERASE}")

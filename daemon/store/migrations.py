@@ -14,6 +14,7 @@ import apsw
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.schema import SCHEMA
+from memoryd.daemon.store.shared_tables import ENTRIES
 
 # All that supersedes what `new` is superseded by; `store/successors.py` says what follows from it.
 _LATER = """
@@ -193,6 +194,7 @@ MIGRATIONS: tuple[str, ...] = (
     _PARTIAL,
     _LONG,
     _MOVES,
+    ENTRIES,
 )
 _OBJECTS = (
     "SELECT type, name, sql FROM sqlite_schema"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from memoryd.daemon.store import contexts, erasing, rows, vectors
+from memoryd.daemon.store import contexts, erasing, rows, shared, vectors
 from memoryd.daemon.store.hashes import content_hash
 
 _BATCH = 500
@@ -70,7 +70,8 @@ def replace(connection: apsw.Connection, held: Held, texts: tuple[str, ...]) -> 
         fields["text_hash"] = vectors.text_hash(rows.build_embedded_text(texts[0]))
         connection.execute("DELETE FROM contexts WHERE memory = ?", (held.key,))
     listed = ", ".join(f"{column} = ?" for column in fields)
-    connection.execute(f"UPDATE {held.table} SET {listed} WHERE {key} = ?", (*fields.values(), held.key))
+    with shared.change_locally(connection):  # each machine redacts its own copy
+        connection.execute(f"UPDATE {held.table} SET {listed} WHERE {key} = ?", (*fields.values(), held.key))
     if held.table == "memories":
         contexts.add_missing_of(connection, [held.key])
     erasing.forget_vectors(connection, former)

@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ import msgspec
 from memoryd.client.errors import Conflict, MemorydError, StorageFailed
 from memoryd.client.rescue import Report
 from memoryd.client.transport import paths
-from memoryd.daemon.store import fulltext, graph_faults, salvage, swap, turns, vectors
+from memoryd.daemon.store import fulltext, graph_faults, salvage, shared, swap, turns, vectors
 from memoryd.daemon.store.copies import find_faults, open_plain, read_counts
 from memoryd.daemon.store.migrations import MIGRATIONS, restore_schema
 from memoryd.daemon.store.salvage import Table
@@ -69,7 +69,7 @@ def _restore(folder: Path, given: argparse.Namespace) -> Report:
     place = _begin(folder)
     found = restore(given.file, place, folder / FILE_NAME, given.tokens)
     swap.mark_ready(folder, "restore", given.discard)
-    return _take_up(folder, given, Report(memories=found.memories, dropped=found.dropped, tokens=found.tokens))
+    return _take_up(folder, given, Report(**found._asdict()))
 
 
 def _recover(folder: Path, given: argparse.Namespace) -> Report:
@@ -135,18 +135,29 @@ _COMMANDS: dict[str, Callable[[Path, Any], Report]] = {
 
 
 class Restored(NamedTuple):
-    """How many memories a copy holds, what of its schema was dropped, and which of its tokens were left out."""
+    """How many memories a copy holds, what of its schema was dropped, and what of it is not in force here."""
 
     memories: int
     dropped: list[str]
     tokens: list[str]
+    workspaces: list[str]
+    roots: list[str]
+
+
+# What is in force in a database, of what would act here. Each value names one of them.
+_IN_FORCE = {
+    "tokens": "SELECT hash FROM tokens",
+    "workspaces": "SELECT root FROM workspaces",
+    "roots": "SELECT name || ' ' || server FROM shared_roots",
+}
 
 
 def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: bool = False) -> Restored:
     """Put a checked copy of `file` into `folder`; raise `StorageFailed`.
 
-    Tokens that are not in force in the `former` database are left out, unless they are to be kept: whoever made the
-    file may have added them, and some may have been revoked since.
+    What would act here is out of force unless it is in force in the `former` database, as somebody else may have made
+    the file: tokens (unless they are to be kept; some may have been revoked since) and workspaces are deleted, shared
+    roots wait until somebody confirms them.
     """
     if not file.is_file():
         raise StorageFailed(f"{file}: there is no such file.")
@@ -160,29 +171,37 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
             raise StorageFailed(f"{file} cannot be read: {error}. Nothing was changed.") from None
     if found:
         raise StorageFailed(f"{file} is damaged: {found[0]}. Nothing was changed.")
-    known = None if keep_tokens else _read_tokens(former)
-    return _open_restored(folder, file, known)._replace(dropped=dropped)
+    return _open_restored(folder, file, _read_in_force(former), keep_tokens)._replace(dropped=dropped)
 
 
-def _read_tokens(path: Path | None) -> list[bytes]:
-    """Return the hashes of the tokens that are in force, none where there is no database or it cannot be read."""
+def _read_in_force(path: Path | None) -> dict[str, list[Any]]:
+    """Return what is in force, nothing where there is no database or it cannot be read."""
+    found: dict[str, list[Any]] = {name: [] for name in _IN_FORCE}
     if path is None or not path.is_file():
-        return []
-    try:
-        with closing(open_plain(path)) as connection:
-            return [key for (key,) in connection.execute("SELECT hash FROM tokens") if isinstance(key, bytes)]
-    except apsw.Error:
-        return []
+        return found
+    with closing(open_plain(path)) as connection:
+        for name, sql in _IN_FORCE.items():
+            with suppress(apsw.Error):
+                found[name] = [value for (value,) in connection.execute(sql)]
+    return found
 
 
-def _drop_tokens(connection: apsw.Connection, known: list[bytes]) -> list[str]:
-    """Delete the tokens that are not known; return what they were."""
-    found: Any = connection.execute("SELECT id, name, role, namespace, hash FROM tokens").fetchall()
-    left_out = [
-        (id, f"{name} ({role} of {place or 'the root'})") for id, name, role, place, key in found if key not in known
-    ]
-    connection.executemany("DELETE FROM tokens WHERE id = ?", [(id,) for id, _ in left_out])
-    return [said for _, said in left_out]
+def _leave_out(connection: apsw.Connection, in_force: dict[str, list[Any]], keep_tokens: bool) -> tuple[list[str], ...]:
+    """Take out of force what is not in force already; return the tokens, workspaces and shared roots."""
+    tokens: Any = connection.execute("SELECT id, hash, name, role, namespace FROM tokens").fetchall()
+    gone = [one for one in tokens if one[1] not in in_force["tokens"] and not keep_tokens]
+    connection.executemany("DELETE FROM tokens WHERE id = ?", [(id,) for id, *_ in gone])
+    spaces: Any = connection.execute("SELECT id, root, namespace FROM workspaces").fetchall()
+    left = [one for one in spaces if one[1] not in in_force["workspaces"]]
+    connection.executemany("DELETE FROM workspaces WHERE id = ?", [(id,) for id, *_ in left])
+    waiting = [root for root in shared.read_roots(connection) if f"{root.name} {root.server}" not in in_force["roots"]]
+    for root in waiting:
+        shared.change_root(connection, root.id, confirmed=0)
+    return (
+        [f"{name} ({role} of {place or 'the root'})" for _, _, name, role, place in gone],
+        [f"{path} ({place})" for _, path, place in left],
+        [f"{root.name} ({root.server})" for root in waiting],
+    )
 
 
 def _copy_pages(source: apsw.Connection, target: Path) -> tuple[list[str], list[str]]:
@@ -208,7 +227,7 @@ def _check_version(source: apsw.Connection, file: Path) -> None:
         )
 
 
-def _open_restored(folder: Path, file: Path, known: list[bytes] | None) -> Restored:
+def _open_restored(folder: Path, file: Path, in_force: dict[str, list[Any]], keep_tokens: bool) -> Restored:
     """Open the copy as the daemon will, migrating it; build what is derived again where it does not agree."""
     with closing(Store(folder)) as store:
         if store.find_problems():
@@ -217,8 +236,8 @@ def _open_restored(folder: Path, file: Path, known: list[bytes] | None) -> Resto
             raise StorageFailed(f"{file} is damaged: {problems[0]}. Nothing was changed.")
         with store.reading() as connection:
             memories, _ = read_counts(connection)
-        tokens = store.write(lambda one: [] if known is None else _drop_tokens(one.connection, known)).result()
-        return Restored(memories, [], tokens)
+        left_out = store.write(lambda one: _leave_out(one.connection, in_force, keep_tokens)).result()
+        return Restored(memories, [], *left_out)
 
 
 # Recovering what is readable ------------------------------------------------------------------------------------------

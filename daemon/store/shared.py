@@ -1,35 +1,22 @@
-"""What is shared with other machines, as this database knows it: roots, versions, the outbox.
+"""What is shared with other machines, as this database knows it: roots, entries of shared memories, what is stuck.
 
-The outbox is filled by triggers in the writer's transaction, whatever statement changes a memory. They exist while a
-root is shared and no longer, so a machine that shares nothing pays nothing. They list what may have changed; whether it
-did, and whether it may leave this machine, is decided when it is pushed (`memoryd.daemon.shared.changes`).
+A memory is shared if and only if it has an entry. Triggers (in the schema) make it when a memory is written into a
+namespace that was chosen, and note each change as dirty, in the writer's transaction, whatever statement makes it.
+What changes this machine's copy alone is done within `change_locally`.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
 
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.shared_tables import ADOPT, MAY_LEAVE, NEXT_CHANGE, TRIGGERS
 
-_WATCHED = (
-    "namespace, key, type, source, importance, expires_at, pinned, superseded_by, turns, feedback, summary, metadata,"
-    " content"
-)
-# Of which root a memory is: as its version says, or by its namespace.
-_QUEUE = """
-  INSERT OR REPLACE INTO shared_outbox (memory, root)
-    SELECT memory, root FROM shared_versions WHERE memory = {0}.id
-    UNION SELECT {0}.id, root FROM shared_namespaces WHERE namespace = {0}.namespace
-      AND NOT EXISTS (SELECT 1 FROM shared_versions WHERE memory = {0}.id);
-"""
-_TRIGGERS = {
-    "shared_added": f"AFTER INSERT ON memories BEGIN {_QUEUE.format('new')} END",
-    "shared_changed": f"AFTER UPDATE OF {_WATCHED} ON memories BEGIN {_QUEUE.format('new')} END",
-    "shared_deleted": f"AFTER DELETE ON memories BEGIN {_QUEUE.format('old')} END",
-}
+Misfit = apsw.ConstraintError  # what a row raises that those here leave no place for
 
 
 class Root(msgspec.Struct, kw_only=True):
@@ -40,35 +27,57 @@ class Root(msgspec.Struct, kw_only=True):
     server: str
     passfile: str
     conversations: int
+    confirmed: int = 1
+    writable: int = 1
     cursor: int = 0
     mark: int = 0
-    tag: str = ""
+    lives: str = "[]"
+    partial: int = 0
     added_at: float
-    partial: int = 0  # the server has memories that are not here
+
+    @property
+    def timeline(self) -> list[tuple[str, int]]:
+        """The lives of the root on its server, each with its first number."""
+        return msgspec.json.decode(self.lives, type=list[tuple[str, int]])
+
+    @property
+    def life(self) -> str:
+        """The life that the server was in when it was last seen; empty: it was not seen yet."""
+        return self.timeline[-1][0] if self.timeline else ""
 
 
-class Version(msgspec.Struct, kw_only=True):
-    """The version of one memory that the server has, or is to get. Field order = column order."""
+class Entry(msgspec.Struct, kw_only=True):
+    """A shared memory: which one it is on the server, and what the server is known to have of it."""
 
-    memory: str
     root: int
-    version: str = ""
-    ancestors: list[str] = []
-    body: bytes = b""
-    pushed: int = 0
-    purged: int = 0
-    namespace: str = ""
+    id: str
+    memory: str | None
+    tag: str = ""
+    seq: int = 0
+    dirty: int | None = None
+    offered: list[str] = []
+    offered_dirty: int | None = None
     conflict_of: str | None = None
-    machine: str = ""
+    purged: int = 0
+    deleted: int = 0
+    lost_life: str | None = None
+    lost_point: int | None = None
+    namespace: int | None = None
+    key: str | None = None
+    device: str = ""
     author: str = ""
     further: str = "{}"
 
 
-class Queued(msgspec.Struct):
-    """A memory in the outbox; `change` is the number of its latest change."""
-
-    change: int
-    memory: str
+@contextmanager
+def change_locally(connection: apsw.Connection) -> Iterator[None]:
+    """Change this machine's copy alone within a transaction: nothing of it becomes a change for other machines."""
+    made = connection.execute("INSERT OR IGNORE INTO shared_unnoticed VALUES (1) RETURNING 1").get
+    try:
+        yield
+    finally:
+        if made:  # else an outer one ends it
+            connection.execute("DELETE FROM shared_unnoticed")
 
 
 # Roots ---------------------------------------------------------------------------------------------------------------
@@ -80,28 +89,21 @@ def read_roots(connection: apsw.Connection) -> list[Root]:
     return [Root(**dict(zip(Root.__struct_fields__, values, strict=True))) for values in connection.execute(sql)]
 
 
+def find_root(connection: apsw.Connection, name: str) -> Root | None:
+    """Return the shared root of a name."""
+    return next((root for root in read_roots(connection) if root.name == name), None)
+
+
 def add_root(connection: apsw.Connection, root: Root) -> int:
-    """Insert a root and watch what changes in it; return its number."""
-    number = rows.insert_struct(connection, "shared_roots", root)
-    for name, rest in _TRIGGERS.items():
-        connection.execute(f"CREATE TRIGGER IF NOT EXISTS {name} {rest}")
-    return number
+    """Insert a root; return its number."""
+    return rows.insert_struct(connection, "shared_roots", root)
 
 
 def remove_root(connection: apsw.Connection, root: int) -> None:
-    """Forget a root with its versions and outbox; with the last one the triggers are dropped."""
-    connection.execute(
-        "DELETE FROM shared_stuck WHERE memory IN (SELECT memory FROM shared_versions WHERE root = ?1"
-        " UNION SELECT memory FROM shared_outbox WHERE root = ?1)",
-        (root,),
-    )
-    for table in ("shared_outbox", "shared_versions", "shared_namespaces"):
-        connection.execute(f"DELETE FROM {table} WHERE root = ?", (root,))
+    """Forget a root with all its entries; the memories stay."""
     connection.execute("DELETE FROM shared_roots WHERE id = ?", (root,))
     if not connection.execute("SELECT count(*) FROM shared_roots").get:
         connection.execute("DELETE FROM shared_by_name")
-        for name in _TRIGGERS:
-            connection.execute(f"DROP TRIGGER IF EXISTS {name}")
 
 
 def change_root(connection: apsw.Connection, root: int, **fields: Any) -> None:
@@ -110,26 +112,23 @@ def change_root(connection: apsw.Connection, root: int, **fields: Any) -> None:
     connection.execute(f"UPDATE shared_roots SET {listed} WHERE id = ?", (*fields.values(), root))
 
 
-def read_root_rows(connection: apsw.Connection, name: str) -> list[tuple[str, Row]]:
-    """Return (namespace, row) of what is in a root, for counting; texts are cut."""
-    sql = "SELECT n.id, n.name FROM namespaces n WHERE n.name = ?1 OR substr(n.name, 1, length(?1) + 1) = ?1 || '/'"
-    found: Any = connection.execute(sql, (name,))
-    return [
-        (namespace, row)
-        for number, namespace in found.fetchall()
-        for row in rows.select_beginnings(connection, "m.namespace = ?", (number,), 1)
-    ]
+def count_leaving(connection: apsw.Connection, root: str, conversations: bool) -> list[tuple[str, int, int]]:
+    """Return (namespace, memories that would be shared, memories that would stay) of each namespace of a root."""
+    sql = (
+        f"SELECT n.name, count(*) FILTER (WHERE {MAY_LEAVE}), count(*)"
+        " FROM memories new JOIN namespaces n ON n.id = new.namespace CROSS JOIN (SELECT ?2 AS conversations) r"
+        " WHERE n.name = ?1 OR substr(n.name, 1, length(?1) + 1) = ?1 || '/' GROUP BY n.name ORDER BY n.name"
+    )
+    found: Any = connection.execute(sql, (root, int(conversations)))
+    return [(name, going, every - going) for name, going, every in found]
 
 
 def share_namespaces(connection: apsw.Connection, root: int, namespaces: Iterable[int]) -> None:
-    """Share the memories of namespaces from now on, those that are there included."""
+    """Share the memories of namespaces from now on, those that are there included; the feed is read from its start."""
     for namespace in namespaces:
         connection.execute("INSERT OR REPLACE INTO shared_namespaces VALUES (?, ?)", (namespace, root))
-        connection.execute(
-            "INSERT OR IGNORE INTO shared_outbox (memory, root)"
-            " SELECT m.id, ? FROM memories m WHERE m.namespace = ? ORDER BY m.row",
-            (root, namespace),
-        )
+    connection.execute(ADOPT, (root,))
+    change_root(connection, root, cursor=0)
 
 
 def list_shared_namespaces(connection: apsw.Connection, root: int) -> frozenset[int]:
@@ -140,107 +139,112 @@ def list_shared_namespaces(connection: apsw.Connection, root: int) -> frozenset[
 
 def name_for_sharing(connection: apsw.Connection, memory: str) -> None:
     """Note that somebody shared a memory by name: it may leave although it comes from a conversation."""
-    sql = "INSERT OR IGNORE INTO shared_by_name SELECT ?1 WHERE EXISTS (SELECT 1 FROM shared_roots)"
-    connection.execute(sql, (memory,))
+    connection.execute("INSERT OR IGNORE INTO shared_by_name VALUES (?)", (memory,))
+    connection.execute("UPDATE memories SET type = type WHERE id = ?", (memory,))  # by which it gets its entry
 
 
-def is_named(connection: apsw.Connection, memory: str) -> bool:
-    """Return whether somebody shared a memory by name, also before its root was shared."""
-    found = "SELECT 1 FROM shared_by_name WHERE memory = ?1 UNION SELECT 1 FROM links WHERE origin = ?1 AND kind = ?2"
-    return connection.execute(found, (memory, "shared_from")).fetchone() is not None
+def find_fault(connection: apsw.Connection) -> str:
+    """Return why changes here may go unnoticed, empty where they do not."""
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
+    if missing := sorted(TRIGGERS - there):
+        return f"The trigger {missing[0]} is missing, so changes here go unnoticed; `memctl repair` makes it again."
+    if connection.execute("SELECT count(*) FROM shared_unnoticed").get:
+        return "Changes here go unnoticed (a row is left in shared_unnoticed); `memctl repair` removes it."
+    return ""
 
 
-# Versions ------------------------------------------------------------------------------------------------------------
+# Entries -------------------------------------------------------------------------------------------------------------
 
-_FIELDS = Version.__struct_fields__
-_SELECT = f"SELECT {', '.join(_FIELDS)} FROM shared_versions"
-_COUNT = "SELECT count(*) FROM shared_versions v JOIN memories m ON m.id = v.memory WHERE v.pushed AND NOT v.purged"
+_FIELDS = Entry.__struct_fields__
+_SELECT = f"SELECT {', '.join(f'e.{name}' for name in _FIELDS)} FROM shared_entries e"
+_HELD = "FROM shared_entries e JOIN memories m ON m.id = e.memory WHERE NOT e.purged"
 
 
-def read_versions(connection: apsw.Connection, memories: Sequence[str]) -> dict[str, Version]:
-    """Return the versions of those of these memories that have one."""
-    listed = msgspec.json.encode(list(memories)).decode()
-    found: Any = connection.execute(f"{_SELECT} WHERE memory IN (SELECT value FROM json_each(?))", (listed,))
-    return {values[0]: _decode(values) for values in found}
+def _select(connection: apsw.Connection, where: str, values: Sequence[Any], index: str = "") -> list[Entry]:
+    by = f" INDEXED BY {index}" if index else ""
+    return [_decode(found) for found in connection.execute(f"{_SELECT}{by} WHERE {where}", values)]
+
+
+def _decode(values: Any) -> Entry:
+    named = dict(zip(_FIELDS, values, strict=True))
+    return Entry(**{**named, "offered": msgspec.json.decode(named["offered"], type=list[str])})
+
+
+def read_entries(connection: apsw.Connection, root: int, ids: Sequence[str]) -> dict[str, Entry]:
+    """Return the entries of a root by their ids there."""
+    listed = msgspec.json.encode(list(ids)).decode()
+    found = _select(connection, "e.root = ? AND e.id IN (SELECT value FROM json_each(?))", (root, listed))
+    return {entry.id: entry for entry in found}
+
+
+def read_of_memory(connection: apsw.Connection, memory: str) -> Entry | None:
+    """Return the entry of a memory here."""
+    return next(iter(_select(connection, "e.memory = ?", (memory,))), None)
+
+
+def put_entry(connection: apsw.Connection, entry: Entry) -> None:
+    """Write an entry."""
+    values = {name: getattr(entry, name) for name in _FIELDS}
+    values["offered"] = msgspec.json.encode(entry.offered).decode()
+    marks = ", ".join("?" * len(values))
+    connection.execute(
+        f"INSERT OR REPLACE INTO shared_entries ({', '.join(_FIELDS)}) VALUES ({marks})", list(values.values())
+    )
+
+
+def forget_entry(connection: apsw.Connection, entry: Entry) -> None:
+    """Forget an entry, and why it was stuck."""
+    connection.execute("DELETE FROM shared_entries WHERE root = ? AND id = ?", (entry.root, entry.id))
+    forget_stuck(connection, entry)
+
+
+def touch(connection: apsw.Connection, entry: Entry) -> None:
+    """Note an entry as changed here."""
+    connection.execute(
+        f"UPDATE shared_entries SET dirty = {NEXT_CHANGE} WHERE root = ? AND id = ?", (entry.root, entry.id)
+    )
+
+
+def find_id_there(connection: apsw.Connection, root: int, memory: str) -> str | None:
+    """Return the id on the server of a memory here; None for one that is of this machine alone."""
+    entry = read_of_memory(connection, memory)
+    if entry is not None:
+        return entry.id if entry.root == root else None
+    return None if rows.read_ids(connection, [memory]) else memory
+
+
+def find_id_here(connection: apsw.Connection, root: int, id: str) -> str:
+    """Return the id here of a memory of the server."""
+    entry = read_entries(connection, root, [id]).get(id)
+    return entry.memory if entry and entry.memory else id
 
 
 def read_origins(connection: apsw.Connection, memories: Sequence[str]) -> dict[str, str]:
     """Return which machine and role changed memories last, of those that another machine changed."""
     listed = msgspec.json.encode(list(memories)).decode()
     sql = (
-        "SELECT memory, machine || ' (' || author || ')' FROM shared_versions"
-        " WHERE machine <> '' AND memory IN (SELECT value FROM json_each(?))"
+        "SELECT memory, device || ' (' || author || ')' FROM shared_entries"
+        " WHERE device <> '' AND memory IN (SELECT value FROM json_each(?))"
     )
     return dict(connection.execute(sql, (listed,)))
 
 
-def read_all_versions(connection: apsw.Connection, root: int) -> dict[str, str]:
-    """Return the version of each memory of a root."""
-    return dict(connection.execute("SELECT memory, version FROM shared_versions WHERE root = ?", (root,)))
-
-
-def put_version(connection: apsw.Connection, version: Version) -> None:
-    """Write the version of a memory."""
-    values = {name: getattr(version, name) for name in _FIELDS}
-    values["ancestors"] = msgspec.json.encode(version.ancestors).decode()
-    marks = ", ".join("?" * len(values))
-    connection.execute(f"INSERT OR REPLACE INTO shared_versions VALUES ({marks})", list(values.values()))
-
-
-def forget_version(connection: apsw.Connection, memory: str) -> None:
-    """Forget the version of a memory that the server does not have any more."""
-    connection.execute("DELETE FROM shared_versions WHERE memory = ?", (memory,))
-
-
-def _decode(values: Any) -> Version:
-    named = dict(zip(_FIELDS, values, strict=True))
-    return Version(**{**named, "ancestors": msgspec.json.decode(named["ancestors"], type=list[str])})
-
-
 def count_memories(connection: apsw.Connection, root: int) -> int:
     """Return how many memories here the server has too."""
-    return int(connection.execute(f"{_COUNT} AND v.root = ?", (root,)).get)
+    return int(connection.execute(f"SELECT count(*) {_HELD} AND e.seq > 0 AND e.root = ?", (root,)).get)
 
 
 def count_within(connection: apsw.Connection, reached: str) -> int | None:
     """Return how many memories within reach (a condition on `m`) a server has too; None while nothing is shared."""
     if not connection.execute("SELECT count(*) FROM shared_roots").get:
         return None
-    return int(connection.execute(f"{_COUNT} AND {reached}").get)
+    return int(connection.execute(f"SELECT count(*) {_HELD} AND e.seq > 0 AND {reached}").get)
 
 
 def list_memories(connection: apsw.Connection, root: int) -> list[str]:
-    """Return the memories here that the server has too, or is to get."""
-    sql = "SELECT v.memory FROM shared_versions v JOIN memories m ON m.id = v.memory WHERE v.root = ? ORDER BY m.row"
+    """Return the memories here that are shared."""
+    sql = f"SELECT m.id {_HELD} AND e.root = ? ORDER BY m.row"
     return [memory for (memory,) in connection.execute(sql, (root,))]
-
-
-def read_siblings(connection: apsw.Connection, memory: str) -> list[str]:
-    """Return the memories that are other versions of a memory."""
-    found: Any = connection.execute("SELECT memory FROM shared_versions WHERE conflict_of = ?", (memory,))
-    return [sibling for (sibling,) in found]
-
-
-def read_conflicts(connection: apsw.Connection, limit: int) -> list[tuple[Row, Row, str, str]]:
-    """Return (memory, its other version, machine and author of that one) of the conflicts that are not resolved."""
-    found: Any = connection.execute(
-        "SELECT v.conflict_of, v.memory, v.machine, v.author FROM shared_versions v"
-        " JOIN memories m ON m.id = v.memory JOIN memories o ON o.id = v.conflict_of"
-        " WHERE v.conflict_of IS NOT NULL ORDER BY v.conflict_of, v.memory LIMIT ?",
-        (limit,),
-    ).fetchall()
-    known = rows.read_ids(connection, list({id for values in found for id in values[:2]}))
-    return [(known[memory], known[other], machine, author) for memory, other, machine, author in found]
-
-
-def count_conflicts(connection: apsw.Connection, root: int) -> int:
-    """Return how many conflicts of a root are not resolved."""
-    sql = (
-        "SELECT count(*) FROM shared_versions v WHERE v.root = ? AND v.conflict_of IS NOT NULL"
-        " AND EXISTS (SELECT 1 FROM memories WHERE id = v.memory)"
-        " AND EXISTS (SELECT 1 FROM memories WHERE id = v.conflict_of)"
-    )
-    return int(connection.execute(sql, (root,)).get)
 
 
 def list_surplus(connection: apsw.Connection, root: int, count: int) -> list[tuple[int, str]]:
@@ -249,66 +253,137 @@ def list_surplus(connection: apsw.Connection, root: int, count: int) -> list[tup
     Not what was written here, which the server may still lose; nor what is pinned, in conflict or to be pushed.
     """
     sql = (
-        "SELECT m.row, m.id FROM shared_versions v JOIN memories m ON m.id = v.memory WHERE v.root = ?1 AND v.pushed"
-        " AND NOT v.purged AND v.machine <> '' AND v.conflict_of IS NULL AND NOT m.pinned"
-        " AND NOT EXISTS (SELECT 1 FROM shared_outbox o WHERE o.memory = m.id)"
-        " AND NOT EXISTS (SELECT 1 FROM shared_versions s WHERE s.conflict_of = m.id)"
+        f"SELECT m.row, m.id {_HELD} AND e.root = ?1 AND e.seq > 0 AND e.dirty IS NULL AND e.lost_life IS NULL"
+        " AND e.device <> '' AND e.conflict_of IS NULL AND NOT m.pinned"
+        " AND NOT EXISTS (SELECT 1 FROM shared_entries s WHERE s.root = e.root AND s.conflict_of = e.id)"
         " ORDER BY m.access_count > 0, m.row LIMIT ?2"
     )
     return list(connection.execute(sql, (root, count)))
 
 
-# Outbox --------------------------------------------------------------------------------------------------------------
+# Changes that wait ---------------------------------------------------------------------------------------------------
+
+_NOT_STUCK = (
+    "NOT EXISTS (SELECT 1 FROM shared_stuck s"
+    " WHERE s.root = e.root AND s.id = e.id AND s.direction = 'out' AND s.dirty = coalesce(e.dirty, 0))"
+)
 
 
-def read_outbox(connection: apsw.Connection, root: int, after: int, limit: int) -> list[Queued]:
-    """Return the next memories to be pushed, without those that the server refused as they are."""
+def read_lost(connection: apsw.Connection, root: int, limit: int) -> list[Entry]:
+    """Return entries of versions that the server lost, without those that it refused."""
+    where = f"e.root = ? AND e.lost_life IS NOT NULL AND {_NOT_STUCK} ORDER BY e.seq LIMIT ?"
+    return _select(connection, where, (root, limit), "shared_entries_lost")
+
+
+def read_dirty(connection: apsw.Connection, root: int, limit: int) -> list[Entry]:
+    """Return entries that were changed here, in the order of changes, without those that the server refused."""
+    where = f"e.root = ? AND e.dirty IS NOT NULL AND {_NOT_STUCK} ORDER BY e.dirty LIMIT ?"
+    return _select(connection, where, (root, limit), "shared_entries_dirty")
+
+
+def count_waiting(connection: apsw.Connection, root: int) -> int:
+    """Return how many memories of a root wait to be pushed, those that the server refused included."""
     sql = (
-        "SELECT o.id, o.memory FROM shared_outbox o WHERE o.root = ? AND o.id > ? AND NOT EXISTS"
-        " (SELECT 1 FROM shared_stuck s WHERE s.memory = o.memory AND s.change = o.id) ORDER BY o.id LIMIT ?"
+        "SELECT (SELECT count(*) FROM shared_entries INDEXED BY shared_entries_dirty"
+        "    WHERE root = ?1 AND dirty IS NOT NULL)"
+        " + (SELECT count(*) FROM shared_entries INDEXED BY shared_entries_lost"
+        "    WHERE root = ?1 AND lost_life IS NOT NULL AND dirty IS NULL)"
     )
-    return [Queued(change, memory) for change, memory in connection.execute(sql, (root, after, limit))]
+    return int(connection.execute(sql, (root,)).get)
 
 
-def queue(connection: apsw.Connection, memory: str, root: int) -> None:
-    """Put a memory into the outbox; a push that is under way does not take it out again."""
-    connection.execute("INSERT OR REPLACE INTO shared_outbox (memory, root) VALUES (?, ?)", (memory, root))
+def mark_lost(connection: apsw.Connection, root: int, timeline: Sequence[tuple[str, int]], point: int) -> int:
+    """Note which versions a server lost: those with higher numbers than it and this machine have in common."""
+    connection.execute(
+        "UPDATE shared_entries SET lost_point = min(lost_point, ?2) WHERE root = ?1 AND lost_life IS NOT NULL",
+        (root, point),
+    )
+    for number, (life, start) in enumerate(timeline):
+        end = timeline[number + 1][1] if number + 1 < len(timeline) else 2**62
+        connection.execute(
+            "UPDATE shared_entries SET lost_life = ?2, lost_point = ?3"
+            " WHERE root = ?1 AND lost_life IS NULL AND seq > ?3 AND seq >= ?4 AND seq < ?5"
+            " AND (deleted OR purged OR EXISTS (SELECT 1 FROM memories m WHERE m.id = shared_entries.memory))",
+            (root, life, point, start, end),
+        )
+    return int(
+        connection.execute("SELECT count(*) FROM shared_entries WHERE root = ? AND lost_life IS NOT NULL", (root,)).get
+    )
 
 
-def unqueue(connection: apsw.Connection, memory: str, change: int | None = None) -> None:
-    """Take a memory out of the outbox, unless it was changed after the change of this number."""
-    connection.execute("DELETE FROM shared_outbox WHERE memory = ?1 AND (?2 IS NULL OR id = ?2)", (memory, change))
-    sql = "DELETE FROM shared_stuck WHERE memory = ?1 AND NOT EXISTS (SELECT 1 FROM shared_outbox WHERE memory = ?1)"
-    connection.execute(sql, (memory,))
+class Stuck(NamedTuple):
+    """Why a memory cannot be exchanged as it is: its id there, the change here that is refused (None: it came in)."""
+
+    id: str
+    reason: str
+    dirty: int | None = None
 
 
-def count_outbox(connection: apsw.Connection, root: int) -> int:
-    """Return how many memories of a root wait to be pushed."""
-    return int(connection.execute("SELECT count(*) FROM shared_outbox WHERE root = ?", (root,)).get)
+def note_stuck(connection: apsw.Connection, root: int, stuck: Stuck, now: float) -> None:
+    """Note why a memory cannot be exchanged as it is."""
+    direction = "in" if stuck.dirty is None else "out"
+    values = (root, stuck.id, direction, stuck.dirty or 0, stuck.reason, now)
+    connection.execute("INSERT OR REPLACE INTO shared_stuck VALUES (?, ?, ?, ?, ?, ?)", values)
 
 
-def note_stuck(connection: apsw.Connection, queued: Queued, reason: str, now: float) -> None:
-    """Note that the server refuses a memory as it is."""
-    sql = "INSERT OR REPLACE INTO shared_stuck VALUES (?, ?, ?, ?)"
-    connection.execute(sql, (queued.memory, queued.change, reason, now))
+def forget_stuck(connection: apsw.Connection, entry: Entry) -> None:
+    """Forget why a memory was stuck."""
+    connection.execute("DELETE FROM shared_stuck WHERE root = ? AND id = ?", (entry.root, entry.id))
 
 
 def read_stuck(connection: apsw.Connection, root: int) -> list[tuple[str, str]]:
-    """Return (memory, reason) of what the server refuses."""
+    """Return (memory, reason) of what cannot be exchanged as it is."""
     sql = (
-        "SELECT s.memory, s.reason FROM shared_stuck s JOIN shared_outbox o ON o.memory = s.memory AND o.id = s.change"
-        " WHERE o.root = ? ORDER BY s.memory"
+        "SELECT coalesce(e.memory, s.id), s.reason FROM shared_stuck s"
+        " LEFT JOIN shared_entries e ON e.root = s.root AND e.id = s.id"
+        " WHERE s.root = ? AND (s.direction = 'in' OR s.dirty = coalesce(e.dirty, 0)) ORDER BY s.id"
     )
     return list(connection.execute(sql, (root,)))
 
 
 def mark_purged(connection: apsw.Connection, memories: Iterable[str]) -> None:
     """Note that shared memories are erased for good, which is pushed; one that never left is forgotten."""
-    for version in read_versions(connection, list(memories)).values():
-        unqueue(connection, version.memory)
-        if not version.version:
-            forget_version(connection, version.memory)
-        elif not version.purged:
-            emptied = {"further": "{}", "machine": "", "author": ""}
-            put_version(connection, msgspec.structs.replace(version, purged=1, pushed=0, **emptied))
-            queue(connection, version.memory, version.root)
+    for memory in memories:
+        entry = read_of_memory(connection, memory)
+        if entry is None or entry.purged:
+            continue
+        if not (entry.tag or entry.offered or entry.seq):
+            forget_entry(connection, entry)
+            continue
+        emptied = {"further": "{}", "device": "", "author": "", "key": None, "memory": None}
+        put_entry(connection, msgspec.structs.replace(entry, purged=1, **emptied))
+        touch(connection, entry)
+        forget_stuck(connection, entry)
+
+
+# Conflicts -----------------------------------------------------------------------------------------------------------
+
+
+def read_siblings(connection: apsw.Connection, root: int, id: str) -> list[Entry]:
+    """Return the entries that are other versions of a memory of the server."""
+    return _select(connection, "e.root = ? AND e.conflict_of = ?", (root, id))
+
+
+def end_conflict(connection: apsw.Connection, entry: Entry) -> None:
+    """Let another version of a memory be a memory of its own, which is pushed."""
+    put_entry(connection, msgspec.structs.replace(entry, conflict_of=None))
+    touch(connection, entry)
+
+
+_CONFLICTS = (
+    "FROM shared_entries e JOIN shared_entries f ON f.root = e.root AND f.id = e.conflict_of"
+    " JOIN memories m ON m.id = e.memory JOIN memories o ON o.id = f.memory WHERE e.conflict_of IS NOT NULL"
+)
+
+
+def read_conflicts(connection: apsw.Connection, limit: int) -> list[tuple[Row, Row, str, str]]:
+    """Return (memory, its other version, machine and author of that one) of the conflicts that are not resolved."""
+    sql = f"SELECT f.memory, e.memory, e.device, e.author {_CONFLICTS} ORDER BY e.conflict_of, e.id LIMIT ?"
+    found: Any = connection.execute(sql, (limit,)).fetchall()
+    known = rows.read_ids(connection, list({id for values in found for id in values[:2]}))
+    return [(known[memory], known[other], device, author) for memory, other, device, author in found]
+
+
+def count_conflicts(connection: apsw.Connection, root: int) -> int:
+    """Return how many conflicts of a root are not resolved."""
+    return int(connection.execute(f"SELECT count(*) {_CONFLICTS} AND e.root = ?", (root,)).get)

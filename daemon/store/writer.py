@@ -21,11 +21,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
-from memoryd.client.errors import Busy, Conflict, MemorydError, StorageFailed, Unavailable
+from memoryd.client.errors import Busy, Conflict, Forbidden, MemorydError, StorageFailed, Unavailable
 from memoryd.daemon.store.actor import PRESENT, Actor
 from memoryd.daemon.store.changes import Change, Written
 from memoryd.daemon.store.connection import BUSY_TIMEOUT_MS
 from memoryd.daemon.store.reserve import Reserve, let_grow
+from memoryd.daemon.store.shared_tables import READ_ONLY
 from memoryd.daemon.system.presence import Held, find_missing
 from memoryd.daemon.system.supervisor import Supervisor
 
@@ -353,6 +354,8 @@ class Writer:
             return self._full()
         if isinstance(error, apsw.ConstraintError) and _KEYS in str(error):
             return Conflict("Another memory of the namespace has the same key.")
+        if isinstance(error, apsw.ConstraintError) and READ_ONLY in str(error):
+            return Forbidden(f"Nothing was changed: {READ_ONLY} that this is in (`memctl shared status`).")
         if isinstance(error, apsw.Error | OSError):
             log.error("writing failed: %s", error)
             return StorageFailed(f"The database cannot be written: {error}.")

@@ -112,16 +112,16 @@ def _searches(one: Machine, postgres: Postgres, times: int) -> list[dict[str, An
     """Measure searches in turn: nothing is exchanged, the root is exchanged, its server has one trouble or another."""
     names = "nothing is exchanged", "it is exchanged", "the server hangs", "it restarts", "its disk is full"
     found: dict[str, list[float]] = {name: [] for name in names}
-    count, real = times // 3, exchange.push
+    count, real = times // 3, exchange.offer
     for turn in range(3):
         _ask(one, found["nothing is exchanged"], count)
         line = Line(one.core, one.engine.root, one.name, SharedConfig(poll_s=0.2))
         one.core.store.on_change = line.wake
         _ask(one, found["it is exchanged"], count)
-        exchange.push = _refuse
+        exchange.offer = _refuse
         one.add(f"there is no room for this {turn}")
         _ask(one, found["its disk is full"], count)
-        exchange.push = real
+        exchange.offer = real
         postgres.hang()
         _ask(one, found["the server hangs"], count)
         postgres.resume()

@@ -61,6 +61,8 @@ def check_shared(patient: Patient) -> Finding | None:
         if root.state in ("refused", "old"):
             return fail(f"{root.root} is not exchanged: {to_one_line(root.error)}", "memctl shared status")
     for root in roots:
+        if root.state == "unconfirmed":
+            return warn(f"{root.root} is not exchanged: {root.error}", f"memctl shared add {root.root}")
         if root.state == "offline":
             waiting = count_text(root.waiting, "change")
             return warn(f"the server of {root.root} does not answer; {waiting} wait here", "memctl shared status")

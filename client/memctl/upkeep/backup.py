@@ -90,6 +90,14 @@ def _restored_text(report: Report, file: Path, ran: bool) -> str:
     if report.tokens:
         names = make_printable(", ".join(report.tokens))
         lines.append(f"Left out tokens that are not in force here: {names}. To keep them: --tokens")
+    if report.workspaces:
+        names = make_printable(", ".join(report.workspaces))
+        lines.append(
+            f"Left out workspaces that are not indexed here: {names}. `memctl workspace add PATH` indexes one."
+        )
+    if report.roots:
+        names = make_printable(", ".join(report.roots))
+        lines.append(f"Shared in the copy and not here: {names}. `memctl shared add ROOT` continues that.")
     if ran:
         lines.append("The daemon was stopped for it and runs again.")
     if report.kept:

@@ -16,7 +16,7 @@ from memoryd.client.protocol import DreamReport, DreamStep
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.dreaming import Fate, Note
-from memoryd.daemon.store import dreams, history, queries, rows
+from memoryd.daemon.store import dreams, history, queries, rows, shared
 from memoryd.daemon.store.filters import select_living
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
@@ -57,9 +57,10 @@ def dream(core: Core, namespace: str, terms: Terms, dry_run: bool = False) -> Dr
 
 
 def _read_memories(core: Core, namespace: int) -> list[Row]:
-    """Return what a dream is about, the oldest first."""
+    """Return what a dream is about, the oldest first: not what other machines have too."""
     with core.store.reading() as connection:
-        return queries.find_unpinned(connection, namespace, MAX_NOTES, core.clock.read_elapsed())[::-1]
+        found = queries.find_unpinned(connection, namespace, MAX_NOTES, core.clock.read_elapsed())
+        return [row for row in found[::-1] if shared.read_of_memory(connection, row.id) is None]
 
 
 def _digest(found: Sequence[Row]) -> bytes:

@@ -39,11 +39,10 @@ def database(postgres: Postgres) -> Iterator[str]:
 
 @pytest.fixture
 def with_vectors(postgres: Postgres, database: str) -> str:
-    """The same, with tables for vectors, and full text."""
+    """The same, with tables for vectors and full text."""
     from memoryd.daemon.shared import server, vectors
 
     owner = server.connect(postgres.address(database=database))
     assert vectors.make(owner, {WordEmbedder.fingerprint: WordEmbedder.dimensions})
-    vectors.make_words(owner)
     owner.close()
     return database

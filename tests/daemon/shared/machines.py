@@ -7,6 +7,7 @@ from typing import Any
 
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.memories import erasing
 from memoryd.daemon.shared import server
 from memoryd.daemon.shared.engine import Engine
 from memoryd.daemon.shared.server import Server
@@ -25,19 +26,27 @@ class Machine:
     def __init__(self, folder: Path, name: str, address: str, **options: Any) -> None:
         self.name, self.address, self.folder = name, address, folder / name
         embedder, conversations = options.get("embedder") or WordEmbedder(), options.get("conversations", False)
+        self.root, self.places = options.get("root", ROOT), options.get("places", (PLACE,))
         loader = lambda model, where: embedder  # noqa: E731
         self.core = Core(self.folder, Config(), folder, loader, clock=options.get("clock") or Clock())
         with self.core.store.reading() as connection:
-            known = shared.read_roots(connection)
-        root = known[0] if known else self.core.store.write(lambda t: self._share(t, conversations)).result()
+            root = shared.find_root(connection, self.root)
+        if root is None:
+            self.core.store.write(lambda t: self._share(t, conversations)).result()
+            root = self.read_root()
         self.engine = Engine(self.core, root, name, self._connect)
 
-    def _share(self, transaction: Transaction, conversations: bool) -> Root:
-        root = Root(name=ROOT, server=self.address, passfile="", conversations=int(conversations), added_at=0.0)
+    def _share(self, transaction: Transaction, conversations: bool) -> None:
+        root = Root(name=self.root, server=self.address, passfile="", conversations=int(conversations), added_at=0.0)
         root.id = shared.add_root(transaction.connection, root)
-        place = self.core.store.namespaces.ensure(transaction, PLACE)
-        shared.share_namespaces(transaction.connection, root.id, [place])
-        return root
+        numbers = [self.core.store.namespaces.ensure(transaction, place) for place in self.places]
+        shared.share_namespaces(transaction.connection, root.id, numbers)
+
+    def read_root(self) -> Root:
+        with self.core.store.reading() as connection:
+            found = shared.find_root(connection, self.root)
+        assert found is not None
+        return found
 
     def _connect(self, root: Root) -> Server:
         return server.connect(self.address)
@@ -58,13 +67,37 @@ class Machine:
 
         self.core.store.write(write).result()
 
-    def keys(self) -> dict[str, str]:
+    def erase(self, id: str) -> None:
+        self.core.store.write(lambda transaction: erasing.erase_within(self.core, transaction, [id])).result()
+
+    def id_there(self, id: str) -> str:
         with self.core.store.reading() as connection:
-            return {key: id for id, key in _select(connection, "m.id, m.key", PLACE) if key}
+            entry = shared.read_of_memory(connection, id)
+        return entry.id if entry else ""
+
+    def move(self, id: str, namespace: str) -> None:
+        def write(transaction: Transaction) -> None:
+            [row] = rows.read_ids(transaction.connection, [id]).values()
+            place = self.core.store.namespaces.ensure(transaction, namespace)
+            rows.change(transaction.connection, row.row, {"namespace": place})
+
+        self.core.store.write(write).result()
+
+    def choose(self, namespace: str) -> None:
+        def write(transaction: Transaction) -> None:
+            place = self.core.store.namespaces.ensure(transaction, namespace)
+            shared.share_namespaces(transaction.connection, self.engine.root.id, [place])
+
+        self.core.store.write(write).result()
+        self.engine.root.cursor = 0
+
+    def keys(self, namespace: str = PLACE) -> dict[str, str]:
+        with self.core.store.reading() as connection:
+            return {key: id for id, key in _select(connection, "m.id, m.key", namespace) if key}
 
     def conflicts(self) -> dict[str, str]:
         with self.core.store.reading() as connection:
-            return {id: of for id, of in _select(connection, "m.id, v.conflict_of", PLACE) if of}
+            return {id: of for id, of in _select(connection, "m.id, e.conflict_of", PLACE) if of}
 
     def sync(self) -> None:
         """Exchange until nothing waits."""
@@ -78,13 +111,13 @@ class Machine:
 
     def rows(self, namespace: str = PLACE) -> list[Any]:
         """Return all that machines must agree on, of each shared memory."""
-        said = "m.id, m.type, m.source, m.importance, m.pinned, m.superseded_by, m.summary, m.metadata, m.content"
+        said = "e.id, m.type, m.source, m.importance, m.pinned, m.superseded_by, m.summary, m.metadata, m.content"
         with self.core.store.reading() as connection:
-            return sorted(_select(connection, f"{said}, m.key, v.version, v.conflict_of", namespace))
+            return sorted(_select(connection, f"{said}, m.key, e.tag, e.conflict_of", namespace))
 
     def waiting(self) -> int:
         with self.core.store.reading() as connection:
-            return shared.count_outbox(connection, self.engine.root.id)
+            return shared.count_waiting(connection, self.engine.root.id)
 
     def close(self) -> None:
         self.engine.close()
@@ -95,7 +128,7 @@ def _select(connection: Connection, columns: str, namespace: str) -> list[Any]:
     return list(
         connection.execute(
             f"SELECT {columns} FROM memories m JOIN namespaces n ON n.id = m.namespace"
-            " LEFT JOIN shared_versions v ON v.memory = m.id WHERE n.name = ?",
+            " LEFT JOIN shared_entries e ON e.memory = m.id WHERE n.name = ?",
             (namespace,),
         )
     )
@@ -121,4 +154,6 @@ def converge(*made: Machine) -> None:
             machine.sync()
         if len({str(machine.rows()) for machine in made}) == 1 and not any(machine.waiting() for machine in made):
             return
-    raise AssertionError([(machine.name, machine.waiting(), machine.rows()) for machine in made])
+    first = set(made[0].rows())
+    apart = [(machine.name, machine.waiting(), sorted(set(machine.rows()) ^ first)[:3]) for machine in made]
+    raise AssertionError(apart)

@@ -4,9 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
-from chaos import Chaos
+from chaos import MORE, OWN, Chaos
 
-from memoryd.daemon.shared import changes, engine, exchange
+from memoryd.daemon.shared import applying, engine, exchange
+from memoryd.daemon.shared.messages import Remote
+from memoryd.daemon.shared.session import Session
+from memoryd.daemon.store import shared
+from memoryd.daemon.store.shared import Entry
 from postgres import Postgres
 
 STEPS = 150
@@ -27,7 +31,7 @@ def play(
     `settle` fails where they differ or where a live version is lost.
     """
     day = Chaos(postgres, database, folder, seed, part)
-    monkeypatch.setattr(exchange, "push", day.push)
+    monkeypatch.setattr(exchange, "offer", day.offer)
     try:
         if seconds:
             day.run_at_once(seconds)
@@ -64,17 +68,55 @@ def test_all_machines_converge_after_half_a_minute_of_trouble(
     assert play(monkeypatch, postgres, database, folder, seed, SECONDS) > 0
 
 
-def test_without_the_check_of_epochs_versions_are_lost(
+def test_without_the_check_of_the_base_versions_are_lost(
     postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "is_lost", lambda root, head: False)
-    with pytest.raises(AssertionError):
+    """The server takes whatever is offered."""
+    [(judge,)] = postgres.sql("SELECT pg_get_functiondef('memoryd.judge'::regproc)", database)
+    broken = str(judge).replace("r.tag = o.base OR", "true OR", 1)
+    assert broken != judge
+    postgres.sql(broken, database)
+    with pytest.raises(AssertionError, match="live versions are lost"):
         play(monkeypatch, postgres, database, folder, 1)
 
 
-def test_without_the_check_of_ancestors_versions_are_lost(
+@pytest.mark.parametrize("is_checked", [True, False])
+def test_only_the_check_of_lives_brings_back_what_a_server_lost(
+    postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch, is_checked: bool
+) -> None:
+    if not is_checked:
+        monkeypatch.setattr(engine, "find_parting", lambda mine, mark, there, head: mark)
+    day = Chaos(postgres, database, folder, seed=1)
+    one, two = day.machines[:2]
+    try:
+        one.add("before")
+        one.sync()
+        day.save(one)
+        one.add("lost there")
+        one.sync()
+        day.lose(one)
+        one.sync()
+        two.sync()
+        assert ("lost there" in two.texts().values()) is is_checked
+    finally:
+        day.close()
+
+
+def test_without_entries_what_is_private_leaks(
     postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "is_ancestor", lambda version, ancestors: True)
-    with pytest.raises(AssertionError, match="live versions are lost"):
+    """A key that the server gave to another memory takes the one that has it here along, as it did once."""
+    real = applying._free_key
+
+    def free_key(session: Session, remote: Remote, coming: set[str]) -> None:
+        session.namespaces |= {session.core.store.namespaces.find_number(place) for place in (MORE, OWN)} - {None}
+        real(session, remote, coming)
+        connection, number = session.connection, session.core.store.namespaces.find_number(MORE)
+        found = connection.execute("SELECT id FROM memories WHERE namespace = ? AND content GLOB 'private*'", (number,))
+        for (id,) in found.fetchall():
+            if shared.read_of_memory(connection, id) is None:
+                shared.put_entry(connection, Entry(root=session.root.id, id=id, memory=id, dirty=10**6))
+
+    monkeypatch.setattr(applying, "_free_key", free_key)
+    with pytest.raises(AssertionError):
         play(monkeypatch, postgres, database, folder, 1)

@@ -38,18 +38,18 @@ def test_two_edits_of_one_memory_both_live_and_are_named(postgres: Postgres, dat
 def test_a_server_cannot_reach_into_what_is_not_shared(postgres: Postgres, database: str, folder: Path) -> None:
     with machines(folder, postgres.address(database=database), "one", "two") as (one, two):
         own = two.add("of this machine alone", "private")
-        id = one.add("a shared fact")
+        one.add("a shared fact")
         one.sync()
         forged = f"(SELECT '{own}'::uuid AS id, 'acme/api' AS ns UNION SELECT gen_random_uuid(), 'private')"
-        columns = "root, seq, vtag, anc, body, deleted, purged, machine"
-        values = "root, seq + 1 + row_number() OVER (), gen_random_uuid(), anc, body, deleted, purged, machine"
         postgres.sql(
-            f"INSERT INTO memoryd.mem (id, ns, {columns}) SELECT f.id, f.ns, {values} FROM memoryd.mem, {forged} f;"
-            "UPDATE memoryd.heads SET seq = seq + 3, tag = gen_random_uuid()",
+            "INSERT INTO memoryd.mem (id, ns, root, seq, tag, body, size, deleted, purged, was_changed, device, author,"
+            " at) SELECT f.id, f.ns, root, seq + row_number() OVER (), gen_random_uuid(), body, size, deleted, purged,"
+            f" false, device, author, at FROM memoryd.mem, {forged} f; UPDATE memoryd.heads SET seq = seq + 3",
             database,
         )
         two.sync()
-        assert two.texts() == {id: "a shared fact"}
+        assert set(two.texts().values()) == {"a shared fact"}
+        assert own not in two.texts()
         assert two.texts("private") == {own: "of this machine alone"}
 
 

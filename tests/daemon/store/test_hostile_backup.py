@@ -1,6 +1,7 @@
 """A copy that somebody else made: nothing comes with it that acts later, and no token that nobody here gave out."""
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -98,3 +99,18 @@ def test_a_trigger_of_others_in_the_database_itself_is_reported_and_dropped_by_r
     store.rebuild().result()
     assert store.find_problems() == []
     store.close()
+
+
+def test_roots_and_workspaces_that_are_not_in_force_here_wait_until_somebody_wants_them(copy: Path) -> None:
+    change(
+        copy,
+        "INSERT INTO workspaces (namespace, root, globs, device, created_at) VALUES"
+        " ('docs', '/their/docs', '[]', 0, 1.0);"
+        "INSERT INTO shared_roots (name, server, passfile, conversations, added_at)"
+        " VALUES ('acme', 'host=x', '', 0, 1.0)",
+    )
+    found = restore(copy)
+    assert (found.workspaces, found.roots) == (["/their/docs (docs)"], ["acme (host=x)"])
+    with closing(apsw.Connection(str(copy.parent / "restored" / FILE_NAME))) as opened:
+        assert opened.execute("SELECT count(*) FROM workspaces").get == 0
+        assert opened.execute("SELECT name, confirmed FROM shared_roots").fetchall() == [("acme", 0)]
