@@ -214,6 +214,7 @@ class Embedding:
             self._settled.set()
             self._retry.wait(self._pause_s)
             self._retry.clear()
+            self._retry_at = time.monotonic()  # texts that failed, too: while another model fails, nobody rests
             return 0.0
         self._settled.set()
         return 0.0 if more else self._rest_s()
