@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 
-def wait_until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
+def wait_until(condition: Callable[[], bool], limit_s: float = 60.0) -> None:
     """Poll a condition with one limit."""
     give_up_at = time.monotonic() + limit_s
     while not condition():

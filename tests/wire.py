@@ -10,7 +10,7 @@ import msgspec
 
 from memoryd.client.transport.frames import FrameReader
 
-LIMIT_S = 30.0
+LIMIT_S = 100.0
 
 
 def packed(payload: bytes) -> bytes:

@@ -50,7 +50,7 @@ Clock, Daemon, Process, WordEmbedder, wait_until = (
     _conftest.wait_until,
 )
 
-LIMIT_S = 30
+LIMIT_S = 100
 
 
 class CountingEmbedder(WordEmbedder):  # type: ignore[misc, valid-type]

@@ -5,6 +5,7 @@ Prints a line of JSON with the name of each pattern as its turn comes, and one m
 
 import json
 import re
+import resource
 import signal
 import sys
 import time
@@ -19,6 +20,7 @@ FACTOR = 16  # how much longer the text is that convicts them
 WORST_RATIO, WORST_S = 48.0, 0.005  # of its time to the other's, 16 if linear, 256 if quadratic; and that it takes
 LIMIT_S = 0.25  # of processor time for one text
 _SUSPECT_S, _SURELY_SUSPECT_S = 0.1e-6, 2e-6  # per character
+ALL_S = 200  # of processor time for all patterns: 20 at most, or 60 with three rounds; the process ends then
 BOUNDED_S = 0.02  # for a text of the greatest length that a bounded pattern is given
 
 
@@ -102,6 +104,7 @@ def _too_slow(pattern: re.Pattern[str], method: str, made: Sequence[Attack], cha
 
 def main() -> None:
     """Probe every pattern; the reviewed bounds come as JSON in the first argument, in the second how long to look."""
+    resource.setrlimit(resource.RLIMIT_CPU, (ALL_S, ALL_S))
     compiled = _note_compiled()
     import pattern_finding
 

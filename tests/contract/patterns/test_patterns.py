@@ -95,6 +95,7 @@ def test_the_attacks_on_a_pattern_are_always_the_same() -> None:
     assert list(attacks(pattern, 2)) == list(attacks(pattern, 2))
 
 
+@pytest.mark.timeout(1800)  # the process has a limit of its own, of processor time
 @pytest.mark.parametrize("rounds", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_no_pattern_takes_much_longer_than_its_text_is_long(rounds: int) -> None:
     """Every pattern that a module has, in tables too; a defect is told with the pattern's name and the text."""
@@ -109,13 +110,8 @@ def test_no_pattern_takes_much_longer_than_its_text_is_long(rounds: int) -> None
 
 def _probed(rounds: int) -> list[dict[str, Any]]:
     command = [sys.executable, str(Path(__file__).with_name("pattern_probing.py")), json.dumps(REVIEWED), str(rounds)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        try:
-            out, _ = child.communicate(timeout=100)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            out, _ = child.communicate()  # its last line names the pattern that hung
-    return [json.loads(line) for line in out.splitlines()]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)  # its last line names a pattern that hung
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @pytest.mark.parametrize("name", BUILT)

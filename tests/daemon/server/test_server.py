@@ -204,7 +204,7 @@ def test_a_client_that_reads_late_but_in_time_gets_everything(start_daemon: Star
         client.add("x" * 1_000_000)
     with Wire(daemon.socket) as late:
         late.send(b"".join(request({"method": "list"}, number) for number in range(1, 20)))
-        wait_until(lambda: any(connection._slow for connection in daemon.server.connections))
+        wait_until(lambda: any(connection._slow for connection in daemon.server.connections.copy()))
         assert sorted(reply[1] for reply in replies(late, 19)) == list(range(1, 20))
 
 
