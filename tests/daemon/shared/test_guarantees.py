@@ -7,7 +7,8 @@ import pytest
 from machines import PLACE, Machine, converge, machines
 
 from memoryd.daemon.shared import exchange
-from memoryd.daemon.store import shared
+from memoryd.daemon.store import rescue, shared
+from memoryd.daemon.store.store import FILE_NAME
 from postgres import Postgres
 
 PRIVATE = "acme/own"
@@ -226,3 +227,33 @@ def test_a_push_in_parts_is_read_on_by_whoever_made_it(
     monkeypatch.setattr(exchange, "PULLED", 6)
     converge(one, two)
     assert one.texts() == two.texts()
+
+
+@pytest.mark.parametrize("how", ["repair", "recover", "restore"])
+def test_a_repaired_or_restored_machine_goes_on_sharing(
+    postgres: Postgres, database: str, folder: Path, how: str
+) -> None:
+    address = postgres.address(database=database)
+    with machines(folder, address, "one") as (one,):
+        one.add("before")
+        one.sync()
+        if how == "repair":
+            one.core.store.rebuild().result()
+    file = folder / "one" / FILE_NAME
+    if how != "repair":
+        made = folder / "made"
+        made.mkdir()
+        if how == "recover":
+            rescue.recover(file, made)
+        else:
+            rescue.restore(file, made, file)
+        for path in (folder / "one").glob("memoryd.sqlite*"):
+            path.unlink()
+        (made / FILE_NAME).rename(file)
+    with machines(folder, address, "one", "two") as (one, two):
+        [id] = one.texts()
+        one.add("after")
+        one.update(id, content="changed after")
+        converge(one, two)
+        assert set(two.texts().values()) == {"changed after", "after"}
+        assert one.engine.figures.state == "ready"
