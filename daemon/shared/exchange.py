@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from memoryd.client.errors import Forbidden
+from memoryd.client.errors import Forbidden, Unavailable
 from memoryd.daemon.shared.messages import Answer, Head, Offer, Offered, Pulled, Remote
 from memoryd.daemon.shared.server import Server
 
@@ -50,7 +50,11 @@ def offer(server: Server, root: str, machine: str, life: str, mark: int, offers:
             going.append(one)
         except (msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError) as error:
             refused.append(Answer(id=one.id, said="refused", reason=str(error)))
-    done = _decode_offered(server.value(_OFFER, (root, machine, life or None, mark, written)))
+    said = server.value(_OFFER, (root, machine, life or None, mark, written))
+    try:
+        done = _decode_offered(said)
+    except msgspec.MsgspecError as error:
+        raise Unavailable(f"The server's answer cannot be read: {error}.") from None
     for one, answer in zip(going, done.answers, strict=False):
         answer.id = one.id
     if not done.parted:

@@ -278,6 +278,9 @@ BEGIN
   PERFORM memoryd.check_write(asked_root);  -- who may not write does not even wait for those who do
   head := memoryd.hold_head(asked_root);
   PERFORM memoryd.check_write(asked_root);  -- and a role that lost its grant meanwhile may not
+  IF head.root IS NULL THEN
+    RAISE insufficient_privilege USING MESSAGE = format('there is no root %s', asked_root);
+  END IF;
   IF known_life IS NOT NULL AND NOT EXISTS (
     SELECT FROM memoryd.lives l WHERE l.root = asked_root AND l.life = known_life AND known_seq <= coalesce(
       (SELECT min(n.start) - 1 FROM memoryd.lives n WHERE n.root = asked_root AND n.start > l.start), head.seq)

@@ -238,15 +238,15 @@ class Chaos:
             time.sleep(self.random.uniform(0.5, 2.0))
             with suppress(MemorydError, psycopg.OperationalError):
                 self.random.choice(trouble)(self.machines[0])
-            self._look_after_owner()
+            self._connect_owner()
         for thread in threads:
             thread.join()
-        assert failures == []
+        assert not failures, failures
 
-    def _look_after_owner(self) -> None:
-        if not self.owner.is_open:
-            self.owner.close()
-            self.owner = server.connect(self.postgres.address(database=self.database))
+    def _connect_owner(self) -> None:
+        """Connect again: the server may have been stopped."""
+        self.owner.close()
+        self.owner = server.connect(self.postgres.address(database=self.database))
 
     def _live(self, index: int, end: float, failures: list[BaseException]) -> None:
         what = {
@@ -279,6 +279,7 @@ class Chaos:
     def settle(self) -> None:
         """Let all converge; check that nothing was lost or seen, and that what is beside its original is named."""
         self.cut.clear()
+        self._connect_owner()
         for role in self.roles.values():
             schema.grant(self.owner, "acme", role, True)
         for machine in self.machines:

@@ -294,3 +294,9 @@ def test_tables_of_the_first_design_are_refused(postgres: Postgres, database: st
     with pytest.raises(Conflict, match="newer memoryd"):
         schema.migrate(owner)
     owner.close()
+
+
+def test_a_root_that_is_not_there_takes_nothing(desk: Desk, postgres: Postgres, database: str) -> None:
+    postgres.sql("DELETE FROM memoryd.heads", database)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="there is no root"):
+        desk.offer(make_offer("a text"))
