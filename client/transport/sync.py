@@ -52,9 +52,9 @@ class Client(Endpoint):
         self.close()
 
     def close(self) -> None:
-        """Close the idle connections; the client may be used again."""
-        while connection := self._pop_idle():
-            connection.close()
+        """Close the connections, those of running calls when these end; the client may be used again."""
+        pool, self._idle = self._idle, []
+        _close_all(pool)
 
     def call(self, call: Call[R], on_progress: OnProgress | None = None) -> R:
         """Send one call and return its result.
@@ -122,29 +122,26 @@ class Client(Endpoint):
             raise Unavailable(describe_broken(broken, call)) from None
 
     def _send(self, connection: Stream, data: bytes, on_progress: OnProgress | None) -> Reply:
+        pool = self._idle
         try:
             reply = connection.exchange(data, self.timeout_s, on_progress)
         except BaseException:
             connection.close()  # a stray reply must never answer a later call
             raise
-        self._idle.append(connection)
+        pool.append(connection)
+        if pool is not self._idle:  # closed meanwhile
+            _close_all(pool)
         return reply
 
     def _take(self) -> Stream:
         if self._owner_pid != os.getpid():
             self.close()
             self._owner_pid = os.getpid()
-        while connection := self._pop_idle():
+        while connection := _pop(self._idle):
             if connection.is_open():
                 return connection
             connection.close()
         return self._connect()
-
-    def _pop_idle(self) -> Stream | None:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return None
 
     def _connect(self) -> Stream:
         try:
@@ -158,3 +155,15 @@ class Client(Endpoint):
             return Stream(self._address, self.timeout_s, self._greeting)
         except OSError as error:
             raise self._describe_silent(error) from None
+
+
+def _pop(pool: list[Stream]) -> Stream | None:
+    try:
+        return pool.pop()  # a check before it would race with other threads
+    except IndexError:
+        return None
+
+
+def _close_all(pool: list[Stream]) -> None:
+    while connection := _pop(pool):
+        connection.close()

@@ -338,6 +338,28 @@ def test_parent_and_child_may_use_one_client_after_a_fork(process: "Process") ->
     assert (done.stdout, done.stderr) == ("fine\n", "")
 
 
+def test_a_call_that_runs_while_the_client_is_closed_closes_its_connection_when_it_ends(path: Path) -> None:
+    asked, closed, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def answers_late(peer: Peer) -> None:
+        _, number, _ = peer.request()
+        asked.set()
+        closed.wait(20)
+        peer.reply(0, number, GONE)
+        if peer._stream.recv(1) == b"":
+            ended.set()
+
+    client = Client(socket=path, autostart=False, timeout_s=20)
+    with scripted(path, answers_late):
+        thread = threading.Thread(target=client.search, args=("x",))
+        thread.start()
+        asked.wait(20)
+        client.close()
+        closed.set()
+        thread.join(20)
+        assert ended.wait(20)
+
+
 # AsyncClient ---------------------------------------------------------------------------------------------------------
 
 

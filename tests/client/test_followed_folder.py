@@ -1,6 +1,7 @@
 """A folder whose files are indexed as they change, also those that changed while no daemon answered."""
 
 import logging
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,7 @@ def process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
 def client(process: Process) -> Iterator[Client]:
     with process.client() as client:
         yield client
+        wait_until(lambda: "memoryd-followed-folder" not in [thread.name for thread in threading.enumerate()])
 
 
 @pytest.fixture
