@@ -1,4 +1,4 @@
-"""Rules about the structure of the source: sizes, imports, and that SQL is in the store alone."""
+"""Rules about the structure of the source: imports, and that SQL is in the store alone."""
 
 import ast
 import re
@@ -14,17 +14,13 @@ STORE, SHARED = "daemon/store/", "daemon/shared/"  # SQLite, PostgreSQL
 STATEMENT = re.compile(
     r"\b(SELECT|INSERT|UPDATE|DELETE FROM|PRAGMA|WHERE|ORDER BY)\b|\b[a-z]\.\w+ (=|<>|<|>|<=|>=|IN|IS|LIKE) "
 )
-GENERATED = frozenset({"client/methods.py"})
-MAX_MODULE, MAX_FUNCTION = 400, 50  # lines
-FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @cache
-def modules() -> dict[str, tuple[int, ast.Module]]:
-    """Return the lines and the tree of each module by its path."""
+def modules() -> dict[str, ast.Module]:
+    """Return the tree of each module by its path."""
     paths = sorted(path for folder in OURS for path in (CHECKOUT / folder).rglob("*.py"))
-    texts = {str(path.relative_to(CHECKOUT)): path.read_text() for path in paths}
-    return {path: (text.count("\n"), ast.parse(text)) for path, text in texts.items()}
+    return {str(path.relative_to(CHECKOUT)): ast.parse(path.read_text()) for path in paths}
 
 
 def strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -43,27 +39,12 @@ def test_only_the_store_and_the_importers_import_sqlite() -> None:
 def test_only_the_store_has_sql() -> None:
     found = [
         f"{path}:{line}"
-        for path, (_, tree) in modules().items()
+        for path, tree in modules().items()
         if path.startswith("daemon/") and not path.startswith((STORE, SHARED))
         for line, text in strings(tree)
         if STATEMENT.search(text)
     ]
     assert found == [], "move the statement into a function of a module in daemon/store"
-
-
-def test_no_module_is_too_long() -> None:
-    found = {path: lines for path, (lines, _) in modules().items() if lines > MAX_MODULE and path not in GENERATED}
-    assert found == {}, f"split what has more than {MAX_MODULE} lines"
-
-
-def test_no_function_is_too_long() -> None:
-    found = {
-        f"{path}:{node.lineno} {node.name}": lines
-        for path, (_, tree) in modules().items()
-        for node in ast.walk(tree)
-        if isinstance(node, FUNCTION) and (lines := (node.end_lineno or 0) - node.lineno + 1) > MAX_FUNCTION
-    }
-    assert found == {}, f"split what has more than {MAX_FUNCTION} lines"
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
@@ -78,7 +59,7 @@ def imported(tree: ast.Module) -> Iterator[str]:
 def test_no_modules_import_each_other() -> None:
     names = {f"memoryd.{path[:-3].replace('/', '.').removesuffix('.__init__')}": path for path in modules()}
     graph = {
-        module: {name if name in names else name.rpartition(".")[0] for name in imported(modules()[path][1])}
+        module: {name if name in names else name.rpartition(".")[0] for name in imported(modules()[path])}
         & (names.keys() - {module})
         for module, path in names.items()
     }
