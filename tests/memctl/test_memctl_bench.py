@@ -103,7 +103,8 @@ def test_a_conversation_is_scored_by_hand_worked_figures(memctl: Memctl, folder:
         assert (large["hit"], large["recall"]) == (1.0, pytest.approx(2.5 / 3))
     assert part["unanswerable"]["questions"] == 1
     assert part["unanswerable"]["contexts"]["400"] == {
-        **dict.fromkeys(("hit", "recall", "tokens", "disputed"), 0.0),
+        **dict.fromkeys(("hit", "recall", "share", "tokens", "disputed"), 0.0),
+        "kinds": dict.fromkeys(("answer", "neighbours", "heads", "rest"), 0.0),
         "median_tokens": 0,
         "small": 1.0,
     }

@@ -266,11 +266,11 @@ def write_team(folder: Path) -> None:
 def test_a_teams_set_is_stored_in_the_order_of_time_with_who_spoke(tmp_path: Path) -> None:
     write_team(tmp_path)
     (material,) = team.make_materials(tmp_path, "team", Choice())
-    assert [(item.key, item.session, item.what.content) for item in material.items] == [
-        ("m1", "", "Billing is Priya"),
-        ("t1", "s", "Tom: I sail"),
-        ("t2", "s", "Noted"),
-        ("m2", "", "Lager in Porto"),
+    assert [(item.key, item.session, item.what.content, item.text) for item in material.items] == [
+        ("m1", "", "Billing is Priya", "Billing is Priya"),
+        ("t1", "s", "Tom: I sail", "I sail"),
+        ("t2", "s", "Noted", "Noted"),
+        ("m2", "", "Lager in Porto", "Lager in Porto"),
     ]
     memory, turn = material.items[0].what, material.items[1].what
     assert memory == NewMemory(content="Billing is Priya", type="decision", created_at=1777629600.0)
@@ -334,11 +334,13 @@ def test_memories_of_one_place_count_once() -> None:
 
 
 def test_contexts_are_summed_up_by_their_size() -> None:
-    sizes = [[ContextScore(400, 1.0, 0.5, 300, 2.0)], [ContextScore(400, 0.0, 0.0, 50, 3.0, disputed=True)]]
-    scores = [make_score("a", empty=True, contexts=made) for made in sizes]
+    one = ContextScore(400, 2.0, 1.0, 0.5, 0.75, 300, {"answer": 60, "heads": 40})
+    other = ContextScore(400, 3.0, tokens=50, kinds={"rest": 100}, disputed=True)
+    scores = [make_score("a", empty=True, contexts=[made]) for made in (one, other)]
     made = summarise(scores).contexts["400"]
-    assert (made.hit, made.recall, made.tokens, made.median_tokens, made.small) == (0.5, 0.25, 175.0, 50, 0.5)
-    assert made.disputed == 0.5
+    assert (made.hit, made.recall, made.share, made.tokens) == (0.5, 0.25, 0.375, 175.0)
+    assert (made.median_tokens, made.small, made.disputed) == (50, 0.5, 0.5)
+    assert made.kinds == {"answer": 0.3, "neighbours": 0.0, "heads": 0.2, "rest": 0.5}
     assert summarise_unanswerable(scores).empty == 1.0
 
 

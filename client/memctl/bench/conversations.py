@@ -1,4 +1,4 @@
-"""Long conversations of two people (LoCoMo): many questions about each conversation.
+"""Long conversations of two people or with an assistant (LoCoMo; REALTALK and BEAM in its format), many questions each.
 
 One JSON object a line: `id`, `speakers`, `sessions` (`id`, `date` as `1:56 pm on 8 May, 2023`, `turns` of `id`,
 `speaker`, `text`) and `questions` (`id`, `category`, `question`, `gold_turns`). Each conversation has a namespace of
@@ -79,7 +79,7 @@ def _make_asked(question: Question) -> Asked:
 
 def _make_items(conversation: Conversation, make: "Make") -> list[Item]:
     return [
-        Item(turn.id, make(_Said(conversation, session, number)), session.id)
+        Item(turn.id, make(_Said(conversation, session, number)), session.id, turn.text)
         for session in conversation.sessions
         for number, turn in enumerate(session.turns)
         if turn.text.strip()

@@ -9,16 +9,18 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import cycle, groupby, islice
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from memoryd.client.errors import TimedOut
 from memoryd.client.memctl.bench.material import Asked, Item, Material
-from memoryd.client.memctl.bench.scoring import ContextScore, Keys, Score, rank_figures, share_held
+from memoryd.client.memctl.bench.reading import Kind, Page
+from memoryd.client.memctl.bench.scoring import KINDS, ContextScore, Keys, Score, rank_figures, share_held
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.service import wait_until_ready
-from memoryd.client.protocol import Delete, Hit, Memory, NewTurn, Turn
+from memoryd.client.protocol import ContextText, Delete, Hit, Memory, NewTurn, Turn
 from memoryd.client.transport.sync import Client
 
 LIMIT = 10
@@ -52,15 +54,22 @@ class Place(NamedTuple):
 
 
 class Store:
-    """A namespace and what was stored in it. `held`: memory or turn of L0 by id → keys; `kept`: all of these keys."""
+    """A namespace and what was stored in it. `held`: memory or turn of L0 by id → keys; `kept`: all of these keys.
+
+    `contents`: memory or turn by id → its text; `said`: key → what was said; `near`: key → those before and after it.
+    """
 
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace
         self.held: dict[str, frozenset[Hashable]] = {}
+        self.contents: dict[str, str] = {}
+        self.said: dict[Hashable, str] = {}
+        self.near: dict[Hashable, list[Hashable]] = {}
         self.kept: frozenset[Hashable] = frozenset()
         self._keys: dict[str, set[Hashable]] = {}
         self._texts: dict[str, set[Hashable]] = {}
         self._items = 0
+        self._last: Item | None = None
 
     def next_id(self) -> str:
         """Return the id for one more item."""
@@ -71,12 +80,19 @@ class Store:
         """Note what an item says, and which memory or turn represents it (None: none); one may represent several."""
         if id is not None:
             self._keys.setdefault(id, set()).add(item.key)
+        self.said[item.key] = item.text
+        if self._last is not None and item.session and self._last.session == item.session:
+            self.near.setdefault(item.key, []).append(self._last.key)
+            self.near.setdefault(self._last.key, []).append(item.key)
+        self._last = item
         if len(text := _normalise(item.what.content)) >= MIN_TEXT:
             self._texts.setdefault(text, set()).add(item.key)
 
     def survey(self, client: Client) -> None:
         """Look at what is there now."""
-        self.held = {one.id: self._keys_of(one) for one in list_present(client)}
+        present = list(list_present(client))
+        self.held = {one.id: self._keys_of(one) for one in present}
+        self.contents = {one.id: one.content for one in present}
         self.kept = frozenset().union(*self.held.values())
 
     def find_keys(self, ids: Iterable[str]) -> frozenset[Hashable]:
@@ -266,17 +282,64 @@ def _ask_context(client: Client, store: Store, asked: Asked, max_tokens: int) ->
     started = time.perf_counter()
     made = client.context(asked.question, max_tokens=max_tokens, reach="exact", touch=False)
     latency_ms = (time.perf_counter() - started) * 1000
-    recall = share_held(store.find_keys(made.ids), asked.gold)
-    disputed = "- disagrees with " in made.text
-    return ContextScore(max_tokens, float(recall > 0), recall, made.tokens, latency_ms, disputed=disputed)
+    return _score_context(client, store, asked, made, ContextScore(max_tokens, latency_ms))
 
 
 def _ask_unasked(client: Client, store: Store, asked: Asked) -> ContextScore:
-    """Begin a session and give it a prompt, as hooks do; the tokens are those of the prompt's context."""
+    """Begin a session and give it a prompt, as hooks do; gold may stand in either, the tokens are of the latter."""
     place: dict[str, Any] = {"session": f"bench-eval {asked.id}", "reach": "exact", "touch": False}
     opened = client.context("Go on", max_tokens=OPENING, opening=True, fresh=True, **place)
     started = time.perf_counter()
     made = client.context(asked.question, max_tokens=PROMPT, unasked=True, **place)
     latency_ms = (time.perf_counter() - started) * 1000
-    recall = share_held(store.find_keys([*opened.ids, *made.ids]), asked.gold)
-    return ContextScore(PROMPT, float(recall > 0), recall, made.tokens, latency_ms, unasked=True)
+    return _score_context(client, store, asked, made, ContextScore(PROMPT, latency_ms, unasked=True), opened)
+
+
+def _score_context(
+    client: Client, store: Store, asked: Asked, made: ContextText, score: ContextScore, *before: ContextText
+) -> ContextScore:
+    """Return the score of a context with what of the gold can be read in it, or in those before it (`reading`).
+
+    A gold text of less than `MIN_TEXT` characters counts only where the context names a memory that represents it, for
+    it may stand there by chance.
+    """
+    pages = [Page(one.text) for one in (made, *before)]
+    named = store.find_keys(id for one in (made, *before) for id in one.ids)
+    found = [_read_gold(store, one, pages, named) for one in asked.gold] or [(False, 0.0)]
+    return replace(
+        score,
+        hit=float(any(whole for whole, _ in found)),
+        recall=fmean(whole for whole, _ in found),
+        share=fmean(share for _, share in found),
+        tokens=made.tokens,
+        disputed="disagrees with " in made.text,
+        kinds=_count_kinds(client, store, asked, made, pages[0]),
+    )
+
+
+def _read_gold(
+    store: Store, gold: frozenset[Hashable], pages: Sequence[Page], named: frozenset[Hashable]
+) -> tuple[bool, float]:
+    """Return whether any of some texts can be read whole, and the largest share of one that can be read."""
+    texts = [
+        store.said[key] for key in gold if key in store.said and (len(store.said[key]) >= MIN_TEXT or key in named)
+    ]
+    found = [page.read(text) for page in pages for text in texts]
+    return any(one.whole for one in found), max((one.share for one in found), default=0.0)
+
+
+def _count_kinds(client: Client, store: Store, asked: Asked, made: ContextText, page: Page) -> dict[str, int]:
+    """Return how many tokens are spent on the gold, on what was said right before or after it, on anything else that
+    was stored, and on heads: what is of no text, such as dates, ids, speakers and headings."""
+    gold = set[Hashable]().union(*asked.gold)
+    near = {key for one in gold for key in store.near.get(one, ())} - gold
+    texts: list[tuple[Kind, str]] = [("answer", store.said[key]) for key in gold if key in store.said]
+    texts += [("neighbours", store.said[key]) for key in near]
+    texts += [("rest", store.said[key]) for key in store.find_keys(made.ids) - gold - near if key in store.said]
+    texts += [("rest", store.contents[id]) for id in made.ids if id in store.contents and not store.held[id]]
+    counts = dict.fromkeys(KINDS, 0)
+    if parts := list(page.divide(texts)):
+        tokens = client.count_tokens([text for _, text in parts], tokenizer=made.tokenizer).counts
+        for (kind, _), count in zip(parts, tokens, strict=True):
+            counts[kind] += count
+    return counts | {"heads": max(0, made.tokens - sum(counts.values()))}

@@ -18,11 +18,20 @@ T = TypeVar("T")
 
 
 class Item(NamedTuple):
-    """A memory to add, or a turn to observe in its session, and the key that gold names it by."""
+    """A memory to add, or a turn to observe in its session, and the key that gold names it by.
+
+    `said` is its text where it is stored with its speaker in front. What was said in a session stands in order.
+    """
 
     key: Hashable
     what: NewMemory | NewTurn
     session: str = ""
+    said: str = ""
+
+    @property
+    def text(self) -> str:
+        """Its text without the speaker."""
+        return self.said or self.what.content
 
 
 class Asked(NamedTuple):

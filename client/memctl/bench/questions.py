@@ -73,7 +73,7 @@ def make_by_turn(question: Question) -> Material:
             about = {"session": session.id, "turn": number, "role": turn.role}
             key = (question.id, place, number)
             near = session.neighbours(number, attrgetter("content"))
-            items.append(Item(key, _make_memory(content, session, about, near)))
+            items.append(Item(key, _make_memory(content, session, about, near), session.id, turn.content))
             if turn.has_answer:
                 gold.append(key)
     return _make_material(question, "turn", items, gold)

@@ -3,8 +3,8 @@
 Shares are 0..1; figures follow the usual definitions.
 
 A memory may stand for several turns (a question with its answer, a fact drawn from two turns): found, it counts for
-each of them. So all figures come from one thing, the *ranks* of gold: for each right answer, the place of the first hit
-that gives it.
+each of them. So all figures of a search come from one thing, the *ranks* of gold: for each right answer, the place of
+the first hit that gives it. Of a context only what can be read there counts, whatever ids it has (`reading`).
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -21,6 +21,7 @@ from memoryd.client.memctl.output import paint
 from memoryd.client.memctl.table import format_table, ms_text
 
 SMALL_TOKENS = 50  # a context of so many or fewer says next to nothing
+KINDS = ("answer", "neighbours", "heads", "rest")  # what tokens are spent on
 FIGURES = {
     "R@1": "recall_1",
     "R@5": "recall_5",
@@ -76,17 +77,20 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 class ContextScore(msgspec.Struct):
-    """What a context of at most `max_tokens` gave: any of the gold, its share, and how long it was.
+    """What a context of at most `max_tokens` gave, and how long it was.
 
-    `disputed`: it says of a memory that another disagrees with it. One that is `unasked` is what a hook gives to a
-    prompt. A memory counts although its line may be shortened to fit.
+    `hit`: any of the gold can be read there whole; `recall`: the share of the gold that can; `share`: of its words.
+    `kinds`: tokens by what they are spent on (`KINDS`). `disputed`: it says of a memory that another disagrees with it.
+    One that is `unasked` is what a hook gives to a prompt.
     """
 
     max_tokens: int
-    hit: float
-    recall: float
-    tokens: int
     latency_ms: float
+    hit: float = 0.0
+    recall: float = 0.0
+    share: float = 0.0
+    tokens: int = 0
+    kinds: dict[str, int] = {}
     unasked: bool = False
     disputed: bool = False
 
@@ -149,12 +153,15 @@ def share_held(keys: Keys, gold: Gold) -> float:
 class ContextSummary(msgspec.Struct):
     """The means over contexts of one size: share with any gold, share of the gold, tokens; median and small ones.
 
-    `disputed` is the share of those that claim a disagreement.
+    `share` is that of the gold's words, `kinds` that of the tokens, `disputed` that of the contexts that claim a
+    disagreement.
     """
 
     hit: float
     recall: float
+    share: float
     tokens: float
+    kinds: dict[str, float]
     median_tokens: int
     small: float
     p50_ms: float
@@ -212,12 +219,20 @@ def _summarise_context(made: Sequence[ContextScore]) -> ContextSummary:
     return ContextSummary(
         hit=fmean(one.hit for one in made),
         recall=fmean(one.recall for one in made),
+        share=fmean(one.share for one in made),
         tokens=fmean(one.tokens for one in made),
+        kinds=_share_kinds(made),
         median_tokens=median_low([one.tokens for one in made]),
         small=fmean(one.tokens <= SMALL_TOKENS for one in made),
         p50_ms=percentile([one.latency_ms for one in made], 0.5),
         disputed=fmean(one.disputed for one in made),
     )
+
+
+def _share_kinds(made: Sequence[ContextScore]) -> dict[str, float]:
+    """Return the share of all tokens that each kind has."""
+    spent = sum(sum(one.kinds.values()) for one in made) or 1
+    return {kind: sum(one.kinds.get(kind, 0) for one in made) / spent for kind in KINDS}
 
 
 def summarise_groups(scores: Sequence[Score], by: Callable[[Score], str]) -> dict[str, Summary]:
@@ -268,25 +283,27 @@ def _types_text(parts: Mapping[str, Summary]) -> str:
 
 
 def _contexts_text(total: Summary, wrong: Unanswerable | None) -> str:
-    headers = ["CONTEXT", "WITH GOLD", "OF THE GOLD", "TOKENS", "DISPUTED", "P50 MS"]
+    headers = ["CONTEXT", "ANY GOLD", "GOLD", "WORDS", "TOKENS", *map(str.upper, KINDS), "DISPUTED", "P50 MS"]
     rows = [
         [
             f"{size} tokens" if size.isdigit() else size,
-            _percent_text(one.hit),
-            _percent_text(one.recall),
+            *map(_percent_text, (one.hit, one.recall, one.share)),
             f"{one.tokens:.0f}",
-            _percent_text(one.disputed),
+            *map(_percent_text, (*one.kinds.values(), one.disputed)),
             ms_text(one.p50_ms),
         ]
         for size, one in total.contexts.items()
     ]
+    text = format_table(headers, rows, right=range(1, len(headers)))
     if not wrong:
-        return format_table(headers, rows, right=range(1, len(headers)))
-    headers += ["NO ANSWER: MEDIAN TOKENS", "≤ 50 TOKENS"]
-    for row, one in zip(rows, wrong.contexts.values(), strict=True):
-        row += [f"{one.median_tokens}", _percent_text(one.small)]
+        return text
+    headers = ["NO ANSWER", "MEDIAN TOKENS", "≤ 50 TOKENS", "DISPUTED"]
+    rows = [
+        [row[0], f"{one.median_tokens}", _percent_text(one.small), _percent_text(one.disputed)]
+        for row, one in zip(rows, wrong.contexts.values(), strict=True)
+    ]
     return (
-        f"{format_table(headers, rows, right=range(1, len(headers)))}\n"
+        f"{text}\n{format_table(headers, rows, right=range(1, len(headers)))}\n"
         f"no search result: {_percent_text(wrong.empty)} of {wrong.questions} questions that nothing answers, "
         f"{_percent_text(total.empty)} of the others"
     )

@@ -67,7 +67,8 @@ def make_materials(folder: Path, way: str, choice: Choice) -> Iterator[Material]
 
 def _make_turn(one: Turn) -> Item:
     content = f"{one.speaker}: {one.content}" if one.speaker else one.content
-    return Item(one.id, NewTurn(role=one.role, content=content, created_at=_parse_seconds(one.created_at)), one.session)
+    turn = NewTurn(role=one.role, content=content, created_at=_parse_seconds(one.created_at))
+    return Item(one.id, turn, one.session, one.content)
 
 
 def _make_asked(one: Question) -> Asked:
