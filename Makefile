@@ -13,7 +13,7 @@ PARALLEL := --numprocesses $(shell expr `nproc` + 1) --dist loadfile
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
 export MEMORYD_MODEL_DIR ?= $(CURDIR)/.cache/models
 
-.PHONY: demo demo-team test check stress fuzz bench soak format protocol manual clean
+.PHONY: demo demo-team test check stress fuzz bench soak format protocol clean
 
 demo: $(VENV)/installed
 	$(BIN)/memctl demo
@@ -50,11 +50,9 @@ format: $(VENV)/installed
 protocol: $(VENV)/installed
 	$(BIN)/python tests/contract/protocol_document.py > PROTOCOL.md
 	$(BIN)/python tests/contract/golden.py > tests/contract/golden.jsonl
+	$(BIN)/python tests/contract/settings_document.py > docs/settings.md
 	$(BIN)/python tests/contract/client_methods.py | $(BIN)/ruff format --stdin-filename client/methods.py - > client/methods.next
 	mv client/methods.next client/methods.py
-
-manual: $(VENV)/installed
-	$(BIN)/python tests/memctl/manual/pages.py
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

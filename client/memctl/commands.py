@@ -153,7 +153,6 @@ GROUPS: dict[str, dict[str, Row]] = {
         "config path": Row("config", "where the configuration file is"),
     },
     "Shell": {
-        "man": Row("manual", "the manual page of memctl, or of memoryd"),
         "completion": Row("completion", "a script that completes memctl's words in bash, zsh or fish"),
     },
     "Trying out and measuring": {

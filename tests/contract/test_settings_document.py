@@ -1,0 +1,31 @@
+"""docs/settings.md is what the configuration says, and its defaults are what the daemon reads."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import msgspec
+from settings_document import VARIABLES, document
+
+from memoryd.client.memctl.doctor import installation
+from memoryd.daemon.config import Config
+
+PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+
+
+def test_the_page_is_what_the_configuration_says() -> None:
+    assert PAGE.read_text() == document(), "run: make protocol"
+
+
+def test_the_defaults_on_the_page_written_to_a_file_are_the_defaults() -> None:
+    lines = []
+    for heading, row in re.findall(r"^## (\[.+\])$|^\| (`\w+` \| `.*?`) \|", PAGE.read_text(), re.MULTILINE):
+        lines.append(heading or re.sub(r"`(\w+)` \| `(.*)`", r"\1 = \2", row))
+    given = tomllib.loads("\n".join(lines).replace("[shared.NAME]", "[shared.acme]"))
+    shared = given.pop("shared")
+    assert msgspec.convert(given, Config) == Config()
+    assert set(shared["acme"]) == {"server", "passfile", "poll_s", "listen", "max_rows"}
+
+
+def test_every_variable_that_memoryd_reads_is_on_the_page() -> None:
+    assert set(VARIABLES) >= installation.VARIABLES
