@@ -14,8 +14,7 @@ caller words are weighed among what it may see, since FTS5's scores would reveal
 `facts` holds columns of all rows in RAM, so that filters cost no SQL.
 
 A short text may have a second vector, of it between its neighbours (`contexts`): searches use that, duplicates the
-text's own; a long one has vectors of its parts (`parts`). `pages` writes a database of an old schema again, into pages
-that vectors fill, before it is opened.
+text's own; a long one has vectors of its parts (`parts`).
 
 `operations` and `history` keep the former rows of every change, and who made it (`actor`); undo puts them back.
 `flows` counts turns that came, were skipped, dropped or promoted, by triggers, so that `verify` can check the account.

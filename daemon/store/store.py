@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.errors import MemorydError, StorageFailed
-from memoryd.daemon.store import codes, damage, fulltext, hashes, pages, reserve, settings, turns, vectors
+from memoryd.daemon.store import codes, damage, fulltext, hashes, reserve, settings, turns, vectors
 from memoryd.daemon.store.codes import Kept
 from memoryd.daemon.store.connection import CHECKING_CACHE, close, make_durable, open_reader, open_writer, read_pragma
 from memoryd.daemon.store.facts import Facts, Mask
@@ -61,7 +61,6 @@ class Store:
         self._advice, self._advised_until = "", 0.0
         self._changed: set[int] | None = set()  # rows that may have other vectors than when it was opened; None: any
         self.reserve = Reserve(folder)
-        pages.renew(self.path)
         self.supervisor = Supervisor()
         try:
             connection = self._open_with_reserve()

@@ -9,7 +9,6 @@ from disk import _Change, unreliable
 from past import read_state
 from test_migrations import RELEASES, schema
 
-from memoryd.daemon.store import pages
 from memoryd.daemon.store.migrations import MIGRATIONS
 from memoryd.daemon.store.store import FILE_NAME, Store
 
@@ -19,7 +18,6 @@ def migrate(release: Path, folder: Path, every: int) -> int:
     data, place, dice = folder / "data", folder / "image", random.Random(every)
     data.mkdir()
     shutil.copy(release, data / FILE_NAME)
-    pages.renew(data / FILE_NAME)
     images, met = 0, 0
 
     def meet(kind: str, name: str, change: _Change) -> None:
