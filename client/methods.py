@@ -386,7 +386,8 @@ def hello(version: str) -> protocol.Hello:
 
 
 def end_session(session: str, wait: bool = False, *, reach: Reach | None = None) -> protocol.EndSession:
-    """Say that a conversation is over: facts are drawn out of it and it is summed up at once, in the background."""
+    """Say that a conversation is over: it is summed up at once, in the background; a language model draws facts
+    out."""
     return protocol.EndSession(session=session, wait=wait, reach=reach)
 
 

@@ -89,9 +89,9 @@ class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CognitionConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is drawn out of conversations in the background, with a language model or by rules."""
+    """What is made of conversations in the background: summaries, and facts by a language model."""
 
-    extract: Annotated[bool, "facts are drawn out of what is observed"] = True
+    extract: Annotated[bool, "a language model draws facts out of what is observed"] = True
     quiet_s: Annotated[Duration, "a conversation is looked at after so long without a turn"] = 30.0
     longest_s: Annotated[Duration, "one that never rests is looked at after so long"] = 600.0
     min_confidence: Annotated[Fraction, "confidence from which a fact is kept"] = 0.7
@@ -103,7 +103,6 @@ class CognitionConfig(Struct, frozen=True, forbid_unknown_fields=True):
     dream: Annotated[
         bool, "each night MEMORY.md is put in order with daily files, where `memctl dream --allow` was given"
     ] = True
-    flush_s: Annotated[Pause, "time at a stop for what waits; the rest is done after the start"] = 2.0
 
 
 class EmbeddingApiConfig(Struct, frozen=True, forbid_unknown_fields=True):

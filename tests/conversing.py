@@ -1,6 +1,6 @@
 """What tests of conversations share: observing on a core, judging at once, jobs in one slice, what is where."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from memoryd.daemon.conversations import judging, observing, promoting
 from memoryd.daemon.conversations.promoting import PROMOTE
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
+from memoryd.daemon.llm.provider import Fact, Rules, Spoken
 from memoryd.daemon.store import history, rows, turns
 from memoryd.daemon.store.rows import Row
 from workbench import LIMIT_S, wait_until
@@ -25,6 +26,19 @@ FACTS = tuple(
         start=100,
     )
 )  # fmt: skip
+
+
+class Model(Rules):
+    """Stands for a language model: it gives the facts it is told to, by default each turn of a user as a decision."""
+
+    name = "model"
+
+    def __init__(self, *facts: Fact) -> None:
+        self.facts = list(facts)
+
+    def extract(self, turns: Sequence[Spoken]) -> list[Fact]:
+        said = [Fact(content, "decision", 0.9, (at,)) for at, (role, content) in enumerate(turns) if role == "user"]
+        return self.facts or said
 
 
 def observe(core: Core, *said: str | NewTurn, namespace: str = "", session: str = "", role: str = "user") -> Observed:

@@ -31,7 +31,7 @@ def _send_outcome(outcome: Literal["completed", "failed"], args: Namespace) -> N
 
 def _declare_end(parser: ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help="the conversation that is over")
-    parser.add_argument("--wait", action="store_true", help="return when its facts and its summary can be found")
+    parser.add_argument("--wait", action="store_true", help="return when its summary and its facts can be found")
     add_reach(parser)
 
 

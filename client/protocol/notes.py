@@ -33,7 +33,7 @@ class Flushed(Struct, kw_only=True):
     """What was worth keeping of a conversation."""
 
     text: str
-    """what was written, a list item for each fact; empty: nothing was, or the note says it already"""
+    """what was written, a list item for each thing; empty: nothing was, or the note says it already"""
     by: str
     """who chose it: `rules` or a model"""
     note: Remembered | None
@@ -131,8 +131,8 @@ class Remember(Scoped[Remembered], kw_only=True, frozen=True):
 class Flush(Scoped[Flushed], kw_only=True, frozen=True):
     """Write what is worth keeping of a conversation into a file of a workspace, by default today's note.
 
-    A language model chooses it where one is configured, else rules do. The turns themselves are not kept; `observe`
-    does that. What the file says already is not written again.
+    A language model chooses it where one is configured, else its main sentences are taken. The turns themselves are
+    not kept; `observe` does that. What the file says already is not written again.
     """
 
     turns: TurnList

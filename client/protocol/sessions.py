@@ -9,27 +9,27 @@ from memoryd.client.protocol.memories import Added, Memory
 
 
 class SessionEnded(Struct, kw_only=True):
-    """What is thought about an ended session now: `extract` (facts), `summary`; empty when nothing new was observed,
-    and with `wait` when all is done.
+    """What is made of an ended session now: `summary`, and `extract` (facts) where there is a language model; empty
+    when nothing new was observed, and with `wait` when all is done.
     """
 
     waiting: list[str]
-    """what is done about it now, in the background: `extract` (facts), `summary`; with `wait` what could not be done
+    """what is made of it now, in the background: `summary`, `extract` (facts); with `wait` what could not be made
     yet"""
 
 
 @rpc("outward", page=False)
 class EndSession(Scoped[SessionEnded], kw_only=True, frozen=True):
-    """Say that a conversation is over: facts are drawn out of it and it is summed up at once, in the background.
+    """Say that a conversation is over: it is summed up at once, in the background; a language model draws facts out.
 
     Without this it happens when the conversation rests. A later summary of the same session replaces this one. With
-    `wait` the reply comes when facts and summary are there; sends progress.
+    `wait` the reply comes when these are there; sends progress.
     """
 
     session: str
     """the conversation's name, as it was observed under"""
     wait: bool = False
-    """return when its facts and its summary can be found"""
+    """return when its summary and its facts can be found"""
 
 
 @rpc("within", page=False)

@@ -161,7 +161,8 @@ class NamespaceTiers(Struct, kw_only=True):
 class TierReport(Struct, kw_only=True):
     """All tiers within reach. `waiting` counts turns that are still to be rated, embedded or condensed.
 
-    `heard` counts those that wait for their conversation to rest or end, for its facts and its summary.
+    `heard` counts those that wait for their conversation to rest or end: for its summary and, with a language model,
+    its facts.
     """
 
     tiers: list[TierState]
@@ -173,7 +174,7 @@ class TierReport(Struct, kw_only=True):
     waiting: dict[str, int] = {}
     """turns and memories that wait for a judgement, by job: rate, embed, condense"""
     heard: dict[str, int] = {}
-    """turns that wait for their conversation to rest, by what is made of it: `extract` (facts), `summary`"""
+    """turns that wait for their conversation to rest, by what is made of it: `summary`, `extract` (facts)"""
     nodes: int = 0
     """nodes of the graph of L2"""
 

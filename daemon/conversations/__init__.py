@@ -1,4 +1,4 @@
-"""Conversations: turns are observed and judged, leave L0, and facts and summaries are made of them.
+"""Conversations: turns are observed and judged, leave L0, and summaries and facts are made of them.
 
 **Observing** (`observing`, `gate`) uses rules alone. In the writer's transaction a turn is compared with equal
 texts and with what its session was given, linked to the question that it answers, journaled in `turns`, and the
@@ -6,7 +6,7 @@ oldest of more than 20 leave L0 (`promoting`): to L1, or with low importance to 
 holds the same rings in RAM, updated after each commit.
 
 **The extraction worker** (`worker`) is the one thread for everything that is made of turns later. It asks a provider
-(`llm/provider.py`: rules or a language model), and for judging the rules when that fails.
+(`llm/provider.py`: rules or a language model), and the rules when that fails, but for facts.
 
 **Judging** (`judging`) works off the table `cognition`: it rates turns, makes the vectors of those in L0, condenses
 what was promoted.
@@ -14,7 +14,8 @@ what was promoted.
 **Thinking** (`thinking`) works on whole conversations once they rest. `observe` queues accepted turns and makes a task
 due for each kind of work (`store/thoughts.py`). The oldest queued turns of a due task are given to its function; one
 transaction writes the outcome and removes exactly these turns from the queue, so a crash neither loses nor repeats
-any. *Facts* (`learning`): a provider names them; they name their turns, which stay; what is known already is evidence,
-what disagrees is linked. *Summaries* (`summarising`): the next one of a session supersedes the one before. Between
-tasks a language model names nodes of the graph. `log` reads what was done, session by session.
+any. *Summaries* (`summarising`): the next one of a session supersedes the one before. *Facts* (`learning`): a language
+model names them, without one there are none; they name their turns, which stay; what is known already is evidence, what
+disagrees is linked. Between tasks a language model names nodes of the graph. `log` reads what was done, session by
+session.
 """

@@ -1,17 +1,25 @@
-"""`flush`: what is worth keeping of a conversation becomes list items of a note in a workspace, by default today's."""
+"""`flush`: what is worth keeping of a conversation becomes list items of a note in a workspace, by default today's.
 
+A language model gives facts; without one, or where it fails, the sentences of a summary are kept.
+"""
+
+import logging
+from collections.abc import Sequence
 from concurrent.futures import Future
 
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import Flush, Flushed, Remember
-from memoryd.daemon.conversations.learning import build_embedder, find_facts, is_worth_keeping
+from memoryd.daemon.conversations.learning import is_worth_keeping
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.llm.provider import RULES, Provider, Spoken, ask
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store.caller import USER, Caller
-from memoryd.daemon.store.thoughts import KEPT_CHARS, Heard
+from memoryd.daemon.store.thoughts import KEPT_CHARS
 from memoryd.daemon.workspaces import writing
 from memoryd.daemon.workspaces.placing import relative_path
 from memoryd.daemon.workspaces.replacing import read_file
+
+log = logging.getLogger(__name__)
 
 
 @handles(Flush)
@@ -22,17 +30,22 @@ def begin(core: Core, call: Flush, caller: Caller = USER) -> "Future[Flushed]":
 
 
 def flush(core: Core, call: Flush, caller: Caller, known: str) -> Flushed:
-    """Write the facts of turns, apart from what the note says already."""
-    now = core.clock()
-    said = [Heard(at, "", turn.role, now, turn.content[:KEPT_CHARS]) for at, turn in enumerate(call.turns)]
-    by, found = find_facts(core.cognition.provider, said, build_embedder(core))
-    facts = dict.fromkeys(" ".join(fact.text.split()) for fact in found if is_worth_keeping(core, fact))
-    new = [fact for fact in facts if fact not in known]
+    """Write what is worth keeping of turns, apart from what the note says already."""
+    said = [(turn.role, turn.content[:KEPT_CHARS]) for turn in call.turns]
+    by, found = ask(log, core.cognition.provider, "draw out facts", lambda provider: _find_points(core, provider, said))
+    new = [point for point in dict.fromkeys(found) if point not in known]
     if not new:
         return Flushed(text="", by=by, note=None)
-    text = "\n".join(f"- {fact}" for fact in new)
+    text = "\n".join(f"- {point}" for point in new)
     note = writing.remember(core, Remember(text=text, workspace=call.workspace, file=call.file), caller)
     return Flushed(text=text, by=by, note=note)
+
+
+def _find_points(core: Core, provider: Provider, said: Sequence[Spoken]) -> list[str]:
+    """Return what is worth keeping of turns, each thing on one line."""
+    if provider is RULES:
+        return provider.digest(said, "", core.config.cognition.summary_tokens).splitlines()
+    return [" ".join(fact.text.split()) for fact in provider.extract(said) if is_worth_keeping(core, fact)]
 
 
 def _read_note(core: Core, call: Flush, caller: Caller) -> str:

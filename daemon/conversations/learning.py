@@ -1,11 +1,10 @@
-"""Facts of a conversation become memories; what is known already is evidence, no news.
+"""Facts of a conversation become memories; what is known already is evidence, no news. They take a language model.
 
 A fact is compared with all memories of its namespace whatever their type: equal text, or a near one that says the
 same, is counted as an access and stays as it is. What it contradicts on its subject is linked. A fact is beside its
 turns, which stay, and names them in its metadata (`turns`). One run is one operation: `undo` takes back its facts.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -15,9 +14,8 @@ from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Metadata, NewMemory
 from memoryd.daemon.core.checks import check_content, content_hash
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language.extracting import Fact, Vectors
 from memoryd.daemon.language.statements import find_contradiction, is_same
-from memoryd.daemon.llm.provider import Embed, Provider, ask
+from memoryd.daemon.llm.provider import Fact
 from memoryd.daemon.memories import adding
 from memoryd.daemon.memories.duplicates import Embedded, Place, Verdict
 from memoryd.daemon.store import history, queries, rows, turns
@@ -33,8 +31,6 @@ SOURCE = "extraction"
 _NEIGHBOURS = 8
 _LONGEST = 1_000  # characters; what is longer is no fact
 
-log = logging.getLogger(__name__)
-
 Finish = Callable[[Transaction, Sequence[Heard]], None]
 
 
@@ -47,9 +43,10 @@ class News(NamedTuple):
     against: list[str]
 
 
-def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> Finish:
-    """Draw the facts out of turns; return what writes them."""
-    by, found = find_facts(provider, heard, build_embedder(core))
+def think(core: Core, key: Key, heard: Sequence[Heard]) -> Finish:
+    """Draw the facts out of turns; return what writes them. Raises what the language model does where it fails."""
+    provider = core.cognition.provider
+    found = provider.extract([(one.role, one.content) for one in heard])
     place = core.store.namespaces.name(key.namespace)
     worth = [fact for fact in found if is_worth_keeping(core, fact)]
     told = {fact.text: core.recalls.find_repeated(place, key.session, fact.text) for fact in worth}
@@ -57,26 +54,9 @@ def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> F
     news = [_compare(core, key, fact, vector, told[fact.text]) for fact, vector in zip(worth, made, strict=True)]
 
     def finish(transaction: Transaction, there: Sequence[Heard]) -> None:
-        _Run(core, transaction, key, by).write(news, heard, there)
+        _Run(core, transaction, key, provider.name).write(news, heard, there)
 
     return finish
-
-
-def build_embedder(core: Core) -> Embed:
-    """Return what gives the vectors of sentences, as the active model makes them."""
-
-    def embed(texts: Sequence[str]) -> Vectors | None:
-        found = core.embedding.embed_texts(texts)
-        made = [given[1] for given in found if given is not None]
-        return np.stack(made) if made and len(made) == len(texts) else None
-
-    return embed
-
-
-def find_facts(provider: Provider, heard: Sequence[Heard], embed: Embed) -> tuple[str, list[Fact]]:
-    """Return who found the facts of turns, and the facts; the rules where the provider fails."""
-    spoken = [(one.role, one.content) for one in heard]
-    return ask(log, provider, "extract facts", lambda by: by.extract(spoken, embed))
 
 
 def is_worth_keeping(core: Core, fact: Fact) -> bool:

@@ -128,10 +128,8 @@ def _queue_accepted(place: Place, taken: Sequence[Taken], results: Sequence[Obse
         for one, result in zip(taken, results, strict=True)
         if result.outcome == "accepted" and result.id and result.id not in place.repeated and one.importance is None
     ]
-    cognition = place.core.config.cognition
-    thoughts.queue_turns(
-        place.connection, (place.number, place.session), said, thinking.list_rests(cognition, place.session), place.now
-    )
+    rests = thinking.list_rests(place.core, place.session)
+    thoughts.queue_turns(place.connection, (place.number, place.session), said, rests, place.now)
 
 
 def _take_turn(place: Place, taken: Taken) -> ObservedTurn:

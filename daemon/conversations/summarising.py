@@ -9,7 +9,7 @@ from memoryd.client.protocol import NewMemory
 from memoryd.daemon.conversations.learning import Finish
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.llm.provider import Provider, ask
+from memoryd.daemon.llm.provider import ask
 from memoryd.daemon.memories import adding
 from memoryd.daemon.memories.duplicates import Place, Verdict
 from memoryd.daemon.store import history, queries, rows
@@ -28,13 +28,13 @@ _CHARS_PER_TOKEN = 6  # more than that is cut
 log = logging.getLogger(__name__)
 
 
-def think(core: Core, provider: Provider, key: Key, heard: Sequence[Heard]) -> Finish:
+def think(core: Core, key: Key, heard: Sequence[Heard]) -> Finish:
     """Sum up turns with what the session came to before; return what writes the note."""
     with core.store.reading() as connection:
         before = _read_latest(core, connection, key)
     if not before and len(heard) < MIN_TURNS:
         return lambda transaction, there: None
-    by, text = _digest(core, provider, heard, "\n".join(before.content.splitlines()[1:]) if before else "")
+    by, text = _digest(core, heard, "\n".join(before.content.splitlines()[1:]) if before else "")
 
     def finish(transaction: Transaction, there: Sequence[Heard]) -> None:
         if text and len(there) == len(heard):
@@ -52,10 +52,10 @@ def _read_latest(core: Core, connection: Connection, key: Key) -> Row | None:
     )
 
 
-def _digest(core: Core, provider: Provider, heard: Sequence[Heard], previous: str) -> tuple[str, str]:
+def _digest(core: Core, heard: Sequence[Heard], previous: str) -> tuple[str, str]:
     spoken = [(one.role, one.content) for one in heard]
     tokens = core.config.cognition.summary_tokens
-    name, made = ask(log, provider, "sum up a session", lambda by: by.digest(spoken, previous, tokens))
+    name, made = ask(log, core.cognition.provider, "sum up a session", lambda by: by.digest(spoken, previous, tokens))
     return name, _cut(made, tokens * _CHARS_PER_TOKEN)
 
 

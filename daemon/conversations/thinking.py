@@ -1,4 +1,4 @@
-"""Thinking about whole conversations once they rest: facts are drawn out of them, sessions are summed up.
+"""Thinking about whole conversations once they rest: sessions are summed up, a language model draws facts out.
 
 The queue is on disk (`store/thoughts.py`). A thought is finished by one transaction that writes its outcome and takes
 its turns out of the queue, so a crash loses nothing and repeats nothing; a failure puts it off, and after several it is
@@ -8,18 +8,16 @@ Threads: the extraction worker's. `step` may be called where that is not running
 """
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple
 
 from memoryd.client.protocol import EndSession, Progress, SessionEnded
-from memoryd.daemon.config import CognitionConfig
 from memoryd.daemon.conversations import learning, summarising
 from memoryd.daemon.conversations.learning import Finish
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.llm.provider import RULES, Provider
+from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.registry import Report, handles
 from memoryd.daemon.store import namespaces, thoughts
 from memoryd.daemon.store.thoughts import Heard, Key, Rest, Thought
@@ -40,7 +38,7 @@ log = logging.getLogger(__name__)
 class Kind(NamedTuple):
     """A kind of thought: what does it, and how many characters of turns it is given at once."""
 
-    think: Callable[[Core, Provider, Key, Sequence[Heard]], Finish]
+    think: Callable[[Core, Key, Sequence[Heard]], Finish]
     max_chars: int
 
 
@@ -50,10 +48,10 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def list_rests(config: CognitionConfig, session: str) -> list[Rest]:
+def list_rests(core: Core, session: str) -> list[Rest]:
     """Return what a conversation is thought about, and when; one without a name is no session to sum up."""
-    found = []
-    if config.extract:
+    config, found = core.config.cognition, []
+    if config.extract and core.cognition.provider is not RULES:
         found.append(Rest(learning.KIND, config.quiet_s, max(config.longest_s, config.quiet_s)))
     if session:
         after = config.summary_after_s or _NEVER_S
@@ -89,7 +87,7 @@ def _wait_for(core: Core, call: EndSession, begun: SessionEnded, report: Report)
         if not due or core.store.is_full():
             break
         most = max(most, sum(due.values()))
-        report(Progress(stage="facts and summary", done=most - sum(due.values()), total=most))
+        report(Progress(stage="summary and facts", done=most - sum(due.values()), total=most))
         core.workspaces.check_open()
         core.workspaces.stopping.wait(_POLL_S)
     with core.store.reading() as connection:
@@ -116,7 +114,7 @@ def step(core: Core) -> bool:
     thought = _find_next(core)
     if thought is None or thought.due_at > core.clock():
         return False
-    think(core, thought, core.cognition.provider)
+    think(core, thought)
     return True
 
 
@@ -131,13 +129,13 @@ def wait_s(core: Core) -> float | None:
 
 
 def _find_next(core: Core) -> Thought | None:
-    config, now = core.config.cognition, core.clock()
-    longest_s = max((rest.longest_s for rest in list_rests(config, "any") if rest.longest_s < _NEVER_S), default=0.0)
+    now = core.clock()
+    longest_s = max((rest.longest_s for rest in list_rests(core, "any") if rest.longest_s < _NEVER_S), default=0.0)
     with core.store.reading() as connection:
         return thoughts.find_next(connection, now, (now + longest_s + _LONGEST_BACK_OFF_S, now + _NEVER_S / 2))
 
 
-def think(core: Core, thought: Thought, provider: Provider) -> None:
+def think(core: Core, thought: Thought) -> None:
     """Think about the oldest turns of a conversation and write what comes of it."""
     key, kind = thought.key, KINDS[thought.key.kind]
     with core.store.reading() as connection:
@@ -148,10 +146,11 @@ def think(core: Core, thought: Thought, provider: Provider) -> None:
         thoughts.finish(transaction.connection, key, heard, core.clock())
 
     try:
-        finish = kind.think(core, provider, key, heard)
+        finish = kind.think(core, key, heard)
         core.store.write(partial(write, finish)).result()
     except Exception as error:
-        _put_off(core, thought, error)
+        if not core.ending.is_set():  # a stop ends the question to a language model
+            _put_off(core, thought, error)
 
 
 def _put_off(core: Core, thought: Thought, error: Exception) -> None:
@@ -166,19 +165,3 @@ def _put_off(core: Core, thought: Thought, error: Exception) -> None:
             thoughts.put_off(transaction.connection, thought, not_before)
 
     core.store.write(write).result()
-
-
-def flush(core: Core, limit_s: float) -> None:
-    """Draw out the facts that wait, by rules, for so long at most."""
-    end_at = time.monotonic() + limit_s
-    with core.store.reading() as connection:
-        waiting = thoughts.read_all(connection, learning.KIND)
-    for thought in waiting:
-        first = -1
-        while time.monotonic() < end_at:  # a long conversation takes several batches
-            with core.store.reading() as connection:
-                heard = thoughts.read_turns(connection, thought.key, 1)
-            if not heard or heard[0].id == first:  # nothing is left, or it does not get on
-                break
-            first = heard[0].id
-            think(core, thought, RULES)

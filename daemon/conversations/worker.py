@@ -3,11 +3,9 @@
 It judges turns first, since a search may look for what was just said, then draws facts and summaries out of
 conversations that rest (`thinking`), and has a language model name nodes of the graph (`graph/naming`). Each step is
 one small batch, after which the thread rests. While turns come without end, facts still have their turn. What is to be
-done is on disk, so a crash loses nothing. At a stop the rules work off what facts wait, within a limit; the rest is
-there after the start.
+done is on disk, so neither a crash nor a stop loses any.
 """
 
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -18,8 +16,6 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.graph.naming import Naming
 
 _JUDGED_FIRST = 4  # batches of judging before one of thinking
-
-log = logging.getLogger(__name__)
 
 
 class Worker:
@@ -37,18 +33,12 @@ class Worker:
         self._thread = self._core.supervisor.start("conversations", self._work, self._closing, wake, nice=True)
 
     def close(self) -> None:
-        """End the thread and write down the facts that wait, as far as the limit allows."""
+        """End the thread; what waits is there after the next start."""
         self._closing.set()
         self._core.cognition.provider.close()
         self._core.cognition.wake.set()
-        if not self._thread:
-            return
-        self._thread.join()
-        try:
-            if self._thinks:
-                thinking.flush(self._core, self._core.config.cognition.flush_s)
-        except Exception as error:
-            log.warning("the facts that wait are drawn out after the next start: %s", error)
+        if self._thread:
+            self._thread.join()
 
     def _work(self) -> float | None:
         try:

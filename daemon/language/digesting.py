@@ -1,15 +1,37 @@
 """What a conversation came to, by rules: its most central and important sentences, in their order. Pure functions."""
 
+import re
 from collections.abc import Iterator, Sequence
 from math import sqrt
 
-from memoryd.daemon.language import condensing, extracting, rating
+from memoryd.client.patterns import compile_late
+from memoryd.daemon.language import condensing, rating
 
 MAX_SENTENCES = 80  # compared with each other: the latest
 _CHARS_PER_TOKEN = 4
+_LONGEST = 400  # characters of a sentence
 _ALIKE = 0.8  # cosine of words from which a sentence says what a chosen one said
 _FAILED = 0.25  # more weight for what was learned or decided
 _MIN_IMPORTANCE = 0.66  # more than a plain statement, or one with a date alone
+
+# Over by tomorrow.
+_PASSING = compile_late(
+    r"\b(?:this (?:morning|afternoon|evening)|last night|tonight|yesterday|right now|just now|at the moment|"
+    r"(?:in|just|wait|for|give me) a (?:minute|moment|second)|one (?:moment|second|sec)|hold on|brb|be right back|"
+    r"tired|slept|hungry|haha|lol|sigh|ugh|"
+    r"wish me (?:the )?luck|bear with me|(?:I've|I have) (?:got )?to (?:run|go)|must go|see you|thanks|thank you|"
+    r"good (?:morning|evening|night|luck)|bye|goodbye|once upon a time)\b",
+    re.IGNORECASE,
+)
+# What an assistant says of its own doing.
+_DOING = compile_late(
+    r"^(?:(?:sure|okay|ok|done|great|good|yes|alright|perfect|certainly|of course|happy to|got it|noted|understood|"
+    r"will do|makes sense|thanks|sounds good|agreed|no problem|absolutely|right|fair enough|glad)\b|"
+    r"(?:(?:I|I've|I have)(?! (?:found|noticed|measured|traced|discovered)\b)|I'll|I'm|let me|"
+    r"here(?:'s| is| are)|you (?:can|could|may|might|should|will|need)|shall|would you|"
+    r"do you|if you|feel free)\b)|.*\b(?:is|are) (?:now )?(?:set|done|saved|noted|added|updated|running)[.!]?$",
+    re.IGNORECASE,
+)
 
 
 def summary(turns: Sequence[tuple[str, str]], previous: str, max_tokens: int) -> str:
@@ -25,11 +47,16 @@ def summary(turns: Sequence[tuple[str, str]], previous: str, max_tokens: int) ->
 
 def _weigh(role: str, content: str) -> Iterator[str]:
     for sentence in condensing.split_sentences(content, MAX_SENTENCES):
-        if len(sentence) > extracting.MAX_CHARS:
+        if len(sentence) > _LONGEST:
             continue
-        said = extracting.is_lasting(role, sentence) and not rating.is_request(sentence)
+        said = _is_lasting(role, sentence) and not rating.is_request(sentence)
         if said and rating.importance(sentence) >= _MIN_IMPORTANCE:
             yield sentence
+
+
+def _is_lasting(role: str, sentence: str) -> bool:
+    """Return whether a sentence is about more than the moment and the speaker's own doing."""
+    return not _PASSING.search(sentence) and not (role == "assistant" and _DOING.match(sentence))
 
 
 def _weight(sentence: str) -> float:

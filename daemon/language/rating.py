@@ -167,7 +167,7 @@ def importance(text: str) -> float:
         return 0.0
     if COURTESY.issuperset(words):
         return SMALL_TALK
-    asked = _is_only_request(read)
+    asked = is_only_request(read)
     start = QUESTION if asked else FRAGMENT if len(words) < _ENOUGH_WORDS and _is_latin(read) else STATEMENT
     gained = 0.0
     for feature in FEATURES:
@@ -181,16 +181,16 @@ def is_request(sentence: str) -> bool:
     return sentence.rstrip().endswith(("?", "？")) or bool(_REQUEST.match(sentence))
 
 
-def list_features(text: str) -> list[str]:
-    """Return the names of the features that a text has, for people who wonder about its importance."""
-    return [feature.name for feature in FEATURES if feature.pattern.search(text[:READ_CHARS])]
-
-
-def _is_only_request(text: str) -> bool:
+def is_only_request(text: str) -> bool:
     """Return whether each sentence that is more than courtesy is a question or a request to the listener."""
     sentences = [sentence.strip() for sentence in _SENTENCE.findall(text)]
     telling = [sentence for sentence in sentences if sentence and not _is_courteous(sentence)]
     return bool(telling) and all(is_request(sentence) for sentence in telling)
+
+
+def list_features(text: str) -> list[str]:
+    """Return the names of the features that a text has, for people who wonder about its importance."""
+    return [feature.name for feature in FEATURES if feature.pattern.search(text[:READ_CHARS])]
 
 
 def _is_courteous(sentence: str) -> bool:

@@ -9,11 +9,14 @@ from msgspec import Struct
 from memoryd.client.credentials import redact
 from memoryd.daemon.config import LlmConfig
 from memoryd.daemon.language.dreaming import Fate, Judgement, Likeness, Note
-from memoryd.daemon.language.extracting import Fact
-from memoryd.daemon.language.marks import CORRECTION, FACT, TYPES, USER
+from memoryd.daemon.language.rating import is_only_request
 from memoryd.daemon.language.support import is_supported, is_told
 from memoryd.daemon.llm.chat import Chat
-from memoryd.daemon.llm.provider import RULES, Embed, Provider, Spoken, Terms
+from memoryd.daemon.llm.provider import RULES, Fact, Provider, Spoken, Terms
+
+USER = "user"
+CORRECTION, FACT = "correction", "fact"
+TYPES = (CORRECTION, "decision", "preference", "deadline", "rule", "lesson", FACT)  # of facts
 
 _LONGEST = 4000  # characters of one text that are sent
 _DATA = (
@@ -31,9 +34,10 @@ _CONDENSE = (
 )
 _EXTRACT = (
     "You draw out of a conversation what will matter in later sessions: decisions, rules, preferences, deadlines, "
-    "corrections, lessons and lasting facts. No small talk, no questions, nothing that is over soon, nothing that was "
-    "not said. Each fact is one sentence that can be understood alone, in the language of the conversation, with "
-    "names, numbers and dates. Give its type (decision, rule, preference, deadline, correction, lesson or fact; a "
+    "corrections, lessons and lasting facts. No small talk, nothing that is over soon, nothing that was not said. What "
+    "somebody only asked, considered, proposed or guessed is no fact, nor is an order for the work at hand, nor what a "
+    "later turn refutes. Each fact is one sentence that can be understood alone, in the language of the conversation, "
+    "with names, numbers and dates. Give its type (decision, rule, preference, deadline, correction, lesson or fact; a "
     "correction is what the user corrects), how sure you are that it will matter and holds, from 0 to 1, and the "
     f"numbers of the turns that say it. Where a later turn corrects an earlier one, give the later. {_DATA}"
 )
@@ -135,9 +139,11 @@ class Llm:
             raise self.chat.reject("The model condensed a text to what it does not say.")
         return made
 
-    def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
-        """Ask for facts; an answer without a single usable one among several is rejected."""
-        del embed
+    def extract(self, turns: Sequence[Spoken]) -> list[Fact]:
+        """Ask for facts; an answer without a single usable one among several is rejected.
+
+        Those are left out that have only questions and requests for their sources.
+        """
         found = self.chat.ask(_EXTRACT, {"turns": _list(turns)}, Facts).facts
         made = [
             Fact(" ".join(one.text.split()), _type(one, at, turns), min(1.0, max(0.0, one.confidence)), at)
@@ -148,7 +154,7 @@ class Llm:
         ]
         if found and not made:
             raise self.chat.reject("The model gave facts that the turns do not say.")
-        return made
+        return [fact for fact in made if not all(is_only_request(turns[index][1]) for index in fact.turns)]
 
     def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int) -> str:
         """Ask for what was done, learned and failed."""

@@ -1,38 +1,35 @@
 """The interface of cognition, and what the daemon shares of it.
 
-A provider rates turns and condenses them. The rules need no model and never fail; another provider that fails is
-followed by the rules.
+A provider rates turns, condenses them, sums sessions up and makes facts. The rules need no model and never fail; they
+make no facts. Where another provider fails, the rules do what they can.
 """
 
 import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple, Protocol, TypeVar
 
 from memoryd.client.protocol import LlmUsage
-from memoryd.client.transport.batches import split_evenly
-from memoryd.daemon.language import condensing, digesting, dreaming, extracting, rating
+from memoryd.daemon.language import condensing, digesting, dreaming, rating
 from memoryd.daemon.language.dreaming import Fate, Likeness, Note
-from memoryd.daemon.language.examples import LASTING, PASSING
-from memoryd.daemon.language.extracting import Examples, Fact, Statement
 
-_PORTION = 8
-_NOTHING = np.zeros((0, 0), np.float32)
 _BREATH_S = 0.001  # between two texts: rules are Python, which other threads wait for
-
-# Gives the vectors of sentences, shape (n, dimensions), or None while there is no model.
-Embed = Callable[[Sequence[str]], NDArray[np.float32] | None]
-
 
 # Gives the most distinctive terms of each group of texts.
 Terms = Callable[[Sequence[Sequence[str]]], list[str]]
 
 Spoken = tuple[str, str]  # role and content of a turn
 T = TypeVar("T")
+
+
+class Fact(NamedTuple):
+    """One thing worth keeping: its type, how sure it is (0 to 1), and the turns that say it, by index."""
+
+    text: str
+    type: str
+    confidence: float
+    turns: tuple[int, ...]
 
 
 class Provider(Protocol):
@@ -46,7 +43,7 @@ class Provider(Protocol):
     def condense(self, content: str) -> str:
         """Return what a text says in one sentence; empty when it is no longer than that itself."""
 
-    def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
+    def extract(self, turns: Sequence[Spoken]) -> list[Fact]:
         """Return what a conversation says that is worth keeping, each with the turns that say it."""
 
     def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int) -> str:
@@ -67,9 +64,6 @@ class Rules:
 
     name = "rules"
 
-    def __init__(self) -> None:
-        self._known: tuple[bytes, Examples] | None = None
-
     def rate(self, turns: Sequence[Spoken]) -> list[float]:
         """Rate by features, one turn after the other with a breath between them."""
         rated = []
@@ -84,39 +78,9 @@ class Rules:
         found = condensing.split_sentences(content)
         return condensing.find_central(found) if len(found) > 1 else ""
 
-    def extract(self, turns: Sequence[Spoken], embed: Embed) -> list[Fact]:
-        """Take statements by their marks and their meaning, one turn after the other with a breath between them."""
-        found: list[Statement] = []
-        for index, (role, content) in enumerate(turns):
-            time.sleep(_BREATH_S)
-            found += extracting.extract_from_turn(role, content, index)
-        weighed = self._weigh(found, turns, embed)
-        facts = extracting.merge(extracting.extract_by_marks(found) if weighed is None else weighed)
-        return extracting.choose_surest(facts, [content for _, content in turns])
-
-    def _weigh(self, found: Sequence[Statement], turns: Sequence[Spoken], embed: Embed) -> list[Fact] | None:
-        """Return statements as facts with their confidence by marks and meaning, None without a model.
-
-        The meaning is that of the turn, whose vector is there already: sentences of their own have no better one.
-        """
-        examples = self._embed_examples(embed)
-        if examples is None:
-            return None
-        vectors = _embed_batches([turns[one.turn][1] for one in found], embed) if found else _NOTHING
-        return None if vectors is None else extracting.extract_by_meaning(found, vectors, examples)
-
-    def _embed_examples(self, embed: Embed) -> Examples | None:
-        """Return the examples in the space of the present model; they are embedded once for each."""
-        probe = embed(LASTING[:1])
-        if probe is None:
-            return None
-        key = probe.tobytes()
-        if self._known is None or self._known[0] != key:
-            lasting, passing = _embed_batches(LASTING, embed), _embed_batches(PASSING, embed)
-            if lasting is None or passing is None or lasting.shape[1] != passing.shape[1]:
-                return None
-            self._known = key, Examples(lasting, passing)
-        return self._known[1]
+    def extract(self, turns: Sequence[Spoken]) -> list[Fact]:
+        """Make none: the turns themselves are found."""
+        return []
 
     def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int) -> str:
         """Choose the most central and most important sentences."""
@@ -133,18 +97,6 @@ class Rules:
 
     def close(self) -> None:
         """Have nothing to end."""
-
-
-def _embed_batches(texts: Sequence[str], embed: Embed) -> NDArray[np.float32] | None:
-    """Embed texts a few at a time, so that nobody waits for long."""
-    parts = []
-    for portion in split_evenly(texts, _PORTION):
-        part = embed(portion)
-        if part is None:
-            return None
-        parts.append(part)
-        time.sleep(_BREATH_S)
-    return np.concatenate(parts)
 
 
 RULES = Rules()

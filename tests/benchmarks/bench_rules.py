@@ -61,23 +61,6 @@ RULES = (
         _replace("rating", "importance", "lambda text: 0.6"),
     ),
     Rule(
-        "facts",
-        "en; others by meaning",
-        "makes facts of turns, beside these",
-        _replace("extracting", "extract_by_marks", "lambda found: []")
-        + "\nextracting.extract_by_meaning = lambda found, vectors, examples: []",
-    ),
-    Rule(
-        "facts by meaning",
-        "any",
-        "finds facts by examples of what lasts, beside the marks",
-        _replace(
-            "extracting",
-            "extract_by_meaning",
-            "lambda found, vectors, examples: extracting.extract_by_marks(found)",
-        ),
-    ),
-    Rule(
         "summaries", "any", "gives a conversation's main sentences", _replace("digesting", "summary", "lambda *_: ''")
     ),
     Rule(

@@ -35,7 +35,6 @@ from memoryd.daemon.config import CognitionConfig, Config, EmbeddingApiConfig, M
 from memoryd.daemon.conversations import judging, observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.api import ApiEmbedder
-from memoryd.daemon.language.examples import LASTING, PASSING
 
 DAY_S = 86400.0
 _SESSION = 40  # turns
@@ -43,7 +42,6 @@ _ASKED = 60
 _REAL = 2_000  # memories whose vectors others are drawn from
 _STATED = 10  # one turn of a user in so many states a decision
 _LEFT = 100  # turns that may wait to be thought about while others are observed
-_ONCE = len(LASTING) + len(PASSING)  # examples that the rules compare with, embedded once for each model
 _LIVED = 1_000  # turns that a daemon takes in as in use, after those that the store is filled with
 _AT_ONCE = 64  # turns rated and embedded in one transaction while the store is filled
 _JOBS = "promote sweep caps expire cluster embed redact trim optimize checkpoint release".split()
@@ -111,7 +109,7 @@ def _measure(daemon: Daemon, client: Client, year: Year, part: tuple[int, int], 
         "memories": client.stats().memories,
         "bytes per turn": used // number,
         "MB a year": used / number * 365 * year.per_day / 1e6,
-        "embeddings per turn": (embedded - _ONCE) / (number - first),
+        "embeddings per turn": embedded / (number - first),
         "observe p50 ms": median(observed),
         "search p50 ms": found,
         "context p50 ms": given,

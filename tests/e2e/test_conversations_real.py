@@ -1,8 +1,7 @@
-"""Conversations with planted facts, no language model, the real embedding model: what is kept, what a context holds.
+"""Conversations, no language model, the real embedding model: what a context of a later session holds of them.
 
-The examples that the rules compare with are sentences of `TAUGHT`; the rules were tuned on `LOOKED_AT`; the others were
-written afterwards. Every fact and summary counts, and every turn that matters, also after small talk has pushed the
-conversation out of L0 and all of it went to the registry.
+It is asked for after small talk has pushed the conversation out of L0 and all of it went to the registry. Rules were
+tuned on `LOOKED_AT`; the others were written afterwards.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,13 +10,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from conversations import Conversation, read
+from conversations import read
 
 from workbench import Process, wait_until
 
 TOKENS = 400
-TAUGHT = "ledger festival laboratory removal podcast clinic terse wedding bistro roadmap".split()
-LOOKED_AT = "game allotment school server bridge home novel garage trip".split()
+LOOKED_AT = (
+    "ledger festival laboratory removal podcast clinic terse wedding bistro roadmap game allotment school server bridge"
+    " home novel garage trip"
+).split()
 UNSEEN = ["pipeline"]
 QUICK = ["terse", "bridge", "pipeline"]  # of each kind some; the others are marked slow
 SMALL_TALK = [
@@ -45,53 +46,28 @@ def talks(tmp_path_factory: Any, model_dir: Path) -> Iterator[Any]:
         process.stop()
 
 
-def holds(text: str, words: list[str]) -> bool:
-    return all(word.casefold() in text.casefold() for word in words)
-
-
 def hold(memory: Any, turns: Sequence[tuple[str, str]], session: str) -> None:
     """Hold a conversation in calls of two turns, end it, and wait until it was thought about."""
     for start in range(0, len(turns), 2):
         pair = turns[start : start + 2]
         memory.observe([{"role": role, "content": text} for role, text in pair], session=session)
-    assert memory.end_session(session).waiting == ["extract", "summary"]
+    assert memory.end_session(session).waiting == ["summary"]
     wait_until(lambda: not memory.tiers().heard, limit_s=60)
-
-
-def strangers(memory: Any, talk: Conversation) -> tuple[list[list[str]], list[str]]:
-    """Return which planted facts are lost, and the facts and summaries that are not the one of a planted fact.
-
-    A fact, a summary or a turn that matters holds it.
-    """
-    kept = memory.list(limit=500, reach="exact").memories
-    left = [one for one in kept if one.type != "turn"]
-    left.sort(key=lambda one: one.source != "extraction")
-    turns = [one.content for one in kept if one.type == "turn" and one.importance >= 0.5]
-    lost = []
-    for planted in talk.planted:
-        found = next((one for one in left if holds(one.content, planted.words)), None)
-        if found is not None:
-            left.remove(found)
-        elif not any(holds(turn, planted.words) for turn in turns):
-            lost.append(planted.words)
-    return lost, [one.content for one in left]
 
 
 @pytest.mark.parametrize(
     "name",
-    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in (*TAUGHT, *LOOKED_AT, *UNSEEN)],
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in (*LOOKED_AT, *UNSEEN)],
 )
-def test_planted_facts_are_kept_little_else_and_a_new_session_finds_them(talks: Any, name: str) -> None:
+def test_all_turns_are_kept_and_a_new_session_finds_what_was_planted(talks: Any, name: str) -> None:
     talk = read(name)
     assert (len(talk.turns) >= 40, len(talk.planted), len(talk.questions)) == (True, 12, 8)
     with talks.client(namespace=f"talks/{name}") as memory:
         hold(memory, talk.turns, "first")
         assert len(memory.list(source="session_summary").memories) == 1
-        at_once = strangers(memory, talk)
         chat = [turn for pair in SMALL_TALK for turn in zip(("user", "assistant"), pair.split("|"), strict=True)]
         hold(memory, chat, "second")
         memory.consolidate()
-        later = strangers(memory, talk)
         kept = {one.content for one in memory.list(limit=500, reach="exact", type="turn").memories}
         assert kept >= {text for _, text in talk.turns} - {one.content for one in memory.skipped(limit=1000)}
         unanswered = []
@@ -100,8 +76,5 @@ def test_planted_facts_are_kept_little_else_and_a_new_session_finds_them(talks: 
             assert made.tokens <= TOKENS
             if question.needs.casefold() not in made.text.casefold():
                 unanswered.append(question.text)
-    print(f"\n{name}: {at_once}, later {later}, unanswered {unanswered}")
-    for lost, others in (at_once, later):
-        assert len(lost) <= 2
-        assert len(others) <= 5
+    print(f"\n{name}: unanswered {unanswered}")
     assert len(unanswered) <= 2

@@ -1,5 +1,6 @@
 """`kill -9` while conversations are thought about: no turn is lost to thinking, none is thought about twice."""
 
+import json
 import os
 import random
 import threading
@@ -13,12 +14,16 @@ from killing import Account, kill_amid, open_snapshot
 
 from memoryd.client import MemorydError
 from memoryd.client.protocol import NewTurn, Verify
+from model_server import Request, model_server
 from workbench import wait_until
 
 CONFIG = """
 [model]
 name = "none"
 fetch = false
+[llm]
+url = "{url}"
+model = "tiny"
 [cognition]
 quiet_s = 0.05
 longest_s = 0.2
@@ -27,6 +32,19 @@ summary_after_s = 0.1
 enabled = false
 """
 LIVES = int(os.environ.get("MEMORYD_TEST_KILLS", "10"))
+
+
+def answer(request: Request) -> None:
+    """Answer as a language model that makes each turn a fact, word for word."""
+    system, question = (message["content"] for message in request.body["messages"])
+    turns = json.loads(question)["turns"]
+    if "importance" in system:
+        request.say({"importances": [0.8] * len(turns)})
+    elif "draw out" in system:
+        facts = [{"text": one["text"], "type": "fact", "confidence": 1, "turns": [one["number"]]} for one in turns]
+        request.say({"facts": facts})
+    else:
+        request.say({"done": [turns[-1]["text"]]})
 
 
 def observe_until_killed(process: Any, account: Account, name: str, seed: str) -> None:
@@ -73,31 +91,33 @@ def count_facts(process: Any) -> int:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_queue_of_thoughts_loses_nothing_and_does_nothing_twice(make_process: Callable[..., Any]) -> None:
-    process = make_process(CONFIG)
-    dice, account = random.Random(11), Account()
-    met = Counter[str]()
-    for life in range(LIVES):
+    with model_server() as server:
+        server.will(answer)
+        process = make_process(CONFIG.format(url=server.url))
+        dice, account = random.Random(11), Account()
+        met = Counter[str]()
+        for life in range(LIVES):
+            process.start()
+            waiting, done = check(process, account)
+            met.update(waiting=waiting > 0, done=done > 0)
+            if waiting and not done:  # a slow machine may be killed each time before it has made the first fact
+                wait_until(lambda: count_facts(process) > 0)
+            aim = account.calls + dice.randrange(5, 60)
+            threads = [
+                threading.Thread(target=observe_until_killed, args=(process, account, name, f"{life} {name}"))
+                for name in "abc"
+            ]
+            kill_amid(process, threads, lambda aim=aim: account.calls >= aim, dice, within_s=0.1)  # type: ignore[misc]
         process.start()
-        waiting, done = check(process, account)
-        met.update(waiting=waiting > 0, done=done > 0)
-        if waiting and not done:  # a slow machine may be killed each time before it has made the first fact
-            wait_until(lambda: count_facts(process) > 0)
-        aim = account.calls + dice.randrange(5, 60)
-        threads = [
-            threading.Thread(target=observe_until_killed, args=(process, account, name, f"{life} {name}"))
-            for name in "abc"
-        ]
-        kill_amid(process, threads, lambda aim=aim: account.calls >= aim, dice, within_s=0.1)  # type: ignore[misc]
-    process.start()
-    with process.client() as client:
-        wait_until(lambda: not client.tiers().heard)
-        summaries = Counter(
-            (one.namespace, one.metadata["session"]) for one in client.list(source="session_summary", limit=500)
-        )
-    left, thought = check(process, account)
-    assert left == 0
-    assert thought >= len(account.accepted)  # more: a kill between the commit and its acknowledgement
-    assert set(summaries.values()) == {1}
-    assert process.stop() == 0
-    assert met["waiting"] > 0
-    assert met["done"] > 0
+        with process.client() as client:
+            wait_until(lambda: not client.tiers().heard)
+            summaries = Counter(
+                (one.namespace, one.metadata["session"]) for one in client.list(source="session_summary", limit=500)
+            )
+        left, thought = check(process, account)
+        assert left == 0
+        assert thought >= len(account.accepted)  # more: a kill between the commit and its acknowledgement
+        assert set(summaries.values()) == {1}
+        assert process.stop() == 0
+        assert met["waiting"] > 0
+        assert met["done"] > 0

@@ -20,6 +20,6 @@ def test_a_session_is_ended(memctl: Memctl) -> None:
     assert "Nothing new" in memctl("session", "end", "s").out
     memctl("observe", "--session", "s", "--role", "user", "We decided to use Postgres 16 for the ledger")
     assert "1 turn of conversations that go on" in memctl("tiers").out
-    assert memctl("session", "end", "s").out == "In the background: facts are drawn out of it, it is summed up.\n"
+    assert memctl("session", "end", "s").out == "In the background: it is summed up.\n"
     memctl("observe", "--session", "s", "--role", "user", "We decided to keep backups in building 7")
-    assert memctl("session", "end", "s", "--json").json == {"waiting": ["extract", "summary"]}
+    assert memctl("session", "end", "s", "--json").json == {"waiting": ["summary"]}

@@ -18,7 +18,7 @@ from memoryd.client.memctl.private import run_private_daemon
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.search import effects
 
-RESTS = {"extract": Rest(30.0, 600.0), "summary": Rest(600.0, 3600.0)}
+RESTS = {"summary": Rest(600.0, 3600.0)}
 PLUMS = "Plum trees are pruned in June only."
 BOAT = "The sailing boat lies in the harbour of Lund."
 MOVED = "The sailing boat lies in Malmö since Friday."

@@ -192,7 +192,7 @@ def _observe(place: Place, store: Store, client: Client, item: Item) -> None:
 
 
 def settle(client: Client, conversations: bool = True) -> None:
-    """Wait until nothing waits for a judgement, and no conversation for its facts and its summary either."""
+    """Wait until nothing waits for a judgement, and no conversation for its summary and its facts either."""
     least, give_up_at = None, time.monotonic() + STANDSTILL_S
     while left := _count_waiting(client, conversations):
         if least is None or left < least:

@@ -3,7 +3,7 @@
 The daemon is one of its own, whose clock follows the data. Memories are added, turns and ends of sessions are
 reported and contexts are asked for by the functions of `hooks.answering`, from the JSON that Claude Code gives to its
 hooks: so an output of a tool, which today's hooks do not pass on, is not passed on, and an end of a session
-makes facts and a summary. Before each event what would have happened by then comes to its end: turns are rated,
+makes a summary. Before each event what would have happened by then comes to its end: turns are rated,
 conversations that rest are thought about, and after an hour without an event the jobs that move memories have run. A
 context is asked for at the test points alone, so a session knows no more than these said; that search gets all the
 time it needs, since a busy machine must not change what is measured.

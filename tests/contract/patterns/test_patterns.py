@@ -19,7 +19,7 @@ from pattern_probing import Bound, defect
 from memoryd.client.credentials import redact
 from memoryd.client.memctl.importing import basic_memory, markdown
 from memoryd.daemon.conversations import gate
-from memoryd.daemon.language import extracting, rating
+from memoryd.daemon.language import digesting, rating
 from memoryd.daemon.workspaces import editing
 from memoryd.daemon.workspaces.documents.globs import Level
 
@@ -27,8 +27,7 @@ from memoryd.daemon.workspaces.documents.globs import Level
 # beginnings; the first row that fits counts.
 REVIEWED = {
     "daemon.conversations.gate.NOISE": Bound(("fullmatch",)),
-    "daemon.language.marks.LEAD": Bound(("finditer",)),
-    "daemon.language.marks.": Bound(("search",), extracting.MAX_CHARS),  # longer sentences are no facts
+    "daemon.language.digesting.": Bound(("search",), digesting._LONGEST),  # longer sentences are in no summary
     "daemon.language.rating.FEATURES": Bound(("search",), rating.READ_CHARS),
     "daemon.context.counting._LAST_": Bound(("match",)),  # once for each slice
 }
@@ -36,7 +35,6 @@ REVIEWED = {
 BUILT: dict[str, list[str]] = {
     "client.patterns.__getattr__": [],  # what globals have
     "client.credentials.formats._make": [],  # FORMATS
-    "daemon.language.marks._kind": [],  # KINDS
     "daemon.language.rating._build_feature": [],  # FEATURES
     "daemon.conversations.gate._lines": [],  # NOISE
     "daemon.language.words._compile_phrases": [],  # CHANGE, PENDING, …
@@ -130,12 +128,12 @@ HOSTILE = [
         gate.check,
         rating.importance,
         redact,
-        lambda text: extracting.extract_from_turn("user", text, 0),
+        lambda text: digesting.summary([("user", text)], "", 200),
         lambda text: editing.append(text, text),
         basic_memory._split_parts,
         lambda text: list(markdown.split_entries(text)),
     ],
-    ids=["gate", "importance", "credentials", "facts", "notes", "import", "entries"],
+    ids=["gate", "importance", "credentials", "summary", "notes", "import", "entries"],
 )
 def test_what_reads_texts_of_any_length_is_done_with_long_ones_soon(read: Callable[[str], Any]) -> None:
     for text in (*HOSTILE, *PUMPS, "- " * 32_768 + "x", *(f"{pump}\n" * 300 for pump in PUMPS)):

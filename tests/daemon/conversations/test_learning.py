@@ -3,14 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from memoryd.client.protocol import EndSession, Get, List, NewTurn, Observe, Tiers, Verify
+import pytest
+
+from conversing import Model
+from memoryd.client.protocol import EndSession, Get, List, NewTurn, Observe, Tiers
 from memoryd.daemon.config import CognitionConfig, Config
 from memoryd.daemon.conversations import judging, observing, thinking
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import caps
 from memoryd.daemon.jobs import tiers as reporting
-from memoryd.daemon.language.extracting import Fact
-from memoryd.daemon.llm.provider import RULES
+from memoryd.daemon.llm.provider import RULES, Fact
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import turns
 from workbench import LIMIT_S, CountingEmbedder, add, found, running, search, undo
@@ -18,28 +20,10 @@ from workbench import LIMIT_S, CountingEmbedder, add, found, running, search, un
 DECIDED = "We decided to use Postgres 16 for the ledger."
 
 
-class Saying:
-    """A provider that gives the facts it is told to."""
-
-    name = "saying"
-
-    def __init__(self, *facts: Fact) -> None:
-        self.facts = list(facts)
-
-    def extract(self, turns: Any, embed: Any) -> Any:
-        return self.facts
-
-    def rate(self, turns: Any) -> Any:
-        return RULES.rate(turns)
-
-    def condense(self, *args: Any) -> str:
-        return RULES.condense(*args)
-
-    def digest(self, *args: Any) -> str:
-        return RULES.digest(*args)
-
-    def close(self) -> None:
-        pass
+@pytest.fixture
+def core(core: Core) -> Core:
+    core.cognition.provider = Model()
+    return core
 
 
 def talk(core: Core, *said: str, session: str = "s", namespace: str = "", role: str = "user") -> list[str]:
@@ -67,8 +51,8 @@ def test_a_fact_has_its_type_its_confidence_and_where_it_comes_from(core: Core) 
     [id] = talk(core, DECIDED, namespace="acme")
     [fact] = facts(core)
     assert (fact.content, fact.type, fact.namespace) == (DECIDED, "decision", "acme")
-    assert fact.importance == fact.metadata["confidence"] >= 0.7
-    assert (fact.metadata["turns"], fact.metadata["session"], fact.metadata["by"]) == ([id], "s", "rules")
+    assert fact.importance == fact.metadata["confidence"] == 0.9
+    assert (fact.metadata["turns"], fact.metadata["session"], fact.metadata["by"]) == ([id], "s", "model")
     assert flows(core)["facts: kept"] == 1
 
 
@@ -112,7 +96,7 @@ def test_a_promoted_turn_stays_beside_its_fact(core: Core) -> None:
 def test_what_is_known_is_evidence_whatever_its_type(core: Core, clock: Any) -> None:
     known = add(core, "We decided to use Postgres 16 for the  ledger", type="codebase-knowledge").id
     clock.advance(5)
-    talk(core, f"Hello again. {DECIDED}")
+    talk(core, f"{DECIDED} ")
     assert facts(core) == []
     memory = reading.get(core, Get(id=known))
     assert (memory.content, memory.access_count) == ("We decided to use Postgres 16 for the  ledger", 1)
@@ -122,7 +106,7 @@ def test_what_is_known_is_evidence_whatever_its_type(core: Core, clock: Any) -> 
 def test_a_near_repetition_is_evidence_and_what_disagrees_is_linked(core: Core) -> None:
     decided = "we have decided to use nothing but Postgres"
     old = add(core, f"For the new ledger of the whole company {decided} 16", type="note").id
-    core.cognition.provider = Saying(  # type: ignore[assignment]
+    core.cognition.provider = Model(
         Fact(f"For a new ledger of the whole company {decided} 16", "decision", 0.9, (0,)),
         Fact(f"For the new ledger of the whole company {decided} 17", "decision", 0.9, (0,)),
     )
@@ -134,7 +118,7 @@ def test_a_near_repetition_is_evidence_and_what_disagrees_is_linked(core: Core) 
 
 def test_a_correction_is_linked_with_what_it_corrects(core: Core) -> None:
     old = add(core, "The invoice export is due on 14 March for finance", type="deadline").id
-    core.cognition.provider = Saying(  # type: ignore[assignment]
+    core.cognition.provider = Model(
         Fact("The invoice export is moved on to 21 March for finance", "correction", 0.9, (0,))
     )
     talk(core, "Something about the export of the invoices, and more words")
@@ -146,12 +130,13 @@ def test_what_a_session_was_told_is_no_news(core: Core) -> None:
     add(core, DECIDED, namespace="acme")
     search(core, "ledger database", namespace="acme/api", session="s")
     core.effects.flush()
+    core.cognition.provider = Model(Fact(DECIDED, "decision", 0.9, (0,)))
     talk(core, f"As you told me: great. {DECIDED}", namespace="acme/api")
     assert facts(core) == []
 
 
 def test_below_the_threshold_nothing_is_kept(core: Core) -> None:
-    core.cognition.provider = Saying(  # type: ignore[assignment]
+    core.cognition.provider = Model(
         Fact("The sky over the harbour was red", "fact", 0.69, (0,)),
         Fact("The harbour has three cranes", "fact", 0.7, (0,)),
         Fact("A nul \0 byte", "fact", 0.9, (0,)),
@@ -162,7 +147,7 @@ def test_below_the_threshold_nothing_is_kept(core: Core) -> None:
 
 
 def test_two_of_one_run_that_say_the_same_are_one(core: Core) -> None:
-    core.cognition.provider = Saying(  # type: ignore[assignment]
+    core.cognition.provider = Model(
         Fact("The harbour has three cranes", "fact", 0.9, (0,)),
         Fact("The harbour has three  cranes!", "lesson", 0.8, (0,)),
     )
@@ -170,12 +155,21 @@ def test_two_of_one_run_that_say_the_same_are_one(core: Core) -> None:
     assert len(facts(core)) == 1
 
 
-def test_small_talk_and_questions_leave_nothing(core: Core) -> None:
-    talk(
-        core, "How was your weekend in Rome?", "The weather is so nice today, haha", "Thanks a lot, see you on Monday!"
-    )
+def test_without_a_language_model_turns_become_no_facts_and_are_found(core: Core) -> None:
+    core.cognition.provider = RULES
+    talk(core, DECIDED, "Backups must never leave the building.", "I prefer British spelling in comments.")
     assert facts(core) == []
     assert "facts: kept" not in flows(core)
+    assert found(core, "which database for the ledger")[0] == DECIDED
+
+
+def test_turns_that_waited_for_a_language_model_that_is_gone_wait_no_longer(core: Core) -> None:
+    observing.observe(core, Observe(session="s", turns=[NewTurn(role="user", content=DECIDED)])).result(LIMIT_S)
+    core.cognition.provider = RULES
+    thinking.end(core, EndSession(session="s")).result(LIMIT_S)
+    while thinking.step(core):
+        pass
+    assert (facts(core), reporting.tiers(core, Tiers()).heard) == ([], {})
 
 
 def test_facts_over_the_limit_go_the_weakest_first_and_corrections_last(folder: Path, clock: Any) -> None:
@@ -212,8 +206,3 @@ def test_old_facts_fade_before_new_ones_of_the_same_confidence(folder: Path, clo
         new = add(core, "Another fact entirely", source="extraction", metadata={"confidence": 0.8}).id
         [step] = caps.plan(core, clock())
         assert step.target != new
-
-
-def test_the_rules_are_the_twin_of_every_provider() -> None:
-    assert [fact.text for fact in RULES.extract([("user", DECIDED)], lambda texts: None)] == [DECIDED]
-    assert Verify is not None

@@ -124,7 +124,7 @@ def test_what_was_deleted_while_it_was_summed_up_is_in_no_summary(core: Core, cl
     with core.store.reading() as connection:
         [thought] = thoughts.read_all(connection, "summary")
         heard = thoughts.read_turns(connection, thought.key, 10_000)
-    finish = summarising.think(core, core.cognition.provider, thought.key, heard)
+    finish = summarising.think(core, thought.key, heard)
     with pytest.raises(Conflict):
         core.store.write(lambda transaction: finish(transaction, heard[1:])).result(LIMIT_S)
     assert notes(core) == []

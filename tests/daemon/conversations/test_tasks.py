@@ -56,5 +56,5 @@ def test_a_wrong_one_is_refused(client: Client, wrong: tuple[str, str]) -> None:
 def test_a_session_is_ended_through_the_client(client: Client) -> None:
     assert client.end_session("s").waiting == []
     client.observe([{"role": "user", "content": "We decided to use Postgres 16"}], session="s")
-    assert client.tiers().heard == {"extract": 1, "summary": 1}
-    assert client.end_session("s").waiting == ["extract", "summary"]
+    assert client.tiers().heard == {"summary": 1}
+    assert client.end_session("s").waiting == ["summary"]

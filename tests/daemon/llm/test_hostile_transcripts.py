@@ -52,7 +52,7 @@ def test_no_text_ends_its_quotation_in_any_prompt(llm: Llm, server: ModelServer,
     llm.condense(text)
     assert sent(server) == {"text": text}
     server.will(says({"facts": []}))
-    llm.extract(turns, lambda texts: None)
+    llm.extract(turns)
     assert sent(server) == {"turns": quoted}
     server.will(says({"done": []}))
     llm.digest(turns, text, 100)
@@ -70,20 +70,20 @@ def test_a_fact_that_nobody_said_is_not_kept(llm: Llm, server: ModelServer) -> N
     invented = {"text": INVENTED, "type": "correction", "confidence": 1.0, "turns": [2]}
     server.will(says({"facts": [invented, told]}))
     turns = [("assistant", HOSTILE[2]), ("user", PLAIN)]
-    assert [fact.text for fact in llm.extract(turns, lambda texts: None)] == [told["text"]]
+    assert [fact.text for fact in llm.extract(turns)] == [told["text"]]
     server.will(says({"facts": [invented]}))
     with pytest.raises(ChatFailed, match="do not say"):
-        llm.extract(turns, lambda texts: None)
+        llm.extract(turns)
 
 
 def test_what_an_assistant_quoted_is_no_correction_of_the_users(llm: Llm, server: ModelServer) -> None:
     order = "Never write tests for the ledger service"
     said = {"text": order, "type": "correction", "confidence": 1.0, "turns": [1, 2]}
     server.will(says({"facts": [said]}))
-    [fact] = llm.extract([("assistant", f"The page says: {order}."), ("user", "Thanks!")], lambda texts: None)
+    [fact] = llm.extract([("assistant", f"The page says: {order}."), ("user", "Thanks!")])
     assert fact.type == "fact"
     server.will(says({"facts": [said]}))
-    [fact] = llm.extract([("assistant", "I wrote tests"), ("user", f"No. {order}.")], lambda texts: None)
+    [fact] = llm.extract([("assistant", "I wrote tests"), ("user", f"No. {order}.")])
     assert fact.type == "correction"
 
 

@@ -1,4 +1,4 @@
-"""Facts and summaries by a language model: the rules where it fails, nothing asked twice, no stop held up."""
+"""Facts and summaries by a language model: where it fails facts wait and rules sum up; nothing is asked twice."""
 
 import json
 from collections.abc import Iterator
@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.protocol import EndSession, GetStats, List, NewTurn, Observe
+from memoryd.client.protocol import EndSession, GetStats, List, NewTurn, Observe, Tiers
 from memoryd.daemon.config import Config, LlmConfig
 from memoryd.daemon.conversations import observing, thinking
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs import tiers as reporting
 from memoryd.daemon.llm.chat import Chat
 from memoryd.daemon.llm.llm import Llm
 from memoryd.daemon.memories import reading
+from memoryd.daemon.store import thoughts
 from model_server import Behaviour, ModelServer, after, drips, fails, says
 from workbench import LIMIT_S, CountingEmbedder, running, wait_until
 
@@ -101,17 +103,21 @@ def test_no_token_is_spent_on_repeats(core: Core, server: ModelServer) -> None:
         says({"facts": [{**FACT, "turns": []}], "done": 3}),
     ],
 )
-def test_the_rules_do_it_where_the_model_fails(core: Core, server: ModelServer, wrong: Behaviour) -> None:
+def test_where_the_model_fails_facts_are_put_off_and_the_rules_sum_up(
+    core: Core, server: ModelServer, wrong: Behaviour
+) -> None:
     server.will(wrong)
     observe(core)
     think(core)
-    assert [fact.content for fact in stored(core, "extraction")] == [SAID[0], SAID[2]]
-    assert stored(core, "extraction")[0].metadata["by"] == "rules"
+    assert stored(core, "extraction") == []
     assert [note.metadata["by"] for note in stored(core, "session_summary")] == ["rules"]
     assert usage(core).failures == 2
+    with core.store.reading() as connection:
+        [thought] = thoughts.read_all(connection, "extract")
+        assert (thought.attempts, thoughts.count_waiting(connection, "TRUE")) == (1, {"extract": 3})
 
 
-def test_a_dead_or_too_slow_model_is_counted_and_the_rules_do_it(folder: Path, server: ModelServer) -> None:
+def test_a_dead_or_too_slow_model_is_counted_and_facts_wait(folder: Path, server: ModelServer) -> None:
     for number, (url, behaviour) in enumerate([("http://127.0.0.1:9/v1", None), (server.url, drips)]):
         if behaviour:
             server.will(behaviour)
@@ -119,7 +125,8 @@ def test_a_dead_or_too_slow_model_is_counted_and_the_rules_do_it(folder: Path, s
         with running(folder / str(number), CountingEmbedder(), config=config) as core:
             observe(core)
             think(core)
-            assert len(stored(core, "extraction")) == 2
+            assert stored(core, "extraction") == []
+            assert reporting.tiers(core, Tiers()).heard == {"extract": 3}
             assert usage(core).failures == 2
 
 
@@ -142,7 +149,7 @@ def test_a_stop_does_not_wait_for_a_model_that_hangs(core: Core, server: ModelSe
     wait_until(lambda: len(server.requests) > 0)
     worker.close()
     assert answered == []
-    assert [fact.content for fact in stored(core, "extraction")] == [SAID[0], SAID[2]]
+    assert reporting.tiers(core, Tiers()).heard == {"extract": 3, "summary": 3}
 
 
 def test_only_a_users_word_corrects_and_types_are_known_ones(server: ModelServer) -> None:
@@ -155,13 +162,31 @@ def test_only_a_users_word_corrects_and_types_are_known_ones(server: ModelServer
         {**FACT, "text": "  "},
     ]
     server.will(says({"facts": given}))
-    found = llm.extract([("assistant", FACT["text"]), ("user", FACT["text"])], lambda texts: None)
+    found = llm.extract([("assistant", FACT["text"]), ("user", FACT["text"])])
     assert [(fact.type, fact.confidence) for fact in found] == [
         ("fact", 0.9),
         ("correction", 0.9),
         ("fact", 1.0),
         ("decision", 0.0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("Should the ledger run on Postgres 16?", "The ledger should run on Postgres 16"),
+        ("Could you move the ledger to Postgres 16", "The ledger is moved to Postgres 16"),
+        ("Please move the ledger to Postgres 16. Thanks!", "The ledger is moved to Postgres 16"),
+        ("账本要用 Postgres 16 吗？", "账本要用 Postgres 16"),
+    ],
+)
+def test_what_was_only_asked_or_ordered_is_no_fact(server: ModelServer, said: str, text: str) -> None:
+    llm = Llm(Chat(_config(server.url), lambda day, tokens: 0))
+    server.will(says({"facts": [{**FACT, "text": text, "turns": [1]}]}))
+    assert llm.extract([("user", said), ("user", "We decided that: Postgres 16.")]) == []
+    server.will(says({"facts": [{**FACT, "text": text, "turns": [1, 2]}]}))
+    [fact] = llm.extract([("user", said), ("user", "We decided that: Postgres 16.")])
+    assert fact.turns == (0, 1)
 
 
 def test_a_summary_that_is_far_too_long_is_cut_at_a_line(core: Core, server: ModelServer) -> None:

@@ -38,6 +38,6 @@ def test_a_stop_is_prompt_and_keeps_what_waited(folder: Path, server: ModelServe
     assert process.stop() == 0  # within the fixture's limit of 30 s; the model would take a minute
     process.start()
     with process.client() as client:
-        assert [memory.content for memory in client.list(source="extraction")] == [SAID]
-        assert client.tiers().heard == {"summary": 1}
+        assert [turn.content for turn in client.turns().turns] == [SAID]
+        assert client.tiers().heard == {"extract": 1, "summary": 1}
     assert process.stop() == 0

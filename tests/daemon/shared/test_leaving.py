@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conversing import FACTS
+from conversing import FACTS, Model
 from memoryd.client import Client
 from memoryd.client.protocol import Consolidate, EndSession, GetSharing, Share, ShareRoot
 from memoryd.daemon.conversations.worker import Worker
@@ -18,8 +18,9 @@ SAID = [*FACTS[:30], "My dentist is in the Elm street.", "My sister is called Wi
 
 @contextmanager
 def day_of_agents(start_daemon: Callable[..., Any], **settings: Any) -> Iterator[Client]:
-    """A daemon on which agents talked, and which drew facts and summaries out of that."""
+    """A daemon on which agents talked, which draws facts and summaries out of that."""
     daemon = start_daemon(cognition={"quiet_s": 0.05, "summary_after_s": 0.05}, **settings)
+    daemon.core.cognition.provider = Model()
     worker = Worker(daemon.core)
     worker.start()
     try:
