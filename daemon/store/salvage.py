@@ -1,7 +1,7 @@
 """Reading the rows of a table of which pages are damaged, and what has to follow when some are lost.
 
 Tables are read by their keys in batches; where a page cannot be read the batch is halved until the rows that are lost
-are known. `rescue` reads whole files by it, `damage` single tables of a database in use.
+are known. `rescue` reads whole files by it.
 """
 
 from collections.abc import Iterator

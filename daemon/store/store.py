@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 _WARMED = 1_000  # stems
 _MOST_CHANGED = 10_000  # rows
 _REPAIR_PAUSE_S = 600.0  # after a repair that failed
+_BEING_REPAIRED = "It is being repaired; ask again later."
 _BREATH_S = 0.001  # between two of them
 _ADVISED_S = 60.0  # for which what to remove is not looked up again
 
@@ -74,12 +75,13 @@ class Store:
         self.on_repair: Callable[[], None] | None = None  # called by the writer after damage was repaired
         most = reserve.max_pages(limit_bytes, self._page_bytes)
         self._writer = Writer(
-            connection, self._follow_commit, self.repair_soon, self._room_error, most, self.supervisor, self.reserve
+            connection, self._follow_commit, self._follow_damage, self._room_error, most, self.supervisor, self.reserve
         )
         self._writer.files = self.files
         self._readers = Readers(self.path)
         self.copying = threading.Lock()  # while a copy is made, or something is erased
         self._repairing, self._repair_from = False, 0.0
+        self._damage_advice = _BEING_REPAIRED
         self._repairing_lock = threading.Lock()
         self._checking: threading.Thread | None = None
         self._checked, self._closing = threading.Event(), threading.Event()
@@ -125,8 +127,7 @@ class Store:
             except apsw.CorruptError as error:
                 log.error("a part of the database cannot be read: %s", error)
                 self.repair_soon()
-                told = "A part of the database is damaged. It is being repaired; ask again later."
-                raise StorageFailed(told) from error
+                raise StorageFailed(f"A part of the database is damaged. {self._damage_advice}") from error
             finally:
                 connection.execute("ROLLBACK")
 
@@ -272,13 +273,13 @@ class Store:
         return [f"memories: {number} have hashes that are not those of their text"] if number else []
 
     def rebuild(self) -> "Future[None]":
-        """Replace what is damaged, and build again what is derived from the memories."""
+        """Create damaged indexes again, and all that is derived from the memories."""
         return self.write(self._rebuild, alone=True, over_limit=True)
 
     def _rebuild(self, transaction: Transaction) -> None:
         with closing(open_reader(self.path)) as source:
             repaired = damage.repair(transaction.connection, source)
-        if not repaired.tables:
+        if not repaired:
             damage.rebuild_derived(transaction.connection)
             return
         log.error("the database was damaged: %s", damage.describe(repaired))
@@ -297,10 +298,7 @@ class Store:
         return found
 
     def _follow_repair(self) -> None:
-        """Let go in RAM of the memories that could not be read, and have everything derived read again."""
-        known = set(self.positions.read_rows(self.facts.list_places()).tolist())
-        known.difference_update(row for (row,) in self._connection.execute("SELECT row FROM memories"))
-        self._follow_commit(self._connection, known, known)
+        """Have everything derived read again."""
         self._changed = None
         if self.on_repair is not None:
             self.on_repair()
@@ -336,6 +334,11 @@ class Store:
             connection.pragma("cache_size", CHECKING_CACHE)
             return damage.check(connection, pragma)
 
+    def _follow_damage(self) -> str:
+        """Have damage that a write met repaired; return what to do about it."""
+        self.repair_soon()
+        return self._damage_advice
+
     def repair_soon(self) -> None:
         """Rebuild what is damaged in the background, once, when somebody met it; after a failure not for a while."""
         with self._repairing_lock:
@@ -349,10 +352,12 @@ class Store:
 
     def _note_repair(self, done: "Future[None]") -> None:
         self._repairing = False
-        if done.exception():
+        if error := done.exception():
             self._repair_from = time.monotonic() + _REPAIR_PAUSE_S
-            log.error("the database could not be repaired: %s", done.exception())
+            self._damage_advice = str(error)
+            log.error("the database could not be repaired: %s", error)
         else:
+            self._damage_advice = _BEING_REPAIRED
             log.warning("the database was damaged; what is derived has been rebuilt")
 
     def close(self) -> None:

@@ -99,7 +99,7 @@ class Writer:
         self,
         connection: apsw.Connection,
         committed: Committed,
-        damaged: Callable[[], None],
+        damaged: Callable[[], str],
         full: Callable[[], MemorydError],
         max_pages: int,
         supervisor: Supervisor,
@@ -119,7 +119,7 @@ class Writer:
         connection.set_update_hook(self._note)
         self._moved_at: float | None = None  # when the writer last got on with something; None while it rests
         connection.set_progress_handler(self._move, _STEPS)
-        self._damaged = damaged  # called when a job meets a damaged page or index
+        self._damaged = damaged  # called when a job meets a damaged page or index; returns what to do
         self._jobs: queue.Queue[_Order | None] = queue.Queue(MAX_WAITING)
         self._ahead: _Order | None = _NOTHING_YET  # taken out of the queue already
         self._refused_until = -math.inf
@@ -344,8 +344,7 @@ class Writer:
     def _failure(self, error: BaseException) -> BaseException:
         if isinstance(error, apsw.CorruptError):
             log.error("writing failed: %s", error)
-            self._damaged()
-            return StorageFailed("The database is damaged; nothing was written. It is being repaired; ask again later.")
+            return StorageFailed(f"The database is damaged; nothing was written. {self._damaged()}")
         if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_FSYNC:
             log.error("the disk did not confirm a write: %s", error)
             return StorageFailed("The disk did not confirm the write: it may or may not be stored; look first.")

@@ -29,9 +29,7 @@ RECOVER = "memctl repair --recover"
 def _verify(args: Namespace) -> int:
     found = _check(args, repair=False)
     show(args, found, lambda: _verified_text(found))
-    return _report_verdict(
-        found, "`memctl repair` replaces what is damaged and rebuilds what is derived from the memories"
-    )
+    return _report_verdict(found, "`memctl repair` rebuilds indexes and all that is derived from the memories")
 
 
 def _declare_repair(parser: ArgumentParser) -> None:
@@ -48,7 +46,8 @@ def _repair(args: Namespace) -> int:
     try:
         found = _check(args, repair=True)
     except (Unavailable, StorageFailed, Internal) as error:  # it does not start, or stumbles over what cannot be read
-        raise type(error)(f"{error.message} If the file is damaged: {RECOVER}", error.data) from None
+        advice = "" if RECOVER in error.message else f" If the file is damaged: {RECOVER}"
+        raise type(error)(error.message + advice, error.data) from None
     show(args, found, lambda: f"Done: {', '.join(found.repaired)}.\n{_verified_text(found)}")
     return _report_verdict(
         found, f"what is left is damage of the file itself: restore a copy (memctl backup --list), or {RECOVER}"
