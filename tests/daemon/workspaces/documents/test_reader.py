@@ -32,9 +32,22 @@ def _command(pid: int) -> bytes:
 
 
 def mine() -> list[int]:
-    """Children that are alive or not yet waited for."""
+    """Children of this test that are alive or not yet waited for."""
+    return sorted(_list_children() - _others)
+
+
+def _list_children() -> set[int]:
     listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True)
-    return [int(line.split()[0]) for line in listed.stdout.splitlines() if "python" in line]
+    return {int(line.split()[0]) for line in listed.stdout.splitlines() if "python" in line}
+
+
+_others: set[int] = set()  # children that tests before this one left, which may still be ending
+
+
+@pytest.fixture(autouse=True)
+def _leave_out_others() -> None:
+    _others.clear()
+    _others.update(_list_children())
 
 
 @pytest.fixture
