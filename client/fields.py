@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 
 def namespace_text(namespace: str | Sequence[str] | None) -> str:
-    """Return the wire form of a namespace: `("acme", "api")` and `"acme/api"` are the same."""
+    """Return the wire form of a namespace: `("acme", "api")` and `"acme/api"` are the same; `/` is the root."""
     if namespace is None or isinstance(namespace, str):
-        return namespace or ""
+        return "" if namespace == "/" else namespace or ""
     if not all(isinstance(part, str) and part and "/" not in part for part in namespace):
         raise Invalid(f"The namespace {tuple(namespace)!r} has a part that is empty, has a slash or is not text.")
     return "/".join(namespace)

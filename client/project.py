@@ -1,5 +1,8 @@
 """Which project a folder belongs to, and the namespace of its memories: named like a workspace, after the folder.
 
+Agents' hooks and MCP servers have the namespace of whatever folder they work in. Other clients, memctl among them,
+have it in a git checkout and where an agent has worked before; elsewhere they are at the root, which is the person's.
+
 The project is the git checkout that holds the folder, else the folder itself. A linked worktree counts as its main
 checkout, so that parallel branches share one memory. A project that was met before is found by one look per folder
 upwards and two small files; `projects` distinguishes those of the same name.
@@ -36,6 +39,29 @@ def project_namespace(folder: str | os.PathLike[str]) -> str:
     name = "".join(character for character in os.path.basename(root) if character.isprintable()).strip()
     name = name.encode("utf-8", "ignore")[: projects.MAX_NAME_BYTES].decode("utf-8", "ignore")
     return projects.namespace_of(root, name) if name else ""
+
+
+def namespace_of_environment() -> str | None:
+    """Return the namespace that the environment names (`/` is the root), None where it names none.
+
+    A token says it, too: the daemon places its bearer.
+    """
+    if given := os.environ.get("MEMORYD_NAMESPACE"):
+        return given.strip("/")
+    return "" if os.environ.get("MEMORYD_TOKEN") else None
+
+
+def current_namespace() -> str:
+    """Return the namespace of the project around the current folder, the root (an empty text) where there is none.
+
+    A folder without git is a project when an agent has worked in it.
+    """
+    try:
+        root = project_root(os.getcwd())
+    except OSError:  # the current folder no longer exists
+        return ""
+    is_project = os.path.lexists(os.path.join(root, ".git")) or projects.is_known(root)
+    return project_namespace(root) if is_project else ""
 
 
 def _main_checkout(top: str) -> str:

@@ -1,8 +1,8 @@
 """The table of projects: which namespace belongs to which repository or folder, so that no two share one by chance.
 
-A file beside the database. Whoever meets a project for the first time, a hook or the MCP server, writes it there: the
-first that used a name has it, another one is called `api-2`. A project is known by its folders and, if it is in git,
-by its remote (clones are one project) or its first commit (a folder that was moved), so that it keeps its memories.
+A file beside the database. Whoever meets a project for the first time, such as a hook, writes it there: the first that
+used a name has it, another one is called `api-2`. A project is known by its folders and, if it is in git, by its remote
+(clones are one project) or its first commit (a folder that was moved), so that it keeps its memories.
 
 The file is exchanged as a whole under a lock. It never stops a hook: where it cannot be read or written, a project has
 the name of its folder. `projects.former` holds names that were in use before the table was.
@@ -20,7 +20,7 @@ from memoryd.client.errors import Invalid, MemorydError
 from memoryd.client.transport import paths, trust
 from memoryd.client.transport.lock import take
 
-FILE, LOCK, FORMER = "projects.json", "projects.lock", "projects.former"
+FILE, LOCK, FORMER, INTRODUCED = "projects.json", "projects.lock", "projects.former", "projects.introduced"
 MAX_NAME_BYTES = 512  # of a namespace
 _MAX_FOLDERS = 16  # of one project
 _MAX_PROJECTS = 1000  # beyond them, projects without existing folders are forgotten
@@ -69,6 +69,14 @@ def namespace_of(path: str, name: str) -> str:
             return assign_project(table, found, read_former())["namespace"]
     except (OSError, MemorydError, UnicodeError):  # of a path that is no text, too
         return name
+
+
+def is_known(path: str) -> bool:
+    """Return whether a folder is one of a project that was met before."""
+    try:
+        return _find_by_folder(read_table(), path) is not None
+    except (OSError, MemorydError, UnicodeError):
+        return False
 
 
 # Which project it is -------------------------------------------------------------------------------------------------
@@ -221,3 +229,17 @@ def read_former() -> list[str]:
             return file.read().splitlines()
     except (OSError, UnicodeDecodeError):
         return []
+
+
+def note_introduced(folder: str) -> bool:
+    """Write down beside a database that memctl's use of projects was told; return whether that is to be done now.
+
+    The daemon does so for a new database: only who has an older one is told.
+    """
+    try:
+        if os.path.exists(os.path.join(folder, "memoryd.sqlite")):
+            os.close(os.open(os.path.join(folder, INTRODUCED), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            return True
+    except OSError:  # it was told, or nothing can be written there
+        pass
+    return False

@@ -1,6 +1,6 @@
 """Memory as two tools for any agent framework: functions, their JSON schemas, and namespaces from templates.
 
-    from memoryd.client.tools import SCHEMAS, manage_memory, search_memory     # the namespace is $MEMORYD_NAMESPACE
+    from memoryd.client.tools import SCHEMAS, manage_memory, search_memory     # at the project of the folder
 
     tools = MemoryTools(Client(namespace=namespace(("acme", "{user}"), user="jana")))
     tools.schemas                                  # name, description and parameters (JSON Schema) of each

@@ -136,6 +136,7 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
         handlers,  # noqa: F401
         succession,
     )
+    from memoryd.daemon.store.store import FILE_NAME
     from memoryd.daemon.system.clock import FileClock, SystemClock
 
     dispatch.check()
@@ -156,10 +157,13 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
         _take_up_waiting(folder)
         choice = Models(settings.embedding_api, models.load)
         clock = FileClock(given.clock) if given.clock else SystemClock()
+        is_new = not (folder / FILE_NAME).exists()
         core = Core(folder, settings, models_folder, choice.load, fetch, clock)
         _apply_options(core, given)
         stack.callback(core.close)
         _note_former(core)
+        if is_new:
+            projects.note_introduced(str(folder))
         stack.callback(choice.close)
         listener = listen.open_listener(socket_path, given.listener_fd)
         stack.callback(listener.socket.close)

@@ -22,6 +22,7 @@ import pytest
 
 from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
+from memoryd.client.projects import INTRODUCED
 from memoryd.daemon.config import Config, ModelConfig
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
@@ -123,6 +124,16 @@ class Clock:
         return self.files
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _outside_a_checkout() -> Iterator[None]:
+    """Run all tests outside of git: in this checkout a client that names no namespace would be in its project."""
+    before, outside = Path.cwd(), make_folder()
+    os.chdir(outside)
+    yield
+    os.chdir(before)
+    shutil.rmtree(outside)
+
+
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A short private folder for sockets and data."""
@@ -158,6 +169,7 @@ def _make_empty_database() -> bytes:
 def _place_empty_database(folder: Path) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / FILE_NAME).write_bytes(_make_empty_database())
+    (folder / INTRODUCED).touch()
     return folder
 
 

@@ -36,6 +36,7 @@ from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.integrations.values import build_content, decode, encode, escape_name, restore
+from memoryd.client.project import namespace_of_environment
 from memoryd.client.protocol import (
     MAX_ENTRIES,
     MAX_FRAME_BYTES,
@@ -70,7 +71,8 @@ class Index(TypedDict, total=False):
 
 
 class MemorydStore(BaseStore):
-    """A LangGraph store in memoryd. `client` says where its namespaces begin; without one the daemon's root is meant.
+    """A LangGraph store in memoryd. `client` says where its namespaces begin; without one the daemon's root is meant,
+    whatever folder the program runs in.
 
     `mode` is how searches with a query rank: by words and meaning, or by one of them; `dense` scores are cosines. With
     `with_unindexed` items that no text finds follow the others without a score, as those of `InMemoryStore` do.
@@ -90,7 +92,7 @@ class MemorydStore(BaseStore):
         with_unindexed: bool = False,
         allow_secrets: bool = False,
     ) -> None:
-        self._client = client or Client()
+        self._client = client or Client(namespace_of_environment() or "")
         self._fields = list((index or {}).get("fields") or ["$"])
         self.ttl_config = ttl
         self._mode: _Mode = mode

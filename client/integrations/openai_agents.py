@@ -14,6 +14,7 @@ from agents.memory.session import SessionABC
 
 from memoryd.client.errors import BadFrame, Invalid, NotFound
 from memoryd.client.integrations.values import build_content, decode, encode, escape, escape_name
+from memoryd.client.project import namespace_of_environment
 from memoryd.client.protocol import Delete, DeleteWhere, KeyedEntry, List, Memory, NewMemory, PutMany
 from memoryd.client.transport.sync import Client
 
@@ -23,7 +24,8 @@ _MOST_ID_BYTES = 400  # a key holds it
 
 
 class MemorydSession(SessionABC):
-    """A session of the OpenAI Agents SDK in memoryd. The namespace of `client` is where its items are kept.
+    """A session of the OpenAI Agents SDK in memoryd. The namespace of `client` is where its items are
+    kept, without a client the root: a conversation continues from whatever folder.
 
     What looks like a credential (a password, the key of a service) is taken out of items before they are stored, so
     that they come back changed; with `allow_secrets` they are stored as they are.
@@ -33,7 +35,7 @@ class MemorydSession(SessionABC):
         if len(escape_name(session_id).encode()) > _MOST_ID_BYTES:
             raise ValueError(f"The session {session_id[:40]!r} is longer than {_MOST_ID_BYTES} bytes.")
         self.session_id = session_id
-        self._client = client or Client()
+        self._client = client or Client(namespace_of_environment() or "")
         self._allow_secrets = allow_secrets
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:

@@ -122,7 +122,8 @@ def add_global_options(parser: argparse.ArgumentParser) -> None:
     """Declare what every command takes."""
     group = parser.add_argument_group("options of every command")
     group.add_argument("--socket", metavar="PATH", help="the daemon's socket (default: $MEMORYD_SOCKET or XDG)")
-    group.add_argument("--namespace", metavar="NS", help="your place, like acme/api (default: $MEMORYD_NAMESPACE)")
+    place = "your place, like acme/api; / is the root (default: $MEMORYD_NAMESPACE, else the project's)"
+    group.add_argument("--namespace", metavar="NS", help=place)
     group.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
     group.add_argument("--timeout", metavar="S", type=parse_timeout, default=30.0, help="limit of one call (30)")
     group.add_argument("--no-autostart", action="store_true", help="do not start a daemon when none answers")

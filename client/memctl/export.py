@@ -10,7 +10,7 @@ from memoryd.client.calls import export_memories
 from memoryd.client.memctl.arguments import Usage, add_filters, filters_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.export_folder import ExportFolder, Report
-from memoryd.client.memctl.link import apply_options, client_for, namespace_of, reach_of
+from memoryd.client.memctl.link import apply_options, client_for, named_namespace, reach_of
 from memoryd.client.memctl.output import complain, print_note, say_bytes, say_json, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.record_text import format_json, to_plain
@@ -61,7 +61,7 @@ def _fetch_parts(args: Namespace) -> Iterator[Exported]:
 
 
 def _export_markdown(args: Namespace) -> int:
-    scope = {"namespace": namespace_of(args), "reach": reach_of(args) or "", **filters_of(args)}
+    scope = {"namespace": named_namespace(args) or "", "reach": reach_of(args) or "", **filters_of(args)}
     folder = Path(args.markdown).expanduser()
     parts = _fetch_parts(args)
     first = next(parts)  # a daemon that does not answer leaves the folder alone

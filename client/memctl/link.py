@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from memoryd.client import projects
 from memoryd.client.errors import Unauthenticated, Unavailable
-from memoryd.client.memctl.output import print_note, show
-from memoryd.client.protocol import Call, Reach, Redacted, Scoped
+from memoryd.client.memctl.output import make_printable, print_note, show
+from memoryd.client.project import current_namespace, namespace_of_environment
+from memoryd.client.protocol import Call, Reach, Redacted, Scoped, method_name
 from memoryd.client.transport import paths
 from memoryd.client.transport.exchange import OnProgress, greeting
 from memoryd.client.transport.sync import Client
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 C = TypeVar("C", bound=Call[Any])
+
+_CONTEXT = "get_context"
+_PLACED = frozenset(("add", "complete_task", "end_session", "observe", "put", _CONTEXT))
 
 
 class OwnersClient(Client):
@@ -50,9 +55,21 @@ class OwnersClient(Client):
 def client_for(args: argparse.Namespace, *, autostart: bool = True) -> Client:
     """Return a client; `autostart` false is for commands that make no sense with a daemon started for them."""
     autostart = autostart and not args.no_autostart
+    if not args.json:
+        _introduce_places()
     return OwnersClient(
-        namespace_of(args), socket=args.socket, token=own_token(), timeout_s=args.timeout, autostart=autostart
+        named_namespace(args) or "", socket=args.socket, token=own_token(), timeout_s=args.timeout, autostart=autostart
     )
+
+
+def _introduce_places() -> None:
+    """Say once, to who used memctl when it kept everything at the root, where memories go now."""
+    if not os.environ.get("MEMORYD_TOKEN") and projects.note_introduced(paths.data_folder()):
+        print_note(
+            "memctl: new in this version: in a project (a git checkout, or a folder where an agent has worked)"
+            " `memctl add` and the Python client keep memories in the project's namespace, as agents do; before, they"
+            " kept them at the root. `--namespace /` is the root: yours, whatever the project. This is said once."
+        )
 
 
 def own_token() -> str:
@@ -102,18 +119,44 @@ def describe_credentials(kinds: Redacted) -> str:
 
 def apply_options(args: argparse.Namespace, call: C) -> C:
     """Return the call at the namespace and with the reach of the options, and with credentials where these are asked
-    for."""
+    for.
+
+    Where no namespace is named, what keeps something, what looks for a key, a context and a call with `--reach` are at
+    the project's; the others see everything, so they are at the root.
+    """
     if getattr(args, "allow_secrets", False):
         call = msgspec.structs.replace(call, allow_secrets=True)
-    if isinstance(call, Scoped):
-        return msgspec.structs.replace(call, namespace=namespace_of(args), reach=reach_of(args))
-    return call
+    if not isinstance(call, Scoped):
+        return call
+    named, reach = named_namespace(args), reach_of(args)
+    if named is None and _is_placed(args, call):
+        named = current_namespace()
+        if named and method_name(type(call)) == _CONTEXT:  # what an agent gets there, which is not all there is
+            reach = getattr(args, "reach", None)
+    return msgspec.structs.replace(call, namespace=named or "", reach=reach)
+
+
+def _is_placed(args: argparse.Namespace, call: Scoped[Any]) -> bool:
+    """Return whether a call is about one place, though none is named."""
+    has_key = bool(getattr(call, "key", "") or getattr(call, "keys", []))
+    return has_key or method_name(type(call)) in _PLACED or getattr(args, "reach", None) not in (None, "all")
+
+
+def named_namespace(args: argparse.Namespace) -> str | None:
+    """Return the namespace of the option, else of the environment; None where neither names one. `/` is the root."""
+    return namespace_of_environment() if args.namespace is None else str(args.namespace).strip("/")
 
 
 def namespace_of(args: argparse.Namespace) -> str:
-    """Return the caller's namespace: the option, else the environment, else the root."""
-    given = args.namespace if args.namespace is not None else os.environ.get("MEMORYD_NAMESPACE", "")
-    return str(given).strip("/")
+    """Return where something is kept: the namespace that is named, else the project's, else the root."""
+    named = named_namespace(args)
+    return current_namespace() if named is None else named
+
+
+def describe_project(args: argparse.Namespace) -> str:
+    """Return ` in NAMESPACE` where something is kept in the project's because none is named, else nothing."""
+    here = "" if named_namespace(args) is not None else current_namespace()
+    return f" in {make_printable(here)}" if here else ""
 
 
 def reach_of(args: argparse.Namespace) -> Reach | None:
@@ -121,4 +164,5 @@ def reach_of(args: argparse.Namespace) -> Reach | None:
     given: Reach | None = getattr(args, "reach", None)
     if os.environ.get("MEMORYD_TOKEN"):
         return given
-    return given or ("visible" if namespace_of(args) else "all")
+    named = os.environ.get("MEMORYD_NAMESPACE") if args.namespace is None else args.namespace
+    return given or ("visible" if named else "all")

@@ -11,7 +11,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.fields import new_memory
 from memoryd.client.memctl import arguments
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import send, show_result
+from memoryd.client.memctl.link import describe_project, named_namespace, send, show_result
 from memoryd.client.memctl.output import make_printable, paint, show, undo_text
 from memoryd.client.memctl.place import make_link, place_link, short_path
 from memoryd.client.memctl.table import GAP, count_text, format_fields, format_table, to_one_line
@@ -58,13 +58,21 @@ def _add(args: Namespace) -> None:
     values = {name: getattr(args, name) for name in names if getattr(args, name) != "never"}
     memory = new_memory({"content": read_content(args.content), "metadata": given, **values})
     call = protocol.Add(memory=memory, dedup=not args.no_dedup, dedup_threshold=args.dedup_threshold)
-    show_result(args, call, added_text)
+    show_result(args, call, lambda added: added_text(args, added))
 
 
-def added_text(added: protocol.Added) -> str:
-    """Return the outcome of an add for people."""
+def added_text(args: Namespace, added: protocol.Added) -> str:
+    """Return the outcome of an add for people: what became of it, where it is, who sees it there."""
     what = "Remembered" if added.outcome == "created" else "Merged into what was known"
     lines = [f"{what}: {paint(added.id, 'cyan')}"]
+    if added.namespace:
+        there = make_printable(added.namespace)
+        seen = "seen there and from every namespace inside it"
+        if named_namespace(args) is None:
+            seen = "seen by sessions of that project"
+        lines.append(f"Kept in {there}: {seen}.")
+    elif added.namespace is not None:
+        lines.append("Kept at /: yours, found everywhere when asked for.")
     if added.contradicts:
         lines.append(f"It disagrees with {', '.join(id[:8] for id in added.contradicts)}; both are kept.")
     if not added.embedded:
@@ -102,7 +110,8 @@ def _put(args: Namespace) -> None:
         args.key, read_content(args.content), type=args.type, metadata=metadata, ttl_s=args.ttl, searchable=searchable
     )
     said = {"created": "Stored", "updated": "Replaced", "unchanged": "Unchanged"}
-    show_result(args, call, lambda done: f"{said[done.outcome]}: {make_printable(args.key)} ({paint(done.id, 'cyan')})")
+    name = make_printable(args.key) + describe_project(args)
+    show_result(args, call, lambda done: f"{said[done.outcome]}: {name} ({paint(done.id, 'cyan')})")
 
 
 # get, list -----------------------------------------------------------------------------------------------------------

@@ -17,7 +17,16 @@ from memoryd.client.fields import new_memory, new_turn
 from memoryd.client.memctl.arguments import Usage, add_secrets, parse_date
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.escapes import decode_json
-from memoryd.client.memctl.link import apply_options, client_for, namespace_of, say_redacted, send, show_result
+from memoryd.client.memctl.link import (
+    apply_options,
+    client_for,
+    describe_project,
+    named_namespace,
+    namespace_of,
+    say_redacted,
+    send,
+    show_result,
+)
 from memoryd.client.memctl.notes import add_note, remembered_text, resolve_place
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.progress import ProgressBar
@@ -52,7 +61,7 @@ def _observe(args: Namespace) -> None:
     turns = _read_turns(args, args.created_at)
     parts = [send(args, protocol.Observe(turns=part, session=args.session)) for part in split_batches(turns, MAX_TURNS)]
     observed = _join(parts)
-    show(args, observed, lambda: _observed_text(observed, turns))
+    show(args, observed, lambda: _observed_text(observed, turns, describe_project(args)))
 
 
 def _read_turns(args: Namespace, created_at: float | None = None) -> list[protocol.NewTurn]:
@@ -69,7 +78,7 @@ def _read_stdin() -> Iterable[bytes]:
 
 def _change_pauses(args: Namespace) -> None:
     """Pause observing or resume it, by session, folder or namespace (none: everywhere); show all pauses."""
-    kind, name = ("session", args.session) if args.session else ("namespace", namespace_of(args))
+    kind, name = ("session", args.session) if args.session else ("namespace", named_namespace(args) or "")
     if args.folder:
         kind, name = "folder", os.path.realpath(args.folder)
     calls: dict[str, protocol.Call[protocol.Observing]] = {
@@ -99,8 +108,8 @@ def _join(parts: list[protocol.Observed]) -> protocol.Observed:
     )
 
 
-def _observed_text(observed: protocol.Observed, turns: list[protocol.NewTurn]) -> str:
-    lines = [f"Took note of {count_text(observed.accepted, 'turn')}."]
+def _observed_text(observed: protocol.Observed, turns: list[protocol.NewTurn], where: str) -> str:
+    lines = [f"Took note of {count_text(observed.accepted, 'turn')}{where}."]
     if observed.skipped:
         rows = []
         for result, turn in zip(observed, turns, strict=True):
@@ -148,7 +157,8 @@ def _seed_arguments(parser: ArgumentParser) -> None:
 
 def _seed(args: Namespace) -> None:
     name, data = ("standard input", _read_stdin()) if args.file == "-" else (args.file, _read_file(args.file))
-    lines = [_line(args, name, number, item) for number, item in enumerate(_json_lines(name, data), start=1)]
+    here = namespace_of(args)
+    lines = [_line(args, here, name, number, item) for number, item in enumerate(_json_lines(name, data), start=1)]
     if not lines:
         raise Invalid(f"There is nothing in {name}.")
     done = protocol.Seeded(turns=0, created=0, merged=0)
@@ -164,7 +174,7 @@ def _seed(args: Namespace) -> None:
             sent += size
             progress.update(sent)
     say_redacted(done.redacted)
-    show(args, done, lambda: _seeded_text(done))
+    show(args, done, lambda: _seeded_text(done, describe_project(args)))
 
 
 def _read_file(path: str) -> list[bytes]:
@@ -185,8 +195,8 @@ def _json_lines(name: str, data: Iterable[bytes]) -> Iterator[dict[str, Any]]:
             raise Invalid(f"Line {number} of {name} is not a JSON object: {error}.") from None
 
 
-def _line(args: Namespace, name: str, number: int, item: dict[str, Any]) -> Line:
-    namespace = str(item.pop("namespace", namespace_of(args)))
+def _line(args: Namespace, here: str, name: str, number: int, item: dict[str, Any]) -> Line:
+    namespace = str(item.pop("namespace", here))
     session = str(item.pop("session", args.session))
     try:
         if "role" in item:
@@ -210,14 +220,14 @@ def _add(total: protocol.Seeded, part: protocol.Seeded) -> None:
         setattr(total, name, getattr(total, name) + getattr(part, name))
 
 
-def _seeded_text(done: protocol.Seeded) -> str:
+def _seeded_text(done: protocol.Seeded, where: str) -> str:
     told = [
         f"{count_text(done.turns, 'turn')} taken in" if done.turns else "",
         f"{count_text(done.created, 'memory')} created" if done.created else "",
         f"{done.merged:,} merged into others" if done.merged else "",
         f"{done.skipped:,} known already" if done.skipped else "",
     ]
-    return f"Seeded: {', '.join(filter(None, told))}."
+    return f"Seeded{where}: {', '.join(filter(None, told))}."
 
 
 COMMANDS = {

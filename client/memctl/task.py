@@ -26,7 +26,7 @@ def _declare_task(parser: ArgumentParser) -> None:
 
 def _send_outcome(outcome: Literal["completed", "failed"], args: Namespace) -> None:
     call = complete_task(outcome, read_content(args.output), task=args.task, session=args.session)
-    show_result(args, call, added_text)
+    show_result(args, call, lambda added: added_text(args, added))
 
 
 def _declare_end(parser: ArgumentParser) -> None:

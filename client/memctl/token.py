@@ -5,7 +5,7 @@ from typing import get_args
 
 from memoryd.client.memctl.arguments import Usage, declare_nothing
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import namespace_of, show_result
+from memoryd.client.memctl.link import named_namespace, show_result
 from memoryd.client.memctl.output import make_printable, paint, print_note
 from memoryd.client.memctl.table import format_table
 from memoryd.client.protocol import AddToken, ListTokens, RevokeToken, Role, TokenList
@@ -19,7 +19,7 @@ def _declare_add(parser: ArgumentParser) -> None:
 
 
 def _add(args: Namespace) -> None:
-    namespace = namespace_of(args)
+    namespace = named_namespace(args)
     if not namespace:
         raise Usage("which namespace is the token for? give --namespace NS (see `memctl token add --help`).")
     made = show_result(args, AddToken(name=args.name, namespace=namespace, role=args.role), lambda made: made.token)

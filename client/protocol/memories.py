@@ -145,6 +145,8 @@ class Added(Struct, kw_only=True):
     """its number, for `undo`"""
     redacted: Redacted = {}
     """credentials that were taken out before anything was stored, by kind"""
+    namespace: str | None = None
+    """where it is; null from a daemon that does not say"""
 
 
 class AddedMany(Listed[Added], kw_only=True):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from memoryd.client.calls import Methods
 from memoryd.client.errors import Unavailable
 from memoryd.client.fields import namespace_text
+from memoryd.client.project import current_namespace, namespace_of_environment
 from memoryd.client.transport import paths
 from memoryd.client.transport.exchange import greeting
 
@@ -28,7 +29,7 @@ class Endpoint(Methods, ABC):
         timeout_s: float = 30.0,
         autostart: bool = True,
     ) -> None:
-        self.namespace = namespace_text(namespace if namespace is not None else os.environ.get("MEMORYD_NAMESPACE"))
+        self.namespace = _choose_namespace(token) if namespace is None else namespace_text(namespace)
         self._address = paths.socket_address(socket)
         self.timeout_s = timeout_s
         self.autostart = autostart
@@ -55,3 +56,11 @@ class Endpoint(Methods, ABC):
     def _describe_silent(self, error: OSError) -> Unavailable:
         """Return the error for a daemon that was started and still takes no connection."""
         return Unavailable(f"The daemon was started but does not answer at {self._address}: {error}.")
+
+
+def _choose_namespace(token: str | None) -> str:
+    """Return the namespace of a client that names none: the environment's, a token's own, else the project's."""
+    given = namespace_of_environment()
+    if given is None:
+        given = "" if token else current_namespace()
+    return given

@@ -36,9 +36,10 @@ R = TypeVar("R")
 class Client(Endpoint):
     """A connection to the daemon, which it starts when none answers (unless `autostart` is false).
 
-    `namespace` is the caller's place (a tuple or `acme/api/alpha`), `timeout_s` the limit of one call: the time without
-    any word from the daemon, so that a long call which reports progress does not run into it. With a `token` (or
-    `MEMORYD_TOKEN`) the client is bound to what that represents.
+    `namespace` is the caller's place (a tuple or `acme/api/alpha`, `/` is the root); left out, it is that of
+    `MEMORYD_NAMESPACE`, else of the project (git checkout) that the current folder is in, else the root. `timeout_s` is
+    the limit of one call: the time without any word from the daemon, so that a long call which reports progress does
+    not run into it. With a `token` (or `MEMORYD_TOKEN`) the client is bound to what that represents.
     """
 
     def _prepare_streams(self) -> None:

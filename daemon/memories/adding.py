@@ -45,7 +45,13 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
         repeated = _find_repeated(core, transaction, place, call.memory)
         if repeated is not None:
             _note_claim(core, transaction, repeated, add_lifetime(core, call.memory), operation)
-            return Added(id=repeated.id, outcome="merged", embedded=embedded is not None, operation=operation)
+            return Added(
+                id=repeated.id,
+                outcome="merged",
+                embedded=embedded is not None,
+                operation=operation,
+                namespace=core.store.namespaces.name(repeated.namespace),
+            )
         [added] = write(core, transaction, place, batch, operation)
         return added
 
@@ -134,6 +140,7 @@ def _add_one(
         similarity=verdict.similarity,
         contradicts=[other.id for other in verdict.contradicted],
         operation=operation,
+        namespace=place.name,
     )
     return added, row
 
@@ -225,8 +232,14 @@ def merge(core: Core, transaction: Transaction, place: Place, new: New, verdict:
         _refresh(core, transaction, place, old, new, operation)
     else:
         _note_claim(core, transaction, old, memory, operation)
-    similarity = verdict.similarity
-    return Added(id=old.id, outcome="merged", embedded=is_embedded, similarity=similarity, operation=operation)
+    return Added(
+        id=old.id,
+        outcome="merged",
+        embedded=is_embedded,
+        similarity=verdict.similarity,
+        operation=operation,
+        namespace=core.store.namespaces.name(old.namespace),
+    )
 
 
 def _note_claim(core: Core, transaction: Transaction, old: Row, memory: NewMemory, operation: int) -> None:

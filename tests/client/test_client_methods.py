@@ -4,6 +4,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -248,6 +249,34 @@ def test_the_namespace_of_the_environment_holds_unless_one_is_given(
         assert kind(autostart=False).namespace == "acme/api"
         assert kind("", autostart=False).namespace == ""
         assert kind(("a", "b"), autostart=False).namespace == "a/b"
+
+
+def test_in_a_project_a_client_is_at_its_namespace_unless_one_is_given_or_a_token_says_it(
+    make: Make, daemon: "Daemon", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {
+        "HOME": tmp_path,
+        "MEMORYD_DATA_DIR": tmp_path / "data",
+        "MEMORYD_SOCKET": daemon.socket,
+    }.items():
+        monkeypatch.setenv(name, str(value))
+    for folder in ("api/.git", "api/src", "web/.git"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("MEMORYD_NAMESPACE", "MEMORYD_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path / "api/src")
+    for kind in (Client, AsyncClient):
+        assert kind(autostart=False).namespace == "api"
+        assert [kind(given, autostart=False).namespace for given in ("", "/", ())] == ["", "", ""]
+        assert kind(token="t", autostart=False).namespace == ""
+    with Client("/") as person, Client() as inside:
+        person.add("My passport is in the desk")
+        assert inside.add("We cache in Valkey").namespace == "api"
+        monkeypatch.chdir(tmp_path / "web")
+        with Client() as other:
+            other.add("The page has no build step")
+        assert {memory.content for memory in inside.list()} == {"My passport is in the desk", "We cache in Valkey"}
+        assert person.list().total == 3
 
 
 def test_add_many_of_none_one_and_many_gives_one_result_each_in_order(memory: Any) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.client.project import project_namespace, project_root
+from memoryd.client.project import current_namespace, namespace_of_environment, project_namespace, project_root
 
 
 @pytest.fixture(autouse=True)
@@ -76,3 +76,50 @@ def test_a_symlink_is_followed(home: Path) -> None:
 
 def test_a_name_that_no_namespace_may_have_is_made_one(home: Path) -> None:
     assert project_namespace(made(home, "line\nbreak ")) == "linebreak"
+
+
+def test_a_client_is_in_a_project_in_a_checkout_and_where_an_agent_has_worked(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def seen_from(folder: Path) -> str:
+        monkeypatch.chdir(folder)
+        return current_namespace()
+
+    inside, notes, gone = made(home, "api", "src"), made(home, "notes"), made(home, "gone")
+    git("init", home / "api")
+    assert [seen_from(folder) for folder in (inside, home / "api", notes, home)] == ["api", "api", "", ""]
+    assert project_namespace(notes) == "notes"  # as a hook asks
+    assert [seen_from(folder) for folder in (notes, made(notes, "old"))] == ["notes", ""]
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert current_namespace() == ""
+
+
+def test_a_folder_is_no_project_when_the_table_of_projects_cannot_be_read(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path, "data")
+    (tmp_path / "data" / "projects.json").write_text("{")
+    monkeypatch.chdir(made(home, "notes"))
+    assert current_namespace() == ""
+
+
+@pytest.mark.parametrize(
+    ("variables", "namespace"),
+    [
+        ({}, None),
+        ({"MEMORYD_NAMESPACE": ""}, None),
+        ({"MEMORYD_NAMESPACE": "/"}, ""),
+        ({"MEMORYD_NAMESPACE": "/acme/api/"}, "acme/api"),
+        ({"MEMORYD_TOKEN": "t"}, ""),
+        ({"MEMORYD_TOKEN": "t", "MEMORYD_NAMESPACE": "acme"}, "acme"),
+    ],
+)
+def test_the_environment_names_a_namespace_or_none(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], namespace: str | None
+) -> None:
+    for name in ("MEMORYD_NAMESPACE", "MEMORYD_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert namespace_of_environment() == namespace

@@ -150,7 +150,7 @@ def test_every_method_can_be_called_by_both_clients() -> None:
 
 def test_the_clients_methods_are_what_the_contract_says() -> None:
     ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "client/methods.py", "-"]
-    formatted = subprocess.run(ruff, input=document(), capture_output=True, text=True, check=True).stdout
+    formatted = subprocess.run(ruff, input=document(), capture_output=True, text=True, check=True, cwd=SOURCES).stdout
     assert (SOURCES / "client" / "methods.py").read_text() == formatted, "run: make protocol"
 
 

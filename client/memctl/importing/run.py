@@ -15,7 +15,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.memctl.confirming import confirm
 from memoryd.client.memctl.importing import SYSTEMS, child
 from memoryd.client.memctl.importing.sending import SHOWN, Item, open_spool, report_text, require_file, send
-from memoryd.client.memctl.link import namespace_of
+from memoryd.client.memctl.link import named_namespace
 from memoryd.client.memctl.output import make_printable, print_note, say, say_json, to_plain
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.protocol import Imported, Record
@@ -62,7 +62,7 @@ def _read_in_child(args: Namespace, path: Path, spool: IO[bytes]) -> None:
 
 
 def _run_child(args: Namespace, path: Path, spool: IO[bytes], confirmed: bool) -> "subprocess.CompletedProcess[bytes]":
-    words = [args.system, str(path), namespace_of(args), *(["--confirmed"] if confirmed else [])]
+    words = [args.system, str(path), named_namespace(args) or "", *(["--confirmed"] if confirmed else [])]
     spool.seek(0)
     spool.truncate()
     with ProgressBar(f"reading {args.system}", 1) as bar:

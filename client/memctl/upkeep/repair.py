@@ -8,7 +8,7 @@ from memoryd.client.errors import Internal, StorageFailed, Unavailable
 from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
-from memoryd.client.memctl.link import client_for, namespace_of
+from memoryd.client.memctl.link import client_for, named_namespace
 from memoryd.client.memctl.output import complain, make_printable, paint, show
 from memoryd.client.memctl.progress import ProgressBar, send_with_bar
 from memoryd.client.memctl.table import count_text
@@ -104,7 +104,7 @@ def _declare_reset(parser: ArgumentParser) -> None:
 
 
 def _reset(args: Namespace) -> None:
-    if namespace_of(args):
+    if named_namespace(args):
         return _reset_namespace(args)
     status = restart.get_status(args)
     folder = restart.folder_of(status)
@@ -117,7 +117,7 @@ def _reset(args: Namespace) -> None:
 
 
 def _reset_namespace(args: Namespace) -> None:
-    namespace = namespace_of(args)
+    namespace = named_namespace(args) or ""
     with client_for(args) as client:
         ids = list(_list_ids(client))
         if not ids:

@@ -21,7 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.graph_data import fetch
 from memoryd.client.memctl.graph_layout import lay_out
-from memoryd.client.memctl.link import client_for, namespace_of, own_token
+from memoryd.client.memctl.link import client_for, named_namespace, own_token
 from memoryd.client.memctl.output import say, say_json
 from memoryd.client.memctl.web import calls
 from memoryd.client.memctl.web.guard import ADDRESS, SIGNED_IN, Guard, Opening
@@ -152,7 +152,8 @@ class _Protocol(H11Protocol):
 
 
 def _make_client(args: Namespace, timeout_s: float) -> AsyncClient:
-    return AsyncClient(namespace_of(args), socket=args.socket, token=own_token(), timeout_s=timeout_s, autostart=False)
+    namespace = named_namespace(args) or ""
+    return AsyncClient(namespace, socket=args.socket, token=own_token(), timeout_s=timeout_s, autostart=False)
 
 
 async def _make_reply(work: Coroutine[Any, Any, bytes]) -> Response:

@@ -392,6 +392,8 @@ def test_the_namespace_is_the_option_the_environment_or_the_project(
     monkeypatch.setenv("MEMORYD_NAMESPACE", "acme/web")
     assert Session(options(namespace=None)).namespace == "acme/web"
     assert Session(options(namespace="/acme/api/")).namespace == "acme/api"
+    monkeypatch.setenv("MEMORYD_NAMESPACE", "/")
+    assert Session(options(namespace=None)).namespace == ""
 
 
 async def test_an_agent_with_a_token_stays_within_its_namespace(

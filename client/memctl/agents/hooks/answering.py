@@ -21,7 +21,7 @@ from memoryd.client.memctl.agents.hooks import hosts
 from memoryd.client.memctl.agents.hooks.hosts import HOSTS, Host
 from memoryd.client.memctl.agents.hooks.wire import Link
 from memoryd.client.patterns import compile_late
-from memoryd.client.project import project_namespace
+from memoryd.client.project import namespace_of_environment, project_namespace
 from memoryd.client.transport import paths, trust
 
 Call = dict[str, Any]
@@ -90,8 +90,8 @@ def _folder(given: dict[str, Any]) -> str:
 
 def _namespace(folder: str) -> str:
     """Return the namespace of the environment, else that of the project; a token has one of its own."""
-    given = os.environ.get("MEMORYD_NAMESPACE", "").strip("/")
-    return given if given or os.environ.get("MEMORYD_TOKEN") else project_namespace(folder)
+    given = namespace_of_environment()
+    return project_namespace(folder) if given is None else given
 
 
 # What the agent gets ----------------------------------------------------------------------------------------------

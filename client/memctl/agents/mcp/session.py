@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from memoryd.client.errors import Unauthenticated
-from memoryd.client.memctl.link import own_token
+from memoryd.client.memctl.link import named_namespace, own_token
 from memoryd.client.project import project_namespace
 from memoryd.client.protocol import Call, CountTokens, Scoped
 from memoryd.client.transport import paths
@@ -62,11 +62,9 @@ def _own_namespace(args: argparse.Namespace) -> str:
 
     A token says it, too: the daemon places its bearer.
     """
-    given = args.namespace if args.namespace is not None else os.environ.get("MEMORYD_NAMESPACE")
+    given = named_namespace(args)
     if given is not None:
-        return str(given).strip("/")
-    if os.environ.get("MEMORYD_TOKEN"):
-        return ""
+        return given
     try:
         return project_namespace(os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd())
     except OSError:  # the current folder no longer exists

@@ -1,0 +1,125 @@
+"""Where a memory goes that no namespace is named for: to the project of the current folder, else to the root."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_daemon import Memctl
+
+from memoryd.client.projects import INTRODUCED
+
+
+@pytest.fixture
+def checkout(folder: Path, daemon: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A git checkout with the current folder in it, beside a daemon."""
+    monkeypatch.setenv("HOME", str(folder))
+    (folder / "code/api/.git").mkdir(parents=True)
+    (folder / "code/api/src").mkdir()
+    monkeypatch.chdir(folder / "code/api/src")
+    return folder / "code/api"
+
+
+def contents(memctl: Memctl, *words: str) -> set[str]:
+    return {memory["content"] for memory in memctl("list", "--json", *words).json}
+
+
+def test_an_add_in_a_project_goes_there_and_says_who_sees_it(checkout: Path, memctl: Memctl) -> None:
+    assert memctl("add", "We cache in Valkey").out.endswith("\nKept in api: seen by sessions of that project.\n")
+    assert memctl("add", "We cache in Valkey", "--json").json["namespace"] == "api"
+    kept = memctl("add", "My passport is in the desk", "--namespace", "/").out
+    assert kept.endswith("\nKept at /: yours, found everywhere when asked for.\n")
+    kept = memctl("add", "We deploy on Tuesdays", "--namespace", "acme").out
+    assert kept.endswith("\nKept in acme: seen there and from every namespace inside it.\n")
+    assert contents(memctl, "--namespace", "api", "--reach", "exact") == {"We cache in Valkey"}
+    assert contents(memctl, "--namespace", "/") == {"My passport is in the desk"}
+
+
+def test_outside_of_a_project_and_with_a_token_the_place_is_as_before(
+    checkout: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = memctl("token", "add", "beta", "--namespace", "beta", "--json").json["token"]
+    monkeypatch.setenv("MEMORYD_TOKEN", token)
+    assert "Kept in beta: seen there" in memctl("add", "We cache in Valkey").out
+    monkeypatch.delenv("MEMORYD_TOKEN")
+    monkeypatch.setenv("MEMORYD_NAMESPACE", "acme")
+    assert "Kept in acme: seen there" in memctl("add", "We deploy on Tuesdays").out
+    monkeypatch.delenv("MEMORYD_NAMESPACE")
+    monkeypatch.chdir(checkout.parent)
+    assert "Kept at /: yours" in memctl("add", "My passport is in the desk").out
+
+
+def test_a_memory_that_is_known_is_said_to_be_where_it_is(checkout: Path, memctl: Memctl) -> None:
+    first = memctl("add", "We cache in Valkey", "--json").json
+    again = memctl("add", "We cache in Valkey")
+    assert again.out == f"Merged into what was known: {first['id']}\nKept in api: seen by sessions of that project.\n"
+
+
+def test_turns_keys_and_outcomes_go_to_the_project(checkout: Path, memctl: Memctl) -> None:
+    (checkout / "seed.jsonl").write_text('{"content": "one"}\n{"content": "two", "namespace": "acme"}\n')
+    assert memctl("put", "cache", "Valkey").out.startswith("Stored: cache in api (")
+    assert memctl("get", "--key", "cache", "--json").json["namespace"] == "api"
+    assert memctl("observe", "Never deploy the API on Fridays.").out == "Took note of 1 turn in api.\n"
+    assert memctl("seed", str(checkout / "seed.jsonl")).out.startswith("Seeded in api: 2 memories created")
+    assert "Kept in api" in memctl("task", "done", "Valkey 8 runs in staging", "--task", "add a cache").out
+    held = contents(memctl, "--reach", "exact")
+    assert {"Valkey", "one"} <= held
+    assert "two" not in held
+    assert memctl("delete", "--key", "cache").code == 0
+    assert memctl("put", "cache", "Valkey", "--namespace", "/").out.startswith("Stored: cache (")
+
+
+def test_what_reads_sees_everything_until_a_reach_is_asked_for(checkout: Path, memctl: Memctl) -> None:
+    memctl("add", "Valkey is the cache of the API")
+    memctl("add", "Valkey is the cache of the page", "--namespace", "web")
+    memctl("add", "Valkey is my favourite cache", "--namespace", "/")
+
+    def found(*words: str) -> set[str]:
+        hits = memctl("search", "Valkey", "cache", "--json", *words).json
+        return {hit["content"].rpartition(" ")[2] if "of" in hit["content"] else "mine" for hit in hits}
+
+    assert found() == {"API", "page", "mine"}
+    assert found("--reach", "visible") == {"API", "mine"}
+    assert found("--reach", "exact") == {"API"}
+    assert found("--namespace", "/") == {"mine"}
+
+
+def test_a_context_in_a_project_is_what_an_agent_gets_there(checkout: Path, memctl: Memctl) -> None:
+    memctl("add", "Valkey is the cache of the API", "--type", "decision")
+    memctl("add", "Valkey is the cache of the page", "--type", "decision", "--namespace", "web")
+
+    def given(*words: str) -> str:
+        return memctl("context", "Valkey", "cache", "--fresh", *words).out
+
+    assert ("of the API" in given(), "of the page" in given()) == (True, False)
+    assert "of the page" in given("--reach", "all")
+
+
+def test_what_is_for_all_that_is_stored_stays_so_in_a_project(checkout: Path, memctl: Memctl) -> None:
+    memctl("add", "The page has no build step", "--namespace", "web")
+    memory = memctl("list", "--json").json[0]["id"]
+    assert "Shared 1 memory with ops" in memctl("share", memory, "--to", "ops").out
+    assert memctl("observe", "off", "--json").json["pauses"][0]["name"] == ""
+    assert memctl("token", "add", "alpha").code == 2
+    assert "The page has no build step" in memctl("export").out
+
+
+# After an upgrade ----------------------------------------------------------------------------------------------------
+
+
+def test_who_had_memories_before_is_told_once_where_they_go_now(
+    folder: Path, daemon: Any, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "data" / INTRODUCED).unlink()  # as an older version leaves it
+    assert memctl("status", "--json").err == ""
+    monkeypatch.setenv("MEMORYD_TOKEN", "of an agent")
+    assert "new in this version" not in memctl("list").err
+    monkeypatch.delenv("MEMORYD_TOKEN")
+    told = memctl("status")
+    assert told.err.startswith("memctl: new in this version: in a project")
+    assert "--namespace /" in told.err
+    assert memctl("status").err == memctl("add", "We cache in Valkey").err == ""
+
+
+def test_a_new_database_needs_no_word_of_it(process: Any, memctl: Memctl) -> None:
+    assert memctl("status").err == ""
+    assert (process.data / INTRODUCED).exists()
