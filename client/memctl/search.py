@@ -10,42 +10,56 @@ from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import columns, paint, say_degraded, show
 from memoryd.client.memctl.place import place_link
 from memoryd.client.memctl.snippet import make_snippet
-from memoryd.client.memctl.table import GAP, ms_text, to_one_line
+from memoryd.client.memctl.table import GAP, count_text, ms_text, to_one_line
 from memoryd.client.protocol import Hit, Hits
 from memoryd.client.times import iso
 
 INDENT = " " * 7
 LINES = 3  # of content shown for each hit
+FLOOR = 0.03  # of confidence: costs 3 % of the right answers, and what has nothing to do with the question is below it
 
 
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("query", nargs="+", metavar="QUERY", help="what to look for, in plain words")
+    _add_all(parser)
     add_query(parser)
+
+
+def _add_all(parser: ArgumentParser) -> None:
+    parser.add_argument("--all", action="store_true", help=f"show those of less confidence than {FLOOR}, too")
 
 
 def _search(args: Namespace) -> None:
     query = " ".join(args.query)
     hits = send(args, search_call(query, **query_of(args)))
-    show(args, hits.hits, lambda: _text(hits, query))
+    show(args, hits.hits, lambda: _text(args, hits, query))
     say_degraded(hits.degraded)
 
 
 def _declare_related(parser: ArgumentParser) -> None:
     add_id(parser)
+    _add_all(parser)
     add_query(parser)
 
 
 def _find_related(args: Namespace) -> None:
     hits = send(args, search_call(like=args.id, **query_of(args)))
-    show(args, hits.hits, lambda: _text(hits, ""))
+    show(args, hits.hits, lambda: _text(args, hits, ""))
     say_degraded(hits.degraded)
 
 
-def _text(hits: Hits, query: str) -> str:
+def _text(args: Namespace, hits: Hits, query: str) -> str:
+    """Return the hits; what is below the floor is only counted, unless it or another floor was asked for."""
     if not hits.hits:
         return "Nothing found."
-    took = paint(f"{len(hits)} found in {ms_text(hits.took_ms)} ms", "dim")
-    return "\n".join([*(hit_text(hit, query) for hit in hits), took])
+    floor = FLOOR if args.floor is None and not args.all else 0.0
+    likely = [hit for hit in hits if hit.confidence >= floor]
+    number = len(hits) - len(likely)
+    less = f"{count_text(number, 'less likely one')}: --all" if number else ""
+    if not likely:
+        return f"Nothing found that is likely to be meant; {less}"
+    took = paint(f"{len(likely)} found in {ms_text(hits.took_ms)} ms", "dim")
+    return "\n".join(filter(None, [*(hit_text(hit, query) for hit in likely), less, took]))
 
 
 def hit_text(hit: Hit, query: str) -> str:

@@ -25,7 +25,7 @@ FIELDS: dict[str, Any] = {
     "updated_at": 1774967400.5,
 }
 MEMORY = protocol.Memory(**FIELDS)
-HIT = protocol.Hit(**FIELDS, score=0.8123, similarity=0.7, bm25=3.2)
+HIT = protocol.Hit(**FIELDS, score=0.8123, similarity=0.7, bm25=3.2, confidence=0.6)
 TRACE = protocol.Trace(
     id="t1",
     query="cache",
@@ -94,8 +94,30 @@ def test_what_a_search_sees_follows_namespace_and_reach(memctl: Memctl, fake: Fa
     monkeypatch.setenv("MEMORYD_NAMESPACE", "env")
     memctl("search", "x")
     memctl("search", "x", "--namespace", "")
+    memctl("search", "x", "--namespace", "/")
     seen = [(call.namespace, call.reach) for call in fake.calls]
-    assert seen == [("", "all"), ("acme/api", "visible"), ("acme", "subtree"), ("env", "visible"), ("", "all")]
+    assert seen[:3] == [("", "all"), ("acme/api", "visible"), ("acme", "subtree")]
+    assert seen[3:] == [("env", "visible"), ("", "all"), ("", "visible")]
+
+
+@pytest.mark.parametrize("words", [("search", "cache"), ("related", "3f9a")])
+def test_what_is_below_the_floor_is_counted_and_shown_when_asked_for(
+    memctl: Memctl, fake: FakeDaemon, words: tuple[str, ...]
+) -> None:
+    sure, unlikely = (protocol.Hit(**FIELDS, score=0.5, confidence=share) for share in (0.03, 0.0299))
+
+    def find(*hits: protocol.Hit, more: tuple[str, ...] = ()) -> list[str]:
+        fake.replies[protocol.Search] = protocol.Hits(hits=list(hits), took_ms=1.5)
+        return [line for line in memctl(*words, *more).out.splitlines() if "Valkey" not in line]
+
+    head = "0.500  3f9a02c4  L1  decision  acme/api  2026-03-31T14:30:00Z"
+    assert find(sure) == [head, "1 found in 1.50 ms"]
+    assert find(unlikely, sure) == [head, "1 less likely one: --all", "1 found in 1.50 ms"]
+    assert find(sure, unlikely, sure, unlikely)[2:] == ["2 less likely ones: --all", "2 found in 1.50 ms"]
+    assert find(unlikely, unlikely) == ["Nothing found that is likely to be meant; 2 less likely ones: --all"]
+    assert find(unlikely, sure, more=("--all",)) == [head, head, "2 found in 1.50 ms"]
+    assert find(unlikely, more=("--floor", "0.01")) == [head, "1 found in 1.50 ms"]
+    assert [hit["confidence"] for hit in memctl(*words, "--json").json] == [0.0299]
 
 
 def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemon) -> None:
@@ -396,7 +418,8 @@ def test_content_from_standard_input(fake: FakeDaemon) -> None:
 
 
 def test_any_locale_and_no_terminal_will_do(fake: FakeDaemon) -> None:
-    fake.replies[protocol.Search] = protocol.Hits(hits=[protocol.Hit(**{**FIELDS, "content": "日本 …"}, score=1.0)])
+    hit = protocol.Hit(**{**FIELDS, "content": "日本 …"}, score=1.0, confidence=0.9)
+    fake.replies[protocol.Search] = protocol.Hits(hits=[hit])
     command = [sys.executable, "-m", "memoryd.client.memctl", "search", "x"]
     environment = {"MEMORYD_SOCKET": os.environ["MEMORYD_SOCKET"], "PYTHONIOENCODING": "ascii"}
     plain = subprocess.run(command, env=environment, capture_output=True, stdin=subprocess.DEVNULL)

@@ -77,6 +77,7 @@ def hit(content: str, path: str | None = None) -> Hit:
         content=content,
         created_at=0.0,
         updated_at=0.0,
+        confidence=0.5,
         tier="documents",
         path=path,
         start_line=3 if path else None,

@@ -5,6 +5,8 @@ from typing import Any
 from page import Person, Tab
 from shelf import HOSTILE
 
+from memoryd.client.memctl.search import FLOOR
+
 VIEWS = ["today", "search", "memory", "tiers", "topics", "jobs", "health"]
 
 
@@ -102,3 +104,27 @@ def test_what_happens_is_shown_at_once_and_hostile_memories_are_text_in_every_vi
             assert "owned" not in page.title()
 
     tab.look(watch)
+
+
+def test_what_is_below_the_floor_is_behind_a_button(tab: Tab, morning: Any) -> None:
+    from playwright.sync_api import expect
+
+    with morning.client() as client:
+        hits = client.explain("when do we deploy the API?", touch=False).hits
+    likely = [hit for hit in hits if hit.confidence >= FLOOR]
+    assert 0 < len(likely) < len(hits)
+
+    def ask(page: Any) -> None:
+        page.evaluate("location.hash = '/search?q=when+do+we+deploy+the+API%3F'")
+        more = page.get_by_role("button", name="less likely")
+        expect(page.locator(".hit .score")).to_have_count(len(likely))
+        expect(more).to_contain_text(str(len(hits) - len(likely)))
+        more.click()
+        expect(page.locator(".hit .score")).to_have_count(len(hits))
+        expect(more).to_have_count(0)
+        page.get_by_label("Search memories").fill("zebra crossing")
+        page.keyboard.press("Enter")
+        expect(page.locator(".list")).to_contain_text("Nothing was found that is likely to be meant.")
+        expect(more).to_be_visible()
+
+    tab.look(ask)

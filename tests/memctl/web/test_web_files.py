@@ -6,6 +6,8 @@ from pathlib import Path
 
 from vendored import FOLDER, digest
 
+from memoryd.client.memctl.search import FLOOR
+
 STATIC = FOLDER.parent
 OWN = [
     path for path in sorted(STATIC.rglob("*")) if path.suffix in (".js", ".css", ".html") and FOLDER not in path.parents
@@ -38,3 +40,7 @@ def test_every_module_of_the_page_is_reached_from_its_beginning() -> None:
     for path in list(reached):
         reached |= imports(path)
     assert {path for path in OWN if path.suffix == ".js"} <= reached
+
+
+def test_the_page_hides_below_the_floor_that_memctl_has() -> None:
+    assert f"const FLOOR = {FLOOR};" in (STATIC / "views/search.js").read_text()

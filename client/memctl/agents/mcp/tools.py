@@ -23,6 +23,7 @@ from memoryd.client.memctl.agents.mcp.answers import (
 )
 from memoryd.client.memctl.agents.mcp.session import Session
 from memoryd.client.memctl.link import describe_credentials
+from memoryd.client.memctl.search import FLOOR
 from memoryd.client.protocol import Forget, Get, Hit, Memory, Redacted, Trace
 from memoryd.client.times import iso, moment, seconds
 
@@ -30,7 +31,6 @@ SOURCE = "mcp"
 FORGET_BUDGET, FORGET_LIMIT = 1500, 10
 _DAY_S = 86400.0
 _DATE_CHARS = 10
-_FLOOR = 0.03  # of confidence: costs 3 % of the right answers, and what has nothing to do with the question is no hit
 _HEAD_TOKENS = 60  # what memory_get says of a memory beside its text
 URL = "memory://memory/"
 _TITLE_CHARS = 120
@@ -80,7 +80,7 @@ def _removed_text(kinds: Redacted) -> str:
 
 
 async def _search(session: Session, given: schemas.Search) -> Answer:
-    fields: dict[str, Any] = {"limit": given.limit, "session": session.id, "floor": _FLOOR}
+    fields: dict[str, Any] = {"limit": given.limit, "session": session.id, "floor": FLOOR}
     fields |= _parse_period(given) | ({"where": given.where} if given.where else {})
     if given.explain:
         explained = await session.call(calls.explain(given.query, **fields), given.project)

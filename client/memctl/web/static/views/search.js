@@ -1,9 +1,10 @@
 // What a search finds and how; why a memory is missing; what an agent gets; what agents asked for lately.
 
-import { about, aboutMemory, badge, bar, button, choice, dim, empty, field, fixed, go, head, html, link, list, loading, main, memories, number, place, Places, problem, Report, scope, show, tabs, time, useCall, useEffect, useKeys, useOn, useRef, useState, words } from "../ui.js";
+import { about, aboutMemory, badge, bar, button, choice, count, dim, empty, field, fixed, go, head, html, link, list, loading, main, memories, number, place, Places, problem, Report, scope, show, tabs, time, useCall, useEffect, useKeys, useOn, useRef, useState, words } from "../ui.js";
 
 const TABS = [["how", "How it was found"], ["context", "What an agent gets"], ["recent", "Recent searches"]];
 const HINT = html`<p>Searching here leaves no mark: no access is counted.</p><p>Under <b>Recent searches</b> is what agents asked for and what they were given.</p>`;
+const FLOOR = 0.03; // of confidence, as memctl's
 const NONE = html`<p>Nothing was found.</p><p>Paste the id of a memory, or words of it, beside <b>Why not?</b></p>`;
 const search = { type: "search" };
 
@@ -14,6 +15,7 @@ export default function Search({ where }) {
   const old = id && kept.value, found = old ? { trace: old, hits: old.candidates.filter((one) => !one.lost) } : query && !id && run.value, error = (id ? kept : run).error;
   const at = old ? { namespace: old.namespace, reach: old.reach } : seen, tab = given.tab || (query || id ? "how" : "recent");
   const open = (change) => go(`/search?${new URLSearchParams(Object.entries({ ...given, trace: "", why: "", ...change }).filter(([, value]) => value))}`), ask = () => open({ q: text.trim(), tab: tab === "context" ? tab : "" });
+  const [whole, showWhole] = useState(), likely = found && (old || whole === found ? found.hits : found.hits.filter((one) => one.confidence >= FLOOR)), less = found ? found.hits.length - likely.length : 0;
   const [missing, write] = useState(""), why = () => open({ trace: id, why: missing.trim() });
   useOn("why", (one) => open({ trace: id, why: one }));
   useEffect(() => { if (!query && !id) box.current.focus(); }, []);
@@ -25,7 +27,7 @@ export default function Search({ where }) {
     <div class="form bar-form">${field("Search memories", text, type, ask, { ...search, ref: box, placeholder: "What should an agent find?" })}${button("Search", ask, main)}</div>
     <div class="split stack"><div class="list">
       ${old && html`<div class="hit">${about(badge(words(old.kind)), "as it was on", time(old.at), place(old.namespace), button("Search again now", () => open({ q: old.query })))}</div>`}
-      ${error ? html`<div class="hit">${problem(error)}</div>` : found ? (found.hits.length ? list(found.hits, hit) : empty(NONE)) : query || id ? loading : empty(HINT)}
+      ${error ? html`<div class="hit">${problem(error)}</div>` : found ? html`${likely.length ? list(likely, hit) : empty(less ? "Nothing was found that is likely to be meant." : NONE)}${less > 0 && html`<div class="hit">${button(`Show ${count(less, "less likely one")}`, () => showWhole(found))}</div>`}` : query || id ? loading : empty(HINT)}
     </div><div class="side">${tabs("About this search", TABS, tab, (key) => open({ trace: id, tab: key }))}
       ${tab === "how" && (found ? html`<div class="form">${field("The memory that is missing", missing, write, why, { ...search, placeholder: "a memory that is missing: its id, or words of it" })}${button("Why not?", why)}</div>
         ${given.why && html`<${Report} name="why" fields=${{ of: given.why, trace: id, query, limit, ...seen }} />`}<${Report} name="trace" fields=${{ id: found.trace.id }} />` : !query && !id && dim("Search for something first, or open one of the recent searches."))}
