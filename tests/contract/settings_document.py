@@ -12,7 +12,7 @@ VARIABLES = {
     "MEMORYD_SOCKET": "the socket; a path of at most 107 bytes",
     "MEMORYD_DATA_DIR": "the folder of the database and the log",
     "MEMORYD_CONFIG": "the configuration file",
-    "MEMORYD_NAMESPACE": "the namespace of a client, such as `acme/api`; `/` is the root, else the project is",
+    "MEMORYD_NAMESPACE": "the namespace of a client: `acme/api`, say, or `/` for the root; unset: that of the project",
     "MEMORYD_TOKEN": "the token that a client presents",
     "MEMORYD_MODEL_DIR": "the folder of embedding models",
     "MEMORYD_OBSERVE": "when `off`, the hooks of coding agents send no turns",
