@@ -10,7 +10,7 @@ from memoryd.daemon.config import JobsConfig
 from memoryd.daemon.conversations import promoting
 from memoryd.daemon.core.work import Work
 from memoryd.daemon.graph import clustering
-from memoryd.daemon.jobs import caps, expiring, redacting, scanning, sweeping, trim, upkeep
+from memoryd.daemon.jobs import caps, expiring, redacting, rule_facts, scanning, sweeping, trim, upkeep
 from memoryd.daemon.workspaces.dreams import job as dream_job
 
 _MIN, _HOUR, _DAY = 60.0, 3600.0, 86400.0  # seconds
@@ -38,6 +38,7 @@ JOBS: dict[str, Row] = {
     "optimize": Row(_HOUR, 2 * _MIN, "Merge the segments of the full-text index.", upkeep.OPTIMIZE),
     "release": Row(5 * _MIN, _MIN, "Give memory that was freed back to the system.", upkeep.RELEASE),
     "redact": Row(_HOUR, 10 * _MIN, "Redact kept conversations by new rules of credentials.", redacting.REDACT),
+    "rule-facts": Row(_DAY, 10 * _MIN, "Delete the facts that rules made in former versions.", rule_facts.RULE_FACTS),
     "trim": Row(_DAY, 5 * _MIN, "Forget old runs, skipped turns, undone history and unused vectors.", trim.TRIM),
     "backup": Row(_DAY, 10 * _MIN, "Copy the database into the folder of backups, if it changed.", upkeep.BACKUP),
 }

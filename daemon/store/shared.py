@@ -131,9 +131,9 @@ def share_namespaces(connection: apsw.Connection, root: int, namespaces: Iterabl
     change_root(connection, root, cursor=0)
 
 
-def list_shared_namespaces(connection: apsw.Connection, root: int) -> frozenset[int]:
-    """Return the numbers of the namespaces of a root that are shared."""
-    found: Any = connection.execute("SELECT namespace FROM shared_namespaces WHERE root = ?", (root,))
+def list_shared_namespaces(connection: apsw.Connection, root: int | None = None) -> frozenset[int]:
+    """Return the numbers of the namespaces of a root (None: of all) that are shared."""
+    found: Any = connection.execute("SELECT namespace FROM shared_namespaces WHERE root = ifnull(?, root)", (root,))
     return frozenset(namespace for (namespace,) in found)
 
 
