@@ -6,15 +6,23 @@ is an input, word by word.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.daemon.language import subjects
+from memoryd.daemon.language.lasting import is_durable
+from memoryd.daemon.language.statements import Rule, find_contradiction, is_same
 
 _BREATH_S = 0.0005  # after each note: rules are Python, which other threads wait for
+
+_REASONS: dict[Rule, str] = {
+    "polarity": "one of the two is denied",
+    "value": "a newer note gives another value",
+    "quantity": "a newer note says it of more or fewer",
+    "change": "a newer note says that it changed",
+}
 
 Judgement = Literal["keep", "passing", "repeats", "outdated"]
 
@@ -36,12 +44,11 @@ class Fate(NamedTuple):
 
 
 class Likeness(NamedTuple):
-    """How alike notes are: cosines, shape (n, n); from which they are of one subject, say the same; who checks that."""
+    """How alike notes are: cosines, shape (n, n); from which two are of one subject, and may say the same."""
 
     cosines: NDArray[np.float32]
     subject: float
     same: float
-    is_same: Callable[[str, str], bool]
 
 
 def find_fates(notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
@@ -52,7 +59,7 @@ def find_fates(notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
     for number in range(len(notes) - 1, -1, -1):
         time.sleep(_BREATH_S)
         note = notes[number]
-        if not note.stands and not subjects.is_durable(note.text):
+        if not note.stands and not is_durable(note.text):
             found[number] = Fate("passing")
             continue
         if (same := newest.get(simplify(note.text))) is not None:
@@ -71,11 +78,11 @@ def _find_fate(notes: Sequence[Note], number: int, near: Sequence[int], likeness
     text = notes[number].text
     for other in near:
         is_near = likeness.cosines[number, other] >= likeness.same
-        if is_near and likeness.is_same(text, notes[other].text):
+        if is_near and is_same(text, notes[other].text):
             return Fate("repeats", other)
     for other in near:
-        if reason := subjects.find_reason(text, notes[other].text):
-            return Fate("outdated", other, reason)
+        if rule := find_contradiction(text, notes[other].text):
+            return Fate("outdated", other, _REASONS[rule])
     return Fate("keep")
 
 

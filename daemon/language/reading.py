@@ -48,9 +48,7 @@ class Statement(NamedTuple):
 def read_statement(text: str) -> Statement:
     """Return a text as the rules read it."""
     text = _COUNTRY.sub("usa", unicodedata.normalize("NFKC", text).replace("’", "'")).casefold()
-    text = words.NOT_BEFORE.sub(r"\1\2", text)
-    text = words.BUT.sub("only", words.MAY.sub("mai", words.HALT.sub("halt", text)))
-    tokens = list(_tokenize(words.NOISE.sub(" ", words.REASON.sub("", text))))
+    tokens = list(_tokenize(words.NOISE.sub(" ", words.BUT.sub("only", text))))
     denials = sum(token.key in words.NEGATIVE for token in tokens) + bool(words.NO_LONGER.search(text))
     places = [at for at, token in enumerate(tokens) if token.key not in _NO_CONTENT]
     return Statement(tokens, [stem(tokens[at].key) for at in places], places, denials % 2 == 1)

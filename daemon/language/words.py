@@ -1,9 +1,8 @@
 """Words by what they do in a statement, in English, German, Chinese and Japanese: the tables of `statements`.
 
-`STOP` says nothing of content. `NEGATIVE` denies. `LIGHT` is content that a denial may add or drop. `STATES` are
-passed through one after the other. `PAST` reports an event. `PLACES` hold side by side. `ROLES` have one holder.
-`OPEN` takes many values beside each other. `MEASURE` has a value or says one. `ADDITIVE` says that something is beside
-something else.
+`STOP` says nothing of content. `NEGATIVE` denies. `LIGHT` is content that a denial may add or drop. `PAST` reports an
+event. `PLACES` hold side by side. `ROLES` have one holder. `OPEN` takes many values beside each other. `MEASURE` has a
+value or says one. `ADDITIVE` says that something is beside something else.
 """
 
 import re
@@ -52,7 +51,6 @@ need us all every each som most both few many much half everybody everyon somebo
 einige paar meist meisten
 """
 )
-STATES = _set("start begun don finish open clos wait fix repair runn ready complet")
 _OPPOSITES = """
 open clos wet dry empty full paid unpaid public privat compulsory optional mandatory optional obligatory voluntary
 manual automatic manually automatically onlin offlin lock unlock visibl hidden slow fast cheap expensiv
@@ -98,7 +96,8 @@ import imports export exports offer offers support supports
 know knows went bought had discuss discussed mention mentioned write wrote watch watched
 sell sells serve serves stock stocks teach teaches grow grows collect collects checks tests tracks
 halt hält lists detect detects reports validate validates need needs require requires understand understands
-own owns maintain maintains manage manages betreut leitet pay pays cook cooks stop stops show shows display displays
+own owns maintain maintains manage manages betreut leitet has have hat haben
+pay pays cook cooks stop stops show shows display displays
 bring brings brought provide provides expose exposes calculate calculates bietet bieten berechnet zeigt bringt
 invite invited hire hired ordered book booked pack packed try tried enjoy enjoys hate hates
 mag mögen spricht lernt liest kauft verkauft unterstützt enthält braucht besucht sah traf 买 卖 看 吃 喝 学 欢 带 种
@@ -175,8 +174,8 @@ CHANGE = _compile_phrases(
     abandoned; scrapped; put off; postponed; rescheduled; shifted; delayed (?:to|until); brought forward; moved up;
     (?:pushed|put) (?:back|to|out); push(?: \\S+){1,3} to; slipped to; extended to; shortened to; tak(?:en|es|ing) over;
     took over; handed (?:over )?to; passed (?:from|to); succeeded; stepped (?:in|down|up);
-    (?:updat|upgrad|downgrad|rais|bump|increas|decreas|reduc|lower)ed to; cut to; doubled; halved; upped;
-    (?:went|gone|goes) (?:up|down); (?:up|down|risen|rose|fell|fallen|grew|grown|shrank|climbed|dropped) to; jetzt;
+    (?:updat|upgrad|downgrad|rais|bump|increas|decreas|reduc|lower)ed(?: \\S+){0,2} to; cut to; doubled; halved; upped;
+    (?:went|gone|goes) (?:up|down); (?:down|risen|rose|fell|fallen|grew|grown|shrank|climbed|dropped) to; jetzt;
     nun; statt(?= ); stattdessen; ab sofort; ab heute; künftig; nicht mehr; mittlerweile; inzwischen; seitdem;
     nur noch; neuerdings; sondern; verlegt; verschoben; vertagt; vorgezogen; umbenannt; umgezogen; umgestellt;
     gewechselt; geändert; ersetzt; abgelöst; ausgetauscht; getauscht; migriert; übernommen; übernimmt; übergeben;
@@ -184,7 +183,7 @@ CHANGE = _compile_phrases(
     r"^(?:since|as of|seit)\b|^not \w+,|^new\b[^:]*:"
     r"|\b\w{2,}(?:ed|unk|own) to (?:[0-9$€£]|one|two|three|four|five|six|seven|eight|nine|ten)\b"
     "|改|换|搬到|迁到|迁移|交给|移交|接手|接管|推迟|延期|延到|延长|缩短|提前到|调到|调整|涨到|降到|降至|降为|提高到"
-    "|升|增加到|减少到|不再|现在|如今|变了|变成|变为|取代|代替|切换|转到|转给|不是.*而是"
+    "|升|增加到|减少到|不再|现在|如今|变了|变成|变为|取代|代替|切换|转到|转给|不是.{0,40}而是"
     "|移行|変更|やめ|になりました|に変わ|なった|乗り換え|切り替え|置き換え|に変え|に代わ|に替え|引き継|交代|移転"
     "|延期|前倒し|に延び|延長|短縮|今は|今では|現在は|今後|ではなく|値上げ|値下げ|引き上げ|引き下げ|増やし|減らし",
 )
@@ -226,16 +225,11 @@ PART = _compile_phrases(
     ein teil; teils; teilweise""",
     "一半|部分|只有|还有|有些|少数|个别|半分|一部|しか|いくつか|ほとんど|数人|数名",
 )
-# Of one not named: the newer may only say more.
-VAGUE = _compile_phrases("some(?:one|body|thing); but an?; jemand; etwas", "有人|誰か")
 ADDED = compile_late(r"[㐀-鿿ァ-ヿー]も|\b(?:as well|on top of|in addition)\b", re.I)
-HALT = compile_late(r"\bstop(?:s|ped)?(?= (?:at|in|by|here|there)\b)")  # a bus stops there: that denies nothing
-MAY = compile_late(r"(?<=[0-9] )may\b|(?<=\bin )may\b|(?<=\bby )may\b")  # the month
-MEANS = _set("with using via through as mit als called :")
-BY = _set("by von durch is are ist sind")
-WITHIN = _set("of for in on at with from by per für in im am bei von mit")
 IS = _set("is are was were has have had ist sind war waren hat haben")
-FOR, USE = _set("for für"), _set("use uses used using benutzen benutzt nutzen nutzt verwenden verwendet")
+FOR = _set("for für")
+WITHIN = FOR | _set("of in on at with from by per im am bei von mit")
+BY = _set("by von durch is are ist sind")
 CLAUSE = compile_late(r"[,;，；](?=\D)|\s[–—-]\s")
 NOISE = _compile_phrases(
     """now; no longer; any ?more; any longer; from now on; these days; as always; no wait; put off; not even;
@@ -244,29 +238,20 @@ NOISE = _compile_phrases(
     r"\binstead of \S+|\bstatt (?:in )?\S+"
     r"|^(?:the |my )?\w+ (?:says|tells me|told me|reckons|meint|sagt)\b(?: that\b)?",
 )
-EXCEPT = compile_late(r"\b(?:except|außer)\b|以外|除了")
-HAVE, ONE_OF_SOME = _set("has have had hat habe haben"), _set("a an ein eine einen")  # what one may have several of
 BUT = compile_late(r"\b(?:nobody|no one|none|nothing) (?:but|except|other than)\b|\bniemand außer\b")  # only these
 # Under which circumstances: what is said of others is no contradiction.
 CIRCUMSTANCE = compile_late(r"(?:in|on|at|for|under|during|when|if|while|bei|im|auf|wenn|für|während) ")
-FROM = compile_late(r"从|から|\bvon\b")  # what it was comes after or before it
-NOT_BEFORE = compile_late(  # it will be then
-    r"(?:\b(?:won't|will not|wird nicht)((?: \w+){1,3}) (?:before|vor)|(?:n't|\bnot)((?: \w+){1,3}) (?:until|till))\b"
-)
 NO_LONGER = compile_late(r"\bno longer\b|\bnicht mehr\b|\btoo \w+ (?:for \w+ )?to\b")
-REASON = compile_late(
-    r"(?:(?<=\w )(?:because|since|due to|weil|wegen|damit)\b|, (?:so|as|because|weil|damit)\b).*", re.DOTALL
-)
-GREETING = compile_late(r"(?:^|(?<=: ))(?:hey|hi|hello|hallo)(?: \w+)?, ", re.I)
-SENTENCES = compile_late(r"(?<=\w\w\w)\. *[^\W\d]|。 *\w|\w\? ")  # several
-# A question, an exclamation, thanks, or what is asked of an assistant for once.
+# A question, an exclamation, thanks, a greeting.
 NO_STATEMENT = compile_late(
-    r"[!！]|[?？]$|^(?:\w+: )?(?:thanks|thank you|thx|danke|谢谢|ありがとう|good (?:morning|afternoon|evening|night)"
-    r"|guten (?:morgen|tag|abend)|gute nacht|早上好|晚上好|晚安|你好|おはよう|こんにちは|こんばんは|おやすみ)"
-    r"|^(?:\w+: )?(?:(?:now|please|ok|okay|and|then|so|no|wait|well|hm+|oh)\b[,.]? )*"
-    r"(?:give|create|explain|continue|describe|translate|summari[sz]e|generate|suggest|help|tell"
-    r"|show|list|extract|rewrite|write(?! your)|expand|elaborate|provide"
-    r"|do (?:it|that|this)|make (?:it|me|the|this)|more|what|how|let's|let me)\b",
+    r"[!！]|[?？]$|^(?:thanks|thank you|thx|danke|谢谢|ありがとう|good (?:morning|afternoon|evening|night)"
+    r"|guten (?:morgen|tag|abend)|gute nacht|早上好|晚上好|晚安|你好|おはよう|こんにちは|こんばんは|おやすみ)",
+    re.I,
+)
+# Of what is not decided, or asked.
+GUESS = compile_late(
+    r"\b(?:maybe|perhaps|might|considering|wondering|thinking (?:about|of)|not sure|could try|idea:|what if|probably"
+    r"|undecided|nothing (?:\w+ )?decided|no decision|someone should)\b|\?\s*$",
     re.I,
 )
 SURELY = "必ず"  # which ends as a denial does

@@ -23,7 +23,6 @@ from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.condensing import split_sentences
 from memoryd.daemon.language.dreaming import Fate, Likeness, Note, find_distinct, group_notes, simplify, spread
-from memoryd.daemon.language.statements import is_same
 from memoryd.daemon.llm.provider import RULES, Provider, ask
 from memoryd.daemon.store import dreams, workspaces
 from memoryd.daemon.store.workspaces import Workspace
@@ -264,7 +263,7 @@ def measure_likeness(core: Core, texts: Sequence[str], terms: Terms) -> Likeness
                 made[row] = given[1]  # one that has none is like no other
         core.rest(time.perf_counter() - began)
     floors = generation.embedder.floors
-    return Likeness(made @ made.T, floors.join, floors.duplicate, is_same)
+    return Likeness(made @ made.T, floors.join, floors.duplicate)
 
 
 # What is written -----------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def judged(*notes: tuple[str, bool], cosine: float = 0.7) -> list[Fate]:
     """Return what becomes of notes (text, stands), oldest first, all equally alike."""
     made = [Note(text, f"2026-01-{day:02}", stands) for day, (text, stands) in enumerate(notes, 1)]
     cosines = np.full((len(made), len(made)), cosine, np.float32)
-    return find_fates(made, Likeness(cosines, 0.5, 0.9, lambda old, new: False))
+    return find_fates(made, Likeness(cosines, 0.5, 0.9))
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
@@ -81,7 +81,7 @@ def test_nothing_goes_without_one_that_is_kept_for_it(chosen: list[tuple[str, bo
     standing = {simplify(note.text) for note in notes if note.stands}
     asked = [notes[number]._replace(stands=simplify(notes[number].text) in standing) for number in newest]
     cosines = np.full((len(asked), len(asked)), cosine, np.float32)
-    made = find_fates(asked, Likeness(cosines, 0.5, 0.9, lambda old, new: False))
+    made = find_fates(asked, Likeness(cosines, 0.5, 0.9))
     found = {
         number: fate if fate.by is None else fate._replace(by=newest[fate.by])
         for number, fate in zip(newest, made, strict=True)
