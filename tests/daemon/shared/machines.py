@@ -1,6 +1,6 @@
 """Machines for tests: a core each, on its own file, with an engine that is stepped by hand."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,25 +26,24 @@ class Machine:
     def __init__(self, folder: Path, name: str, address: str, **options: Any) -> None:
         self.name, self.address, self.folder = name, address, folder / name
         embedder, conversations = options.get("embedder") or WordEmbedder(), options.get("conversations", False)
-        self.root, self.places = options.get("root", ROOT), options.get("places", (PLACE,))
         loader = lambda model, where: embedder  # noqa: E731
         self.core = Core(self.folder, Config(), folder, loader, clock=options.get("clock") or Clock())
-        with self.core.store.reading() as connection:
-            root = shared.find_root(connection, self.root)
-        if root is None:
-            self.core.store.write(lambda t: self._share(t, conversations)).result()
-            root = self.read_root()
-        self.engine = Engine(self.core, root, name, self._connect)
+        self.engine = self.open(ROOT, options.get("places", (PLACE,)), conversations)
 
-    def _share(self, transaction: Transaction, conversations: bool) -> None:
-        root = Root(name=self.root, server=self.address, passfile="", conversations=int(conversations), added_at=0.0)
+    def open(self, root: str, places: Sequence[str], conversations: bool = False) -> Engine:
+        """Return the engine of a root, which is shared from now on if it was not."""
+        with self.core.store.reading() as connection:
+            found = shared.find_root(connection, root)
+        if found is None:
+            found = self.core.store.write(lambda t: self._share(t, root, places, conversations)).result()
+        return Engine(self.core, found, self.name, self._connect)
+
+    def _share(self, transaction: Transaction, name: str, places: Sequence[str], conversations: bool) -> Root:
+        root = Root(name=name, server=self.address, passfile="", conversations=int(conversations), added_at=0.0)
         root.id = shared.add_root(transaction.connection, root)
-        numbers = [self.core.store.namespaces.ensure(transaction, place) for place in self.places]
+        numbers = [self.core.store.namespaces.ensure(transaction, place) for place in places]
         shared.share_namespaces(transaction.connection, root.id, numbers)
-
-    def read_root(self) -> Root:
-        with self.core.store.reading() as connection:
-            found = shared.find_root(connection, self.root)
+        found = shared.find_root(transaction.connection, name)
         assert found is not None
         return found
 

@@ -1,17 +1,21 @@
 """What cannot happen between machines that share: each of these did once."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from desk import Desk, grant, make_offer
 from machines import PLACE, Machine, converge, machines
 
 from memoryd.daemon.shared import exchange
+from memoryd.daemon.shared.sharing import Lines
 from memoryd.daemon.store import rescue, shared
 from memoryd.daemon.store.store import FILE_NAME
 from postgres import Postgres
+from waiting import wait_until
 
-PRIVATE = "acme/own"
+PRIVATE, OTHER = "acme/own", "other"
 
 
 @pytest.fixture
@@ -59,6 +63,53 @@ def test_an_equal_id_elsewhere_sends_nothing_that_is_private(
     assert texts_on(postgres, database) == {"another one, edited"}
 
 
+def test_a_known_id_in_another_root_neither_shows_nor_erases_a_memory(
+    postgres: Postgres, database: str, folder: Path
+) -> None:
+    role = f"r_{database}"
+    postgres.sql(f"CREATE ROLE {role} LOGIN")
+    grant(postgres, database, role, OTHER)
+    with (
+        machines(folder, postgres.address(database=database), "one") as (one,),
+        closing(one.open(OTHER, [OTHER])) as other,
+        closing(Desk(postgres, database, role, OTHER)) as stranger,
+    ):
+        id = one.add("of acme alone")
+        one.sync()
+        stranger.look()
+        body = {"type": "fact", "source": "manual", "importance": 0.5, "created_at": 1.0, "updated_at": 1.0}
+        stranger.one(make_offer("forged", id=id, ns=OTHER, body=body))
+        assert other.exchange_all()
+        one.update(id, content="of acme alone, edited")
+        one.sync()
+        assert other.exchange_all()
+        assert stranger.texts() == ["forged"]
+        assert list(one.texts(OTHER).values()) == ["forged"]
+        stranger.one(make_offer(id=id, ns=OTHER, purged=True, deleted=True))
+        assert other.exchange_all()
+        assert one.texts(OTHER) == {}
+        one.sync()
+        assert one.texts() == {id: "of acme alone, edited"}
+        assert texts_on(postgres, database) == {"of acme alone, edited"}
+    postgres.sql(f"DROP OWNED BY {role}", database)
+    postgres.sql(f"DROP ROLE {role}")
+
+
+def test_two_edits_under_one_key_do_not_stop_the_exchange(pair: tuple[Machine, Machine]) -> None:
+    one, two = pair
+    id = one.add("the port is 80")
+    one.give_key(id, "port")
+    converge(one, two)
+    one.update(id, content="the port is 81")
+    two.update(id, content="the port is 82")
+    converge(one, two)
+    two.add("after that")
+    converge(one, two)
+    assert set(one.texts().values()) == {"the port is 81", "the port is 82", "after that"}
+    assert one.keys() == two.keys() == {"port": id}
+    assert len(one.conflicts()) == 1
+
+
 def test_two_puts_under_one_key_do_not_stop_the_exchange(pair: tuple[Machine, Machine]) -> None:
     one, two = pair
     one.give_key(one.add("the port is 80"), "port")
@@ -104,6 +155,22 @@ def test_a_server_made_again_gets_everything_back(
     assert "edited meanwhile" in one.texts().values()
     assert one.texts() == two.texts()
     assert one.conflicts() == {}
+
+
+def test_a_server_made_again_that_another_machine_fills_first_deletes_nothing(
+    pair: tuple[Machine, Machine], postgres: Postgres, database: str
+) -> None:
+    one, two = pair
+    mine = {one.add(f"text {number}") for number in range(5)}
+    one.sync()
+    postgres.sql("DROP SCHEMA memoryd CASCADE", database)
+    make_tables(postgres, database)
+    for number in range(10):
+        two.add(f"more {number}")
+    two.sync()
+    converge(one, two)
+    assert mine <= set(one.texts())
+    assert len(one.texts()) == 15
 
 
 def make_tables(postgres: Postgres, database: str) -> None:
@@ -229,7 +296,7 @@ def test_a_push_in_parts_is_read_on_by_whoever_made_it(
     assert one.texts() == two.texts()
 
 
-@pytest.mark.parametrize("how", ["repair", "recover", "restore"])
+@pytest.mark.parametrize("how", ["repair", "automatic repair", "recover", "restore"])
 def test_a_repaired_or_restored_machine_goes_on_sharing(
     postgres: Postgres, database: str, folder: Path, how: str
 ) -> None:
@@ -239,8 +306,11 @@ def test_a_repaired_or_restored_machine_goes_on_sharing(
         one.sync()
         if how == "repair":
             one.core.store.rebuild().result()
+        elif how == "automatic repair":
+            one.core.store.repair_soon()
+            wait_until(lambda: not one.core.store._repairing)
     file = folder / "one" / FILE_NAME
-    if how != "repair":
+    if how in ("recover", "restore"):
         made = folder / "made"
         made.mkdir()
         if how == "recover":
@@ -257,3 +327,21 @@ def test_a_repaired_or_restored_machine_goes_on_sharing(
         converge(one, two)
         assert set(two.texts().values()) == {"changed after", "after"}
         assert one.engine.figures.state == "ready"
+
+
+def test_a_restored_copy_of_somebody_else_connects_to_nobody(postgres: Postgres, database: str, folder: Path) -> None:
+    address = postgres.address(database=database)
+    with machines(folder, address, "one") as (one,):
+        one.add("before")
+        one.sync()
+    (folder / "two").mkdir()
+    rescue.restore(folder / "one" / FILE_NAME, folder / "two")
+    with machines(folder, address, "two") as (two,):
+        lines = Lines(two.core)
+        lines.start()
+        [root] = lines.report().roots
+        threads = [state.name for state in two.core.supervisor.list_states()]
+        lines.close()
+    assert root.state == "unconfirmed"
+    assert "memctl shared add" in root.error
+    assert not [name for name in threads if name.startswith("shared")]
