@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.daemon.store.migrations import MIGRATIONS
+from memoryd.daemon.store.schema import VERSION
 
 _NAME = "memoryd.codes"
 _FORMAT = 1
@@ -33,7 +33,7 @@ class Header(msgspec.Struct):
     model: int  # its number
     pending: list[int]  # rows without a vector
     format: int = _FORMAT
-    schema: int = len(MIGRATIONS)
+    schema: int = VERSION
 
 
 class Kept(NamedTuple):

@@ -16,7 +16,7 @@ import msgspec
 
 from memoryd.daemon.store import upkeep
 from memoryd.daemon.store.connection import read_pragma
-from memoryd.daemon.store.migrations import MIGRATIONS
+from memoryd.daemon.store.schema import VERSION
 
 _BUSY_TIMEOUT_MS = 5_000
 _COUNTS = {
@@ -54,7 +54,7 @@ def read_facts(path: Path, check: bool) -> Facts:
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
         found = Facts(
             version=read_pragma(connection, "user_version"),
-            known_version=len(MIGRATIONS),
+            known_version=VERSION,
             pages=read_pragma(connection, "page_count"),
             page_bytes=read_pragma(connection, "page_size"),
             free_pages=read_pragma(connection, "freelist_count"),

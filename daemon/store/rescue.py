@@ -23,8 +23,9 @@ from memoryd.client.rescue import Report
 from memoryd.client.transport import paths
 from memoryd.daemon.store import fulltext, graph_faults, salvage, shared, swap, turns, vectors
 from memoryd.daemon.store.copies import find_faults, open_plain, read_counts
-from memoryd.daemon.store.migrations import MIGRATIONS, restore_schema
+from memoryd.daemon.store.migrations import check_version, migrate, restore_schema
 from memoryd.daemon.store.salvage import Table
+from memoryd.daemon.store.schema import VERSION
 from memoryd.daemon.store.store import FILE_NAME, Store
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system import listen, process
@@ -205,7 +206,7 @@ def _leave_out(connection: apsw.Connection, in_force: dict[str, list[Any]], keep
 
 
 def _copy_pages(source: apsw.Connection, target: Path) -> tuple[list[str], list[str]]:
-    """Copy all pages; return what is wrong with the copy, and what of its schema was dropped."""
+    """Copy all pages and bring them to the present schema; return what is wrong, and what of its schema was dropped."""
     with closing(apsw.Connection(str(target))) as made:
         with made.backup("main", source, "main") as backup:
             while not backup.done:
@@ -213,18 +214,17 @@ def _copy_pages(source: apsw.Connection, target: Path) -> tuple[list[str], list[
         made.pragma("journal_mode", "delete")
         made.pragma("trusted_schema", False)
         faults = find_faults(made)
-        return faults, [] if faults else restore_schema(made)
+        if faults:
+            return faults, []
+        migrate(made)
+        return faults, restore_schema(made)
 
 
 def _check_version(source: apsw.Connection, file: Path) -> None:
     version = source.pragma("user_version")
     if not isinstance(version, int) or version < 1:
         raise StorageFailed(f"{file} is not a database of memoryd. Nothing was changed.")
-    if version > len(MIGRATIONS):
-        raise StorageFailed(
-            f"{file} was written by a newer memoryd (schema {version}, this one knows {len(MIGRATIONS)});"
-            " upgrade memoryd first. Nothing was changed."
-        )
+    check_version(version, str(file))
 
 
 def _open_restored(folder: Path, file: Path, in_force: dict[str, list[Any]], keep_tokens: bool) -> Restored:
@@ -256,11 +256,9 @@ class Recovered(NamedTuple):
 def recover(damaged: Path, folder: Path, tell: Callable[[str], None] = lambda table: None) -> Recovered:
     """Make a database in `folder` of what can be read of a file; raise `StorageFailed` when nothing can."""
     with closing(_open(damaged, apsw.SQLITE_OPEN_READWRITE)) as source:
-        version = _read_version(source, damaged)
+        _check_recoverable(source, damaged)
         with closing(apsw.Connection(str(folder / FILE_NAME))) as target:
-            for number, script in enumerate(MIGRATIONS[:version], start=1):
-                target.execute(script)
-                target.pragma("user_version", number)
+            migrate(target)
             target.pragma("foreign_keys", False)
             target.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
             found = _copy_tables(source, target, tell)
@@ -278,7 +276,7 @@ def _open(file: Path, flags: int) -> apsw.Connection:
         raise StorageFailed(f"{file} cannot be opened: {error}.") from None
 
 
-def _read_version(source: apsw.Connection, damaged: Path) -> int:
+def _check_recoverable(source: apsw.Connection, damaged: Path) -> None:
     try:
         version = source.pragma("user_version")
         source.execute("SELECT count(*) FROM sqlite_schema").fetchall()
@@ -286,9 +284,8 @@ def _read_version(source: apsw.Connection, damaged: Path) -> int:
         raise StorageFailed(
             f"Nothing of {damaged} can be read: {error}. Restore a copy: memctl backup --list"
         ) from None
-    if not isinstance(version, int) or not 1 <= version <= len(MIGRATIONS):
-        raise StorageFailed(f"{damaged} is not a database of memoryd that this version knows (schema {version}).")
-    return version
+    if version != VERSION:
+        raise StorageFailed(f"{damaged} has the schema {version}; recover it with the memoryd that wrote it.")
 
 
 def list_tables(connection: apsw.Connection) -> list[Table]:

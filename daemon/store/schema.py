@@ -1,6 +1,31 @@
-"""The schema of the first release, the first entry of `MIGRATIONS`; never edit it."""
+"""The schema: all tables, indexes and triggers as they are in a database of this version.
 
-SCHEMA = """
+A change raises `VERSION`, is made here, and is brought to databases of the version before by `STEP` in `migrations`.
+What is shared with other machines is in `shared_tables`.
+"""
+
+from memoryd.daemon.store.shared_tables import TABLES as SHARED
+
+VERSION = 11
+
+# All that supersedes what `new` is superseded by; `store/successors.py` says what follows from it.
+_LATER = """
+  WITH RECURSIVE later (id) AS (
+    SELECT new.superseded_by
+    UNION SELECT coalesce(
+      (SELECT n.superseded_by FROM memories n WHERE n.id = later.id),
+      (SELECT d.superseded_by FROM deleted_successors d WHERE d.id = later.id)
+    ) FROM later WHERE later.id IS NOT NULL
+  ) SELECT id FROM later
+"""
+_BREAK_CIRCLE = f"""
+WHEN new.superseded_by IS NOT NULL BEGIN
+  UPDATE memories SET superseded_by = NULL WHERE id = new.superseded_by AND new.id IN ({_LATER});
+  UPDATE deleted_successors SET superseded_by = NULL WHERE id = new.superseded_by AND new.id IN ({_LATER});
+END;
+"""
+
+SCHEMA = f"""
 -- What belongs to this database as a whole: its embedding model, for example.
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
@@ -33,13 +58,17 @@ CREATE TABLE memories (
   summary TEXT NOT NULL,
   metadata TEXT NOT NULL,
   neighbours TEXT NOT NULL,    -- short turns before and after it, searched lightly
-  content TEXT NOT NULL
+  content TEXT NOT NULL,
+  key TEXT,                    -- unique in its namespace; NULL: it has none
+  searchable INTEGER NOT NULL DEFAULT 1,  -- 0: found by its key and in lists only
+  ttl_s REAL                   -- a read that renews sets `expires_at` to so many seconds from then
 ) STRICT;
 CREATE INDEX memories_duplicates ON memories (content_hash, namespace);   -- exact duplicate check of every add
 CREATE INDEX memories_created ON memories (created_at);                   -- list, after/before
--- Counts, and the filters of a search without touching the rows: every column that they commonly ask.
+-- Counts, and the filters of a search without touching the rows: every column that they commonly ask. A start reads
+-- them from this index alone, also where a page of the table is damaged.
 CREATE INDEX memories_filter
-  ON memories (namespace, type, source, tier, created_at, superseded_by, expires_at, pinned);
+  ON memories (namespace, type, source, tier, created_at, superseded_by, expires_at, pinned, searchable);
 CREATE INDEX memories_text ON memories (text_hash);                       -- which memories use a cached vector
 CREATE INDEX memories_path ON memories (path) WHERE path IS NOT NULL;     -- path prefixes
 CREATE INDEX memories_expiry ON memories (expires_at) WHERE expires_at IS NOT NULL;
@@ -50,6 +79,31 @@ CREATE INDEX memories_rated ON memories (row) WHERE feedback <> '';       -- at 
 CREATE INDEX memories_recent ON memories (namespace, updated_at, last_accessed_at) WHERE tier = 'L1';
 -- Which turn answers which: they become one memory in L2.
 CREATE INDEX memories_answers ON memories (json_extract(metadata, '$.answers')) WHERE turns = 1;
+CREATE INDEX memories_superseded ON memories (superseded_by) WHERE superseded_by IS NOT NULL;
+CREATE UNIQUE INDEX memories_key ON memories (namespace, key) WHERE key IS NOT NULL;
+-- Which texts are longer than what a model may read, so that a start finds those that were not cut yet.
+CREATE INDEX memories_long ON memories (row) WHERE length(content) > 1000 AND tier <> 'documents';
+
+-- Deleted memories that superseded others or were superseded: what they superseded stays so while a successor is alive.
+CREATE TABLE deleted_successors (
+  id TEXT PRIMARY KEY,
+  row INTEGER NOT NULL,        -- its number in `memories`
+  superseded_by TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX deleted_successors_row ON deleted_successors (row);
+CREATE INDEX deleted_successors_superseded ON deleted_successors (superseded_by) WHERE superseded_by IS NOT NULL;
+CREATE TRIGGER successor_deleted AFTER DELETE ON memories
+WHEN old.superseded_by IS NOT NULL OR EXISTS (SELECT 1 FROM memories WHERE superseded_by = old.id)
+  OR EXISTS (SELECT 1 FROM deleted_successors WHERE superseded_by = old.id)
+BEGIN
+  INSERT OR REPLACE INTO deleted_successors VALUES (old.id, old.row, old.superseded_by);
+END;
+CREATE TRIGGER successor_restored AFTER INSERT ON memories BEGIN
+  DELETE FROM deleted_successors WHERE id = new.id;
+END;
+-- Of a circle every memory would be hidden by another: what supersedes last is not superseded itself.
+CREATE TRIGGER superseded_circle AFTER UPDATE OF superseded_by ON memories {_BREAK_CIRCLE}
+CREATE TRIGGER superseded_circle_added AFTER INSERT ON memories {_BREAK_CIRCLE}
 
 CREATE VIRTUAL TABLE memories_fts USING fts5 (
   content, metadata, neighbours,
@@ -90,6 +144,29 @@ CREATE TABLE vec_embeddings (
   vector BLOB NOT NULL,
   UNIQUE (model, text_hash)
 ) STRICT;
+-- What a memory is found by beside its own text; derived. A table of its own, since most memories have none.
+CREATE TABLE contexts (
+  memory INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE,
+  search_hash BLOB NOT NULL,   -- key of the vector that searches use once it is there
+  content TEXT NOT NULL        -- what is embedded: its text between its neighbours
+) STRICT;
+CREATE INDEX contexts_search ON contexts (search_hash);  -- which contexts use a cached vector
+CREATE TRIGGER contexts_outdated AFTER UPDATE OF text_hash ON memories WHEN old.text_hash <> new.text_hash BEGIN
+  DELETE FROM contexts WHERE memory = new.row;
+END;
+-- Texts beyond the model's window: the parts that have vectors of their own, the first one excepted. Derived.
+CREATE TABLE parts (
+  memory INTEGER NOT NULL REFERENCES memories (row) ON DELETE CASCADE,
+  number INTEGER NOT NULL,
+  start INTEGER NOT NULL,      -- of its content, in characters
+  size INTEGER NOT NULL,
+  text_hash BLOB NOT NULL,
+  PRIMARY KEY (memory, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX parts_text ON parts (text_hash);
+CREATE TRIGGER parts_outdated AFTER UPDATE OF text_hash ON memories WHEN old.text_hash <> new.text_hash BEGIN
+  DELETE FROM parts WHERE memory = new.row;
+END;
 
 CREATE TABLE links (
   origin TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
@@ -106,7 +183,10 @@ CREATE TABLE operations (
   at REAL NOT NULL,
   namespace TEXT NOT NULL,
   memories INTEGER NOT NULL DEFAULT 0,
-  undone_by INTEGER REFERENCES operations (id)
+  undone_by INTEGER REFERENCES operations (id),
+  token TEXT NOT NULL DEFAULT '',    -- who did it: the name of a token, a session, a process; empty: the daemon itself
+  session TEXT NOT NULL DEFAULT '',
+  process TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX operations_undone ON operations (undone_by) WHERE undone_by IS NOT NULL;  -- else trimming scans for each
 CREATE TABLE history (
@@ -134,7 +214,9 @@ CREATE TABLE turns (
   answers TEXT,                -- key of the user's turn that it replies to
   content_hash BLOB NOT NULL,  -- as in memories
   previous TEXT NOT NULL,      -- the turn before it, if short
-  content TEXT NOT NULL
+  content TEXT NOT NULL,
+  speaker TEXT NOT NULL DEFAULT '',
+  files TEXT NOT NULL DEFAULT ''  -- that it is about: paths, one a line
 ) STRICT;
 CREATE INDEX turns_ring ON turns (namespace, id);
 -- What is still to be thought about a turn, wherever it is by now: rate, compare (needs a model), condense.
@@ -383,4 +465,12 @@ CREATE TABLE dreamt (
   date TEXT NOT NULL,            -- YYYY-MM-DD; empty: before the first dream
   PRIMARY KEY (workspace, note)
 ) STRICT, WITHOUT ROWID;
-"""
+
+-- Where observing is paused.
+CREATE TABLE pauses (
+  kind TEXT NOT NULL,          -- session, namespace, folder
+  name TEXT NOT NULL,
+  since REAL NOT NULL,
+  PRIMARY KEY (kind, name)
+) STRICT, WITHOUT ROWID;
+{SHARED}"""

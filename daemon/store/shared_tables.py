@@ -61,14 +61,7 @@ INSERT INTO shared_entries (root, id, memory, dirty)
   WHERE r.id = ?1 AND {MAY_LEAVE} AND NOT EXISTS (SELECT 1 FROM shared_entries e WHERE e.memory = new.id)
 """
 TRIGGERS = frozenset({"shared_added", "shared_changed", "shared_deleted", "shared_left"})
-ENTRIES = f"""
-DROP TRIGGER IF EXISTS shared_added;
-DROP TRIGGER IF EXISTS shared_changed;
-DROP TRIGGER IF EXISTS shared_deleted;
-DROP TABLE shared_stuck;
-DROP TABLE shared_outbox;
-DROP TABLE shared_versions;
-ALTER TABLE shared_roots RENAME TO former_roots;
+ROOTS = """
 CREATE TABLE shared_roots (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   name TEXT NOT NULL UNIQUE,       -- a first-level namespace
@@ -83,18 +76,15 @@ CREATE TABLE shared_roots (
   partial INTEGER NOT NULL DEFAULT 0,    -- 1: the server has memories that are not here
   added_at REAL NOT NULL
 ) STRICT;
-INSERT INTO shared_roots (id, name, server, passfile, conversations, partial, added_at)
-  SELECT id, name, server, passfile, conversations, partial, added_at FROM former_roots;
-CREATE TABLE chosen_namespaces AS SELECT namespace, root FROM shared_namespaces;
-DROP TABLE shared_namespaces;
-DROP TABLE former_roots;
+"""
+NAMESPACES = """
 -- What of a root is shared: the namespaces that a person chose.
 CREATE TABLE shared_namespaces (
   namespace INTEGER PRIMARY KEY REFERENCES namespaces (id),
   root INTEGER NOT NULL REFERENCES shared_roots (id) ON DELETE CASCADE
 ) STRICT;
-INSERT INTO shared_namespaces SELECT namespace, root FROM chosen_namespaces;
-DROP TABLE chosen_namespaces;
+"""
+ENTRIES = f"""
 CREATE TABLE shared_entries (
   root INTEGER NOT NULL REFERENCES shared_roots (id) ON DELETE CASCADE,
   id TEXT NOT NULL,                -- of the memory on the server
@@ -147,6 +137,9 @@ END;
 CREATE TRIGGER shared_left AFTER DELETE ON memories WHEN EXISTS (SELECT 1 FROM shared_roots) BEGIN
   UPDATE shared_entries SET namespace = old.namespace, key = old.key WHERE memory = old.id;
 END;
--- Memories of roots that were shared before: what is there already, the server says.
-{ADOPT.replace("?1", "r.id")};
 """
+_BY_NAME = """
+-- Memories of conversations that somebody shared by name.
+CREATE TABLE shared_by_name (memory TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+"""
+TABLES = ROOTS + NAMESPACES + ENTRIES + _BY_NAME

@@ -14,7 +14,7 @@ import pytest
 
 from configs import NO_MODEL
 from memoryd.client import Client
-from memoryd.daemon.store.migrations import MIGRATIONS
+from memoryd.daemon.store.schema import VERSION
 from waiting import wait_until
 from wire import Wire, request
 
@@ -278,7 +278,7 @@ def test_a_database_of_a_newer_memoryd_is_refused_and_not_touched(folder: Path, 
     (folder / "data").mkdir()
     database = folder / "data" / "memoryd.sqlite"
     connection = apsw.Connection(str(database))
-    connection.pragma("user_version", len(MIGRATIONS) + 1)
+    connection.pragma("user_version", VERSION + 1)
     connection.close()
     before = apsw.Connection(str(database)).pragma("user_version")
     sentence = refusal(environment)

@@ -9,7 +9,7 @@ from disk import _Change, unreliable
 from past import read_state
 from test_migrations import RELEASES, schema
 
-from memoryd.daemon.store.migrations import MIGRATIONS
+from memoryd.daemon.store.schema import VERSION
 from memoryd.daemon.store.store import FILE_NAME, Store
 
 
@@ -51,7 +51,7 @@ def read(folder: Path) -> tuple[object, object]:
     finally:
         store.close()
     found = schema(folder / FILE_NAME)
-    assert found[-1] == ("version", str(len(MIGRATIONS)), "")
+    assert found[-1] == ("version", str(VERSION), "")
     return found, state
 
 

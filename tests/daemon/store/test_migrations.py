@@ -1,4 +1,4 @@
-"""The schema: new, opened again, of the last release, of a newer one, of somebody else."""
+"""The schema: new, opened again, of the version before, of an older or newer one, of somebody else."""
 
 import shutil
 import stat
@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from memoryd.client.errors import StorageFailed
-from memoryd.client.protocol import Get, History
-from memoryd.daemon.memories import reading
-from memoryd.daemon.store import migrations, rows
-from memoryd.daemon.store.filters import Filter
+from memoryd.client.protocol import Get, History, ImportMemories, List, Record
+from memoryd.daemon.memories import reading, transfer
+from memoryd.daemon.registry import finish
+from memoryd.daemon.store import migrations
+from memoryd.daemon.store.schema import VERSION
 from memoryd.daemon.store.store import FILE_NAME, Store
 from workbench import CountingEmbedder, add, found, running
 
@@ -20,6 +21,9 @@ RELEASES = sorted(
     (Path(__file__).parents[2] / "data" / "databases").glob("schema_*.sqlite"),
     key=lambda path: int(path.stem.removeprefix("schema_")),
 )
+
+
+FORMER = RELEASES[0]
 
 
 def schema(path: Path) -> list[tuple[str, ...]]:
@@ -32,7 +36,7 @@ def schema(path: Path) -> list[tuple[str, ...]]:
 
 def test_a_new_database_has_the_newest_schema_and_is_private(folder: Path) -> None:
     Store(folder).close()
-    assert schema(folder / FILE_NAME)[-1] == ("version", str(len(migrations.MIGRATIONS)), "")
+    assert schema(folder / FILE_NAME)[-1] == ("version", str(VERSION), "")
     assert stat.S_IMODE((folder / FILE_NAME).stat().st_mode) == 0o600
 
 
@@ -44,51 +48,24 @@ def test_opening_again_changes_nothing_and_closing_leaves_one_file(folder: Path)
     assert [path.name for path in folder.iterdir()] == [FILE_NAME]
 
 
-def test_each_migration_is_one_transaction_with_its_number(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Store(folder).close()
-    released = migrations.MIGRATIONS
-    broken = "CREATE TABLE half (a); SELECT no_such_function();"
-    monkeypatch.setattr(migrations, "MIGRATIONS", (*released, "CREATE TABLE whole (a);", broken))
-    with pytest.raises(StorageFailed, match="cannot be used"):
-        Store(folder)
-    names = [name for _, name, _ in schema(folder / FILE_NAME)]
-    assert "whole" in names
-    assert "half" not in names
-    assert names[-1] == str(len(released) + 1)
-
-
-def test_what_history_knows_of_deleted_successors_is_taken_over(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:1])
-    connection = apsw.Connection(str(folder / FILE_NAME))
-    migrations.migrate(connection)
-    monkeypatch.undo()
-    memory = (
-        "INSERT INTO memories SELECT ?, ?, 1, 'fact', 'manual', 'L1', 0.5, 1, 1, NULL, 0, NULL, 0, ?, NULL, NULL, NULL,"
-        " 0, '', x'00', x'00', '', '{}', '', 'text'"
-    )
-    connection.execute("INSERT INTO namespaces VALUES (1, '')")
-    connection.execute("INSERT INTO operations (kind, at, namespace) VALUES ('add', 1, ''), ('delete', 2, '')")
-    connection.executemany(memory, [(1, "a" * 32, "b" * 32), (3, "c" * 32, None)])
-    deleted = msgspec.json.encode({"row": {"row": 2, "superseded_by": "c" * 32}, "links": [], "turn": None}).decode()
-    connection.executemany(
-        "INSERT INTO history (operation, memory, namespace, before) VALUES (?, ?, '', ?)",
-        [(1, "b" * 32, None), (2, "b" * 32, deleted)],
-    )
-    connection.close()
-    store = Store(folder)
-    try:
-        assert store.build_mask(Filter(), 1.0).list_rows() == [3]
-        store.write(lambda transaction: rows.delete(transaction.connection, [3])).result()
-        assert store.build_mask(Filter(), 1.0).list_rows() == [1]
-    finally:
-        store.close()
+def test_a_step_that_fails_or_makes_another_schema_leaves_the_database_as_it_was(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder / FILE_NAME
+    shutil.copy(FORMER, path)
+    before = schema(path)
+    for step in (f"{migrations.STEP} SELECT no_such_function();", "DROP TABLE shared_stuck;"):
+        monkeypatch.setattr(migrations, "STEP", step)
+        with pytest.raises(StorageFailed, match=r"cannot be used|is not the one that memoryd makes"):
+            Store(folder)
+        assert schema(path) == before
 
 
 def test_a_database_of_a_newer_memoryd_is_refused_and_left_alone(folder: Path) -> None:
     Store(folder).close()
     path = folder / FILE_NAME
     connection = apsw.Connection(str(path))
-    connection.execute(f"PRAGMA user_version = {len(migrations.MIGRATIONS) + 1}")
+    connection.execute(f"PRAGMA user_version = {VERSION + 1}")
     connection.close()
     before = path.read_bytes()
     with pytest.raises(StorageFailed, match="newer memoryd"):
@@ -121,23 +98,41 @@ def test_a_folder_that_is_missing_is_a_clear_error(folder: Path) -> None:
         Store(folder / "missing")
 
 
-def test_there_is_a_database_of_every_release() -> None:
-    """Who adds a migration runs tests/data/databases/make.py; the present schema is among them."""
-    numbers = range(1, len(migrations.MIGRATIONS) + 1)
-    assert [path.name for path in RELEASES] == [f"schema_{number}.sqlite" for number in numbers]
-    assert [schema(path)[-1][1] for path in RELEASES] == [str(number) for number in numbers]
+def test_there_is_a_database_of_this_schema_and_of_the_one_before() -> None:
+    """Who raises the version runs tests/data/databases/make.py."""
+    assert [path.name for path in RELEASES] == [f"schema_{number}.sqlite" for number in (VERSION - 1, VERSION)]
+    assert [schema(path)[-1][1] for path in RELEASES] == [str(VERSION - 1), str(VERSION)]
 
 
-@pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.stem)
-def test_a_migration_that_was_released_is_not_edited(
-    folder: Path, release: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever has run it has what it made then, and would never get the change."""
-    monkeypatch.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[: RELEASES.index(release) + 1])
+def test_the_schema_of_a_version_is_not_edited_without_another_version(folder: Path) -> None:
+    """Whoever has a database of it would never get the change."""
+    shutil.copy(RELEASES[-1], folder / FILE_NAME)
     connection = apsw.Connection(str(folder / FILE_NAME))
-    migrations.migrate(connection)
+    assert migrations.find_schema_problems(connection) == []
     connection.close()
-    assert {*schema(folder / FILE_NAME)} - {*schema(release)} == set()
+
+
+def test_an_older_database_is_refused_with_what_to_do_and_left_alone(folder: Path) -> None:
+    path = folder / FILE_NAME
+    shutil.copy(FORMER, path)
+    connection = apsw.Connection(str(path))
+    connection.execute(f"PRAGMA user_version = {VERSION - 2}")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StorageFailed, match=rf"schema {VERSION - 2}, .* `memctl export > FILE`.* `memctl import FILE`"):
+        Store(folder)
+    assert path.read_bytes() == before
+
+
+def test_what_an_older_version_exported_is_imported(folder: Path) -> None:
+    """The file is what `memctl export` of schema 9 wrote."""
+    lines = (FORMER.parent / "schema_9.jsonl").read_bytes().splitlines()
+    with running(folder, CountingEmbedder()) as core:
+        records = [msgspec.json.decode(line, type=Record) for line in lines]
+        finish(transfer.import_(core, ImportMemories(records=records)))
+        assert found(core, "Which cache do we use?")[0] == "We use Valkey as the cache"
+        assert reading.get(core, Get(id="ab" * 16)).metadata == {"project": "api"}
+        assert len(reading.list_(core, List(reach="all"))) == 4
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.stem)
@@ -145,7 +140,7 @@ def test_the_database_of_a_release_opens_with_all_it_holds(folder: Path, release
     (folder / "data").mkdir()
     shutil.copy(release, folder / "data" / FILE_NAME)
     with running(folder, CountingEmbedder()) as core:
-        assert schema(core.store.path)[-1] == ("version", str(len(migrations.MIGRATIONS)), "")
+        assert schema(core.store.path)[-1] == ("version", str(VERSION), "")
         assert core.store.find_problems() == []
         assert found(core, "Which cache do we use?")[0] == "We use Valkey as the cache"
         memory = reading.get(core, Get(id="ab" * 16))

@@ -9,6 +9,7 @@ import pytest
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.store.rescue import list_tables, recover
+from memoryd.daemon.store.schema import VERSION
 from memoryd.daemon.store.store import FILE_NAME, Store
 from workbench import CountingEmbedder, add, add_many, found, running
 
@@ -135,3 +136,12 @@ def test_a_file_of_which_nothing_can_be_read_is_refused_with_advice(damaged: Pat
     (folder / "other").write_bytes(b"no database at all" * 100)
     with pytest.raises(StorageFailed):
         recover(folder / "other", folder / "new")
+
+
+def test_a_file_of_another_schema_is_refused(damaged: Path, folder: Path) -> None:
+    connection = apsw.Connection(str(damaged))
+    connection.pragma("user_version", VERSION - 1)
+    connection.close()
+    (folder / "new").mkdir()
+    with pytest.raises(StorageFailed, match="recover it with the memoryd that wrote it"):
+        recover(damaged, folder / "new")

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import apsw
 
-from memoryd.daemon.store.migrations import MIGRATIONS
+from memoryd.daemon.store.schema import VERSION
 from memoryd.daemon.store.store import FILE_NAME
 from workbench import CountingEmbedder, add, add_many, delete, running, update
 
@@ -20,7 +20,7 @@ with tempfile.TemporaryDirectory() as name:
         add_many(core, ["PostgreSQL 14 holds the orders", "Deploys happen on Fridays"], "acme")
         add(core, "PostgreSQL 15 holds the orders", "acme", supersedes=add(core, "Orders are kept").id)
         delete(core, add(core, "A slip of the pen").id)
-    written = Path(__file__).with_name(f"schema_{len(MIGRATIONS)}.sqlite")
+    written = Path(__file__).with_name(f"schema_{VERSION}.sqlite")
     shutil.copy(Path(name) / "data" / FILE_NAME, written)
     connection = apsw.Connection(str(written))
     connection.execute("PRAGMA journal_mode = delete")
