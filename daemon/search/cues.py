@@ -18,7 +18,7 @@ import numpy as np
 from memoryd.client.dates import day_of, find_spans, may_name_a_date
 from memoryd.daemon.language.names import is_named
 from memoryd.daemon.search.fuse import order
-from memoryd.daemon.search.hints import Hints
+from memoryd.daemon.search.hints import LONGEST_DAYS, Hints
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store.links import find_states
 from memoryd.daemon.store.rows import Beginning, Row, read_beginnings
@@ -53,7 +53,7 @@ class Cue(NamedTuple):
 def _is_dated(asked: Hints, said: Said) -> bool:
     if not asked.spans:
         return False
-    told = [day_of(said.at), *find_spans(said.text, said.at)]
+    told = [day_of(said.at), *(span for span in find_spans(said.text, said.at) if span.days <= LONGEST_DAYS)]
     return any(one.overlaps(other) for one in asked.spans for other in told)
 
 

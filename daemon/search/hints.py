@@ -9,7 +9,7 @@ from memoryd.client.patterns import compile_late
 from memoryd.daemon.language.names import Names, find_names
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
-_LONGEST_DAYS = 32  # of a span that distinguishes one memory from another
+LONGEST_DAYS = 32  # of a span that distinguishes one memory from another
 _WORD = compile_late(r"[^\W\d_]+")
 _WHEN = compile_late(r"\bwhen\b|\bwhat (?:date|day|month|year|time)\b|\bwann\b|什么时候|いつ|何時", re.I)
 _OWN = compile_late(r"\b(?:i|my|me|mine|ich|mein|meine)\b|我|私", re.I)
@@ -56,7 +56,7 @@ def read_hints(question: str, now: datetime) -> Hints:
     words = _WORD.findall(question)
     names = frozenset(word.casefold() for word in words if word[0].isupper() and word.casefold() not in STOP_WORDS)
     role = "assistant" if _OTHERS.search(question) else "user" if _OWN.search(question) else ""
-    spans = tuple(span for span in find_spans(question, now) if (span.end - span.start).days <= _LONGEST_DAYS)
+    spans = tuple(span for span in find_spans(question, now) if span.days <= LONGEST_DAYS)
     role = "" if _OVERVIEW.search(question) else role
     state = "past" if _PAST.search(question) else "present" if _PRESENT.search(question) else ""
     return Hints(names - {"i"}, role, spans, _WHEN.search(question) is not None, state, find_names(question))

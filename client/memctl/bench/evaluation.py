@@ -99,6 +99,11 @@ class Store:
         """Return what some memories represent together."""
         return frozenset().union(*(self.held.get(id, ()) for id in ids))
 
+    def is_of_its_own(self, id: str) -> bool:
+        """Return whether a memory's text is none of those that it represents: a fact, a summary."""
+        content = _normalise(self.contents.get(id, ""))
+        return bool(content) and not any(_normalise(self.said.get(key, "")) in content for key in self.held[id])
+
     def _keys_of(self, one: Memory | Turn) -> frozenset[Hashable]:
         """Return what a memory represents: by its id, by the turns that it names, by its text as a last resort."""
         named = one.metadata.get("turns") if isinstance(one, Memory) else None
@@ -336,7 +341,7 @@ def _count_kinds(client: Client, store: Store, asked: Asked, made: ContextText, 
     texts: list[tuple[Kind, str]] = [("answer", store.said[key]) for key in gold if key in store.said]
     texts += [("neighbours", store.said[key]) for key in near]
     texts += [("rest", store.said[key]) for key in store.find_keys(made.ids) - gold - near if key in store.said]
-    texts += [("rest", store.contents[id]) for id in made.ids if id in store.contents and not store.held[id]]
+    texts += [("rest", store.contents[id]) for id in made.ids if store.is_of_its_own(id)]
     counts = dict.fromkeys(KINDS, 0)
     if parts := list(page.divide(texts)):
         tokens = client.count_tokens([text for _, text in parts], tokenizer=made.tokenizer).counts

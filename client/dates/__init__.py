@@ -1,0 +1,179 @@
+"""Dates as people write them, as spans of time: "yesterday", "last summer", "early May 2023", "von 3. bis 5. Mai".
+
+A span begins at a midnight of the zone of `now` and ends before another one. What is said without a year is the latest
+that began before `now`; "next" and "this" count from `now`. What may be meant in two ways is no date: 5/3/2023, a "may"
+that is no month. Weeks begin on Monday; early, mid and late are thirds; seasons are those of the northern half of the
+Earth, from the first of March, June, September and December, and "winter 2023" begins in December 2023.
+
+`reading` makes words of a text, each of a kind, by the table in `words`, which has a part for each language; `forms`
+says what dates such words make; dates that belong together ("between … and …", "the week of …") are joined here.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from memoryd.client.dates.forms import ANY, DAY, EACH, WEEK, Date, Parts, Span, days, week_of
+from memoryd.client.dates.reading import Word, may_name_a_date, read_words
+
+__all__ = ["Span", "day_of", "find_spans", "may_name_a_date", "remove_dates", "span_of"]
+
+_ANY_TIME = datetime(2000, 1, 1)
+_MAY = 5
+
+
+class _Found(NamedTuple):
+    """A date and the words that it is made of: the numbers of the first one and of the one after the last."""
+
+    date: Date
+    first: int
+    end: int
+
+
+def day_of(when: datetime) -> Span:
+    """Return the day of a time."""
+    return days(when, 0, 1)
+
+
+def find_spans(text: str, now: datetime) -> list[Span]:
+    """Return the spans of the dates that a text names; `now` has a zone."""
+    text = text.casefold()
+    return [found.date.span for found in _find(read_words(text), now)] if may_name_a_date(text) else []
+
+
+def remove_dates(text: str) -> str:
+    """Return a text without what it says of days, months and years; the number of a week or quarter stays."""
+    lowered = text.casefold()
+    if len(lowered) != len(text) or not may_name_a_date(lowered):
+        return text
+    words = read_words(lowered)
+    told = [
+        (words[found.first].start, words[found.end - 1].end)
+        for found in _find(words, _ANY_TIME)
+        if any(word.kind in "DdMmWZ" for word in words[found.first : found.end])
+    ]
+    told += [
+        (word.start, word.end) for word in words if word.kind in "MWrYG" or (word.kind == "m" and word.value != _MAY)
+    ]
+    left, place = "", 0
+    for start, end in sorted(told, key=lambda one: (one[0], -one[1])):
+        if start >= place:  # a month is told by its date, too
+            left, place = f"{left}{text[place:start]} ", end
+    return left + text[place:]
+
+
+def span_of(text: str, now: datetime) -> Span | None:
+    """Return the span of a text that is a date and nothing else, None where it is not."""
+    for wanted in (text, f"in {text}"):
+        words = read_words(wanted.strip().casefold())
+        if wanted != text and not (len(words) > 1 and words[1].kind in "mwSYdo"):
+            break  # what is a date only behind "in"
+        found = list(_find(words, now))
+        if len(found) == 1 and all(word.kind in "iBf,." for word in (*words[: found[0].first], *words[found[0].end :])):
+            return found[0].date.span
+    return None
+
+
+def _find(words: Sequence[Word], now: datetime) -> Iterator[_Found]:
+    """Yield the dates of a text: each by the first form that makes one, joined with its neighbours."""
+    kinds = "".join(word.kind for word in words)
+    found = [_extend(one, words, kinds) for one in _find_each(words, kinds, now)]
+    place = 0
+    while place < len(found):
+        one = found[place]
+        place += 1
+        while place < len(found) and (joined := _join(one, found[place], kinds)):
+            one = joined
+            place += 1
+        yield one
+
+
+def _find_each(words: Sequence[Word], kinds: str, now: datetime) -> Iterator[_Found]:
+    place = 0
+    while match := ANY.search(kinds, place):
+        start = match.start()
+        place = start + 1
+        before = words[start - 1] if start else None
+        for pattern, make in EACH:
+            if (fits := pattern.match(kinds, start)) and fits.end() > start:
+                end = fits.end()
+                after = words[end] if end < len(words) else None
+                try:
+                    date = make(Parts(words[start:end], now, before, after))
+                except (ValueError, OverflowError):  # no such day
+                    place = end
+                    break
+                if date is not None:
+                    yield _Found(date, start, end)
+                    place = end
+                    break
+
+
+def _extend(found: _Found, words: Sequence[Word], kinds: str) -> _Found:
+    """Return a day with what is said around it: "the week of 3 May", "the weekend before it", "5月3日那周"."""
+    span, first = found.date.span, found.first
+    if span.days != 1:
+        return found
+    if kinds[found.end : found.end + 1] == "g":
+        return _Found(Date(week_of(span.start)), first, found.end + 1)
+    last, one = kinds[first - 1 : first], kinds[first - 2 : first - 1]
+    unit = words[first - 2].value if first > 1 else None
+    if last in ("f", "B") and one == "U" and unit in ("week", "weekend"):
+        week = week_of(span.start)
+        return _Found(Date(week if unit == "week" else days(week.start, 5, 2)), first - 2, found.end)
+    if last in ("<", ">") and one in ("U", "W"):
+        number = words[first - 3].value if kinds[first - 3 : first - 2] in ("n", "N", "a") and first > 2 else None
+        beside = _find_beside(span, unit, number, -1 if last == "<" else 1)
+        if beside:
+            return _Found(Date(beside), first - 2 - (number is not None), found.end)
+    return found
+
+
+def _find_beside(span: Span, unit: object, number: int | None, step: int) -> Span | None:
+    """Return the day, week, weekend or day of the week before (-1) or after a day, or so many of them from it."""
+    week = week_of(span.start)
+    count = step * (number or 1)
+    if unit == "day":
+        return days(span.start, count, 1)
+    if unit == "week":
+        return days(week.start, count * WEEK, WEEK) if number is None else days(span.start, count * WEEK - 3, WEEK)
+    if unit == "weekend" and number is None:
+        return days(week.start, 5 + (-WEEK if step < 0 else WEEK if span.start.weekday() >= 5 else 0), 2)
+    if isinstance(unit, int) and number is None:
+        away = (span.start.weekday() - unit) % WEEK or WEEK
+        return days(span.start, -away if step < 0 else (WEEK - away) or WEEK, 1)
+    return None
+
+
+def _join(one: _Found, other: _Found, kinds: str) -> _Found | None:
+    """Return the time from one date to the end of another where the text says so, None where it does not."""
+    between = kinds[one.end : other.first]
+    opens = kinds[one.first - 1 : one.first] == "B"
+    is_both = between == "&" and (opens or kinds[other.end : other.end + 1] == "b")
+    if between not in ("T", "-", "T-", "-T", "Ti") and not is_both:
+        return None
+    span = _reach(one.date, other.date)
+    return _Found(Date(span), one.first - opens, other.end) if span else None
+
+
+def _reach(first: Date, last: Date) -> Span | None:
+    """Return the time from the start of one date to the end of another; a year that is said once counts for both."""
+    start, end = first.span, last.span
+    if last.in_year and not last.is_certain and first.in_year and first.is_certain:
+        end = _move(last, start.start.year, lambda span: span.start >= start.start, 1)
+    elif first.in_year and not first.is_certain and last.in_year:
+        start = _move(first, end.start.year, lambda span: span.start <= end.start, -1)
+    elif last.step and end.start < start.start:
+        end = Span(end.start + last.step * DAY, end.end + last.step * DAY)
+    return Span(start.start, end.end) if start.start < end.end and start.start <= end.start else None
+
+
+def _move(date: Date, year: int, fits: Callable[[Span], bool], step: int) -> Span:
+    """Return a date in a year, or in the one beside it where only that fits."""
+    if date.in_year is None:
+        return date.span
+    try:
+        span = date.in_year(year)
+        return span if fits(span) else date.in_year(year + step)
+    except ValueError:
+        return date.span
