@@ -13,7 +13,7 @@ ProfileName = Literal["default", "memweave", "memori", "swarm", "cache"]
 class Related(Struct, kw_only=True):
     """What a hit is shown with: its question, its answers, facts that were drawn from it, turns it was drawn from.
 
-    A fact or a turn is only named: it was found as well, with a lower score.
+    A fact or a turn is only named: it was found as well, with a lower score. So is what was asked in other words.
     """
 
     id: str
@@ -108,7 +108,8 @@ class CandidateTrace(Struct, kw_only=True):
     origins: list[str] = []
     """what brought it: `words`, `meaning`, `hot`, `graph`, `L0`, `L3`"""
     cues: list[str] = []
-    """what in the question added to its score: `speaker`, `role`, `date`, `when`, `state`"""
+    """what in the question added to its score: `speaker`, `subject`, `role`, `date`, `when`, `identifier`; what took
+    from it: `asks`, a question that nobody answered, and `tool`, what a tool printed"""
     machine: str = ""
     """of a shared memory: which machine and role changed it last; empty: this one"""
     lost: str = ""

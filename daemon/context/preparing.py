@@ -93,7 +93,7 @@ class _Lines:
 
     def _text(self, row: Row, related: Sequence[Related]) -> str:
         most = _CHARS_PER_TOKEN * self._size
-        asked = [f"Asked: {one.content[:_ASKED_CHARS]}" for one in related if one.kind == "question"]
+        asked = [f"Asked: {one.content[:_ASKED_CHARS]}" for one in related if one.kind == "question" and one.content]
         told = [f"Answer: {one.content}" for one in related if one.kind == "answer"]
         whole = " ".join([*asked, row.content, *told])
         text = make_inert(whole[: 2 * most])  # blanks may be many

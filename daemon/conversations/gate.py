@@ -9,6 +9,7 @@ import re
 from typing import NamedTuple
 
 from memoryd.client.patterns import compile_late
+from memoryd.daemon.language.asking import is_question
 from memoryd.daemon.store.stopwords import STOP_WORDS
 
 READ_CHARS = 20_000  # a longer text is no noise: somebody may have to read it again
@@ -149,14 +150,6 @@ def _split_words(text: str) -> list[str]:
     return [word.casefold().replace("’", "'") for word in _WORD.findall(text)]
 
 
-_ASKING = compile_late(r"(?:[?？]|[か吗呢嗎][。.]?)[\s\"'”’»)\]*_`]*$")
-
-
 def is_short_answer(text: str) -> bool:
     """Return whether a turn that follows a question is its answer and means little without it."""
     return len(text) <= ANSWER_CHARS and not is_question(text)
-
-
-def is_question(text: str) -> bool:
-    """Return whether a text ends with a question."""
-    return bool(_ASKING.search(text[-40:]))

@@ -13,6 +13,7 @@ from memoryd.client.protocol import NewTurn, Observe, Observed, ObservedTurn
 from memoryd.daemon.conversations import citing, gate, promoting, thinking
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.language import asking
 from memoryd.daemon.memories.adding import NEIGHBOURS, SHORT_CHARS
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces, pauses, rows, thoughts, turns
@@ -147,7 +148,7 @@ def _take_turn(place: Place, taken: Taken) -> ObservedTurn:
         is_repeat = asked in place.repeated and bool(_find_equal(place, key))
         return _note_repeat(place, _accept(place, taken, key, asked), is_repeat)
     same = _find_equal(place, key)
-    if same and not gate.is_question(turn.content):
+    if same and not asking.is_question(turn.content):
         return _skip(place, turn, DUPLICATE, same)
     # A question that is asked again may have another answer, which belongs to it.
     return _note_repeat(place, _accept(place, taken, key, _find_answered(place, turn)), bool(same))
@@ -164,7 +165,7 @@ def _find_asked(place: Place, turn: NewTurn) -> str | None:
     if not gate.is_short_answer(turn.content):
         return None
     last = turns.find_last(place.connection, place.number, place.session)
-    if last is None or not gate.is_question(last[2]):
+    if last is None or not asking.is_question(last[2]):
         return None
     return last[0] if 0 <= _time_of(place, turn) - last[1] <= place.core.config.tiers.pair_within_s else None
 
@@ -226,7 +227,7 @@ def _accept(place: Place, taken: Taken, key: bytes, answers: str | None) -> Obse
 
 
 def _find_answered(place: Place, turn: NewTurn) -> str | None:
-    if turn.role != "assistant" or place.heard is False:
+    if turn.role != "assistant" or place.heard is False or asking.only_asks(turn.content):
         return None
     at = _time_of(place, turn)
     within_s = place.core.config.tiers.pair_within_s

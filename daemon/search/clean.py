@@ -1,11 +1,12 @@
 """Stage: read the rows; the same content once; what belongs together as one hit; then the limit.
 
-The hits stay in the order of their scores. Memories that disagree are marked, not moved: the newer one may be about
-something else.
+The hits stay in the order of their scores, but for what gives way to another (`precedence`).
 """
 
 import math
+from itertools import takewhile
 
+from memoryd.daemon.search.precedence import Precedence, place_versions
 from memoryd.daemon.search.related import Shown, complete, links_of
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
@@ -21,17 +22,20 @@ def clean(retrieval: Retrieval, sources: Sources) -> None:
     """Leave the hits, best first, each with its row."""
     kept: list[Candidate] = []
     wanted, seen = retrieval.wanted, Seen(retrieval.call.distinct)
-    shown = Shown()
+    shown, precedence = Shown(), Precedence(retrieval, sources)
     waiting = list(retrieval.ranked)
     while waiting and len(kept) < wanted:
         part = waiting[: _count_whole(waiting, wanted + 8)]
-        del waiting[: len(part)]
         read(retrieval, part, sources)
-        kept += [candidate for candidate in _by_place(part) if _is_new(candidate, seen, shown)]
-    kept = [seen.find_newest(candidate) for candidate in kept]
+        precedence.settle(part, waiting)
+        settled = list(takewhile(precedence.is_settled, waiting))
+        del waiting[: len(settled)]
+        kept += [candidate for candidate in _by_place(settled) if _is_new(candidate, seen, shown)]
+    kept = place_versions(retrieval, sources, [seen.find_newest(candidate) for candidate in kept])
     for candidate in kept[: retrieval.call.offset]:
         candidate.lost = f"ranked above the offset of {retrieval.call.offset}"
-    for candidate in [*kept[wanted:], *waiting]:
+    placed = {candidate.row for candidate in kept[:wanted]}
+    for candidate in [*kept[wanted:], *(one for one in waiting if one.row not in placed)]:
         candidate.lost = f"ranked below the limit of {wanted}"
     retrieval.ranked = kept[retrieval.call.offset : wanted]
     complete(retrieval, sources)

@@ -1,7 +1,5 @@
 """Stage: cues. What a question says of who, when and which adds a little to the score of memories that fit.
 
-Of two that contradict each other, the newer fits a question about today, the older one about what was before.
-
 `CUES` is the table: a bonus is added where the condition holds, and the trace names it. A question without any such
 word costs nothing; else the beginnings of the best `_POOL` candidates are read, or of those that hold the name. Who
 asks for meaning alone (a `vector_weight` of 1) gets what is nearest, without cues.
@@ -20,7 +18,6 @@ from memoryd.daemon.language.names import is_named
 from memoryd.daemon.search.fuse import order
 from memoryd.daemon.search.hints import LONGEST_DAYS, Hints
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store.links import find_states
 from memoryd.daemon.store.rows import Beginning, Row, read_beginnings
 
 _POOL = 30  # candidates
@@ -38,7 +35,6 @@ class Said(NamedTuple):
     at: datetime
     text: str
     subject: str = ""  # the first word, where nobody is named as the speaker
-    state: str = ""  # of what contradicts another candidate: "present" the newer, "past" the older
 
 
 class Cue(NamedTuple):
@@ -74,7 +70,6 @@ CUES = (
     Cue("identifier", "any", _has_identifiers, 0.25),
     Cue("role", "en de zh ja", _is_by_role, 0.12),
     Cue("date", "en de zh ja", _is_dated, 0.15),
-    Cue("state", "en de zh ja", lambda asked, said: bool(asked.state) and said.state == asked.state, 0.25),
     Cue("when", "en de zh ja", lambda asked, said: asked.when and may_name_a_date(said.text.casefold()), 0.03),
 )
 
@@ -89,10 +84,9 @@ def cues(retrieval: Retrieval, sources: Sources) -> None:
     stored = _select_worth_reading(retrieval, asked, [candidate.row for candidate in pool if candidate.row > 0])
     with sources.store.reading() as connection:
         found: dict[int, Row | Beginning] = {**retrieval.recent, **read_beginnings(connection, stored, _READ_CHARS)}
-        states = find_states(connection, stored) if asked.state else {}
     counts: dict[str, int] = {}
     for candidate in pool:
-        for cue in _find_cues(asked, found.get(candidate.row), states.get(candidate.row, "")):
+        for cue in _find_cues(asked, found.get(candidate.row)):
             candidate.score += cue.bonus
             candidate.cues.append(cue.name)
             counts[cue.name] = counts.get(cue.name, 0) + 1
@@ -103,7 +97,7 @@ def cues(retrieval: Retrieval, sources: Sources) -> None:
 def _select_worth_reading(retrieval: Retrieval, asked: Hints, rows: list[int]) -> list[int]:
     """Return the rows that a cue may hold for: who is asked for by name alone is a word of what they said."""
     words = [word for word in retrieval.question.words if word.text in asked.speakers] if retrieval.question else []
-    others = asked.role or asked.spans or asked.when or asked.state or asked.named.identifiers
+    others = asked.role or asked.spans or asked.when or asked.named.identifiers
     if others or {word.text for word in words} != asked.speakers:
         return rows
     places = retrieval.allowed.positions.find(rows)
@@ -123,8 +117,8 @@ def read_said(memory: Row | Beginning) -> Said:
     return Said(speaker, role or label, datetime.fromtimestamp(memory.created_at, UTC), text, subject)
 
 
-def _find_cues(asked: Hints, memory: Row | Beginning | None, state: str) -> list[Cue]:
+def _find_cues(asked: Hints, memory: Row | Beginning | None) -> list[Cue]:
     if memory is None:  # deleted meanwhile
         return []
-    said = read_said(memory)._replace(state=state)
+    said = read_said(memory)
     return [cue for cue in CUES if cue.holds(asked, said)]

@@ -4,7 +4,7 @@ import re
 from datetime import datetime
 from typing import NamedTuple
 
-from memoryd.client.dates import Span, find_spans
+from memoryd.client.dates import Span, day_of, find_spans
 from memoryd.client.patterns import compile_late
 from memoryd.daemon.language.names import Names, find_names
 from memoryd.daemon.store.stopwords import STOP_WORDS
@@ -18,18 +18,13 @@ _OTHERS = compile_late(
     r"|\b(?:did|have|had) you (?:say|tell|recommend|suggest|mention|said|told)|\byour (?:advice|answer|suggestion)",
     re.I,
 )
-_PRESENT = compile_late(
-    r"\b(?:now|nowadays|today|current(?:ly)?|these days|at present)\b"
-    r"|\b(?:heute|jetzt|inzwischen|mittlerweile|aktuell\w*|derzeit\w*)\b"
-    r"|现在|目前|如今|今天|今、|今は|現在",
-    re.I,
-)
 _PAST = compile_late(
     r"\b(?:original(?:ly)?|former(?:ly)?|previous(?:ly)?|used to|before)\b"
     r"|\b(?:früher\w*|ursprünglich\w*|vorher|zuvor|damals)\b"
     r"|以前|原来|之前|当初|もともと|前は",
     re.I,
 )
+_WAS = compile_late(r"\b(?:was|were|had|war|waren|hatten?|wurden?)\b|た(?:か|の|[。？?]|$)", re.I)
 _OVERVIEW = compile_late(r"\border\b|\bfirst\b|\blast\b|\bbefore\b|\bafter\b|\bsummar|\boverview\b", re.I)
 
 
@@ -40,12 +35,12 @@ class Hints(NamedTuple):
     role: str = ""
     spans: tuple[Span, ...] = ()
     when: bool = False
-    state: str = ""  # "present" or "past": which of two that disagree is asked for
+    state: str = "present"  # which of two that disagree is asked for; "past": the former one, "": either
     named: Names = Names((), ())
 
     def has_cues(self) -> bool:
         """Return whether anything was said of who, when or which."""
-        return bool(self.speakers or self.role or self.spans or self.when or self.state or self.named.identifiers)
+        return bool(self.speakers or self.role or self.spans or self.when or self.named.identifiers)
 
 
 NO_HINTS = Hints()
@@ -56,7 +51,9 @@ def read_hints(question: str, now: datetime) -> Hints:
     words = _WORD.findall(question)
     names = frozenset(word.casefold() for word in words if word[0].isupper() and word.casefold() not in STOP_WORDS)
     role = "assistant" if _OTHERS.search(question) else "user" if _OWN.search(question) else ""
-    spans = tuple(span for span in find_spans(question, now) if span.days <= LONGEST_DAYS)
+    dates = find_spans(question, now)
+    spans = tuple(span for span in dates if span.days <= LONGEST_DAYS)
     role = "" if _OVERVIEW.search(question) else role
-    state = "past" if _PAST.search(question) else "present" if _PRESENT.search(question) else ""
+    is_open = _WAS.search(question) is not None or any(not span.overlaps(day_of(now)) for span in dates)
+    state = "past" if _PAST.search(question) else "" if is_open else "present"
     return Hints(names - {"i"}, role, spans, _WHEN.search(question) is not None, state, find_names(question))

@@ -1,16 +1,18 @@
 """What belongs together is one hit: a question with its answers, a fact with the turns that it was drawn from.
 
 The links are ids in metadata: `answers` of a turn names its question, `turns` of a fact its turns. Of two linked
-candidates the better one is shown and names the other. A question is shown with its answers and an answer with its
-question although nothing found them: they follow from the link. Nothing is stored for that.
+candidates the better one is shown and names the other, but for a question (`precedence`). A question is shown with its
+answers and an answer with its question although nothing found them: they follow from the link. Nothing is stored for
+that. What only asks answers nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from memoryd.client.protocol import Related
+from memoryd.daemon.language.asking import only_asks
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import queries, turns
@@ -39,8 +41,9 @@ def links_of(row: Row) -> Links:
     about = _decode(row.metadata)
     question, said = about.get("answers"), about.get("turns")
     drawn = row.turns == 0 and isinstance(said, list)
+    is_answer = row.turns == 1 and isinstance(question, str) and not only_asks(row.content)
     return Links(
-        question if row.turns == 1 and isinstance(question, str) else None,
+        question if is_answer else None,
         [id for id in said if isinstance(id, str)] if drawn else [],  # type: ignore[union-attr]
     )
 
@@ -58,7 +61,7 @@ class Shown:
         head = self._naming.get(row.id) or next(linked, None)
         if head is None or head.record is None:
             return False
-        head.related.append(row)
+        attach(head, row)
         candidate.lost = f"shown with {head.record.id[:8]}"
         if _kind(head.record, row) in ("question", "answer"):
             self._by_id[row.id] = head
@@ -67,6 +70,7 @@ class Shown:
     def add(self, candidate: Candidate, row: Row, links: Links) -> None:
         """Show a candidate as a hit."""
         self._by_id[row.id] = candidate
+        self._by_id |= {one.id: candidate for one in candidate.related if one.id == links.question}
         for id in (links.question, *links.said):
             if id is not None:
                 self._naming.setdefault(id, candidate)
@@ -88,14 +92,28 @@ def complete(retrieval: Retrieval, sources: Sources) -> None:
     for row in (*stored, *recent):
         question = links_of(row).question
         if question in heads and row.id != question:
-            _attach(heads[question], row)
+            attach(heads[question], row)
         for id, asked_of in questions.items():
             if asked_of == row.id:
-                _attach(heads[id], row)
+                attach(heads[id], row)
 
 
-def _attach(head: Candidate, row: Row) -> None:
-    if all(row.id != known.id for known in head.related):
+def read_answers(retrieval: Retrieval, sources: Sources, ids: Sequence[str]) -> dict[str, list[Row]]:
+    """Return by id the answers of those of some turns that have any within reach, the oldest first."""
+    reached = retrieval.chosen.reached
+    found = [turns.to_row(turn) for turn in sources.active.find_linked(ids, (), reached)]
+    with sources.store.reading() as connection:
+        found += queries.find_answers(connection, ids, condition(reached), retrieval.passed)
+    told: dict[str, list[Row]] = {}
+    for row in sorted(found, key=lambda row: row.created_at):
+        if (question := links_of(row).question) and question != row.id:
+            told.setdefault(question, []).append(row)
+    return told
+
+
+def attach(head: Candidate, row: Row) -> None:
+    """Show a memory with a hit."""
+    if head.record is not None and row.id != head.record.id and all(row.id != known.id for known in head.related):
         head.related.append(row)
 
 
@@ -107,8 +125,13 @@ def find_shown(candidate: Candidate) -> list[Related]:
     for row in sorted(candidate.related, key=lambda row: row.created_at):
         found[_kind(head, row)].append(row)
     found["answer"] = found["answer"][-_MOST_ANSWERS:]
-    chars = {"question": _MOST_CHARS, "answer": _MOST_CHARS, "fact": 0, "turn": 0}  # facts and turns are only named
-    return [Related(id=one.id, kind=kind, content=one.content[: chars[kind]]) for kind in found for one in found[kind]]
+    asked = links_of(head).question
+    return [
+        # Facts and turns are only named, and what was asked in other words.
+        Related(id=one.id, kind=kind, content=one.content[:_MOST_CHARS] if kind == "answer" or one.id == asked else "")
+        for kind in found
+        for one in found[kind]
+    ]
 
 
 def _kind(head: Row, row: Row) -> _Kind:
@@ -117,7 +140,9 @@ def _kind(head: Row, row: Row) -> _Kind:
         return "turn"
     if row.id == linked.question:
         return "question"
-    return "fact" if head.id in links_of(row).said else "answer"
+    if head.id in links_of(row).said:
+        return "fact"
+    return "question" if only_asks(row.content) else "answer"
 
 
 def list_shown_ids(related: Iterable[Related]) -> list[str]:

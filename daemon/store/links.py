@@ -1,7 +1,7 @@
 """Links between memories: origin, target, kind and when they were made. They are deleted with either end."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import apsw
 import msgspec
@@ -44,17 +44,21 @@ def select_contradictions(connection: apsw.Connection, reached: str, limit: int)
     return list(connection.execute(sql, (CONTRADICTS, limit)))
 
 
-def find_states(connection: apsw.Connection, rows: Sequence[int]) -> dict[int, Literal["present", "past"]]:
-    """Return of rows that contradict another one of these whether they are what is true now, or was before."""
-    marks = ", ".join("?" * len(rows))
+def find_versions(connection: apsw.Connection, ids: Sequence[str]) -> list[tuple[int, int]]:
+    """Return (newer, older) rows of memories that contradict each other, one of which is among these."""
+    if not ids:
+        return []
+    wanted = "SELECT value FROM json_each(?1)"
+    links = (
+        f"SELECT origin, target FROM links WHERE kind = '{CONTRADICTS}' AND origin IN ({wanted})"
+        f" UNION SELECT origin, target FROM links WHERE kind = '{CONTRADICTS}' AND target IN ({wanted})"
+    )
     pairs: Any = connection.execute(
-        f"SELECT n.row, o.row, n.created_at >= o.created_at FROM memories n CROSS JOIN links l ON l.origin = n.id"
-        f" AND l.kind = '{CONTRADICTS}' CROSS JOIN memories o ON o.id = l.target"
-        f" WHERE n.row IN ({marks}) AND o.row IN ({marks})",
-        (*rows, *rows),
-    ).fetchall()
-    older = {there if is_newer else here for here, there, is_newer in pairs}
-    return {row: "past" if row in older else "present" for pair in pairs for row in pair[:2]}
+        f"SELECT n.row, o.row, n.created_at >= o.created_at FROM ({links}) l"
+        " CROSS JOIN memories n ON n.id = l.origin CROSS JOIN memories o ON o.id = l.target",
+        (msgspec.json.encode(ids).decode(),),
+    )
+    return [(there, here) if is_newer else (here, there) for there, here, is_newer in pairs]
 
 
 def restore(connection: apsw.Connection, links: Iterable[Stored]) -> None:

@@ -46,7 +46,18 @@ RULES = (
     Rule("cue: subject", "any", "ranks what begins with the one whom a question names", _cue("subject")),
     Rule("cue: identifier", "any", "ranks what holds the identifiers and numbers of a question", _cue("identifier")),
     Rule("cue: date", "en de zh ja", "ranks what is of the day or month that a question names", _cue("date")),
-    Rule("cue: state", "en de zh ja", "ranks of two that disagree the one that `now`, `before` ask for", _cue("state")),
+    Rule(
+        "versions",
+        "en de zh ja",
+        "puts of two that disagree the newer first, or what was before where that is asked for",
+        "from memoryd.daemon.search import clean\nclean.place_versions = lambda retrieval, sources, kept: kept",
+    ),
+    Rule(
+        "asking",
+        "any by its mark; en de zh ja without",
+        "has questions give way to what answers them",
+        "from memoryd.daemon.search import precedence\nprecedence.only_asks = lambda text: False",
+    ),
     Rule("cue: when", "en de zh ja", "ranks what names a time where a question asks when", _cue("when")),
     Rule(
         "names",

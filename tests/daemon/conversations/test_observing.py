@@ -194,7 +194,7 @@ def test_what_matters_little_goes_to_l2_and_is_found(core: Core) -> None:
     assert (contents(core, "L1"), contents(core, "L2")) == ([FACTS[0]], list(MINOR))
     assert max(row.importance for row in memories(core, "L2")) < 0.5
     wait_until(lambda: core.embedding.count_pending() == 0)
-    assert found(core, "how is the weather")[0] == MINOR[0]
+    assert MINOR[0] in found(core, "how is the weather")
     assert skips(core) == []
     assert problems(core) == []
 
@@ -250,8 +250,8 @@ def test_a_short_answer_to_a_question_is_kept_with_it(core: Core, said: str, rol
     assert core.active.list_turns(None)[0].answers == asked[1]
     observe(core, "Is the other one done?", session="s")
     assert observe(core, said, session="s", role=role).accepted == 1, "an answer to another question is no duplicate"
-    assert [one.kind for one in search(core, "ready?", limit=1).hits[0].related] == ["answer"]
-    assert search(core, "ready?", limit=1).hits[0].related[0].id == told
+    [hit] = search(core, "ready?", limit=1)
+    assert (hit.id, [(one.kind, one.id) for one in hit.related]) == (told, [("question", asked[1])])
     assert problems(core) == []
 
 
@@ -259,8 +259,9 @@ def test_a_question_that_is_asked_again_has_an_answer_of_its_own(core: Core) -> 
     for session, answer in (("monday", "No."), ("tuesday", "Yes.")):
         assert observe(core, "Is the build of the portal green?", answer, session=session).accepted == 2
     assert [turn.answers is not None for turn in core.active.list_turns(None)] == [True, False, True, False]
-    [hit] = [hit for hit in search(core, "Is the build of the portal green?") if hit.content.startswith("Is")]
-    assert len(hit.related) == 1
+    hits = search(core, "Is the build of the portal green?")
+    assert [[one.kind for one in hit.related] for hit in hits] == [["question"], ["question"]]
+    assert {hit.content for hit in hits} == {"No.", "Yes."}
 
 
 def test_words_of_silence_that_answer_nothing_are_skipped(core: Core, clock: Clock) -> None:

@@ -13,17 +13,31 @@ def shown(hit: Hit) -> list[tuple[str, str, str]]:
     return [(one.kind, one.id, one.content) for one in hit.related]
 
 
+def find_asked(core: Core, asked: str) -> Hit:
+    [hit] = [hit for hit in search(core, ASKED) if hit.id == asked]
+    return hit
+
+
 @in_each_place
-def test_a_question_comes_with_its_answer_and_the_answer_with_its_question(core: Core, place: str) -> None:
+def test_a_question_is_shown_by_its_answer_whichever_was_found(core: Core, place: str) -> None:
     asked, told = talk(core, ASKED, TOLD, session="s").ids
     add(core, FACTS[0])
     settle(core, place)
-    first = search(core, "gateway listen port", limit=5).hits[0]
+    for query in ("gateway listen port", "the last release of March", f"{ASKED} {TOLD}"):
+        hits = search(core, query, limit=5)
+        assert (hits[0].id, shown(hits[0])) == (told, [("question", asked, ASKED)])
+        assert asked not in {hit.id for hit in hits}
+
+
+@in_each_place
+def test_a_request_comes_with_its_reply_and_the_reply_with_its_request(core: Core, place: str) -> None:
+    request = "Make the gateway listen on another port."
+    asked, told = talk(core, request, TOLD, session="s").ids
+    settle(core, place)
+    [first] = search(core, "gateway listen port", limit=5)
     assert (first.id, shown(first)) == (asked, [("answer", told, TOLD)])
-    first = search(core, "the last release of March", limit=5).hits[0]
-    assert (first.id, shown(first)) == (told, [("question", asked, ASKED)])
-    both = search(core, f"{ASKED} {TOLD}", limit=5)
-    assert len({asked, told} & {hit.id for hit in both}) == 1
+    [first] = search(core, "the last release of March", limit=5)
+    assert (first.id, shown(first)) == (told, [("question", asked, request)])
 
 
 def test_the_answer_of_another_namespace_a_deleted_or_an_expired_one_is_not_shown(core: Core, clock: Clock) -> None:
@@ -32,14 +46,14 @@ def test_the_answer_of_another_namespace_a_deleted_or_an_expired_one_is_not_show
     forged = {"answers": asked, "role": "assistant"}
     add(core, "Something that somebody else claims about it", "other", metadata=forged)
     [hit] = search(core, ASKED, limit=1)
-    assert [one.id for one in hit.related] == [told]
+    assert (hit.id, [one.id for one in hit.related]) == (told, [asked])
     update(core, told, expires_at=clock.now + 10)
     clock.advance(20)
-    assert search(core, ASKED, limit=1).hits[0].related == []
+    assert find_asked(core, asked).related == []
     update(core, told, expires_at=None)
-    assert search(core, ASKED, limit=1).hits[0].related != []
+    assert search(core, ASKED, limit=1).hits[0].id == told
     delete(core, told)
-    assert search(core, ASKED, limit=1).hits[0].related == []
+    assert find_asked(core, asked).related == []
 
 
 @in_each_place
@@ -70,6 +84,6 @@ def test_a_context_holds_the_answer_beside_its_question_within_the_budget(core: 
     asked, told = talk(core, ASKED, TOLD, session="s").ids
     settle(core, "stored")
     made = preparing.context(core, core.sources, GetContext(task=ASKED, max_tokens=200)).result(LIMIT_S)
-    assert f"{ASKED} Answer: {TOLD}" in made.text
-    assert made.ids == [asked, told]
+    assert f"Asked: {ASKED} {TOLD}" in made.text
+    assert made.ids == [told, asked]
     assert made.tokens <= 200

@@ -27,7 +27,7 @@ from memoryd.daemon.store import rows
 from memoryd.daemon.store.fulltext import Question
 from workbench import add, add_many, search
 
-NO_STAGE = {"__init__", "effects", "hints", "pipeline", "profiles", "related", "retrieval", "traces", "whynot"}
+NO_STAGE = set("__init__ effects hints pipeline precedence profiles related retrieval traces whynot".split())
 
 
 def test_every_module_of_a_stage_is_listed_in_the_pipeline() -> None:
@@ -224,8 +224,8 @@ def row_of(core: Core, id: str) -> int:
         return rows.read_ids(connection, [id])[id].row
 
 
-def cleaned(core: Core, *numbers: int, limit: int = 10) -> tuple[list[int], Retrieval]:
-    state = retrieval(core, *(Candidate(row, score=1 - n / 100) for n, row in enumerate(numbers)), limit=limit)
+def cleaned(core: Core, *numbers: int, **options: Any) -> tuple[list[int], Retrieval]:
+    state = retrieval(core, *(Candidate(row, score=1 - n / 100) for n, row in enumerate(numbers)), **options)
     clean(state, core.sources)
     return [candidate.row for candidate in state.ranked], state
 
@@ -258,12 +258,21 @@ def test_clean_leaves_out_what_was_deleted_meanwhile_and_fills_up_to_the_limit(c
     assert [state.candidates[row].lost for row in present[3:]] == ["ranked below the limit of 3"] * 2
 
 
-def test_what_disagrees_is_marked_and_stays_in_the_order_of_the_scores(core: Core) -> None:
+def test_what_disagrees_is_marked_and_the_newer_stands_directly_before_the_older(core: Core) -> None:
     old, new = contradicting(core, 10.0, 20.0)
     other = row_of(core, add(core, "Storks nest").id)
     ranked, state = cleaned(core, other, old, new)
-    assert ranked == [other, old, new]
+    assert ranked == [other, new, old]
     assert sorted(map(len, state.contradictions.values())) == [1, 1]
+
+
+def test_the_newer_is_there_although_nothing_found_it_unless_filters_leave_it_out(core: Core) -> None:
+    old, new = contradicting(core, 10.0, 20.0)
+    other = row_of(core, add(core, "Storks nest").id)
+    ranked, state = cleaned(core, other, old)
+    assert ranked == [other, new, old]
+    assert [candidate.score for candidate in state.ranked] == [1.0, 0.99, 0.99]
+    assert cleaned(core, other, old, before=15.0)[0] == [other, old]
 
 
 def test_files_of_one_score_are_in_the_order_of_their_paths(core: Core) -> None:

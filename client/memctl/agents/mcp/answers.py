@@ -91,7 +91,7 @@ def _text(memory: Memory) -> str:
     """Return the text of a memory, of a hit with its question before it and its answers after it."""
     if not isinstance(memory, Hit):
         return memory.content
-    asked = [f"Asked: {one.content}" for one in memory.related if one.kind == "question"]
+    asked = [f"Asked: {one.content}" for one in memory.related if one.kind == "question" and one.content]
     told = [f"Answer: {one.content}" for one in memory.related if one.kind == "answer"]
     return "\n".join([*asked, memory.content, *told])
 

@@ -1,0 +1,47 @@
+"""Does a text ask? Whether it ends with a question, and whether that is all that it says. Pure functions.
+
+A question mark is one in any language. Without one, a short text asks that begins with a word of asking (English,
+German) or holds one (Chinese, Japanese).
+"""
+
+import re
+
+from memoryd.client.patterns import compile_late
+
+_MOST_CHARS = 400  # of a text that only asks
+_ENDS = compile_late(r"(?:[?？]|(?:[か吗呢嗎]|っけ)[。.]?)[\s\"'”’»)\]*_`]*$")
+_SPEAKER = compile_late(r"[^\W\d_][^\n:?？]{0,39}: ")
+_SENTENCE = compile_late(r".+?(?:[.!?…](?=\s|$)|[。！？]|\n|$)", re.DOTALL)
+_STATED = compile_late(r"\d|\w[/_]\w|\w\.\w")  # a number, a path, the name of a file
+_BEGINS = compile_late(
+    r"(?:(?:and|so|but|ok(?:ay)?|hey|hi|hm+|wait|sorry|quick question|und|also|na|moin)[,:]? )*"
+    r"(?:(?:(?:please |can you |could you )?(?:remind|tell) me(?: again)?"
+    r"|any idea|i (?:forgot|forget|don't (?:know|remember))|sag mir|sag mal|weiß nicht mehr)[,:]? )?"
+    r"(?:what(?! (?:an?|we|i|you|he|she|they|it|matters)\b)|which(?! (?:is|was|means)\b)|who(?! knows)|whose|why"
+    r"|where(?= (?:do|does|did|is|are|was|were|can|should)\b)"
+    r"|when(?= (?:do|does|did|is|are|was|were|will)\b)"
+    r"|how(?= (?:do|does|did|can|could|should|is|are|was|were|many|much|long|often|old|big|large|far|late|soon)\b)"
+    r"|was(?= (?:ist|sind|war|kostet|heißt|haben|hat|macht|steht|soll|muss|gilt)\b)"
+    r"|wer|wen|wem|wessen|wohin|woher|wann|warum|wieso|weshalb|welche[rsmn]?|wie ?viele?"
+    r"|wie(?= (?:ist|war|sind|waren|heißt|hieß|lang|lange|oft|alt|groß|hoch|teuer|weit|lautet)\b))\b"
+    r"[^.!?,;:\d]{0,80}",
+    re.IGNORECASE,
+)
+_HOLDS = compile_late(r"[^。！，、；没都\d]{0,24}(?:什么|哪|多少|几点|几号|何時|どこ|どの)[^。！，、；没都\d]{0,24}")
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text ends with a question."""
+    return bool(_ENDS.search(text[-40:]))
+
+
+def only_asks(text: str) -> bool:
+    """Return whether a text asks and states nothing: what is said beside the question is shorter, and no number."""
+    if len(text) > _MOST_CHARS:
+        return False
+    text = _SPEAKER.sub("", text.strip(), count=1)
+    if not is_question(text):
+        return bool(_BEGINS.fullmatch(text) or _HOLDS.fullmatch(text))
+    sentences = [found[0].strip() for found in _SENTENCE.finditer(text)]
+    stated = "".join(sentence for sentence in sentences if not is_question(sentence))
+    return 2 * len(stated) < len(text) and not _STATED.search(stated)

@@ -1,0 +1,218 @@
+"""What gives way to what: questions to their answers, tool output to people, the former state to what holds now.
+
+A turn that only asks is shown by what answers it, at its place. Asked again by the same person in other words, and not
+answered again, it is named there. A question that nobody answered, and what a tool printed, keep a share of their
+score: they come after what is said about the thing. Of two memories that surely contradict each other the newer stands
+directly before the older, unless the question asks for what was before. Nothing is left out, only shown elsewhere.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from memoryd.daemon.language.asking import only_asks
+from memoryd.daemon.language.names import find_names
+from memoryd.daemon.search.candidates import cosines
+from memoryd.daemon.search.cues import read_said
+from memoryd.daemon.search.related import attach, read_answers
+from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.search.traces import Candidate
+from memoryd.daemon.store import rows, vectors
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.links import find_versions
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.vectors import Vector
+
+SHARE = 0.25  # of the score, of what gives way
+ASKS, TOOL = "asks", "tool"  # as the trace names why
+
+
+class _Asked(NamedTuple):
+    """A question that was looked at, and the candidate that shows it: its answer, or itself."""
+
+    row: Row
+    shown_by: Candidate
+    vector: Vector | None
+
+
+class Precedence:
+    """The candidates of a retrieval that were looked at so far. `waiting` is the ranking from there on."""
+
+    def __init__(self, retrieval: Retrieval, sources: Sources) -> None:
+        self._retrieval, self._sources = retrieval, sources
+        self._settled: set[int] = set()
+        self._asked: list[_Asked] = []
+
+    def is_settled(self, candidate: Candidate) -> bool:
+        """Return whether a candidate was looked at."""
+        return candidate.row in self._settled
+
+    def settle(self, part: Iterable[Candidate], waiting: list[Candidate]) -> None:
+        """Move those of `part` that give way: down in `waiting`, or into what they are shown with."""
+        said: list[Candidate] = []
+        for candidate in part:
+            if not self.is_settled(candidate):
+                self._settled.add(candidate.row)
+                if candidate.record is not None and candidate.record.turns == 1:
+                    said.append(candidate)
+        asking = [(one, one.record) for one in said if one.record and only_asks(one.record.content)]
+        if asking:
+            self._settle_questions(asking, waiting)
+        for candidate in said:
+            if candidate.record and '"role":"tool"' in candidate.record.metadata:
+                self._set_back(candidate, TOOL, waiting)
+
+    def _settle_questions(self, asking: Sequence[tuple[Candidate, Row]], waiting: list[Candidate]) -> None:
+        told = read_answers(self._retrieval, self._sources, [row.id for _, row in asking])
+        known = self._read_vectors([row for _, row in asking])
+        # First those that have an answer, which may be that of the others as well.
+        for candidate, row in sorted(asking, key=lambda pair: pair[1].id not in told):
+            answers = told.get(row.id, [])
+            asked = _Asked(row, self._choose_answer(answers) or candidate, known.get(row.id))
+            again = self._find_again(asked) if self._retrieval.call.distinct else None
+            if asked.shown_by is not candidate:
+                self._show(candidate, asked.shown_by, waiting)
+                for answer in answers:
+                    attach(asked.shown_by, answer)
+                if again and again.shown_by.record is again.row and _find(waiting, again.shown_by) is not None:
+                    self._show(again.shown_by, asked.shown_by, waiting)
+            elif again and not answers:
+                self._show(candidate, again.shown_by, waiting)
+                continue
+            elif not answers:
+                self._set_back(candidate, ASKS, waiting)
+            self._asked.append(asked)
+
+    def _choose_answer(self, answers: Sequence[Row]) -> Candidate | None:
+        """Return the best of the answers that were found, or else the latest; None where filters leave out all."""
+        candidates = self._retrieval.candidates
+        allowed = [row for row in answers if self._is_allowed(row)]
+        there = [(one, row) for row in allowed if (one := candidates.get(row.row)) and (not one.lost or one.lost_in)]
+        there = there or [(Candidate(row.row), row) for row in allowed[-1:] if row.row not in candidates]
+        if not there:
+            return None
+        best, record = max(there, key=lambda pair: pair[0].score)
+        candidates[best.row] = best
+        best.record, best.lost, best.lost_in = record, "", ""
+        return best
+
+    def _is_allowed(self, row: Row) -> bool:
+        """Return whether the call may return a turn."""
+        retrieval = self._retrieval
+        if row.row > 0:
+            return bool(retrieval.allowed.select(np.array([row.row], np.int64))[0])
+        return row.row in retrieval.recent or not retrieval.chosen.condition
+
+    def _find_again(self, asked: _Asked) -> _Asked | None:
+        """Return the question that the same person asked before in other words."""
+        generation = self._retrieval.generation
+        if generation is None or asked.vector is None:
+            return None
+        least, named = generation.embedder.floors.merge, find_names(asked.row.content)
+        asker = _read_asker(asked.row)
+        for other in self._asked:
+            is_near = other.vector is not None and float(asked.vector @ other.vector) >= least
+            if is_near and _read_asker(other.row) == asker and find_names(other.row.content) == named:
+                return other
+        return None
+
+    def _read_vectors(self, asked: Sequence[Row]) -> dict[str, Vector]:
+        """Return by id the vectors of the texts alone, as far as there are any."""
+        generation = self._retrieval.generation
+        if generation is None:
+            return {}
+        keys = {row.id: vectors.text_hash(row.content) for row in asked}
+        with self._sources.store.reading() as connection:
+            found = vectors.find(connection, generation.model, list(keys.values()))
+        return {id: found[key] for id, key in keys.items() if key in found}
+
+    def _show(self, question: Candidate, head: Candidate, waiting: list[Candidate]) -> None:
+        """Show a question with another candidate, which takes its place, unless it stands above it."""
+        assert question.record is not None
+        assert head.record is not None
+        attach(head, question.record)
+        question.lost = f"shown with {head.record.id[:8]}"
+        at, there = _find(waiting, question), _find(waiting, head)
+        if at is None:
+            return
+        is_higher = head.row in self._settled if there is None else there < at
+        if is_higher:
+            del waiting[at]
+            return
+        waiting[at] = head
+        if there is not None:
+            del waiting[there]
+        self._settled.add(head.row)
+        head.score = max(head.score, question.score)
+        head.similarity = max(head.similarity or 0.0, question.similarity) if question.similarity else head.similarity
+        head.origins = head.origins or question.origins
+
+    def _set_back(self, candidate: Candidate, cue: str, waiting: list[Candidate]) -> None:
+        """Have a candidate keep a share of its score."""
+        at = _find(waiting, candidate)
+        if at is None or not self._retrieval.profile.cues:
+            return
+        del waiting[at]
+        candidate.score *= SHARE
+        candidate.cues.append(cue)
+        later = (place for place in range(at, len(waiting)) if waiting[place].score < candidate.score)
+        waiting.insert(next(later, len(waiting)), candidate)
+
+
+def _find(waiting: Sequence[Candidate], candidate: Candidate) -> int | None:
+    return next((place for place, one in enumerate(waiting) if one is candidate), None)
+
+
+def _read_asker(row: Row) -> tuple[int, str, str]:
+    said = read_said(row)
+    return row.namespace, said.speaker, said.role
+
+
+def place_versions(retrieval: Retrieval, sources: Sources, kept: list[Candidate]) -> list[Candidate]:
+    """Return the ranking; of two that contradict each other the one that is asked for stands before the other."""
+    state = retrieval.hints.state
+    if not state or not retrieval.profile.cues:
+        return kept
+    first: dict[int, list[int]] = {}  # what stands before a row
+    with sources.store.reading() as connection:
+        for newer, older in find_versions(connection, [one.record.id for one in kept if one.record]):
+            one, other = (newer, older) if state == "present" else (older, newer)
+            first.setdefault(other, []).append(one)
+        _bring(retrieval, connection, [row for rows in first.values() for row in rows])
+    placed: dict[int, Candidate] = {}
+    for candidate in kept:
+        _place(candidate, first, retrieval.candidates, placed)
+    return list(placed.values()) if first else kept
+
+
+def _bring(retrieval: Retrieval, connection: Connection, numbers: Sequence[int]) -> None:
+    """Make candidates of rows that the call may return, and read those that were not read."""
+    new = np.array([row for row in numbers if row not in retrieval.candidates], np.int64)
+    allowed = new[retrieval.allowed.select(new)].tolist()
+    generation, vector = retrieval.generation, retrieval.vector
+    similarities: dict[int, float] = {}
+    if generation is not None and isinstance(vector, np.ndarray):
+        similarities = cosines(generation.read_exact(connection, allowed), vector)
+    for row in allowed:
+        candidate = retrieval.ensure_candidate(row, "graph")
+        candidate.similarity = similarities.get(row)
+        candidate.bm25_rank, candidate.bm25 = retrieval.words.get(row, (None, None))
+    unread = [row for row in numbers if (one := retrieval.candidates.get(row)) and one.record is None]
+    for row, record in rows.read_rows(connection, unread).items():
+        retrieval.candidates[row].record = record
+
+
+def _place(
+    candidate: Candidate, first: Mapping[int, list[int]], known: Mapping[int, Candidate], placed: dict[int, Candidate]
+) -> None:
+    """Place a candidate, and directly before it what stands before it."""
+    if candidate.row in placed:
+        return
+    placed[candidate.row] = candidate  # two that are linked both ways end here
+    for row in first.get(candidate.row, ()):
+        other = known.get(row)
+        if other is not None and other.record is not None and not other.lost and row not in placed:
+            other.score = max(other.score, candidate.score)
+            _place(other, first, known, placed)
+    placed[candidate.row] = placed.pop(candidate.row)

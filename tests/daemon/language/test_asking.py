@@ -1,0 +1,71 @@
+"""Whether a text ends with a question, and whether asking is all that it does."""
+
+import pytest
+
+from memoryd.daemon.language.asking import is_question, only_asks
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What is the staging port?",
+        "Farid: what is the staging port?",
+        "hey, what port was it again?",
+        "Anything else?",
+        "which port",
+        "what port is staging on",
+        "Remind me, what port did we put staging on?",
+        "tell me again who waters the plants",
+        "I forgot. Where did we put the spare key?",
+        "Morning everybody! Can you all hear me?",
+        "Und wer kommt eigentlich ins Rechenzentrum rein?",
+        "welcher port war das bei der testumgebung",
+        "wie lange dauert der build",
+        "on fait comment ?",
+        "打印服务器在哪个端口",
+        "多少钱？",
+        "壊れましたか。",
+        "棚卸しはいつでしたっけ",
+    ],
+)
+def test_a_text_may_do_nothing_but_ask(text: str) -> None:
+    assert only_asks(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Staging listens on 8443.",
+        "I moved staging to 8443. Works for you?",
+        "The import gets killed on the small worker, every night. Can you have a look?",
+        "Then all five are on 1.32. Anything wrong with node2?",
+        "I read importer.py. Shall I go on?",
+        "What a day",
+        "What we need is a second shelf",
+        "When the build is red, call Tom",
+        "which is why we left",
+        "was fixed yesterday",
+        "How nice",
+        "没什么",
+        "好的，我改一下配置",
+        "わかりました",
+        f"{'It rains. ' * 50}Does it?",
+    ],
+)
+def test_a_text_that_states_something_does_not_only_ask(text: str) -> None:
+    assert not only_asks(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("It rains. Does it?", True),
+        ("完了しましたか。", True),
+        ('"Done?"', True),
+        ("which port", False),
+        ("Done.", False),
+    ],
+)
+def test_a_question_is_at_the_end_of_a_text(text: str, asks: bool) -> None:
+    assert is_question(text) is asks

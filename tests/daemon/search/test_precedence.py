@@ -1,0 +1,145 @@
+"""What gives way to what: questions to answers, tool output to people, the former state to the present one."""
+
+import pytest
+
+from conversing import FACTS, in_each_place, observe, settle, talk
+from memoryd.client.protocol import Hit, NewTurn
+from memoryd.daemon.core.core import Core
+from workbench import add, search, trace
+
+ASKED, TOLD = "On which port does the gateway listen?", "Nine thousand and ninety since March."
+AGAIN = "On which port does the gateway listen, then?"
+
+
+def named(hit: Hit) -> list[tuple[str, str, bool]]:
+    return [(one.kind, one.id, bool(one.content)) for one in hit.related]
+
+
+@in_each_place
+def test_a_question_without_an_answer_comes_after_what_is_stated(core: Core, place: str) -> None:
+    [asked] = observe(core, ASKED, session="s").ids
+    stated = add(core, "The gateway listens on port 9090.").id
+    settle(core, place)
+    hits = search(core, ASKED)
+    assert [hit.id for hit in hits] == [stated, asked]
+    assert hits[0].score > hits[1].score
+    assert [one.cues for one in trace(core, hits.trace).candidates if one.id == asked] == [["asks"]]
+    assert hits[1].confidence < hits[0].confidence
+
+
+@in_each_place
+def test_a_question_that_is_asked_again_is_shown_with_the_first_by_its_answer(core: Core, place: str) -> None:
+    asked, told = talk(core, ASKED, TOLD, session="s").ids
+    [again] = observe(core, AGAIN, session="t").ids
+    settle(core, place)
+    for query in (ASKED, AGAIN):
+        [hit] = search(core, query)
+        assert hit.id == told
+        assert named(hit) == [("question", asked, True), ("question", again, False)]
+
+
+@in_each_place
+def test_a_question_that_nobody_answered_is_shown_once(core: Core, place: str) -> None:
+    ids = [observe(core, text, session=session).ids[0] for session, text in (("s", ASKED), ("t", AGAIN))]
+    settle(core, place)
+    [hit] = search(core, ASKED)
+    assert (hit.id, named(hit)) == (ids[0], [("question", ids[1], False)])
+    assert {hit.id for hit in search(core, ASKED, distinct=False)} == set(ids)
+
+
+def test_what_another_person_asks_or_of_another_thing_is_not_the_same_question(core: Core) -> None:
+    said = [
+        NewTurn(role="user", content="On which port does gateway 1 listen?", speaker="Ada"),
+        NewTurn(role="user", content="On which port does gateway 2 listen?", speaker="Ada"),
+        NewTurn(role="user", content="On which port does gateway 1 listen, then?", speaker="Ben"),
+    ]
+    ids = [observe(core, turn, session=str(number)).ids[0] for number, turn in enumerate(said)]
+    settle(core, "L0")
+    assert {hit.id for hit in search(core, "On which port does gateway 1 listen?")} == set(ids)
+
+
+def test_a_question_in_reply_is_no_answer(core: Core) -> None:
+    asked, back = talk(core, ASKED, "Anything else?", session="s").ids
+    settle(core, "L0")
+    stated = add(core, "The gateway listens on port 9090.").id
+    hits = search(core, ASKED)
+    assert [hit.id for hit in hits][:2] == [stated, asked]
+    assert back not in {one.id for hit in hits for one in hit.related}
+
+
+def test_where_filters_leave_out_the_answer_the_question_is_a_hit_and_names_it(core: Core) -> None:
+    asked, told = talk(core, ASKED, TOLD, session="s").ids
+    for place in ("L0", "stored"):
+        settle(core, place)
+        [hit] = search(core, ASKED, metadata={"role": "user"})
+        assert (hit.id, named(hit)) == (asked, [("answer", told, True)])
+        [hit] = search(core, ASKED, metadata={"role": "assistant"})
+        assert (hit.id, named(hit)) == (told, [("question", asked, True)])
+
+
+def test_what_a_tool_printed_comes_after_what_people_said_and_is_found(core: Core) -> None:
+    output = "pytest printed: 1 failed, the gateway listens on nothing"
+    [printed] = observe(core, output, role="tool").ids
+    [said] = observe(core, "The gateway listens on port 9090, pytest says nothing of that").ids
+    settle(core, "L0")
+    assert [hit.id for hit in search(core, output)] == [
+        said,
+        printed,
+    ]
+
+
+def test_published_profiles_set_nothing_back(core: Core) -> None:
+    [asked] = observe(core, ASKED, session="s").ids
+    add(core, "The gateway listens on port 9090.")
+    settle(core, "stored")
+    assert search(core, ASKED, profile="memweave", min_score=0.0)[0].id == asked
+
+
+def test_what_gives_way_is_on_one_page_alone(core: Core) -> None:
+    asked = [observe(core, f"{ASKED} {fact}?", session=fact).ids[0] for fact in ("one", "two", "three")]
+    told = [add(core, fact).id for fact in FACTS[:6]]
+    settle(core, "L0")
+    whole = [hit.id for hit in search(core, f"{ASKED} the port of the gateway", limit=9)]
+    pages = [
+        hit.id
+        for offset in range(0, 9, 3)
+        for hit in search(core, f"{ASKED} the port of the gateway", limit=3, offset=offset)
+    ]
+    assert sorted(whole) == sorted([*asked, *told])
+    assert pages == whole
+
+
+# Versions -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def versions(core: Core) -> tuple[str, str, str]:
+    """Three versions of one thing, the oldest first."""
+    made = [
+        add(core, f"The retry limit of the importer is {limit}", created_at=1_000.0 + limit, dedup_threshold=0.5)
+        for limit in (3, 5, 7)
+    ]
+    assert [len(one.contradicts) for one in made] == [0, 1, 2]
+    return made[0].id, made[1].id, made[2].id
+
+
+@pytest.mark.parametrize(
+    ("question", "places"),
+    [
+        ("What is the retry limit of the importer? Is it 3", (2, 1, 0)),
+        ("retry limit of the importer: 3 today?", (2, 1, 0)),
+        ("What did the retry limit of the importer use to be before, 7", (0, 1, 2)),
+        ("Originally the retry limit of the importer was 7?", (0, 1, 2)),
+    ],
+)
+def test_the_newer_stands_before_the_older_unless_what_was_before_is_asked_for(
+    core: Core, versions: tuple[str, str, str], question: str, places: tuple[int, int, int]
+) -> None:
+    hits = search(core, question)
+    assert [hit.id for hit in hits] == [versions[place] for place in places]
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_where_a_question_names_a_date_the_scores_decide(core: Core, versions: tuple[str, str, str]) -> None:
+    assert search(core, "retry limit of the importer, 3 on 3 March 2024", limit=1)[0].id == versions[0]
+    assert search(core, "what was the retry limit of the importer, 3", limit=1)[0].id == versions[0]
