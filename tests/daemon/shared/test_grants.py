@@ -69,6 +69,7 @@ def test_no_table_can_be_touched(postgres: Postgres, with_vectors: str, owner: D
     postgres.sql(f"GRANT ALL ON ALL TABLES IN SCHEMA memoryd TO {stranger.server.connection.info.user}", with_vectors)
     for table, _ in tables:  # a grant by mistake shows nothing either
         assert stranger.server.value(f"SELECT count(*) FROM {table}") == 0
+        assert stranger.server.value(f"SELECT reltuples FROM pg_class WHERE oid = '{table}'::regclass") is not None
 
 
 def test_no_function_is_everybodys(postgres: Postgres, with_vectors: str, role: str) -> None:

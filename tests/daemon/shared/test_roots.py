@@ -1,5 +1,6 @@
 """Sharing a root through the daemon: what goes, what stays, who may, what people decide, how it ends."""
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -210,6 +211,37 @@ def test_roles_are_let_in_and_kept_out(start_daemon: Start, postgres: Postgres, 
         postgres.sql(f"DROP ROLE {role}")
 
 
+def test_a_role_that_may_only_read_reads_and_changes_nothing(
+    start_daemon: Start, postgres: Postgres, database: str, address: str
+) -> None:
+    role = f"ann_{database}"
+    postgres.sql(f"CREATE ROLE {role} LOGIN")
+    hers = postgres.address(role, database)
+    settings = {"acme": {"poll_s": 0.2}}
+    try:
+        with start_daemon(shared=settings).client("acme") as owner, start_daemon(shared=settings).client("acme") as ann:
+            owner.call(ShareRoot(root="acme", server=address, namespaces=["acme"]))
+            id = owner.add("from the owner").id
+            owner.call(GrantRoot(root="acme", role=role, access="read"))
+            ann.call(ShareRoot(root="acme", server=hers, namespaces=["acme"]))
+            wait_until(lambda: texts(ann) == {"from the owner"} and not root_of(ann).writable)
+            changes: list[Callable[[], object]] = [
+                lambda: ann.add("from ann"),
+                lambda: ann.update(id, content="changed by ann"),
+                lambda: ann.delete(id),
+            ]
+            for change in changes:
+                with pytest.raises(Forbidden, match="may only"):
+                    change()
+            assert texts(ann) == {"from the owner"}
+            ann.call(Add(memory=NewMemory(content="her own"), namespace="ann"))
+            owner.update(id, content="changed by the owner")
+            wait_until(lambda: texts(ann) == {"changed by the owner"})
+    finally:
+        postgres.sql(f"DROP OWNED BY {role}", database)
+        postgres.sql(f"DROP ROLE {role}")
+
+
 def test_unsharing_keeps_or_deletes_what_is_here(two: tuple[Client, Client]) -> None:
     one, other = two
     one.add("a shared fact")
@@ -293,6 +325,9 @@ def test_what_came_from_another_machine_says_from_which_and_counts_as_l3(two: tu
     assert stats.daemon is not None
     assert [root.root for root in stats.daemon.shared] == ["acme"]
     assert 'memoryd_shared_roots{state="ready"} 1' in exposition.format_stats(stats)
+    assert {"waiting", "conflicts", "refused"} <= set(
+        re.findall(r"^memoryd_shared_(\w+) 0", exposition.format_stats(stats), re.M)
+    )
     assert "memoryd_shared_memories 1" in exposition.format_stats(stats)
 
 
