@@ -155,7 +155,7 @@ def _format_hits(hits: Hits) -> str:
             "type": hit.type,
             "created_at": iso(hit.created_at),
             "score": round(hit.score, 3),
-            **({"disagrees_with": hit.contradicts} if hit.contradicts else {}),
+            **({"disagrees_with": hit.contradicts_texts} if hit.contradicts else {}),
         }
         for hit in hits
     ]

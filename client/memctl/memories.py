@@ -14,7 +14,7 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import describe_project, named_namespace, send, show_result
 from memoryd.client.memctl.output import make_printable, paint, show, undo_text
 from memoryd.client.memctl.place import make_link, place_link, short_path
-from memoryd.client.memctl.table import GAP, count_text, format_fields, format_table, to_one_line
+from memoryd.client.memctl.table import GAP, count_text, disagreement_lines, format_fields, format_table, to_one_line
 from memoryd.client.times import iso
 
 _SHOWN = 20  # of what a dry run would delete
@@ -74,7 +74,8 @@ def added_text(args: Namespace, added: protocol.Added) -> str:
     elif added.namespace is not None:
         lines.append("Kept at /: yours, found everywhere when asked for.")
     if added.contradicts:
-        lines.append(f"It disagrees with {', '.join(id[:8] for id in added.contradicts)}; both are kept.")
+        lines.append("Both are kept, and it disagrees with:")
+        lines += [f"  {line}" for line in disagreement_lines(added.contradicts, added.contradicts_texts)]
     if not added.embedded:
         lines.append("Found by its words at once, by its meaning as soon as its vector is made.")
     return "\n".join(lines)
@@ -149,6 +150,7 @@ def turn_text(turn: protocol.Memory) -> str:
 
 def memory_text(memory: protocol.Memory) -> str:
     """Return all that is known of a memory, the empty fields left out."""
+    against = disagreement_lines(memory.contradicts, memory.contradicts_texts)
     rows = [
         ("id", memory.id),
         ("namespace", memory.namespace or "(root)"),
@@ -159,7 +161,7 @@ def memory_text(memory: protocol.Memory) -> str:
         ("accessed", f"{count_text(memory.access_count, 'time')}, last {iso(memory.last_accessed_at) or 'never'}"),
         ("expires", "never (pinned)" if memory.pinned else iso(memory.expires_at)),
         ("replaced by", memory.superseded_by),
-        ("disagrees with", ", ".join(id[:8] for id in memory.contradicts)),
+        *(("" if at else "disagrees with", line) for at, line in enumerate(against)),
         ("metadata", _format_tags(memory)),
         ("feedback", feedback_text(memory.usefulness) if memory.usefulness else None),
         ("notes", " / ".join(memory.usefulness.notes) if memory.usefulness else None),

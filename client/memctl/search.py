@@ -10,7 +10,7 @@ from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import columns, paint, say_degraded, show
 from memoryd.client.memctl.place import place_link
 from memoryd.client.memctl.snippet import make_snippet
-from memoryd.client.memctl.table import GAP, count_text, ms_text, to_one_line
+from memoryd.client.memctl.table import GAP, count_text, disagreement_lines, ms_text, shorten, to_one_line
 from memoryd.client.protocol import Hit, Hits
 from memoryd.client.times import iso
 
@@ -65,9 +65,12 @@ def _text(args: Namespace, hits: Hits, query: str) -> str:
 def hit_text(hit: Hit, query: str) -> str:
     """Return a hit as one line about it and, below, the part of its content that the query is about."""
     where = [hit.tier, hit.type, hit.namespace, iso(hit.created_at)]
-    disagrees = f"disagrees with {', '.join(id[:8] for id in hit.contradicts)}" if hit.contradicts else ""
-    about = GAP.join(filter(None, [*(to_one_line(part or "") for part in where), place_link(hit), disagrees]))
+    about = GAP.join(filter(None, [*(to_one_line(part or "") for part in where), place_link(hit)]))
     lines = [*make_snippet(hit.content, query, columns() - len(INDENT), LINES, _mark_word), *_related_lines(hit, query)]
+    lines += [
+        shorten(f"disagrees with {line}", columns() - len(INDENT))
+        for line in disagreement_lines(hit.contradicts, hit.contradicts_texts)
+    ]
     content = f"\n{INDENT}".join(lines)
     return f"{paint(f'{hit.score:.3f}', 'bold')}  {paint(hit.id[:8], 'cyan')}  {paint(about, 'dim')}\n{INDENT}{content}"
 

@@ -85,6 +85,11 @@ def to_one_line(text: str) -> str:
     return make_printable(re.sub(r"\s+", " ", text[:LONGEST]).strip())
 
 
+def disagreement_lines(ids: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """Return a line for each of the memories that disagree with one: its short id and what it says."""
+    return [f"{id[:8]}: {to_one_line(text)}" for id, text in zip(ids, texts, strict=False)]
+
+
 def wrap(text: str, size: int, lines: int) -> list[str]:
     """Return at most `lines` lines of `size` columns; the last one is shortened."""
     words, found = to_one_line(text).split(" "), [""]

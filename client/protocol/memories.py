@@ -99,7 +99,9 @@ class Memory(Struct, kw_only=True):
     end_line: int | None = None
     """its last line there"""
     contradicts: list[str] = []
-    """ids of near-duplicates that disagree with it"""
+    """ids of memories that disagree with it"""
+    contradicts_texts: list[str] = []
+    """what each of these says: its first 200 characters"""
     links: list[str] = []
     """files that this part of a file links to, as paths or `name (not found)`; returned by `get` alone"""
     linked_from: list[str] = []
@@ -140,7 +142,9 @@ class Added(Struct, kw_only=True):
     similarity: float | None = None
     """cosine with the nearest one above the threshold"""
     contradicts: list[str] = []
-    """ids of near-duplicates that disagree with it"""
+    """ids of memories that disagree with it"""
+    contradicts_texts: list[str] = []
+    """what each of these says: its first 200 characters"""
     operation: int
     """its number, for `undo`"""
     redacted: Redacted = {}

@@ -17,7 +17,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.statements import find_contradiction, is_same
 from memoryd.daemon.llm.provider import Fact
 from memoryd.daemon.memories import adding
-from memoryd.daemon.memories.duplicates import Embedded, Place, Verdict
+from memoryd.daemon.memories.duplicates import Embedded, Place, Verdict, is_turn
 from memoryd.daemon.store import history, queries, rows, turns
 from memoryd.daemon.store.caller import USER
 from memoryd.daemon.store.filters import Filter, select_living
@@ -87,7 +87,7 @@ def _compare(core: Core, key: Key, fact: Fact, embedded: Embedded, told: Sequenc
         others = [row for row in rows.read_rows(connection, numbers).values() if row.type != turns.TYPE]
     others = [row for row in others if cosines[row.row] >= floors.join]
     same = [row.id for row in others if cosines[row.row] >= floors.duplicate and is_same(row.content, fact.text)]
-    against = [row.id for row in others if find_contradiction(row.content, fact.text)]
+    against = [row.id for row in others if not is_turn(row) and find_contradiction(row.content, fact.text)]
     return News(fact, embedded, same, against)
 
 

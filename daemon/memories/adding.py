@@ -19,7 +19,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import duplicates
 from memoryd.daemon.memories.duplicates import Batch, Embedded, New, Place, Verdict
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import history, links, namespaces, queries, rows, turns, vectors
+from memoryd.daemon.store import history, links, namespaces, present, queries, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
@@ -139,6 +139,7 @@ def _add_one(
         embedded=new.embedded is not None,
         similarity=verdict.similarity,
         contradicts=[other.id for other in verdict.contradicted],
+        contradicts_texts=[present.shorten(other.content) for other in verdict.contradicted],
         operation=operation,
         namespace=place.name,
     )

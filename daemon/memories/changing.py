@@ -9,10 +9,22 @@ from msgspec import UNSET
 
 from memoryd.client import protocol
 from memoryd.client.errors import Invalid, NotFound
-from memoryd.client.protocol import Changed, Delete, Deleted, Done, Scoped, Tag, Undo, Undone, Update, method_name
+from memoryd.client.protocol import (
+    Changed,
+    Delete,
+    Deleted,
+    Done,
+    NewMemory,
+    Scoped,
+    Tag,
+    Undo,
+    Undone,
+    Update,
+    method_name,
+)
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import keyed
+from memoryd.daemon.memories import duplicates, keyed
 from memoryd.daemon.memories.duplicates import Embedded
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, links, namespaces, present, rows, thoughts, turns, vectors
@@ -42,6 +54,7 @@ def update(core: Core, call: Update, caller: Caller = USER) -> "Future[Changed]"
     metadata = {} if call.metadata is UNSET else call.metadata
     checks.check_metadata(metadata)
     embedded = core.embedding.embed_text(fields["content"]) if "content" in fields else None
+    near = _find_near(core, call, embedded)
 
     def build_changes(row: Row) -> dict[str, Any]:
         own = dict(fields)
@@ -52,7 +65,7 @@ def update(core: Core, call: Update, caller: Caller = USER) -> "Future[Changed]"
         base = {} if call.replace_metadata else msgspec.json.decode(row.metadata)
         return {**own, "metadata": _metadata_text({**base, **metadata})}
 
-    return core.store.write(lambda transaction: _change(core, transaction, call, caller, build_changes, embedded))
+    return core.store.write(lambda transaction: _change(core, transaction, call, caller, build_changes, embedded, near))
 
 
 @handles(Tag)
@@ -203,7 +216,13 @@ def _metadata_text(metadata: protocol.Metadata) -> str:
 
 
 def _change(
-    core: Core, transaction: Transaction, call: Update | Tag, caller: Caller, changed: Any, embedded: Embedded
+    core: Core,
+    transaction: Transaction,
+    call: Update | Tag,
+    caller: Caller,
+    changed: Any,
+    embedded: Embedded,
+    near: Sequence[int] = (),
 ) -> Changed:
     connection = transaction.connection
     row = rows.resolve(connection, call.id, visible_condition(core, call))
@@ -217,10 +236,22 @@ def _change(
     after = msgspec.structs.replace(row, **fields)
     if embedded is not None and after.text_hash == vectors.text_hash(after.content):
         vectors.put(connection, embedded[0].model, after.text_hash, embedded[1])
+    if after.content != row.content:
+        edited = NewMemory(content=after.content, type=after.type)
+        duplicates.relink(core, connection, row, after, duplicates.New(edited, embedded, near))
     if after.text_hash != row.text_hash or after.type != row.type:
         transaction.after_commit(lambda: core.embedding.refresh([row.row]))
     [memory] = show(core, connection, [after], visible_condition(core, call))
     return Changed(memory=memory, operation=operation)
+
+
+def _find_near(core: Core, call: Update, embedded: Embedded) -> list[int]:
+    """Return the rows that an edited memory is compared with: a scan of the index is not for the writer's thread."""
+    if embedded is None:
+        return []
+    with core.store.reading() as connection:
+        row = rows.resolve(connection, call.id, visible_condition(core, call))
+        return duplicates.find_near(row, embedded)
 
 
 def _exchange(core: Core, gone: list[Row], back: list[Row]) -> None:

@@ -1,15 +1,18 @@
 """Duplicates: what a text meets in the namespace that it is added to.
 
 Equal normalised text is the same memory; above the threshold of similarity so is a text that says the same
-(`statements`). What is about the same subject and contradicts it is linked. It is decided in the writer's transaction,
-so that two clients at once get one memory. What takes long, a scan of the index and the comparison of texts, is done by
-`search` before it, for all memories of a transaction at once: no other write waits for that. The transaction looks
-again at each memory that was found, as it is then, and scans only what the index has taken in since.
+(`statements`). What is about the same subject and contradicts it is linked, unless one of the two is a turn of talk:
+rules for statements claim hardly anything true of turns. An edit is judged again (`relink`). It is decided in the
+writer's transaction, so that two clients at once get one memory. What takes long, a scan of the index and the
+comparison of texts, is done by `search` before it, for all memories of a transaction at once: no other write waits for
+that. The transaction looks again at each memory that was found, as it is then, and scans only what the index has taken
+in since.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
+import msgspec
 import numpy as np
 
 from memoryd.client.protocol import Add, AddMany, NewMemory
@@ -17,8 +20,9 @@ from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation, Stamp
 from memoryd.daemon.language.statements import find_contradiction, is_same
+from memoryd.daemon.language.talk import is_talk
 from memoryd.daemon.search.candidates import cosines
-from memoryd.daemon.store import queries, rows, vectors
+from memoryd.daemon.store import links, queries, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import ALIVE, alive_values
@@ -177,11 +181,12 @@ def judge(core: Core, connection: Connection, place: Place, new: New, known: Kno
         return Verdict(None, None, [])
     near, floor = _select_near(core, connection, place, new), _floor(new.embedded[0], place)
     contradicted = []
+    is_said = is_talk(new.memory.type, new.memory.metadata, new.memory.content)
     for one in near:
         outcome = _compare_texts(known, one.row.content, new.memory.content)
         if outcome == "same" and one.similarity >= floor:
             return Verdict(one.row, one.similarity, [])
-        if outcome == "contradicts":
+        if outcome == "contradicts" and not is_said and not is_turn(one.row):
             contradicted.append(one.row)
     similarity = near[0].similarity if near and near[0].similarity >= floor else None
     return Verdict(None, similarity, contradicted)
@@ -222,3 +227,45 @@ def _compare_texts(known: Known, old: str, new: str) -> Outcome:
     if (old, new) not in known:
         known[old, new] = "same" if is_same(old, new) else "contradicts" if find_contradiction(old, new) else ""
     return known[old, new]
+
+
+def is_turn(row: Row) -> bool:
+    """Return whether a memory is what somebody said in a conversation."""
+    return is_talk(row.type, msgspec.json.decode(row.metadata), row.content)
+
+
+# After an edit -------------------------------------------------------------------------------------------------------
+
+
+def find_near(row: Row, embedded: Embedded) -> list[int]:
+    """Return the rows that may be about the same subject as a memory once it has the text of a vector."""
+    if embedded is None or row.tier == DOCUMENTS or row.key is not None:
+        return []
+    generation, vector = embedded
+    like = Wanted(row.namespace, row.type, generation.embedder.floors.join - _MARGIN, NEIGHBOURS + 1)  # itself too
+    return generation.find_alike(vector[None, :], like)[0]
+
+
+def relink(core: Core, connection: Connection, before: Row, after: Row, near: New) -> None:
+    """Judge the links of contradiction of an edited memory again: those go whose reason goes, others may come.
+
+    A link that no rule had a reason for, as between two versions of a memory, stays. A dismissed one stays dismissed.
+    """
+    linked = rows.read_ids(connection, links.find_contradicted(connection, after.id))
+    for other in linked.values():
+        if is_same(other.content, after.content) or (
+            _do_contradict(before, other) and (is_turn(after) or not _do_contradict(after, other))
+        ):
+            links.remove_contradiction(connection, after.id, other.id)
+    if is_turn(after):
+        return
+    place = Place("", after.namespace, "TRUE", True, None, USER)
+    for row in (one.row for one in _select_near(core, connection, place, near)):
+        if row.id not in {after.id, *linked} and not is_turn(row) and _do_contradict(row, after):
+            newer, older = sorted((after, row), key=lambda one: (one.created_at, one.row), reverse=True)
+            links.add(connection, newer.id, older.id, links.CONTRADICTS, core.clock())
+
+
+def _do_contradict(one: Row, other: Row) -> bool:
+    """Return whether one of two statements contradicts the other, whichever is the newer one."""
+    return bool(find_contradiction(one.content, other.content) or find_contradiction(other.content, one.content))

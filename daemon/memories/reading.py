@@ -189,7 +189,7 @@ def _show(core: Core, row: Row | None) -> dict[str, Any]:
         return {}
     usefulness = feedback.rate_usefulness(row.feedback)
     told = f"{usefulness.useful} useful, {usefulness.useless} useless, {usefulness.cited} cited" if usefulness else None
-    return {**present.fields_of(row, core.store.namespaces, []), "usefulness": told}
+    return {**present.fields_of(row, core.store.namespaces, {}), "usefulness": told}
 
 
 @handles(protocol.Links)
@@ -197,7 +197,7 @@ def list_links(core: Core, call: protocol.Links) -> protocol.Disagreements:
     """Return the memories within reach that contradict each other."""
     condition = visible_condition(core, call)
     with core.store.reading() as connection:
-        pairs = links.select_contradictions(connection, condition, call.limit)
+        pairs = links.select_contradictions(connection, condition, call.limit, core.clock.read_elapsed())
         found = rows.read_ids(connection, [id for newer, older, _ in pairs for id in (newer, older)])
         shown = {one.id: one for one in show(core, connection, found.values(), condition)}
     return protocol.Disagreements(

@@ -69,11 +69,11 @@ def _take_batch(connection: Connection, chosen: Filter, call: protocol.ExportMem
 
 
 def _build_records(core: Core, connection: Connection, found: list[Row], reached: str) -> list[Record]:
-    contradicts = present.read_contradictions(connection, [row.id for row in found], reached)
+    linked = present.read_contradictions(connection, [row.id for row in found], reached, None)
     relations = links.read_within(connection, [row.id for row in found], reached)
     return [
         Record(
-            **present.fields_of(row, core.store.namespaces, contradicts.get(row.id, [])),
+            **present.fields_of(row, core.store.namespaces, dict.fromkeys(linked.get(row.id, ()), "")),
             neighbours=row.neighbours,
             turns=row.turns,
             relations=relations.get(row.id, []),

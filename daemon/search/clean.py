@@ -41,7 +41,9 @@ def clean(retrieval: Retrieval, sources: Sources) -> None:
     complete(retrieval, sources)
     with sources.store.reading() as connection:
         ids = [candidate.record.id for candidate in retrieval.ranked if candidate.record]
-        retrieval.contradictions = read_contradictions(connection, ids, condition(retrieval.chosen.reached))
+        retrieval.contradictions = read_contradictions(
+            connection, ids, condition(retrieval.chosen.reached), retrieval.passed
+        )
 
 
 def _count_whole(ranked: list[Candidate], count: int) -> int:

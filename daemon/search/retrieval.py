@@ -92,7 +92,7 @@ class Retrieval:
     origins: dict[int, str] = field(default_factory=dict)  # of what is not here: which machine changed it last
     excluded: str = ""  # id of the memory that the hits are to be like
     candidates: dict[int, Candidate] = field(default_factory=dict)
-    contradictions: dict[str, list[str]] = field(default_factory=dict)  # of the hits, by id
+    contradictions: dict[str, dict[str, str]] = field(default_factory=dict)  # of the hits, by id
     ranked: list[Candidate] = field(default_factory=list)
     hits: list[Hit] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)

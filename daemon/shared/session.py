@@ -7,10 +7,12 @@ machine. What one machine and role changed is one operation of the log.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import msgspec
 from msgspec import Struct
 
+from memoryd.client.protocol import NewMemory
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import erasing, removing
+from memoryd.daemon.memories import duplicates, erasing, removing
 from memoryd.daemon.store import history, links, rows, shared, vectors
 from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.rows import Row
@@ -109,6 +111,10 @@ class Session:
         """Change columns of a memory."""
         self._record(row, row)
         rows.change(self.connection, row.row, fields)
+        after = msgspec.structs.replace(row, **fields)
+        if after.content != row.content:
+            edited = duplicates.New(NewMemory(content=after.content, type=after.type), None)
+            duplicates.relink(self.core, self.connection, row, after, edited)
 
     def delete(self, row: Row) -> None:
         """Delete a memory; `undo` of the operation brings it back."""

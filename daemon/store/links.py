@@ -7,6 +7,7 @@ import apsw
 import msgspec
 
 from memoryd.client.protocol import Link
+from memoryd.daemon.store.filters import ALIVE, alive_values
 
 CONTRADICTS = "contradicts"
 DISMISSED = "dismissed"  # of two that were linked `contradicts`
@@ -33,15 +34,32 @@ def dismiss(connection: apsw.Connection, one: str, other: str, *, restore: bool 
     return bool(connection.execute(sql, (now, was, one, other, one, other)).fetchall())
 
 
-def select_contradictions(connection: apsw.Connection, reached: str, limit: int) -> list[tuple[str, str, float]]:
-    """Return (newer, older, when) of the latest links between living memories in the `reached` namespaces."""
+def find_contradicted(connection: apsw.Connection, memory: str) -> list[str]:
+    """Return the ids of what is linked to a memory as a contradiction, whichever came first."""
+    sql = (
+        "SELECT target FROM links WHERE origin = ?1 AND kind = ?2"
+        " UNION SELECT origin FROM links WHERE target = ?1 AND kind = ?2"
+    )
+    return [other for (other,) in connection.execute(sql, (memory, CONTRADICTS))]
+
+
+def remove_contradiction(connection: apsw.Connection, one: str, other: str) -> None:
+    """Take away the link of contradiction between two memories."""
+    sql = "DELETE FROM links WHERE kind = ?3 AND ((origin = ?1 AND target = ?2) OR (origin = ?2 AND target = ?1))"
+    connection.execute(sql, (one, other, CONTRADICTS))
+
+
+def select_contradictions(
+    connection: apsw.Connection, reached: str, limit: int, now: float
+) -> list[tuple[str, str, float]]:
+    """Return (newer, older, when) of the latest links between memories alive at `now` in the `reached` namespaces."""
     sql = (
         "SELECT l.origin, l.target, l.created_at FROM links l"
-        f" WHERE l.kind = ? AND EXISTS (SELECT 1 FROM memories m WHERE m.id = l.origin AND {reached})"
-        f" AND EXISTS (SELECT 1 FROM memories m WHERE m.id = l.target AND {reached})"
+        f" WHERE l.kind = ? AND EXISTS (SELECT 1 FROM memories m WHERE m.id = l.origin AND {reached} AND {ALIVE})"
+        f" AND EXISTS (SELECT 1 FROM memories m WHERE m.id = l.target AND {reached} AND {ALIVE})"
         " ORDER BY l.created_at DESC, l.origin LIMIT ?"
     )
-    return list(connection.execute(sql, (CONTRADICTS, limit)))
+    return list(connection.execute(sql, (CONTRADICTS, *alive_values(now), *alive_values(now), limit)))
 
 
 def find_versions(connection: apsw.Connection, ids: Sequence[str]) -> list[tuple[int, int]]:

@@ -1,6 +1,6 @@
 """Stored rows as the memories that clients see."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import apsw
@@ -8,10 +8,12 @@ import msgspec
 
 from memoryd.client.protocol import Memory
 from memoryd.daemon.store import feedback, vectors
+from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.namespaces import Namespaces
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.successors import read_in_force
 
+TEXT_CHARS = 200  # of what a memory disagrees with
 S = TypeVar("S", bound=msgspec.Struct)
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -23,7 +25,7 @@ def convert_to(kind: type[S], source: object, **others: Any) -> S:
     return kind(**{name: getattr(source, name) for name in named}, **others)
 
 
-def fields_of(row: Row, names: Namespaces, contradicts: list[str]) -> dict[str, Any]:
+def fields_of(row: Row, names: Namespaces, contradicts: Mapping[str, str]) -> dict[str, Any]:
     """Return the fields of a `Memory` for a row."""
     return {
         "id": row.id,
@@ -48,7 +50,8 @@ def fields_of(row: Row, names: Namespaces, contradicts: list[str]) -> dict[str, 
         "key": row.key,
         "searchable": bool(row.searchable),
         "ttl_s": row.ttl_s,
-        "contradicts": contradicts,
+        "contradicts": list(contradicts),
+        "contradicts_texts": list(contradicts.values()),
         "usefulness": feedback.rate_usefulness(row.feedback),
     }
 
@@ -56,15 +59,15 @@ def fields_of(row: Row, names: Namespaces, contradicts: list[str]) -> dict[str, 
 def build_memories(
     connection: apsw.Connection, names: Namespaces, found: Iterable[Row], reached: str, now: float
 ) -> list[Memory]:
-    """Return the memories of rows, each with the ids it contradicts in the `reached` namespaces.
+    """Return the memories of rows, each with what it contradicts in the `reached` namespaces.
 
     `superseded_by` is the memory that replaces it at `now`, not one that was deleted or has expired.
     """
     listed = list(found)
-    links = read_contradictions(connection, [row.id for row in listed], reached)
+    links = read_contradictions(connection, [row.id for row in listed], reached, now)
     by = read_in_force(connection, listed, now)
     return [
-        Memory(**fields_of(row, names, links.get(row.id, [])) | {"superseded_by": by.get(row.row)}) for row in listed
+        Memory(**fields_of(row, names, links.get(row.id, {})) | {"superseded_by": by.get(row.row)}) for row in listed
     ]
 
 
@@ -77,24 +80,33 @@ def give_vectors(connection: apsw.Connection, model: int, shown: Sequence[Memory
         memory.vector = None if vector is None else vector.tolist()
 
 
-def read_contradictions(connection: apsw.Connection, ids: list[str], reached: str) -> dict[str, list[str]]:
-    """Return for each id the ids linked to it as contradicting, whichever came first.
+def read_contradictions(
+    connection: apsw.Connection, ids: Sequence[str], reached: str, now: float | None
+) -> dict[str, dict[str, str]]:
+    """Return for each id the ids linked to it as contradicting, whichever came first, and how their texts begin.
 
-    A link to what does not lie in the `reached` namespaces (an SQL condition on `m`) is like one to a deleted memory.
+    A link to what does not lie in the `reached` namespaces (an SQL condition on `m`) is like one to a deleted memory,
+    and so is one to what is superseded or expired at `now` (None: in any state).
     """
     if not ids:
         return {}
-    marks = ", ".join("?" * len(ids))
-    links: dict[str, list[str]] = {}
+    alive, values = ("TRUE", ()) if now is None else (ALIVE, alive_values(now))
+    wanted = "(SELECT value FROM json_each(?1))"
     # CROSS JOIN: the few links first, then each memory by its id, not the namespace's memories one by one.
-    hidden = "" if reached == "TRUE" else f" CROSS JOIN memories m ON m.id = {{}} AND {reached}"
-    pairs: Any = connection.execute(
-        f"SELECT origin, target FROM links{hidden.format('target')}"
-        f" WHERE kind = 'contradicts' AND origin IN ({marks})"
-        f" UNION SELECT target, origin FROM links{hidden.format('origin')}"
-        f" WHERE kind = 'contradicts' AND target IN ({marks})",
-        (*ids, *ids),
+    found: Any = connection.execute(
+        f"SELECT l.here, m.id, substr(m.content, 1, {2 * TEXT_CHARS}) FROM ("
+        f"SELECT origin AS here, target AS there FROM links WHERE kind = 'contradicts' AND origin IN {wanted}"
+        f" UNION SELECT target, origin FROM links WHERE kind = 'contradicts' AND target IN {wanted}) l"
+        f" CROSS JOIN memories m ON m.id = l.there AND {reached} AND {alive} ORDER BY m.created_at DESC, m.id",
+        (msgspec.json.encode(list(ids)).decode(), *values),
     )
-    for here, there in pairs:
-        links.setdefault(here, []).append(there)
+    links: dict[str, dict[str, str]] = {}
+    for here, there, text in found:
+        links.setdefault(here, {})[there] = shorten(text)
     return links
+
+
+def shorten(text: str) -> str:
+    """Return the beginning of a text on one line, as it is shown beside what disagrees with it."""
+    text = " ".join(text.split())
+    return text if len(text) <= TEXT_CHARS else f"{text[: TEXT_CHARS - 2].rsplit(' ', 1)[0]} …"

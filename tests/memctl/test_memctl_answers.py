@@ -257,11 +257,30 @@ def test_add_sends_all_fields(memctl: Memctl, fake: FakeDaemon) -> None:
 
 def test_add_tells_of_merges_and_contradictions(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies[protocol.Add] = protocol.Added(
-        id=ID, outcome="merged", embedded=False, contradicts=["b" * 32], operation=1
+        id=ID,
+        outcome="merged",
+        embedded=False,
+        contradicts=["b" * 32],
+        contradicts_texts=["The limit\nis 5"],
+        operation=1,
     )
     out = memctl("add", "x").out
-    assert out.startswith(f"Merged into what was known: {ID}\nIt disagrees with bbbbbbbb; both are kept.\n")
+    assert out.startswith(
+        f"Merged into what was known: {ID}\nBoth are kept, and it disagrees with:\n  bbbbbbbb: The limit is 5\n"
+    )
     assert memctl("add", "x", "--json").json["contradicts"] == ["b" * 32]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_what_a_memory_disagrees_with_is_told_in_its_words(memctl: Memctl, fake: FakeDaemon, count: int) -> None:
+    others = {"contradicts": ["b" * 32, "c" * 32][:count], "contradicts_texts": ["The limit\nis 5", "None"][:count]}
+    fake.replies[protocol.Search] = protocol.Hits(hits=[msgspec.structs.replace(HIT, **others)])
+    fake.replies[protocol.Get] = msgspec.structs.replace(HIT, **others)
+    found, shown = memctl("search", "x").out, memctl("get", "abcd").out
+    assert found.count("\n       disagrees with ") == count
+    for line in ("bbbbbbbb: The limit is 5", "cccccccc: None")[:count]:
+        assert f"disagrees with {line}" in found
+        assert line in shown
 
 
 def test_list_get_update_tag_delete(memctl: Memctl, fake: FakeDaemon) -> None:

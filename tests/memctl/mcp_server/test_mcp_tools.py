@@ -73,8 +73,8 @@ async def test_saving_again_is_no_second_memory_and_a_contradiction_is_told(memo
         other = await client.call_tool("memory_save", {"content": f"{DEPLOYS} at 11"})
         id = first.structured_content["id"]
         assert again.structured_content == {**first.structured_content, "outcome": "merged"}
-        assert other.structured_content["disagrees_with"] == [id]
-        assert "disagrees with" in text_of(other)
+        assert other.structured_content["disagrees_with"] == [f"{id}: {DEPLOYS} at 10"]
+        assert f"disagrees with {id}: {DEPLOYS} at 10" in text_of(other)
         last = await client.call_tool("memory_save", {"content": "Deploys are at noon", "supersedes": id})
         found = await client.call_tool("memory_search", {"query": "deploys"})
     shown = {item["id"] for item in found.structured_content["memories"]}

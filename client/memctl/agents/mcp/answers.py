@@ -13,7 +13,7 @@ from msgspec import Struct
 from memoryd.client.inert import FRAME, make_inert, origin
 from memoryd.client.memctl.agents.mcp.schemas import Found
 from memoryd.client.memctl.agents.mcp.session import Session
-from memoryd.client.protocol import Hit, Memory
+from memoryd.client.protocol import Added, Hit, Memory
 from memoryd.client.times import iso
 
 ID_DIGITS = 8
@@ -110,8 +110,14 @@ def _show_memory(memory: Memory, text: str, own: str) -> Found:
         source=origin(memory),
         text=text,
         score=round(memory.score, 3) if isinstance(memory, Hit) else 0.0,
-        disagrees_with=[id[:ID_DIGITS] for id in memory.contradicts],
+        disagrees_with=tell_opposites(memory),
     )
+
+
+def tell_opposites(memory: Memory | Added) -> list[str]:
+    """Return what a memory disagrees with: short ids, each with what that one says."""
+    told = zip(memory.contradicts, memory.contradicts_texts, strict=False)
+    return [f"{id[:ID_DIGITS]}: {make_inert(text)}" for id, text in told]
 
 
 def day(when: float) -> str:
@@ -123,7 +129,7 @@ def memory_line(memory: Found) -> str:
     """Return a memory as a line: date, short id, kind, namespace where it is another one, source, text."""
     place = "shared by all" if memory.namespace == ROOT else memory.namespace
     about = ", ".join(filter(None, [memory.id, memory.kind, place, memory.source]))
-    notes = [f"disagrees with {', '.join(memory.disagrees_with)}" if memory.disagrees_with else "", memory.why]
+    notes = [*(f"disagrees with {other}" for other in memory.disagrees_with), memory.why]
     note = "; ".join(filter(None, notes))
     return f"- {memory.date} [{about}] {memory.text}" + (f" ({note})" if note else "")
 

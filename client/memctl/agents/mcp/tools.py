@@ -20,6 +20,7 @@ from memoryd.client.memctl.agents.mcp.answers import (
     memory_line,
     shorten_texts,
     show_memories,
+    tell_opposites,
 )
 from memoryd.client.memctl.agents.mcp.session import Session
 from memoryd.client.memctl.link import describe_credentials
@@ -66,12 +67,12 @@ async def _save(session: Session, given: schemas.Save) -> Answer:
         id=added.id[:ID_DIGITS],
         outcome=added.outcome,
         namespace=session.place(given.project) or ROOT,
-        disagrees_with=[id[:ID_DIGITS] for id in added.contradicts],
+        disagrees_with=tell_opposites(added),
         redacted=added.redacted,
     )
     said = f"Saved as {saved.id}." if saved.outcome == "created" else f"Known already as {saved.id}; it is up to date."
     if saved.disagrees_with:
-        said += f" It disagrees with {', '.join(saved.disagrees_with)}: look whether it replaces that (supersedes)."
+        said += f" It disagrees with {'; '.join(saved.disagrees_with)}. Look whether it replaces that (supersedes)."
     return Answer(said + _removed_text(added.redacted), saved)
 
 

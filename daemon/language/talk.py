@@ -1,0 +1,33 @@
+"""Whether a text is a turn of talk, which says who spoke: `Nadia: sounds good`. Pure functions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from memoryd.client.patterns import compile_late
+
+TYPES = frozenset({"turn", "conversation"})
+ROLES = frozenset({"user", "assistant", "system", "tool", "human", "ai", "bot"})
+_LABEL = compile_late(r"(?:\[[^\]\n]{1,40}\] )?[*_<]{0,2}([^\W\d_][^\n:*_<>]{0,39})[*_>]{0,2}: ")
+_MOST_NAMES = 3
+# What a note may begin with that is no name.
+_HEADINGS = frozenset(
+    """
+    decision decided note correction update fact rule reminder todo warning important preference lesson deadline status
+    entscheidung notiz korrektur regel
+    """.split()
+)
+
+
+def is_talk(kind: str, metadata: Mapping[str, Any], text: str) -> bool:
+    """Return whether a memory of a type is what somebody said in a conversation."""
+    return kind in TYPES or "speaker" in metadata or metadata.get("role") in ROLES or bool(find_speaker(text))
+
+
+def find_speaker(text: str) -> str:
+    """Return the name or role that a text begins with; empty where it begins with neither."""
+    found = _LABEL.match(text)
+    names = found[1].split() if found else []
+    if not found or len(names) > _MOST_NAMES or names[0].casefold() in _HEADINGS:
+        return ""
+    is_name = found[1].casefold() in ROLES or not any(name[0].islower() for name in names)
+    return found[1] if is_name else ""
