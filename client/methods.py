@@ -141,11 +141,6 @@ def resume_job(name: str) -> protocol.ResumeJob:
     return protocol.ResumeJob(name=name)
 
 
-def confirm_clock() -> protocol.ConfirmClock:
-    """Take the system's clock for right after a jump: what has expired by it is forgotten from now on."""
-    return protocol.ConfirmClock()
-
-
 def job_history(name: str | None = None, limit: int = 20) -> protocol.JobHistory:
     """Report how the runs of a job, or of all jobs, went."""
     return protocol.JobHistory(name=name, limit=limit)
@@ -451,7 +446,6 @@ class DeclaredMethods:
     run_job = method(run_job)
     pause_job = method(pause_job)
     resume_job = method(resume_job)
-    confirm_clock = method(confirm_clock)
     job_history = method(job_history)
     graph_nodes = method(graph_nodes)
     graph_edges = method(graph_edges)

@@ -98,7 +98,6 @@ class Clock:
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
         self.boot, self.booted_at = "first", 0.0  # by the clock, what it was set since included
-        self.files: list[float] = []  # how files were dated since the boot
 
     def __call__(self) -> float:
         return self.now
@@ -119,9 +118,6 @@ class Clock:
 
     def read(self) -> Reading:
         return Reading(self.now, self.now - self.booted_at, self.boot)
-
-    def read_dates(self) -> list[float]:
-        return self.files
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -141,7 +141,6 @@ GROUPS: dict[str, dict[str, Row]] = {
         "jobs pause": Row("jobs", "keep jobs from running by themselves"),
         "jobs resume": Row("jobs", "let jobs run again, after a pause or failures"),
         "jobs history": Row("jobs", "how the latest runs went"),
-        "jobs confirm-clock": Row("jobs", "after a jump: take the clock for right, so that things expire by it"),
     },
     "Models and settings": {
         "model list": Row("model", "embedding models: installed and available"),

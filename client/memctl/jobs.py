@@ -173,13 +173,6 @@ def _history_text(found: JobRuns) -> str:
     return format_table(["RUN", "AT", "JOB", "BY", "OUTCOME", "TOOK", "OP", "DID"], rows, "No runs.", right=(0, 5, 6))
 
 
-# confirm-clock -------------------------------------------------------------------------------------------------------
-
-
-def _confirm_clock(args: Namespace) -> None:
-    show_result(args, methods.confirm_clock(), lambda state: f"The clock is taken for right: it is {iso(state.now)}.")
-
-
 COMMANDS = {
     "jobs list": Command(declare_nothing, _list, "  memctl jobs list"),
     "jobs run": Command(
@@ -198,5 +191,4 @@ COMMANDS = {
     "jobs history": Command(
         _declare_history, _show_history, "  memctl jobs history\n  memctl jobs history trim --json"
     ),
-    "jobs confirm-clock": Command(declare_nothing, _confirm_clock, "  memctl jobs confirm-clock"),
 }

@@ -20,7 +20,6 @@ from memoryd.client.transport.sync import Client
 
 POLL_S = 0.1
 WAIT_S = 600.0
-CONFIRM_CLOCK = "memctl jobs confirm-clock"
 
 
 # up ------------------------------------------------------------------------------------------------------------------
@@ -188,7 +187,7 @@ def _status_text(status: Status) -> str:
         ("connections", f"{status.connections}" if status.connections else ""),
         ("queued", queued),
         ("degraded", paint(", ".join(status.degraded), "yellow")),
-        ("clock", paint(f"{clock}; if it is right: {CONFIRM_CLOCK}", "yellow") if clock else ""),
+        ("clock", paint(clock, "yellow") if clock else ""),
         ("threads", paint(threads_text(status.threads), "yellow")),
     ]
     head = f"memoryd {status.version} runs, pid {status.pid}, up {duration_text(status.uptime_s)}, "
@@ -196,12 +195,12 @@ def _status_text(status: Status) -> str:
 
 
 def clock_text(clock: ClockState | None) -> str:
-    """Return how the system's clock is wrong, empty while it is right or nothing is known of it."""
-    if clock and clock.state == "ahead":
-        return f"{duration_text(clock.off_s)} ahead of the time that has passed: nothing expires by that"
-    if clock and clock.state == "behind":
-        return f"{duration_text(clock.off_s)} behind what it showed before"
-    return ""
+    """Return by how much the system's clock jumped, empty while it did not or nothing is known of it."""
+    if clock is None or clock.state == "steady":
+        return ""
+    way = "ahead" if clock.off_s > 0 else "back"
+    left = duration_text(clock.counts_in_s or 0.0)
+    return f"{duration_text(abs(clock.off_s))} {way}, or the machine was off: nothing is deleted by that for {left}"
 
 
 def threads_text(threads: list[ThreadState]) -> str:

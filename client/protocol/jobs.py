@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from memoryd.client.protocol.base import Call, Limit, rpc
-from memoryd.client.protocol.service import ClockState
 
 RunBy = Literal["hand", "scheduler"]
 Outcome = Literal["planned", "running", "done", "failed", "interrupted"]
@@ -155,11 +154,6 @@ class ResumeJob(Call[Job], kw_only=True, frozen=True):
 
     name: str
     """the job's name"""
-
-
-@rpc("owner", lane="control", page=False)
-class ConfirmClock(Call[ClockState], kw_only=True, frozen=True):
-    """Take the system's clock for right after a jump: what has expired by it is forgotten from now on."""
 
 
 @rpc("owner", reads=True, page=True)

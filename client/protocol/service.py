@@ -46,25 +46,19 @@ class ThreadState(Struct, kw_only=True):
 
 
 class ClockState(Struct, kw_only=True):
-    """How the system's clock agrees with the time that has passed.
+    """Whether the system's clock jumped by more than a day, or the machine was off for so long.
 
-    `ahead`: it jumped forward, and memories expire and are forgotten by the time that has passed until that is as late
-    as the clock said, the clock comes back, or `confirm_clock` takes it for right. `behind`: it was set back.
-    `settling`: the machine was off, which counts for what is deleted only after an hour.
+    Until a day has passed since then, nothing is deleted, moved or forgotten by the new time.
     """
 
-    state: Literal["steady", "settling", "ahead", "behind"]
+    state: Literal["steady", "jumped"]
     """how it is"""
     now: float
     """what it says"""
-    passed: float
-    """the time by which memories expire"""
     off_s: float = 0.0
-    """by how much it is ahead or behind, or how long the machine was off"""
-    since: float | None = None
-    """when it jumped, as it said then"""
+    """by how much it jumped; below 0: back"""
     counts_in_s: float | None = None
-    """after how much time it is taken for right by itself; null: it is right, or not by itself"""
+    """how much of that day is left; null: it did not jump"""
 
 
 class Status(Struct, kw_only=True):

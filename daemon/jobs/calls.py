@@ -3,13 +3,9 @@
 from concurrent.futures import Future
 
 from memoryd.client import protocol
-from memoryd.client.protocol import ClockState, Job, JobRun
-from memoryd.daemon.core.core import Core
+from memoryd.client.protocol import Job, JobRun
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.registry import Report, handles
-from memoryd.daemon.store import settings
-from memoryd.daemon.store.writer import Transaction
-from memoryd.daemon.system.timekeeper import SETTING
 
 
 @handles(protocol.Jobs)
@@ -34,17 +30,6 @@ def pause_job(jobs: Runner, call: protocol.PauseJob) -> "Future[Job]":
 def resume_job(jobs: Runner, call: protocol.ResumeJob) -> "Future[Job]":
     """Resume a job."""
     return jobs.resume(call.name)
-
-
-@handles(protocol.ConfirmClock)
-def confirm_clock(core: Core, call: protocol.ConfirmClock) -> "Future[ClockState]":
-    """Take the system's clock for right."""
-
-    def write(transaction: Transaction) -> ClockState:
-        settings.put(transaction.connection, SETTING, core.clock.confirm())
-        return core.clock.read_state()
-
-    return core.store.write(write, over_limit=True)
 
 
 @handles(protocol.JobHistory)

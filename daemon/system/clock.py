@@ -1,8 +1,7 @@
 """Clocks: the system's, and the modification time of a file for demonstrations and tests.
 
 A clock is a function that returns UTC seconds. One with `read` also says how much time really passed, by a count that
-nobody can set, and one with `written` how the file system dated what was written since the boot. A clock that is only a
-function is always right.
+nobody can set. A clock that is only a function is always right.
 """
 
 import os
@@ -17,8 +16,6 @@ from memoryd.client.errors import Invalid
 Clock = Callable[[], float]
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_ROOT = Path("/")
-_IN_RAM = ("/dev", "/run", os.environ.get("XDG_RUNTIME_DIR", ""))  # file systems that begin with each boot
 
 
 class Reading(NamedTuple):
@@ -45,21 +42,6 @@ class SystemClock:
     def read(self) -> Reading:
         """Return what the clock says beside the time since the boot."""
         return Reading(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME), self._boot)
-
-    def read_dates(self) -> list[float]:
-        """Return how the kernel dated what was written since the boot; neither `touch` nor `cp -p` changes that."""
-        root = os.stat(_ROOT).st_dev
-        return [at for folder in _IN_RAM if folder for at in _change_time(folder, root)]
-
-
-def _change_time(folder: str, root: int) -> list[float]:
-    """Return when the files of a folder changed; of one on the disk none, since they may be of another boot."""
-    try:
-        device = os.stat(folder).st_dev
-        states = [entry.stat(follow_symlinks=False) for entry in os.scandir(folder)] if device != root else []
-    except OSError:
-        return []
-    return [state.st_ctime for state in states if state.st_dev == device]
 
 
 class FileClock:
@@ -92,8 +74,3 @@ def build_reader(clock: Clock) -> Callable[[], Reading]:
         return Reading(now, now, "")
 
     return getattr(clock, "read", read)
-
-
-def build_date_reader(clock: Clock) -> Callable[[], list[float]]:
-    """Return what reads how files were dated since the boot; it finds nothing for a clock that does not date files."""
-    return getattr(clock, "read_dates", list)

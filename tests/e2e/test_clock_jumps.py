@@ -1,11 +1,10 @@
-"""The real daemon under a clock that was wrong for a while: it forgets nothing, says so, and hears what is right."""
+"""The real daemon under a clock that was wrong for a while: it says so, and forgets nothing for a day."""
 
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from memoryd.client import Client
@@ -75,7 +74,7 @@ def round_of(client: Client) -> None:
         assert client.run_job(name).outcome == "done"
 
 
-def test_one_round_of_jobs_under_a_wrong_clock_forgets_nothing(
+def test_a_round_of_jobs_under_a_wrong_clock_forgets_nothing_for_a_day(
     daemon: PrivateDaemon, clock: Set, memctl: Callable[..., str]
 ) -> None:
     with daemon.client() as client:
@@ -83,21 +82,17 @@ def test_one_round_of_jobs_under_a_wrong_clock_forgets_nothing(
         round_of(client)
         clock(days=400)
         round_of(client)
-        assert (client.stats().memories, client.stats().operations) == (5, operations)
-        assert client.search("nests counted")[0].content.startswith("Completed")
-        told = memctl("status")
-        assert "400.0 d ahead of the time that has passed" in told
-        assert "memctl jobs confirm-clock" in told
-        [found] = msgspec.json.decode(memctl("doctor", "clock", "--json"))
-        assert (found["state"], "memctl jobs confirm-clock" in found["fix"]) == ("warn", True)
+        assert (client.stats().operations, client.list(all_states=True).total) == (operations, 5)
+        assert "400.0 d ahead, or the machine was off: nothing is deleted by that for 1.0 d" in memctl("status")
         daemon.kill()
         daemon.start()
-        clock(passed_s=3600.0)
         round_of(client)
+        clock(passed_s=3600.0)
         assert (client.stats().memories, client.stats().operations) == (5, operations)
         assert client.status().clock.state == "steady"  # type: ignore[union-attr]
-        clock(days=400)
-        assert msgspec.json.decode(memctl("jobs", "confirm-clock", "--json"))["state"] == "steady"
+        clock(days=400, passed_s=3600.0)
+        round_of(client)
+        clock(days=400, passed_s=3600.0 + DAY_S)
         round_of(client)
         assert client.stats().memories == 4
 
@@ -107,20 +102,18 @@ def test_a_clock_that_is_behind_breaks_nothing(daemon: PrivateDaemon, clock: Set
         operations = fill(client)
         clock(days=-400)
         round_of(client)
-        assert "400.0 d behind what it showed before" in memctl("status")
+        assert "400.0 d back" in memctl("status")
         clock(passed_s=60.0)
         round_of(client)
         assert (client.stats().memories, client.stats().operations) == (5, operations)
         daemon.stop()
         clock(days=-(NOW / DAY_S), boot="second", up_s=60.0)  # a dead battery
         daemon.start()
-        late = client.add("Swifts nest in walls").id
-        assert client.get(late).created_at >= NOW
         round_of(client)
         clock(days=2, boot="second", up_s=90.0)
         round_of(client)
-        assert (client.stats().memories, client.stats().operations) == (6, operations + 1)
-        assert client.status().clock.state == "settling"  # type: ignore[union-attr]
+        assert (client.stats().memories, client.stats().operations) == (5, operations)
+        assert client.status().clock.state == "jumped"  # type: ignore[union-attr]
 
 
 def test_a_machine_that_slept_for_weeks_goes_on(daemon: PrivateDaemon, clock: Set) -> None:
@@ -128,6 +121,7 @@ def test_a_machine_that_slept_for_weeks_goes_on(daemon: PrivateDaemon, clock: Se
     with daemon.client() as client:
         fill(client)
         assert any("Completed" in hit.content for hit in client.search("nests counted"))
+        client.status()  # the daemon looks at the clock
         clock(passed_s=20 * DAY_S)
         assert not any("Completed" in hit.content for hit in client.search("nests counted"))
         assert client.add("Swifts nest in walls").outcome == "created"

@@ -6,7 +6,6 @@ from time import time
 from memoryd.client.errors import Internal, MemorydError, StorageFailed
 from memoryd.client.memctl.doctor.patient import Finding, Patient, examine_file, fail, quote_path, report_ok, warn
 from memoryd.client.memctl.local import BACKUPS, is_installed
-from memoryd.client.memctl.service import CONFIRM_CLOCK, clock_text
 from memoryd.client.memctl.table import count_text, size_text
 from memoryd.client.protocol import Verify
 from memoryd.client.times import iso
@@ -115,9 +114,7 @@ def check_log_size(patient: Patient) -> Finding | None:
 
 
 def check_clock(patient: Patient) -> Finding | None:
-    """See whether the clock jumped, and look for memories from the future: a clock was wrong, then or now."""
-    if patient.status and (message := clock_text(patient.status.clock)):
-        return warn(f"the system's clock is {message}", f"timedatectl  # set it right; or, if it is: {CONFIRM_CLOCK}")
+    """Look for memories from the future: a clock was wrong, then or now."""
     facts = patient.facts
     newest_at = facts["newest_at"] if facts else None
     if newest_at is None:

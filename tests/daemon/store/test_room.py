@@ -23,7 +23,6 @@ REMOVES |= {"purge_shared", "put_many", "remove_workspace", "reset_session", "re
 TAKES_NO_ROOM = {
     "add_token",
     "backup",
-    "confirm_clock",
     "dismiss_link",
     "end_session",
     "get_context",

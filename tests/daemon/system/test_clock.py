@@ -10,7 +10,7 @@ from configs import NO_MODEL
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.private import run_private_daemon
 from memoryd.daemon.system import clock as clocks
-from memoryd.daemon.system.clock import FileClock, Reading, SystemClock, build_date_reader, build_reader
+from memoryd.daemon.system.clock import FileClock, Reading, SystemClock, build_reader
 
 DAY_S = 86_400.0
 NOW = 1_800_000_000.0
@@ -39,9 +39,6 @@ def test_the_file_says_how_much_time_passed_and_in_which_boot(folder: Path) -> N
 
 def test_a_clock_that_is_only_a_function_is_always_right() -> None:
     assert build_reader(lambda: NOW)() == Reading(NOW, NOW, "")
-    assert build_date_reader(lambda: NOW)() == []
-    clock = SystemClock()
-    assert build_date_reader(clock) == clock.read_dates
 
 
 def test_the_systems_clock_counts_the_time_since_the_boot() -> None:
@@ -56,19 +53,6 @@ def test_the_systems_clock_counts_the_time_since_the_boot() -> None:
 def test_where_the_boot_cannot_be_known_each_start_counts_as_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clocks, "BOOT_ID", folder / "none")
     assert SystemClock().read().boot != SystemClock().read().boot
-
-
-def test_only_files_that_do_not_outlive_a_boot_tell_how_it_was_dated(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (folder / "file").touch()
-    monkeypatch.setattr(clocks, "_IN_RAM", (str(folder), str(folder / "none"), ""))
-    root = os.stat(folder).st_dev
-    monkeypatch.setattr(clocks, "_ROOT", folder)
-    assert SystemClock().read_dates() == []
-    monkeypatch.setattr(clocks, "_ROOT", Path("/proc"))
-    assert os.stat("/proc").st_dev != root
-    assert SystemClock().read_dates() == [os.stat(folder / "file").st_ctime]
 
 
 def test_a_daemon_lives_in_the_time_of_its_clock() -> None:

@@ -9,14 +9,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-from fake_daemon import FakeDaemon, Memctl
+from fake_daemon import Memctl
 from findings import Doctor
 
 from configs import NO_MODEL
 from memoryd.client.memctl.doctor import database, models
-from memoryd.client.protocol import ClockState, GetStatus
 from memoryd.daemon.store.connection import PAGE_BYTES
 from memoryd.daemon.store.store import FILE_NAME, Store
 from workbench import Process
@@ -131,19 +129,6 @@ def test_a_long_write_ahead_log_is_folded(
         spoil(own.data / FILE_NAME, "CREATE TABLE large AS SELECT randomblob(20000000) x")
         assert doctor("write-ahead-log")["write-ahead-log"]["state"] == "warn"
     assert doctor("write-ahead-log", "--fix", "--yes")["write-ahead-log"]["mended"] is True
-
-
-@pytest.mark.parametrize(("state", "text"), [("ahead", "400.0 d ahead of the time"), ("behind", "400.0 d behind what")])
-def test_a_clock_that_jumped_is_told_with_the_command_that_confirms_it(
-    doctor: Doctor, told: FakeDaemon, state: Any, text: str
-) -> None:
-    clock = ClockState(state=state, now=2e9, passed=1.9e9, off_s=400 * 86_400.0)
-    told.replies[GetStatus] = msgspec.structs.replace(told.replies[GetStatus], clock=clock)
-    found = doctor("clock")["clock"]
-    assert (found["state"], found["message"].startswith(f"the system's clock is {text}")) == ("warn", True)
-    assert found["fix"].endswith("memctl jobs confirm-clock")
-    told.replies[GetStatus].clock.state = "settling"
-    assert "clock" not in doctor("clock"), "there is no database to look into"
 
 
 @pytest.mark.usefixtures("daemon")
