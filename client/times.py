@@ -28,7 +28,7 @@ def seconds(when: When) -> float:
 
 
 def moment(when: When, *, end: bool = False) -> float:
-    """Return UTC seconds as `seconds` does, also for a date as people say it ("yesterday", "last Tuesday", "in May").
+    """Return UTC seconds as `seconds` does, also for a date as people say it ("yesterday", "early May").
 
     That is a span of time in the local zone: its start, or with `end` its end. Raise `Invalid` for what is no date.
     """
@@ -41,7 +41,7 @@ def moment(when: When, *, end: bool = False) -> float:
 
     span = span_of(when, datetime.now().astimezone())
     if span is None:
-        advice = "write it like 2026-03-31, 2026-03-31T14:30:00+02:00, yesterday, last Tuesday or in May"
+        advice = "write it like 2026-03-31, 2026-03-31T14:30:00+02:00, yesterday, last Tuesday or May 2025"
         raise Invalid(f"{when!r} is not a date; {advice}.")
     # Without its zone: that of today may be another hour than that of then.
     return (span.end if end else span.start).replace(tzinfo=None).timestamp()

@@ -15,11 +15,15 @@ from typing import NamedTuple
 
 from memoryd.client.dates.forms import ANY, DAY, EACH, WEEK, Date, Parts, Span, days, week_of
 from memoryd.client.dates.reading import Word, may_name_a_date, read_words
+from memoryd.client.patterns import compile_late
 
 __all__ = ["Span", "day_of", "find_spans", "may_name_a_date", "remove_dates", "span_of"]
 
 _ANY_TIME = datetime(2000, 1, 1)
 _MAY = 5
+_LONG_HOLIDAY = 3  # days
+_YEAR_BEHIND = compile_late(r"[.,/f-]?[YJ]")
+_YEAR_IN_FRONT = compile_late(r"[YJ][.,/-]?\Z")
 
 
 class _Found(NamedTuple):
@@ -78,18 +82,24 @@ def _find(words: Sequence[Word], now: datetime) -> Iterator[_Found]:
     """Yield the dates of a text: each by the first form that makes one, joined with its neighbours."""
     kinds = "".join(word.kind for word in words)
     found = [_extend(one, words, kinds) for one in _find_each(words, kinds, now)]
-    place = 0
-    while place < len(found):
-        one = found[place]
-        place += 1
-        while place < len(found) and (joined := _join(one, found[place], kinds)):
-            one = joined
-            place += 1
-        yield one
+    joined: list[_Found] = []
+    for one in found:
+        while joined and (both := _join(joined[-1], one, kinds)):
+            joined.pop()
+            one = both
+        if joined and kinds[joined[-1].end : one.first] in ("&", ",", ",&"):  # "in March and June 2023"
+            spans = _share_year(joined[-1].date, one.date)
+            is_certain = joined[-1].date.is_certain or one.date.is_certain
+            joined[-1], one = (
+                each._replace(date=each.date._replace(span=span, is_certain=is_certain))
+                for each, span in zip((joined[-1], one), spans, strict=True)
+            )
+        joined.append(one)
+    yield from joined
 
 
 def _find_each(words: Sequence[Word], kinds: str, now: datetime) -> Iterator[_Found]:
-    place = 0
+    place = past = 0  # where to look next, and where the last date ended
     while match := ANY.search(kinds, place):
         start = match.start()
         place = start + 1
@@ -103,34 +113,52 @@ def _find_each(words: Sequence[Word], kinds: str, now: datetime) -> Iterator[_Fo
                 except (ValueError, OverflowError):  # no such day
                     place = end
                     break
-                if date is not None:
+                if date is None:
+                    continue
+                place = end
+                if date.is_certain or not _is_beside_year(kinds[past:], start - past, end - past):
                     yield _Found(date, start, end)
-                    place = end
-                    break
+                    past = end
+                break
+
+
+def _is_beside_year(kinds: str, start: int, end: int) -> bool:
+    """Return whether a year stands where it may be that of a date which has none: then none is better than another."""
+    return _YEAR_BEHIND.match(kinds, end) is not None or _YEAR_IN_FRONT.search(kinds[:start]) is not None
 
 
 def _extend(found: _Found, words: Sequence[Word], kinds: str) -> _Found:
     """Return a day with what is said around it: "the week of 3 May", "the weekend before it", "5月3日那周"."""
     span, first = found.date.span, found.first
-    if span.days != 1:
+    if span.days == WEEK and kinds[max(0, first - 2) : first] == "Wf":
+        return _Found(Date(days(span.start, words[first - 2].value, 1)), first - 2, found.end)
+    if span.days > _LONG_HOLIDAY:
         return found
     if kinds[found.end : found.end + 1] == "g":
-        return _Found(Date(week_of(span.start)), first, found.end + 1)
+        return _Found(Date(_around(span, words[found.end].value)), first, found.end + 1)
     last, one = kinds[first - 1 : first], kinds[first - 2 : first - 1]
     unit = words[first - 2].value if first > 1 else None
-    if last in ("f", "B") and one == "U" and unit in ("week", "weekend"):
-        week = week_of(span.start)
-        return _Found(Date(week if unit == "week" else days(week.start, 5, 2)), first - 2, found.end)
-    if last in ("<", ">") and one in ("U", "W"):
+    if last in ("f", "B", "E") and one == "U" and unit in ("week", "weekend"):
+        return _Found(Date(_around(span, unit)), first - 2, found.end)
+    if last in ("<", ">", "V") and one in ("U", "W"):
         number = words[first - 3].value if kinds[first - 3 : first - 2] in ("n", "N", "a") and first > 2 else None
-        beside = _find_beside(span, unit, number, -1 if last == "<" else 1)
+        beside = _find_beside(span, unit, number, 1 if last == ">" else -1)
         if beside:
             return _Found(Date(beside), first - 2 - (number is not None), found.end)
     return found
 
 
+def _around(span: Span, what: object) -> Span:
+    """Return the week or weekend that a day is in, or the day so many days later."""
+    week = week_of(span.start)
+    if isinstance(what, int):
+        return days(span.start, what, 1)
+    return week if what == "week" else days(week.start, 5, 2)
+
+
 def _find_beside(span: Span, unit: object, number: int | None, step: int) -> Span | None:
     """Return the day, week, weekend or day of the week before (-1) or after a day, or so many of them from it."""
+    span = days(span.start if step < 0 else span.end - DAY, 0, 1)
     week = week_of(span.start)
     count = step * (number or 1)
     if unit == "day":
@@ -146,10 +174,16 @@ def _find_beside(span: Span, unit: object, number: int | None, step: int) -> Spa
 
 
 def _join(one: _Found, other: _Found, kinds: str) -> _Found | None:
-    """Return the time from one date to the end of another where the text says so, None where it does not."""
+    """Return the time from one date to the end of another where the text says so, None where it does not.
+
+    It does with "from … to", "between … and", and with "May and June", which are one time without a break.
+    """
     between = kinds[one.end : other.first]
     opens = kinds[one.first - 1 : one.first] == "B"
     is_both = between == "&" and (opens or kinds[other.end : other.end + 1] == "b")
+    if between in ("&", ",") and not is_both:
+        start, end = _share_year(one.date, other.date)
+        return _Found(Date(Span(start.start, end.end)), one.first, other.end) if start.end == end.start else None
     if between not in ("T", "-", "T-", "-T", "Ti") and not is_both:
         return None
     span = _reach(one.date, other.date)
@@ -157,15 +191,21 @@ def _join(one: _Found, other: _Found, kinds: str) -> _Found | None:
 
 
 def _reach(first: Date, last: Date) -> Span | None:
-    """Return the time from the start of one date to the end of another; a year that is said once counts for both."""
+    """Return the time from the start of one date to the end of another."""
+    start, end = _share_year(first, last)
+    if last.step and end.start < start.start:
+        end = Span(end.start + last.step * DAY, end.end + last.step * DAY)
+    return Span(start.start, end.end) if start.start < end.end and start.start <= end.start else None
+
+
+def _share_year(first: Date, last: Date) -> tuple[Span, Span]:
+    """Return the spans of two dates in order: a year that is said once counts for both, across New Year if need be."""
     start, end = first.span, last.span
     if last.in_year and not last.is_certain and first.in_year and first.is_certain:
         end = _move(last, start.start.year, lambda span: span.start >= start.start, 1)
     elif first.in_year and not first.is_certain and last.in_year:
         start = _move(first, end.start.year, lambda span: span.start <= end.start, -1)
-    elif last.step and end.start < start.start:
-        end = Span(end.start + last.step * DAY, end.end + last.step * DAY)
-    return Span(start.start, end.end) if start.start < end.end and start.start <= end.start else None
+    return start, end
 
 
 def _move(date: Date, year: int, fits: Callable[[Span], bool], step: int) -> Span:

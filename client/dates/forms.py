@@ -13,12 +13,14 @@ from memoryd.client.dates.reading import Word
 from memoryd.client.patterns import compile_late
 
 DAY = timedelta(days=1)
+_HOUR = timedelta(hours=1)
 WEEK = 7  # days
 _WINTER = 4
 _MONDAY_OF_WEEK_1 = 4  # January: the week that has this day is the first
 _LEAP = 8  # years in which a 29 February is found
 _OLDEST_TWO = 2
 _LONGEST_MONTH = 31
+_MONTHS_OF_YEAR, _SHORT_YEARS = 12, 40
 _COUNTS = "nNua"  # kinds of numbers that are counted
 _COUNTED = {"week": WEEK, "fortnight": 2 * WEEK}
 _MONTHS = {"month": 1, "quarter": 3, "half": 6, "year": 12, "decade": 120}
@@ -135,8 +137,10 @@ class Parts:
             return None
         return self.unit(unit, which)
 
-    def unit(self, unit: str, which: int) -> Span | None:
+    def unit(self, unit: str, which: int | None) -> Span | None:
         """Return the week, weekend, month … that is so many after the one of now."""
+        if which is None:  # "at the weekend": this one once it has begun, else the last
+            which = 0 if self.now.weekday() >= 5 else -1
         if unit in ("week", "weekend"):
             monday = WEEK * which - self.now.weekday()
             return self.days(monday, WEEK) if unit == "week" else self.days(monday + 5, 2)
@@ -178,6 +182,15 @@ def _day_of_month(parts: Parts) -> Date | None:
     return parts.dated(lambda year: days(parts.date(year, month, day), 0, 1))
 
 
+def _day_of_short_year(parts: Parts) -> Date | None:
+    """Return "14 Mar 23", where 23 can be nothing but a year."""
+    day, year = parts.all("noq")
+    if not _MONTHS_OF_YEAR < year < _SHORT_YEARS or day > _LONGEST_MONTH:
+        return None
+    start = parts.date(2000 + year, parts.first("Mm"), day)
+    return Date(days(start, 0, 1), lambda year: days(start, 0, 1))
+
+
 def _day_in_figures(parts: Parts) -> Date:
     month, day = parts.first("d")
     return parts.dated(lambda year: days(parts.date(year, month, day), 0, 1))
@@ -201,6 +214,8 @@ def _days_to_figures(parts: Parts) -> Date | None:
 def _day_of_period(parts: Parts) -> Date | None:
     """Return "the 5th of last month"."""
     span, day = parts.period(), parts.first("noq")
+    if span is None and parts.first("U") == "month":
+        span = parts.unit("month", 0)
     if span is None or not 28 <= span.days <= 31:
         return None
     return Date(days(span.start.replace(day=day), 0, 1))
@@ -283,13 +298,10 @@ def _weekday(parts: Parts) -> Date | None:
         return Date(parts.days(-back - WEEK, 1)) if which == -1 else None
     if which is None or which == -1:
         return Date(parts.days(-back, 1), step=0 if which else WEEK)
-    if which == 0:
-        return Date(parts.days((WEEK - back) % WEEK, 1))
-    return (
-        Date(parts.days((WEEK - back) + (WEEK if which > 1 else 0), 1))
-        if which > 0
-        else Date(parts.days(-back - WEEK, 1))
-    )
+    if which < 0:
+        return Date(parts.days(-back - WEEK, 1))
+    ahead = (WEEK - back) % WEEK
+    return Date(parts.days(ahead if which == 0 else (ahead or WEEK) + WEEK * (which - 1), 1))
 
 
 def _weekday_of_week(parts: Parts) -> Date | None:
@@ -518,8 +530,10 @@ def _half_of(span: Span, number: int) -> Span:
 # Months and more -----------------------------------------------------------------------------------------------------
 
 
-def _month(parts: Parts) -> Date:
+def _month(parts: Parts) -> Date | None:
     month, which = parts.first("Mm"), parts.first("Rp")
+    if "<" in parts.kinds:  # "the May before last"
+        return parts.chosen(-2, lambda year: parts.month(year, month)) if which == -1 else None
     if which is not None:
         return parts.chosen(which, lambda year: parts.month(year, month))
     return parts.dated(lambda year: parts.month(year, month))
@@ -572,10 +586,14 @@ def _away(parts: Parts, forwards: int) -> Date | None:
     count, unit = parts.first(_COUNTS), parts.first("U")
     if "u" in parts.kinds and unit in _MONTHS:
         return None  # "a few months ago" is no month
+    if unit == "hour":
+        return Date(days(parts.now + forwards * count * _HOUR, 0, 1))
     if unit == "day":
         return Date(parts.days(forwards * count, 1))
     if unit in _COUNTED:
         return Date(parts.days(forwards * count * _COUNTED[unit] - 3, WEEK))
+    if unit == "decade":
+        unit, count = "year", 10 * count
     found = parts.unit(unit, forwards * count)
     return Date(found) if found else None
 
@@ -599,6 +617,9 @@ def _rolling(parts: Parts) -> Date | None:
     if unit == "weekend":
         return Date(found) if count == 1 and (found := parts.unit(unit, which)) else None
     today = parts.days(0, 1)
+    if unit == "hour":
+        other = midnight(parts.now + (count if which > 0 else -count) * _HOUR)
+        return Date(Span(min(other, today.start), max(other, today.start) + DAY))
     if unit == "day" or unit in _COUNTED:
         size = count * {"day": 1}.get(unit, _COUNTED.get(unit, 1)) * DAY
         return Date(Span(today.start, today.end + size) if which > 0 else Span(today.start - size, today.end))
@@ -623,7 +644,7 @@ def _weekend_now(parts: Parts) -> Date | None:
     """Return the weekend of "at the weekend": this one once it has begun, else the last."""
     if parts.first("U") != "weekend":
         return None
-    return Date(found) if (found := parts.unit("weekend", 0 if parts.now.weekday() >= 5 else -1)) else None
+    return Date(found) if (found := parts.unit("weekend", None)) else None
 
 
 _IN = r"(?:,?[fi]?[YJy])?"  # a year behind
@@ -636,33 +657,37 @@ Form = tuple[str, Callable[[Parts], Date | None]]
 FORMS: tuple[Form, ...] = (
     (r"[no]\.?[T-]D", _days_to_figures),
     (r"(?:[Ww],?)?D", _full),
-    (rf"{_YEAR}M[oN]W|[oR]W[fi][Mm]{_IN}", _weekday_of_month),
+    (rf"{_YEAR}M[oNR]W|[oR]W[fi][Mm]{_IN}", _weekday_of_month),
     (rf"[oR][nN]U[fi]?(?:[Mm]{_IN}|{_PERIOD}|[YJ])", _units_within),
-    (rf"{_YEAR}MoU|oU[fi]?[Mm]{_IN}|RU[fi][Mm]{_IN}", _unit_of_month),
+    (rf"{_YEAR}M[oR]U|oU[fi]?[Mm]{_IN}|RU[fi][Mm]{_IN}", _unit_of_month),
     (rf"[oR]U[fi](?:{_PERIOD}|[YJ]|U)", _unit_of_period),
     (rf"oh[fi]?(?:{_PERIOD}|[Mm]{_IN}|[YJ]|U)|(?:{_PERIOD}|{_YEAR}M|[YJ])f?oh|oh", _half),
-    (r"[YJy]-?f?oU|oU(?:-?[fi]?[YJy])?", _unit_of_year),
+    (r"[YJy]-?f?oU|oU(?:[,/-]?[fi]?[YJy])?", _unit_of_year),
     (rf"{_YEAR}[Mm]f?{_N}(?:[T-]{_N}|&{_N}b?)(?!f?[MmUhq]){_IN}|B[Mm]f?{_N}&{_N}(?!f?[MmUh]){_IN}", _days_of_month),
     (rf"{_N}[T&-]{_N}f?[Mm]{_IN}|B{_N}&{_N}f?[Mm]{_IN}", _days_of_month),
-    (rf"(?:[Ww],?)?(?:{_YEAR}[Mm],?f?{_N}(?![Uh]){_IN}|{_N}f?[Mm]{_IN})", _day_of_month),
-    (rf"E-?f?[Mm]{_IN}|{_YEAR}ME", _part_of_month),
-    (rf"E-?f?S{_IN}|E-?f?RS|[YJy]f?ES", _part_of_season),
-    (rf"E-?f?(?:{_PERIOD}|[YJ])|(?:{_PERIOD}|[YJ])E|EfU", _part_of_period),
-    (r"S<R|S,?f?Y[/T-][Yn]|S,?[fi]?[YJy]|[YJy]f?S|[Rp]S|(?<=[iBb&T])S", _season),
-    (r"[Mm],?[fi]?-?[YJy]|[YJy],?[fi]?[Mm]|[Rp][Mm]|(?<=[ifBT<>EV/])m|(?<=B[Mm]&)m|(?<=B)m|m(?=[T-][Mm])|M", _month),
+    (rf"(?:[Ww],?)?{_N}-?[Mm]-?n(?![MmUhT-])", _day_of_short_year),
+    (rf"(?:[Ww],?)?(?:{_YEAR}[Mm],?f?{_N}(?![Uh]){_IN}|{_N}[f/-]?[Mm](?:[/-]Y|{_IN})|Y-[Mm]-n)", _day_of_month),
+    (rf"E-?[fi]?[Mm]{_IN}|{_YEAR}ME", _part_of_month),
+    (rf"E-?[fi]?S{_IN}|E-?[fi]?RS|[YJy]f?ES", _part_of_season),
+    (rf"E-?[fi]?(?:{_PERIOD}|[YJ])|(?:{_PERIOD}|[YJ])E|E[fi]U", _part_of_period),
+    (r"S<R|S,?f?Y[/T-][Yn]|S,?[fi]?[YJy]|[YJy],?[fi]?S|[Rp]S|(?<=[iBb&T])S", _season),
+    (
+        r"[Mm]<R|[Mm],?[fi]?[-/]?[YJy]|[YJy],?[fi]?[Mm]|[Rp][Mm]|(?<=[ifBT<>EV/])m|(?<=B[Mm]&)m|(?<=B)m|m(?=[T-][Mm])|M",
+        _month,
+    ),
     (r"[YJy]f?H|H,?[fi]?[YJy]|[Rp]H|H", _holiday),
     (rf"I|KG|K{_N}[./-]?{_IN}|oK{_IN}|[YJy]f?K{_N}|U{_N},?[fi]?[YJ]", _week_of_year),
-    (r"Zy|yZ|ZV[nNa]U|[nNa]UAZ|[nNa]UBZ", _same_day),
+    (r"Zy|yZ|Z[Vi][nNa]U|[nNa]UAZ|[nNa]UBZ", _same_day),
     (r"B?W[T&-]W,?[fi]?(?:RU|P)|(?:RU|P),?[fi]?W[T-]W", _weekdays_of_week),
     (r"[Ww],?[fi]?(?:RU|P)|(?:RU|P),?[fi]?W(?!,?[MmnoqD])", _weekday_of_week),
-    (r"o[fi](?:RU|P)|P[oq]|RUo", _day_of_period),
+    (r"o[fi](?:RU|P|U)|P[oq]|RUo", _day_of_period),
     (r"[nNa]UAi?W|WV[nNa]U", _weekday_weeks_ago),
     (rf"{_C}UA|V{_C}U", _ago),
     (r"[nNa][Wr]A", _weekday_ago),
     (rf"{_C}UF|(?<=i){_C}U(?!A)", _from_now),
     (rf"[Rp]f?{_C}U|pU|pq", _rolling),
     (r"RU|P", _period),
-    (r"[Rp][Ww]|W<R|(?<=i)w|(?<!v)WZ|(?<!v)W(?![<>])", _weekday),
+    (r"[Rp][Ww]|W<R|(?<=i)w|(?<!v)WZ|(?<!v)W(?![<>f])", _weekday),
     (r"G", _month_in_figures),
     (r"(?:[Ww],?)?(?:(?<=[iBTV&<>,-])d|d(?=[T-][dD]))[YJ]?", _day_in_figures),
     (r"B?[YJ][T-][YJ]|B[YJ]&[YJ]", _years),
@@ -670,7 +695,7 @@ FORMS: tuple[Form, ...] = (
     (r"Z", _from_today),
     (r"E?-?f?c", _decade),
     (r"(?<=i)o|q", _day_alone),
-    (r"(?<=i)U", _weekend_now),
+    (r"(?<=i)U(?![<>VfBE])", _weekend_now),
 )
 # Where a date may begin, and the forms one by one. Compiled when the first text may name a date: it takes 10 ms.
 ANY = compile_late(rf"(?=[^x.,/&<>bgvAFTf-])(?:{'|'.join(pattern for pattern, _ in FORMS)})")

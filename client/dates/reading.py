@@ -70,6 +70,7 @@ _WEEKDAYS_JAPANESE = {sign: number for number, sign in enumerate("月火水木�
 _COUNTERS = {
     name: unit
     for unit, names in {
+        "hour": "小时 小時 个小时 個小時 時間",
         "day": "天 日间 日間 日",
         "week": "周间 周 週间 週間 週 个星期 個星期 星期 个礼拜 个周",
         "month": "个月 個月 ヶ月間 ヶ月 か月間 か月 カ月間 カ月 ヵ月 ケ月 箇月",
@@ -84,16 +85,18 @@ _counter = "|".join(sorted(_COUNTERS, key=len, reverse=True))
 _week = "(?:周|週|星期|礼拜|禮拜)"
 # What is made with numbers, then the words of the table; the longer first.
 _RUN = compile_late(
-    rf"(?P<year>(?:19|20)\d\d|[一二][〇零一二三四五六七八九]{{3}})年(?![前后後](?!半)|[间間])"
+    r"(?P<decade>(?:19|20)?\d0)年代"
+    rf"|(?P<year>(?:19|20)\d\d|[一二][〇零一二三四五六七八九]{{3}})年(?![前后後](?!半)|[间間])"
     r"|(?P<short>\d\d)年(?=\d{1,2}月)"
     r"|(?P<era>令和|平成|昭和)(?P<reign>\d\d?|元)年"
-    r"|(?P<decade>\d0)年代"
     r"|半(?P<halved>年|[个個]?月)(?:之|以)?(?P<half>[前后後])"
     rf"|(?P<count>{_NUMBER})(?P<counter>{_counter})(?:间|間)?(?:之|以)?(?P<away>[前后後])(?!半)"
     r"|(?P<month>1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九])月(?![间間])"
     rf"|(?P<day>{_NUMBER})(?P<marked>日|号|號)(?![间間])"
     rf"|(?P<lasting>{_NUMBER})(?P<lasts>{_counter})"
     rf"|(?P<which>上上|上|这|這|本|下下|下)[个個]?{_week}(?P<its>[一二三四五六日天])"
+    rf"|最[后後終终]の?一?[个個]?(?P<final>周末|週末|天|日(?!曜)|{_week}(?![一二三四五六日天]))"
+    rf"|第(?P<nth3>{_NUMBER})(?P<nths3>[月火水木金土日])曜日?"
     rf"|第(?P<nth>{_NUMBER})[个個]?(?:{_week}(?P<nths>[一二三四五六日天])|(?P<unit>周末|週末|{_week}|季度|四半期))"
     r"|(?P<quarter>[一二三四1-4])季度"
     rf"|{_week}(?P<weekday>[一二三四五六日天])"
@@ -109,13 +112,14 @@ _TOKEN = compile_late(
     r"|(?<![^\W_])[qQ](?P<quarter>[1-4])\b"
     r"|(?<=\d)q(?P<quarter2>[1-4])\b"
     r"|\bh(?P<half>[12])\b"
-    r"|(?P<run>(?:\d{0,4}[\u3005-\u9fff]+)+)"
-    r"|(?<![\w./:])(?<![\w/]-)(?:"
+    r"|(?P<run>(?:\d{0,4}[\u3005-\u3007\u3041-\u30ff\u3400-\u9fff]+)+)"
+    r"|(?<![a-z0-9_./:])(?<![\w/]-)(?:"
     r"(?P<y>(?:19|20)\d\d)(?P<sep>[-/.])(?P<m>\d{1,2})(?P=sep)(?P<d>\d{1,2})(?!\d)(?:[t ]\d\d:\d\d[\d:.+z]*)?"
     r"|(?P<packed>(?:19|20)\d\d[01]\d[0-3]\d)(?!\d|\.\d)"
     r"|(?P<wy>(?:19|20)\d\d)-?w(?P<w>\d\d?)\b"
-    r"|(?P<gy>(?:19|20)\d\d)[-/](?P<gm>0[1-9]|1[0-2])(?![\d/-])"
+    r"|(?P<gy>(?:19|20)\d\d)(?:[-/](?P<gm>0[1-9]|1[0-2])|/(?P<gm1>[1-9]))(?![\d/-])"
     r"|(?P<one>\d{1,2})(?P<sep2>[-/.])(?P<two>\d{1,2})(?P=sep2)(?P<three>(?:19|20)\d\d|(?<=\d\d.\d\d.)\d\d)(?!\d|\.\d)"
+    r"|(?:(?<=am )|(?<=om )|(?<=um ))(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<yy>\d\d)(?!\d|\.\d)"
     r"|(?P<mm>0?[1-9]|1[0-2])[/.](?P<my>(?:19|20)\d\d)(?!\d|\.\d)"
     r"|(?P<dd>\d{1,2})\.(?P<dm>0?[1-9]|1[0-2])\.(?!\d)"
     r"|(?P<us>\d{1,2})/(?P<us2>\d{1,2})(?![\d/])"
@@ -233,6 +237,8 @@ def _read_date(token: re.Match[str]) -> tuple[str, Any] | None:
         year = token["three"]
         day = _order_day(int(token["one"]), int(token["two"]), is_day_first=token["sep2"] == ".")
         return ("D", (int(year) if len(year) == 4 else _widen_year(year), *day)) if day else None
+    if token["yy"]:
+        return "D", (_widen_year(token["yy"]), int(token["month"]), int(token["day"]))
     if token["dd"]:
         return "d", (int(token["dm"]), int(token["dd"]))
     if token["us"] and (day := _order_day(int(token["us"]), int(token["us2"]), is_day_first=False)):
@@ -251,7 +257,7 @@ def _read_period(token: re.Match[str]) -> tuple[str, Any] | None:
     if token["wy"]:
         return "I", (int(token["wy"]), int(token["w"]))
     if year := token["gy"] or token["my"]:
-        return "G", (int(year), int(token["gm"] or token["mm"]))
+        return "G", (int(year), int(token["gm"] or token["gm1"] or token["mm"]))
     if token["short"]:
         return "Y", _widen_year(token["short"])
     if decade := token["decade"] or token["decade2"]:
@@ -287,7 +293,10 @@ def _read_signs(match: re.Match[str]) -> list[tuple[str, Any]]:
     if part["era"]:
         return [("J", _ERAS[part["era"]] + (1 if part["reign"] == "元" else int(part["reign"])))]
     if part["decade"]:
-        return [("c", 1900 + int(part["decade"]))]
+        return [("c", int(part["decade"]) if len(part["decade"]) > 2 else 1900 + int(part["decade"]))]
+    if part["final"]:
+        unit = {"周末": "weekend", "週末": "weekend", "天": "day", "日": "day"}.get(part["final"], "week")
+        return [("R", -1), ("U", unit)]
     if part["half"]:
         half = (6, "month") if part["halved"] == "年" else (15, "day")
         return [("N", half[0]), ("U", half[1]), ("A" if part["half"] == "前" else "F", 0)]
@@ -302,6 +311,8 @@ def _read_signs(match: re.Match[str]) -> list[tuple[str, Any]]:
         return [_count_or_few(part["lasting"]), ("U", _COUNTERS[part["lasts"]])]
     if part["which"]:
         return [("P", ("week", _WHICH[part["which"]])), ("W", _WEEKDAYS[part["its"]])]
+    if part["nths3"]:
+        return [("o", _count(part["nth3"])), ("W", _WEEKDAYS_JAPANESE[part["nths3"]])]
     if part["nths"]:
         return [("o", _count(part["nth"])), ("W", _WEEKDAYS[part["nths"]])]
     if unit := part["unit"]:
@@ -366,14 +377,20 @@ def _join_years(words: list[Word]) -> list[Word]:
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 _IN_FIGURES = re.compile(
-    r"\d(?:[-/]\d|\.\d\d?\.|\d{3}|(?:st|nd|rd|th)\b|0(?:s|ern?)\b)|(?<=\b[qh])[1-4]\b|(?<=\dq)[1-4]\b"
+    r"\d(?:[-/]\d|\.\d\d?\.|\d{3}|(?:st|nd|rd|th)\b|0(?:s|ern?)\b)|(?<=')\d\d\b|(?<=\b[qh])[1-4]\b|(?<=\dq)[1-4]\b"
 )
-_IN_SIGNS = re.compile(r"[年月日周週天曜号號昨今春夏秋冬末]|星期|礼拜|クリスマス|き[ょの]う|おとと|あした|あさって")
+_SIGNS = "年月日周週天曜号號昨今春夏秋冬末"
+_IN_SIGNS = re.compile(
+    f"[{_SIGNS}]|星期|礼拜|四半期|季度|"
+    + "|".join(name for name, (kind, _) in _JOINED.items() if kind in "HZPy" and not set(name) & set(_SIGNS))
+)
 _TELLING = frozenset(
     word for phrase, (kind, _) in _PHRASES.items() if kind in "MmWwrSHZUyAK6" for word in _LETTERS.findall(phrase)
-) - frozenset(
-    "this last the of a one and after before good no next number day day's tag tages eve new s back half früh".split()
 )
+_TELLING -= frozenset(
+    "a after and back before close day eve good half hour last midway new next no number of on".split()
+)
+_TELLING -= frozenset("one s tag tages the this through früh".split())
 _TELLING |= frozenset(_COMPOUNDS)
 
 

@@ -20,7 +20,8 @@ one letter, so that a text becomes a string of kinds and the form of a date is a
 | A, V, F | ago, behind its number; ago, before it; from now on | |
 | B, T, &, b | begins a span; leads to its end; joins both; both, behind them | |
 | <, > | before, after | |
-| i, f, K, g | preposition; of; calendar week; that week, behind a day | |
+| i, f, K | preposition; of; calendar week | |
+| g | its week, the day before it: behind a day | the unit, or days |
 | v, x, _ | each; nothing, though a word of it means something elsewhere; left out | |
 
 `reading` makes more of figures: D a day (year, month, day), d one without a year, G a month of a year, I a week of a
@@ -58,7 +59,7 @@ ENGLISH: Rows = {
         (12, 24, 1): "christmas eve",
         (12, 26, 1): "boxing day",
         (12, 31, 1): "new year's eve, new years eve",
-        (1, 1, 1): "new year's day, new years day",
+        (1, 1, 1): "new year's day, new years day, new year, new year's, new years",
         (2, 14, 1): "valentine's day, valentines day",
         (10, 31, 1): "halloween",
         (7, 4, 1): "independence day",
@@ -75,6 +76,7 @@ ENGLISH: Rows = {
         2: "day after tomorrow",
     },
     "U": {
+        "hour": "hour, hours",
         "day": "day, days",
         "week": "week, weeks",
         "weekend": "weekend, weekends",
@@ -148,9 +150,9 @@ ENGLISH: Rows = {
         31: "thirty-first, thirty first",
     },
     "E": {
-        1: "early, early in, early on in, beginning of, start of, beginning, start",
-        2: "mid, middle of, middle, midway through",
-        3: "late, late in, end of, end, tail end of, close of",
+        1: "early, early on, beginning, start",
+        2: "mid, middle, midway through",
+        3: "late, end, tail end, close",
     },
     "h": {0: "half"},
     "A": {0: "ago, back"},
@@ -158,9 +160,9 @@ ENGLISH: Rows = {
     "F": {0: "from now, hence"},
     "B": {0: "between, from"},
     "T": {0: "to, until, till, through, thru, up to"},
-    "&": {0: "and"},
+    "&": {0: "and, or"},
     "i": {word: word for word in "in on at during since over by within around about throughout for".split()},
-    "f": {0: "of"},
+    "f": {0: "of, starting, commencing, ending"},
     "K": {0: "cw, calendar week, week no, week number"},
     "<": {0: "before, prior to, preceding"},
     ">": {0: "after"},
@@ -200,6 +202,8 @@ GERMAN: Rows = {
     "H": {
         (12, 24, 3): "weihnachten",
         (12, 24, 1): "heiligabend, heiliger abend, heiligen abend",
+        (12, 25, 1): "erster weihnachtstag, ersten weihnachtstag, erster feiertag",
+        (12, 26, 1): "zweiter weihnachtstag, zweiten weihnachtstag",
         (12, 31, 1): "silvester",
         (1, 1, 1): "neujahr, neujahrstag",
         (0, 0, 2): "ostern",
@@ -211,12 +215,13 @@ GERMAN: Rows = {
     },
     "Z": {
         0: "heute, heute morgen, heute früh, heute abend",
-        -1: "gestern, gestern morgen, gestern abend",
+        -1: "gestern, gestern morgen, gestern abend, letzte nacht, vergangene nacht",
         -2: "vorgestern",
         1: "morgen, morgen früh, morgen abend",
         2: "übermorgen",
     },
     "U": {
+        "hour": "stunde, stunden",
         "day": "tag, tage, tagen, tages",
         "week": "woche, wochen",
         "weekend": "wochenende, wochenenden, wochenendes",
@@ -270,7 +275,7 @@ GERMAN: Rows = {
     "6": {6: "einem halben jahr, ein halbes jahr, halben jahr", 18: "anderthalb jahren, eineinhalb jahren"},
     "B": {0: "zwischen, vom, von, ab"},
     "T": {0: "bis, bis zum, bis zu, bis in den"},
-    "&": {0: "und"},
+    "&": {0: "und, oder"},
     "i": {word: word for word in "im am seit während um gegen zum".split()},
     "f": {0: "des"},
     "K": {0: "kw, kalenderwoche"},
@@ -338,12 +343,13 @@ CHINESE_JAPANESE: Rows = {
         ("month", -2): "上上个月, 上上個月, 上上月, 先々月, 先先月",
         ("week", 2): "下下周, 下下週, 下下星期, 再来週",
         ("month", 2): "下下个月, 下下月, 再来月",
-        ("weekend", 0): "这周末, 這週末, 本周末, 这个周末, 這個週末, 今週末, この週末, 周末, 週末",
+        ("weekend", 0): "这周末, 這週末, 本周末, 这个周末, 這個週末, 今週末, この週末",
+        ("weekend", None): "周末, 週末",
         ("weekend", -1): "上周末, 上週末, 上个周末, 上個週末, 先週末, 先週の週末",
         ("weekend", 1): "下周末, 下週末, 下个周末, 来週末",
     },
     "p": {-1: "过去, 過去, 最近, 近, ここ", 1: "未来, 未來, 接下来, 今後"},
-    "R": {0: "今, 这, 這, この, 这个, 這個", -1: "昨", 1: "来, 次の"},
+    "R": {0: "今, 这, 這, この, 这个, 這個", -1: "昨, 最后一个, 最後一個, 最后, 最終, 最後の", 1: "来, 次の"},
     "E": {
         1: "上旬, 初旬, 初頭, 初め, 初, 月初, 年初, のはじめ",
         2: "中旬, 半ば, 月中, 年中",
@@ -351,10 +357,16 @@ CHINESE_JAPANESE: Rows = {
     },
     "B": {0: "从, 從, 自"},
     "T": {0: "から, 到, 至, より"},
-    "&": {0: "和, と"},
+    "&": {0: "和, 或, と, や"},
     "v": {0: "每, 每个, 毎, 毎週"},
     "b": {0: "之间, 之間, の間"},
-    "g": {0: "那一周, 那周, 那週, 那个星期, 的那一周, 的那周, の週, 所在的一周"},
+    "g": {
+        "week": "那一周, 那周, 那週, 那个星期, 的那一周, 的那周, の週, 所在的一周",
+        "weekend": "那个周末, 的那个周末, 那週末, の週末",
+        -1: "前一天, 的前一天, 前日, の前日",
+        1: "后一天, 的后一天, 第二天, 的第二天, 翌日, の翌日",
+    },
+    "x": {0: "一个半月, 一個半月"},
     "_": {
         0: "の, 的, まで, 間, 期间, 期間, 在, 份, ごろ, 頃, "
         "早上, 早晨, 上午, 中午, 下午, 晚上, 夜里, 朝, 夜, 夕方, 午前, 午後"

@@ -100,6 +100,23 @@ def test_all_dates_of_a_text_are_found() -> None:
     ]
 
 
+def test_a_year_that_is_said_once_counts_for_all_that_is_listed() -> None:
+    found = find_spans("in March and June 2023, on 3 May 2022, 5 June and 2 July, then in August", NOW)
+    assert [f"{span.start:%Y-%m-%d}" for span in found] == [
+        "2023-03-01",
+        "2023-06-01",
+        "2022-05-03",
+        "2022-06-05",
+        "2022-07-02",
+        "2025-08-01",
+    ]
+
+
+def test_a_year_beside_a_date_that_may_be_its_own_leaves_no_other_year() -> None:
+    assert find_spans("2019, March 8", NOW)[0].start.year == 2019
+    assert find_spans("March 8. 2019 was a good year", NOW) == []
+
+
 def test_a_filter_takes_the_date_in_the_zone_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC-5")  # five hours east
     time.tzset()
