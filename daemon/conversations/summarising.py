@@ -1,4 +1,7 @@
-"""A session that rests is summed up in a note; the note of the same session before it is superseded."""
+"""A session that rests is summed up in a note; the note of the same session before it is superseded.
+
+Its first line names the session, each other one is a whole sentence or point. It has the time of the last turn.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -65,15 +68,15 @@ def _cut(text: str, chars: int) -> str:
 
 
 def _note(core: Core, key: Key, text: str, by: str, heard: Sequence[Heard]) -> NewMemory:
-    now = core.clock()
-    date = datetime.fromtimestamp(now, UTC).date().isoformat()
+    said_at = max(one.created_at for one in heard)
+    date = datetime.fromtimestamp(said_at, UTC).date().isoformat()
     return NewMemory(
         content=f"Session {key.session}, {date}:\n{text}",
         type=TYPE,
         source=SOURCE,
         importance=IMPORTANCE,
-        created_at=now,
-        expires_at=adding.compute_expiry(core, SOURCE, now),
+        created_at=said_at,
+        expires_at=adding.compute_expiry(core, SOURCE, said_at),
         metadata={"session": key.session, "by": by, "turns": len(heard)},
     )
 

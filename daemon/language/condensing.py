@@ -11,8 +11,13 @@ from memoryd.daemon.store.stopwords import STOP_WORDS
 MAX_SENTENCES = 10  # looked at: those of the beginning, where people say what they mean
 MAX_CHARS = 300  # of the result
 _READ_CHARS = 8_000
-_MIN_WORDS = 3
-_BOUNDARY = compile_late(r"(?<=[.!?…])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9ÄÖÜÉÀ])|(?<=[。！？])|\n+")
+_MIN_WORDS, _MIN_UNSPACED = 3, 6  # of a sentence: words, or characters of a script without blanks
+_UNSPACED = compile_late(r"[\u3040-\u30ff\u3400-\u9fff]")
+_MONTHS = "Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"  # am 3. Mai
+_BOUNDARY = compile_late(
+    r"(?<=[.!?…])(?<!\.\.)[\"')\]]*\s+(?!(?<=[0-9]\.\s)(?:" + _MONTHS + r")\b)(?=[\"'(\[]*[A-Z0-9ÄÖÜÉÀ])"
+    r"|(?<=[。！？])|\n+"
+)
 _LEAD = compile_late(r"^(?:[-*•>#]+|\d+[.)]|User:|Assistant:)\s*")
 _WORD = compile_late(r"[^\W_]{2,}")
 _ABBREVIATED = compile_late(r"\b(?:e\.g|i\.e|etc|vs|approx|Mr|Mrs|Ms|Dr|St)\.$")
@@ -25,7 +30,7 @@ def split_sentences(text: str, limit: int = MAX_SENTENCES) -> list[str]:
     for part in _BOUNDARY.split(text[:_READ_CHARS].replace("```", "\n")):
         piece = f"{joined} {part}".strip() if joined else _LEAD.sub("", part.strip())
         joined = piece if _ABBREVIATED.search(piece) else ""
-        if not joined and len(piece.split()) >= _MIN_WORDS:
+        if not joined and (len(piece.split()) >= _MIN_WORDS or len(_UNSPACED.findall(piece)) >= _MIN_UNSPACED):
             found.append(piece)
     if joined:
         found.append(joined)

@@ -1,4 +1,8 @@
-"""What a conversation came to, by rules: its most central and important sentences, in their order. Pure functions."""
+"""What a conversation came to, by rules: its main sentences, whole and in their order, one a line. Pure functions.
+
+Left out are questions and requests, what is over soon, what the speaker is about to do, and guesses, which a later turn
+may refute; of tools nothing is taken. What an assistant stated last is kept before all else: it says what is left open.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,12 +12,13 @@ from memoryd.client.patterns import compile_late
 from memoryd.daemon.language import condensing, rating
 
 MAX_SENTENCES = 80  # compared with each other: the latest
+MAX_CHARS = 400  # of a sentence; a longer one is left out, never cut
 _CHARS_PER_TOKEN = 4
-_LONGEST = 400  # characters of a sentence
 _ALIKE = 0.8  # cosine of words from which a sentence says what a chosen one said
 _FAILED = 0.25  # more weight for what was learned or decided
 _MIN_IMPORTANCE = 0.66  # more than a plain statement, or one with a date alone
-
+_TOLD = {"decision", "rule", "preference", "personal", "lesson", "plan"}  # features of what a user states
+_CODE = compile_late(r"```[\s\S]*?(?:```|\Z)|^[ \t]*>.*$", re.MULTILINE)  # and what is quoted
 # Over by tomorrow.
 _PASSING = compile_late(
     r"\b(?:this (?:morning|afternoon|evening)|last night|tonight|yesterday|right now|just now|at the moment|"
@@ -23,43 +28,74 @@ _PASSING = compile_late(
     r"good (?:morning|evening|night|luck)|bye|goodbye|once upon a time)\b",
     re.IGNORECASE,
 )
-# What an assistant says of its own doing.
-_DOING = compile_late(
-    r"^(?:(?:sure|okay|ok|done|great|good|yes|alright|perfect|certainly|of course|happy to|got it|noted|understood|"
-    r"will do|makes sense|thanks|sounds good|agreed|no problem|absolutely|right|fair enough|glad)\b|"
-    r"(?:(?:I|I've|I have)(?! (?:found|noticed|measured|traced|discovered)\b)|I'll|I'm|let me|"
-    r"here(?:'s| is| are)|you (?:can|could|may|might|should|will|need)|shall|would you|"
-    r"do you|if you|feel free)\b)|.*\b(?:is|are) (?:now )?(?:set|done|saved|noted|added|updated|running)[.!]?$",
+# What an assistant is about to do, or offers.
+_INTENT = compile_late(
+    r"^(?:(?:sure|okay|ok|great|good|yes|alright|perfect|certainly|of course|happy to|got it|noted|understood|"
+    r"will do|makes sense|thanks|sounds good|agreed|no problem|absolutely|fair enough|glad)\b|I'll\b|I will\b|I'm\b|"
+    r"I am\b|let me\b|here(?:'s| is| are)\b|you (?:can|could|may|might|should|will|need)\b|shall\b|would you\b|"
+    r"do you\b|if you\b|feel free\b)",
     re.IGNORECASE,
 )
+_GUESS = compile_late(
+    r"\b(?:maybe|perhaps|probably|possibly|presumably|likely|not sure|unsure|no idea|I (?:think|believe|guess|suppose|"
+    r"assume|suspect|don't know|can't tell)|seems?|(?:looks?|sounds?|smells?) (?:like|of)|might|could be|may be|"
+    r"vielleicht|wahrscheinlich|vermut\w+|möglicherweise|glaube?|(?:klingt|sieht|riecht) nach|könnte|dürfte|"
+    r"probablement|peut-être|sans doute|je (?:pense|crois|suppose)|on dirait|semble|pourrait|"
+    r"probablemente|quizás?|tal vez|creo que|parece|podría)\b"
+    r"|应该|可能|也许|大概|估计|猜|好像|看起来|多分|おそらく|かもしれ|でしょう|だろう|と思い",
+    re.IGNORECASE,
+)
+_DENIED = compile_late(  # the word after a denial
+    r"(?:\b(?:not|isn't|wasn't|nicht|kein\w*|n'est pas|n'était pas) "
+    r"(?:(?:the|on|in|a|der|die|das|dem|den|le|la|les) |l')?|不是 ?)([^\W_]{4,})",
+    re.IGNORECASE,
+)
+_ADVICE = compile_late(r"\b(?:should|would|could)\b", re.IGNORECASE)  # of an assistant
 
 
 def summary(turns: Sequence[tuple[str, str]], previous: str, max_tokens: int) -> str:
-    """Return the sentences that matter most within about so many tokens; empty when none does."""
-    found = [*previous.splitlines(), *(line for role, content in turns for line in _weigh(role, content))]
-    found = list(dict.fromkeys(found))[-MAX_SENTENCES:]
-    weights = [_weight(sentence) for sentence in found]
+    """Return the sentences that matter most within about so many tokens, one a line; empty when none does."""
+    said = _leave_out_denied(turns)
+    end = next((sentence for role, sentence in reversed(said) if role == "assistant"), "")
+    worth = [sentence for _, sentence in said if sentence == end or rating.importance(sentence) >= _MIN_IMPORTANCE]
+    found = list(dict.fromkeys([*previous.splitlines(), *worth]))[-MAX_SENTENCES:]
+    weights = [_weigh(sentence) for sentence in found]
     words = [condensing.find_words(sentence) for sentence in found]
     near = condensing.measure_centrality(words, weights)
-    order = sorted(range(len(found)), key=lambda at: -weights[at] - near[at])
+    order = sorted(range(len(found)), key=lambda at: (found[at] != end, -weights[at] - near[at]))
     return "\n".join(found[at] for at in sorted(_choose(found, order, words, max_tokens * _CHARS_PER_TOKEN)))
 
 
-def _weigh(role: str, content: str) -> Iterator[str]:
-    for sentence in condensing.split_sentences(content, MAX_SENTENCES):
-        if len(sentence) > _LONGEST:
+def _leave_out_denied(turns: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the statements of turns without those that hold what a later turn says it is not."""
+    kept: list[tuple[str, str]] = []
+    denied: set[str] = set()
+    for role, content in reversed(turns):
+        stated = [one for one in _list_statements(role, content) if denied.isdisjoint(condensing.find_words(one))]
+        kept[:0] = [(role, sentence) for sentence in stated]
+        if role != "tool":
+            denied.update(word.casefold() for word in _DENIED.findall(content))
+    return kept
+
+
+def _list_statements(role: str, content: str) -> Iterator[str]:
+    """Yield the sentences of a turn that state something for longer."""
+    if role not in ("user", "assistant"):
+        return
+    for sentence in condensing.split_sentences(_CODE.sub("\n", content), MAX_SENTENCES):
+        if len(sentence) > MAX_CHARS or rating.is_request(sentence):
             continue
-        said = _is_lasting(role, sentence) and not rating.is_request(sentence)
-        if said and rating.importance(sentence) >= _MIN_IMPORTANCE:
+        if _PASSING.search(sentence) or _GUESS.search(sentence):
+            continue
+        if _TOLD.intersection(rating.list_features(sentence)) if role == "user" else not _is_doing(sentence):
             yield sentence
 
 
-def _is_lasting(role: str, sentence: str) -> bool:
-    """Return whether a sentence is about more than the moment and the speaker's own doing."""
-    return not _PASSING.search(sentence) and not (role == "assistant" and _DOING.match(sentence))
+def _is_doing(sentence: str) -> bool:
+    return bool(_INTENT.match(sentence) or _ADVICE.search(sentence))
 
 
-def _weight(sentence: str) -> float:
+def _weigh(sentence: str) -> float:
     what = set(rating.list_features(sentence))
     return rating.importance(sentence) + (_FAILED if what & {"lesson", "decision"} else 0.0)
 

@@ -27,7 +27,7 @@ from memoryd.daemon.workspaces.documents.globs import Level
 # beginnings; the first row that fits counts.
 REVIEWED = {
     "daemon.conversations.gate.NOISE": Bound(("fullmatch",)),
-    "daemon.language.digesting.": Bound(("search",), digesting._LONGEST),  # longer sentences are in no summary
+    "daemon.language.digesting.": Bound(("search", "match"), digesting.MAX_CHARS),  # longer sentences are in no summary
     "daemon.language.rating.FEATURES": Bound(("search",), rating.READ_CHARS),
     "daemon.context.counting._LAST_": Bound(("match",)),  # once for each slice
 }

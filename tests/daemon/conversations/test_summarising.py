@@ -11,7 +11,6 @@ from memoryd.client.protocol import EndSession, Get, List, NewTurn, Observe, Ope
 from memoryd.daemon.config import CognitionConfig, Config
 from memoryd.daemon.conversations import observing, summarising, thinking
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language import digesting
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import thoughts
 from workbench import LIMIT_S, CountingEmbedder, found, running, undo
@@ -58,6 +57,21 @@ def test_a_session_is_summed_up_once_it_was_quiet_for_long(core: Core, clock: An
     assert (note.type, note.namespace) == ("note", "acme")
     assert note.metadata == {"session": "work-1", "by": "rules", "turns": 4}
     assert note.expires_at is None
+
+
+def test_a_summary_has_the_date_of_its_session_however_late_it_is_made(core: Core, clock: Any) -> None:
+    began = clock()
+    observe(core, *SAID)
+    clock.advance(40 * 86_400.0)
+    think(core)
+    [note] = notes(core)
+    assert (note.created_at, note.content.splitlines()[0]) == (began, "Session work-1, 2027-01-15:")
+    observe(core, "From now on Priya Nair reviews all changes to payments.")
+    said_at = clock()
+    clock.advance(86_400.0)
+    think(core)
+    [note] = notes(core)
+    assert (note.created_at, note.content.splitlines()[0]) == (said_at, "Session work-1, 2027-02-24:")
 
 
 def test_the_next_summary_of_a_session_replaces_the_first_and_keeps_what_it_said(core: Core, clock: Any) -> None:
@@ -135,15 +149,3 @@ def test_a_summary_is_found(core: Core) -> None:
     thinking.end(core, EndSession(session="work-1")).result(LIMIT_S)
     think(core)
     assert any(text.startswith("Session work-1") for text in found(core, "summary of the ledger session", limit=20))
-
-
-def test_a_summary_keeps_to_its_size_and_says_nothing_twice() -> None:
-    said = [("user", f"We decided on rule number {number} for the harbour cranes in May.") for number in range(50)]
-    text = digesting.summary([*said, *said], "", 100)
-    assert 0 < len(text) <= 400
-    assert len(set(text.splitlines())) == len(text.splitlines())
-
-
-@pytest.mark.parametrize("turns", [[], [("user", "ok")], [("user", "")], [("tool", "x" * 5)]])
-def test_nothing_to_tell_is_no_summary(turns: list[tuple[str, str]]) -> None:
-    assert digesting.summary(turns, "", 100) == ""
