@@ -66,6 +66,8 @@ class ModelSpec(Facts, frozen=True, kw_only=True):
     """What is known of a model before it is installed."""
 
     description: str
+    languages: tuple[str, ...] = ("English",)
+    """The languages that it was made for; empty: about a hundred."""
     licence: str
     dimensions: int
     size_mb: int
@@ -149,6 +151,7 @@ _ROWS = (
     ModelSpec(
         name="multilingual-e5-small",
         description="A hundred languages, 118 M parameters (most of them words); half as fast as the default.",
+        languages=(),
         licence="MIT",
         kind="onnx",
         dimensions=384,

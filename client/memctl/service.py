@@ -181,6 +181,7 @@ def _status_text(status: Status) -> str:
         ("data", f"{status.data_dir}{files}"),
         ("memories", f"{status.memories:,}{pending}{turns}"),
         ("model", model_text(status.model)),
+        ("languages", paint(f"{unread_text(status)}: {better_model(status)}", "yellow") if status.unread else ""),
         ("memory use", memory if status.rss_bytes else ""),  # a token may not see it
         ("database", f"{size_text(status.database_bytes)}{near}" if status.database_bytes else ""),
         ("disk", paint("full: nothing is added until there is room", "yellow") if status.disk_full else ""),
@@ -192,6 +193,22 @@ def _status_text(status: Status) -> str:
     ]
     head = f"memoryd {status.version} runs, pid {status.pid}, up {duration_text(status.uptime_s)}, "
     return f"{head}protocol {status.protocol}.\n{format_fields([row for row in rows if row[1]])}"
+
+
+def unread_text(status: Status) -> str:
+    """Return how much is in languages that the model does not read, empty where it is little."""
+    if not status.unread:
+        return ""
+    first, *others = status.unread.languages
+    named = f"{first} and {others[0]}" if len(others) == 1 else ", ".join([first, *others[:2]])
+    more = " …" if len(others) > 2 else ""
+    return f"{status.unread.share:.0%} of the texts are in {named}{more}, which {status.model.name} does not read"
+
+
+def better_model(status: Status) -> str:
+    """Return the commands for a model that reads what is stored."""
+    name = status.unread.model if status.unread else ""
+    return f"memctl model pull {name} && memctl model use {name}"
 
 
 def clock_text(clock: ClockState | None) -> str:

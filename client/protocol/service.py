@@ -61,6 +61,17 @@ class ClockState(Struct, kw_only=True):
     """how much of that day is left; null: it did not jump"""
 
 
+class Unread(Struct, kw_only=True):
+    """Texts in languages that the embedding model does not read: by meaning they are hardly found."""
+
+    languages: list[str]
+    """the commonest first; `Cyrillic` is any that is written so"""
+    share: float
+    """how much of all texts that is, by a sample"""
+    model: str
+    """one of the catalogue that reads them"""
+
+
 class Status(Struct, kw_only=True):
     """Health of the daemon."""
 
@@ -110,6 +121,8 @@ class Status(Struct, kw_only=True):
     """whether the disk has no room: what is there is read and deleted, nothing is added until there is"""
     options: list[str] = []
     """with which it was started, all paths absolute; shown to the owner"""
+    unread: Unread | None = None
+    """texts in languages that the model does not read, when they are a tenth of all or more"""
 
 
 class Verification(Struct, kw_only=True):

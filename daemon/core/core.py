@@ -13,6 +13,7 @@ from memoryd.client.errors import MemorydError, StorageFailed, Unavailable
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.events import Events
 from memoryd.daemon.core.privacy import Privacy
+from memoryd.daemon.core.unread import Reading
 from memoryd.daemon.core.workspaces import Workspaces
 from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
 from memoryd.daemon.graph.names import Names
@@ -69,6 +70,7 @@ class Core:
         with self.store.reading() as connection:
             self.active = Active(connection)
             self.pauses = Pauses(connection, config.observe.never)
+        self.languages = Reading(self.store, self.active)
         self.hot, self.recalls, self.citations = HotBuffer(), Recalls(), Citations()
         ledger = Ledger(self.store.read_setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
         self.cognition = Cognition(llm.choose_provider(config.llm, ledger.spend, self.clock))

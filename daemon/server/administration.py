@@ -48,6 +48,7 @@ def status(context: Context, call: protocol.GetStatus) -> protocol.Status:
         data_bytes=_measure_folder(core.folder),
         disk_full=core.store.reserve.is_spent(),
         options=core.options,
+        unread=core.languages.find_unread(core.embedding.report_state().name),
     )
 
 

@@ -146,6 +146,22 @@ def count_by_namespace(connection: apsw.Connection, chosen: Filter, now: float) 
     return list(connection.execute(sql, values))
 
 
+def find_last_row(connection: apsw.Connection) -> int:
+    """Return the highest number of a row, 0 where there is none."""
+    return int(connection.execute("SELECT coalesce(max(row), 0) FROM memories").get)
+
+
+def read_sample(connection: apsw.Connection, most: int, characters: int) -> list[str]:
+    """Return the beginnings of at most so many texts, spread evenly over all rows."""
+    first, last = connection.execute("SELECT min(row), max(row) FROM memories").get
+    if first is None:
+        return []
+    step = -(-(last - first + 1) // most)
+    sql = "SELECT substr(content, 1, ?) FROM memories WHERE row >= ? AND row < ? LIMIT 1"
+    found = (connection.execute(sql, (characters, row, row + step)).get for row in range(first, last + 1, step))
+    return [text for text in found if text is not None]
+
+
 def count(connection: apsw.Connection, condition: str = "TRUE", values: Sequence[Any] = ()) -> int:
     """Return how many memories meet a condition."""
     return int(connection.execute(f"SELECT count(*) FROM memories m WHERE {condition}", values).get)

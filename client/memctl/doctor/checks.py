@@ -63,6 +63,7 @@ AREAS: dict[str, dict[str, Check]] = {
         "model": models.check_model,
         "model-files": models.check_model_files,
         "model-choice": models.check_model_choice,
+        "languages": models.check_languages,
         "embeddings": models.check_embeddings,
         "old-vectors": models.check_old_vectors,
     },

@@ -6,7 +6,7 @@ import time
 from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, report_ok, warn
 from memoryd.client.memctl.local import is_installed
 from memoryd.client.memctl.model import API, run_models
-from memoryd.client.memctl.service import model_text
+from memoryd.client.memctl.service import better_model, model_text, unread_text
 from memoryd.client.memctl.table import count_text
 
 LOOK_S = 0.5
@@ -73,6 +73,13 @@ def check_model_choice(patient: Patient) -> Finding | None:
         message = f"the settings name {wanted}, the database uses {kept}: `name` in [model] is for new databases"
         return warn(message, f"memctl model use {wanted}")
     return report_ok(f"{kept}, as the settings say")
+
+
+def check_languages(patient: Patient) -> Finding | None:
+    """See whether much is in languages that the model does not read."""
+    if not patient.status or not patient.status.unread:
+        return None
+    return warn(f"{unread_text(patient.status)}: by meaning they are hardly found", better_model(patient.status))
 
 
 def check_embeddings(patient: Patient) -> Finding | None:

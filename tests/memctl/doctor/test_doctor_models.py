@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from fake_daemon import FakeDaemon
+from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
-from memoryd.client.protocol import GetStatus, JobRun, ModelState, RunJob
+from memoryd.client.protocol import GetStatus, JobRun, ModelState, RunJob, Unread
 
 
 def changed(fake: FakeDaemon, **fields: Any) -> None:
@@ -80,3 +80,27 @@ def test_memories_that_get_their_vectors_are_waited_for(doctor: Doctor, told: Fa
     changed(told, pending_embeddings=2, uptime_s=5.0)
     found = doctor("embeddings")["embeddings"]
     assert (found["message"].endswith("found by words only"), found["fix"]) == (True, "memctl up --wait")
+
+
+@pytest.mark.parametrize(
+    ("languages", "named"),
+    [
+        (["German"], "in German,"),
+        (["German", "Chinese"], "in German and Chinese,"),
+        (["German", "Chinese", "Thai"], "in German, Chinese, Thai,"),
+        (["German", "Chinese", "Thai", "Greek"], "in German, Chinese, Thai …,"),
+    ],
+)
+def test_languages_that_the_model_does_not_read_are_told_with_the_model_that_does(
+    doctor: Doctor, told: FakeDaemon, memctl: Memctl, languages: list[str], named: str
+) -> None:
+    assert "languages" not in doctor("languages")
+    assert "languages" not in memctl("status").out
+    changed(told, unread=Unread(languages=languages, share=0.336, model="multi"))
+    said = f"34% of the texts are {named} which mini does not read"
+    pull = "memctl model pull multi && memctl model use multi"
+    finding = doctor("languages")["languages"]
+    assert (finding["state"], finding["fix"], finding["commands"]) == ("warn", pull, [])
+    assert finding["message"] == f"{said}: by meaning they are hardly found"
+    assert f"{said}: {pull}" in memctl("status").out
+    assert memctl("status", "--json").json["unread"]["languages"] == languages

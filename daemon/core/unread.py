@@ -1,0 +1,47 @@
+"""How much of what is stored is in languages that the embedding model does not read, and which model reads them."""
+
+from collections import Counter
+
+from memoryd.client.protocol import Unread
+from memoryd.daemon.language.tongues import LONGEST, find_language
+from memoryd.daemon.store.queries import find_last_row, read_sample
+from memoryd.daemon.store.store import Store
+from memoryd.daemon.tiers.active import Active
+from memoryd.models.catalog import CATALOG
+
+_SAMPLE = 200  # texts
+_FEWEST = 3  # texts of such a language
+_LEAST = 0.1  # of all
+_GROWTH = 50  # a part of so many that is new is much
+
+
+class Reading:
+    """What was found in a sample of memories and in the turns of L0; it is taken again when much has come since."""
+
+    def __init__(self, store: Store, active: Active) -> None:
+        self._store, self._active = store, active
+        self._model, self._size = "", 0
+        self._found: Unread | None = None
+
+    def find_unread(self, model: str) -> Unread | None:
+        """Return what a model of the catalogue does not read, None where that is little or the model is not known."""
+        read = CATALOG[model].languages if model in CATALOG else ()
+        if not read:
+            return None
+        turns = self._active.list_turns(None)
+        with self._store.reading() as connection:
+            size = find_last_row(connection) + (turns[0].id if turns else 0)
+            if model != self._model or abs(size - self._size) > self._size // _GROWTH:
+                texts = [*read_sample(connection, _SAMPLE, LONGEST), *(turn.content for turn in turns)]
+                self._model, self._size, self._found = model, size, _compare(texts, read)
+        return self._found
+
+
+def _compare(texts: list[str], read: tuple[str, ...]) -> Unread | None:
+    counts = Counter(language for language in map(find_language, texts) if language and language not in read)
+    number = counts.total()
+    if number < max(_FEWEST, _LEAST * len(texts)):
+        return None
+    languages = [name for name, _ in counts.most_common()]
+    better = next((row.name for row in CATALOG.values() if not row.languages), None)
+    return Unread(languages=languages, share=number / len(texts), model=better) if better else None
