@@ -143,7 +143,7 @@ def test_lines_of_one_place_are_sent_together_in_their_order() -> None:
     args: Any = type("Args", (), {"namespace": "acme", "session": ""})
     given = [{"content": str(number)} for number in range(450)]
     given.insert(10, {"role": "user", "content": "x"})
-    made = [_line(args, "file", 1, item) for item in given]
+    made = [_line(args, "acme", "file", 1, item) for item in given]
     assert [(len(call.turns), len(call.memories)) for call, _ in _build_calls(made)] == [
         (0, 10),
         (1, 0),
