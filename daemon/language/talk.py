@@ -29,5 +29,10 @@ def find_speaker(text: str) -> str:
     names = found[1].split() if found else []
     if not found or len(names) > _MOST_NAMES or names[0].casefold() in _HEADINGS:
         return ""
-    is_name = found[1].casefold() in ROLES or not any(name[0].islower() for name in names)
-    return found[1] if is_name else ""
+    is_speaker = found[1].casefold() in ROLES or all(map(_may_be_name, names))
+    return found[1] if is_speaker else ""
+
+
+def _may_be_name(word: str) -> bool:
+    """Return whether a word may be a part of a name: `Nadia`, `O'Brien`, `李雷`, not `HX711` or `SQL`."""
+    return (word.istitle() and not any(map(str.isdigit, word))) or word.lower() == word.upper()
