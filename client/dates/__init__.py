@@ -132,6 +132,9 @@ def _extend(found: _Found, words: Sequence[Word], kinds: str) -> _Found:
     span, first = found.date.span, found.first
     if span.days == WEEK and kinds[max(0, first - 2) : first] == "Wf":
         return _Found(Date(days(span.start, words[first - 2].value, 1)), first - 2, found.end)
+    size = {"month": 1, "quarter": 3, "year": 12}.get(str(words[first - 2].value)) if first > 1 else None
+    if size and kinds[first - 2] == "U" and kinds[first - 1] in "<>V":  # "the month before May 2023"
+        return _Found(Date(_step_months(span, size, 1 if kinds[first - 1] == ">" else -1)), first - 2, found.end)
     if span.days > _LONG_HOLIDAY:
         return found
     if kinds[found.end : found.end + 1] == "g":
@@ -146,6 +149,15 @@ def _extend(found: _Found, words: Sequence[Word], kinds: str) -> _Found:
         if beside:
             return _Found(Date(beside), first - 2 - (number is not None), found.end)
     return found
+
+
+def _step_months(span: Span, size: int, step: int) -> Span:
+    """Return the month, quarter or year before (-1) or after the one that a span is in."""
+    place = (span.start.year * 12 + span.start.month - 1) // size + step
+    start, end = (
+        span.start.replace(year=at * size // 12, month=at * size % 12 + 1, day=1) for at in (place, place + 1)
+    )
+    return Span(start, end)
 
 
 def _around(span: Span, what: object) -> Span:

@@ -21,6 +21,7 @@ _LEAP = 8  # years in which a 29 February is found
 _OLDEST_TWO = 2
 _LONGEST_MONTH = 31
 _MONTHS_OF_YEAR, _SHORT_YEARS = 12, 40
+_FEW_YEARS = 3
 _COUNTS = "nNua"  # kinds of numbers that are counted
 _COUNTED = {"week": WEEK, "fortnight": 2 * WEEK}
 _MONTHS = {"month": 1, "quarter": 3, "half": 6, "year": 12, "decade": 120}
@@ -187,8 +188,14 @@ def _day_of_short_year(parts: Parts) -> Date | None:
     day, year = parts.all("noq")
     if not _MONTHS_OF_YEAR < year < _SHORT_YEARS or day > _LONGEST_MONTH:
         return None
-    start = parts.date(2000 + year, parts.first("Mm"), day)
+    start = parts.date(_short_year(year), parts.first("Mm"), day)
     return Date(days(start, 0, 1), lambda year: days(start, 0, 1))
+
+
+def _short_year(number: int) -> int:
+    if not _MONTHS_OF_YEAR < number < _SHORT_YEARS:
+        raise ValueError("no year")
+    return 2000 + number
 
 
 def _day_in_figures(parts: Parts) -> Date:
@@ -263,6 +270,10 @@ def _holiday(parts: Parts) -> Date:
     return parts.dated(make) if which is None else parts.chosen(which, make)
 
 
+def _week_of_holiday(parts: Parts) -> Date | None:
+    return Date(week_of(_holiday(parts).span.start)) if parts.first("U") == "week" else None
+
+
 def _find_easter(year: int) -> tuple[int, int]:
     """Return month and day of Easter Sunday (the anonymous Gregorian computus)."""
     century, rest = divmod(year, 100)
@@ -296,6 +307,8 @@ def _weekday(parts: Parts) -> Date | None:
     back = (parts.now.weekday() - weekday) % WEEK or WEEK
     if "<" in parts.kinds:  # "the Friday before last"
         return Date(parts.days(-back - WEEK, 1)) if which == -1 else None
+    if ">" in parts.kinds:  # "Monday after next"
+        which = 2 if which == 1 else None
     if which is None or which == -1:
         return Date(parts.days(-back, 1), step=0 if which else WEEK)
     if which < 0:
@@ -322,6 +335,24 @@ def _weekday_weeks_ago(parts: Parts) -> Date | None:
         return None
     monday = parts.days(-parts.now.weekday() - parts.first(_COUNTS) * _COUNTED[unit], WEEK).start
     return Date(days(monday, parts.first("W"), 1))
+
+
+def _weekday_of_period(parts: Parts) -> Date | None:
+    """Return "the first Monday of last month", "the last Friday of the month"."""
+    number, weekday = parts.first("oR"), parts.first("W")
+    rest = parts.without(2)
+    span = rest.period() or (rest.unit(rest.first("U"), 0) if rest.first("U") in ("month", "year", "quarter") else None)
+    if span is None or span.days <= WEEK or number in (0, -2):
+        return None
+    found = days(span.start, (weekday - span.start.weekday()) % WEEK + WEEK * (number - 1), 1)
+    if number < 0:
+        found = days(span.end, -((span.end.weekday() - weekday) % WEEK or WEEK), 1)
+    return Date(found) if found.overlaps(span) else None
+
+
+def _day_and_weekday(parts: Parts) -> Date | None:
+    """Raise an error for "Wednesday the 3rd", which may be of any month."""
+    raise ValueError("no month")
 
 
 def _weekday_ago(parts: Parts) -> Date:
@@ -418,6 +449,9 @@ def _unit_of_month(parts: Parts) -> Date | None:
 def _unit_of_year(parts: Parts) -> Date | None:
     """Return "the second quarter of 2023", "Q2", "2023年第23周"."""
     number, unit = parts.first("o"), parts.first("U")
+    if parts.kinds[-1] == "n":  # "Q1 23"
+        span = parts.month(_short_year(parts.first("n")), 1, 12) if unit == "quarter" else None
+        return Date(found) if span and (found := _count_within(span, number, unit)) else None
     if unit == "week" and number > 5 and parts.year is not None:
         return _iso_week(parts.year, number, parts)
     if parts.year is None and unit != "quarter":
@@ -503,13 +537,22 @@ def _part_of_period(parts: Parts) -> Date | None:
     return Date(_third(span, parts.first("E"))) if span and span.days > _OLDEST_TWO else None
 
 
+def _part_of_quarter(parts: Parts) -> Date | None:
+    """Return "the end of Q2"."""
+    date = _unit_of_year(parts.without(parts.kinds.index("o"))) if parts.first("U") == "quarter" else None
+    return Date(_third(date.span, parts.first("E"))) if date else None
+
+
 def _half(parts: Parts) -> Date | None:
-    number, of = parts.first("o"), parts.first("h")
+    number, of = parts.first("oR"), parts.first("h")
+    number = 2 if number == -1 else number
     if number not in (1, 2):
         return None
     if (month := parts.first("Mm")) is not None:
         return parts.dated(lambda year: _half_of(parts.month(year, month), number))
     span = parts.period()
+    if span is None and of == "of a year":
+        return None  # "h1" is also a heading
     if span is None and (unit := parts.first("U") or of):
         if parts.year is None and unit == "year" and "U" not in parts.kinds:
             return parts.dated(lambda year: _half_of(parts.month(year, 1, 12), number))
@@ -552,6 +595,11 @@ def _season(parts: Parts) -> Date | None:
 
     if "<" in parts.kinds:  # "the summer before last"
         return parts.chosen(-2, make) if which == -1 else None
+    if "A" in parts.kinds:  # "two summers ago"
+        count = parts.first("nN")
+        return parts.chosen(-count, make) if 1 <= count <= _FEW_YEARS else None
+    if parts.kinds == "Sn":  # "summer 22"
+        return Date(make(_short_year(parts.all("n")[-1])))
     return parts.dated(make) if which is None else parts.chosen(which, make)
 
 
@@ -656,13 +704,16 @@ _C = f"[{_COUNTS}]"
 Form = tuple[str, Callable[[Parts], Date | None]]
 FORMS: tuple[Form, ...] = (
     (r"[no]\.?[T-]D", _days_to_figures),
+    (r"[Ww],?o(?![fMm-])", _day_and_weekday),
     (r"(?:[Ww],?)?D", _full),
     (rf"{_YEAR}M[oNR]W|[oR]W[fi][Mm]{_IN}", _weekday_of_month),
+    (rf"[oR]W[fi]?(?:{_PERIOD}|[YJ])|[oR]W[fi]U", _weekday_of_period),
     (rf"[oR][nN]U[fi]?(?:[Mm]{_IN}|{_PERIOD}|[YJ])", _units_within),
     (rf"{_YEAR}M[oR]U|oU[fi]?[Mm]{_IN}|RU[fi][Mm]{_IN}", _unit_of_month),
     (rf"[oR]U[fi](?:{_PERIOD}|[YJ]|U)", _unit_of_period),
-    (rf"oh[fi]?(?:{_PERIOD}|[Mm]{_IN}|[YJ]|U)|(?:{_PERIOD}|{_YEAR}M|[YJ])f?oh|oh", _half),
-    (r"[YJy]-?f?oU|oU(?:[,/-]?[fi]?[YJy])?", _unit_of_year),
+    (rf"[oR]h[fi](?:[Mm]{_IN}|[YJ]|U)|oh[fi]?(?:{_PERIOD}|[Mm]{_IN}|[YJ]|U)|(?:{_PERIOD}|{_YEAR}M|[YJ])f?oh|oh", _half),
+    (r"E[fi]?oU(?:[,/-]?[fi]?[YJy])?", _part_of_quarter),
+    (r"oUn(?![MmUhqT-])|[YJy]-?f?oU|oU(?:[,/-]?[fi]?[YJy])?", _unit_of_year),
     (rf"{_YEAR}[Mm]f?{_N}(?:[T-]{_N}|&{_N}b?)(?!f?[MmUhq]){_IN}|B[Mm]f?{_N}&{_N}(?!f?[MmUh]){_IN}", _days_of_month),
     (rf"{_N}[T&-]{_N}f?[Mm]{_IN}|B{_N}&{_N}f?[Mm]{_IN}", _days_of_month),
     (rf"(?:[Ww],?)?{_N}-?[Mm]-?n(?![MmUhT-])", _day_of_short_year),
@@ -670,28 +721,29 @@ FORMS: tuple[Form, ...] = (
     (rf"E-?[fi]?[Mm]{_IN}|{_YEAR}ME", _part_of_month),
     (rf"E-?[fi]?S{_IN}|E-?[fi]?RS|[YJy]f?ES", _part_of_season),
     (rf"E-?[fi]?(?:{_PERIOD}|[YJ])|(?:{_PERIOD}|[YJ])E|E[fi]U", _part_of_period),
-    (r"S<R|S,?f?Y[/T-][Yn]|S,?[fi]?[YJy]|[YJy],?[fi]?S|[Rp]S|(?<=[iBb&T])S", _season),
+    (r"S<R|[nN]SA|Sn(?![MmUhqT-])|S,?f?Y[/T-][Yn]|S,?[fi]?[YJy]|[YJy],?[fi]?S|[Rp]S|(?<=[iBb&T])S", _season),
     (
         r"[Mm]<R|[Mm],?[fi]?[-/]?[YJy]|[YJy],?[fi]?[Mm]|[Rp][Mm]|(?<=[ifBT<>EV/])m|(?<=B[Mm]&)m|(?<=B)m|m(?=[T-][Mm])|M",
         _month,
     ),
+    (r"HU,?[fi]?[YJy]?", _week_of_holiday),
     (r"[YJy]f?H|H,?[fi]?[YJy]|[Rp]H|H", _holiday),
     (rf"I|KG|K{_N}[./-]?{_IN}|oK{_IN}|[YJy]f?K{_N}|U{_N},?[fi]?[YJ]", _week_of_year),
     (r"Zy|yZ|Z[Vi][nNa]U|[nNa]UAZ|[nNa]UBZ", _same_day),
     (r"B?W[T&-]W,?[fi]?(?:RU|P)|(?:RU|P),?[fi]?W[T-]W", _weekdays_of_week),
     (r"[Ww],?[fi]?(?:RU|P)|(?:RU|P),?[fi]?W(?!,?[MmnoqD])", _weekday_of_week),
-    (r"o[fi](?:RU|P|U)|P[oq]|RUo", _day_of_period),
-    (r"[nNa]UAi?W|WV[nNa]U", _weekday_weeks_ago),
+    (r"o[fi](?:RU|P|U)|(?:P|RU)[fi]?[oq](?![fMmhUW])", _day_of_period),
+    (r"[nNa]UAi?W|WV[nNa]U|W[nNa]UA", _weekday_weeks_ago),
     (rf"{_C}UA|V{_C}U", _ago),
     (r"[nNa][Wr]A", _weekday_ago),
     (rf"{_C}UF|(?<=i){_C}U(?!A)", _from_now),
     (rf"[Rp]f?{_C}U|pU|pq", _rolling),
     (r"RU|P", _period),
-    (r"[Rp][Ww]|W<R|(?<=i)w|(?<!v)WZ|(?<!v)W(?![<>f])", _weekday),
+    (r"[Rp][Ww]|W[<>]R|(?<=i)w|(?<!v)WZ|(?<!v)W(?![<>fU])", _weekday),
     (r"G", _month_in_figures),
     (r"(?:[Ww],?)?(?:(?<=[iBTV&<>,-])d|d(?=[T-][dD]))[YJ]?", _day_in_figures),
     (r"B?[YJ][T-][YJ]|B[YJ]&[YJ]", _years),
-    (r"U[YJ]|(?<=[iTB<>])Y|J|y", _year),
+    (r"U[YJ]|(?<=[iTB<>])Y(?!U)|J|y", _year),
     (r"Z", _from_today),
     (r"E?-?f?c", _decade),
     (r"(?<=i)o|q", _day_alone),

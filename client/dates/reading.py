@@ -127,7 +127,7 @@ _TOKEN = compile_late(
     r"|(?P<decade>(?:19|20)\d0)(?:'?s|ern?)\b"
     r"|(?P<decade2>[5-9]0)(?:'?s|ern?)\b)"
     r"|'(?P<short>\d\d)(?!\w)"
-    r"|(?P<digits>\d+)(?P<nth>(?:st|nd|rd|th)\b|\.(?=\s*(?:[^\W\d_]|[-–—]\s*\d)))?"
+    r"|(?P<digits>\d+)(?P<nth>(?:st|nd|rd|th)\b|\.(?=\s*(?:[^\W\d_]|[-–—]\s*\d)))?(?:'s\b)?"
     r"|(?P<dash>[-–—~〜～])|(?P<comma>[,，、])|(?P<stop>[^\s\w\"']|\n)"
 )
 _PLAIN = str.maketrans("０１２３４５６７８９’", "0123456789'")
@@ -221,7 +221,7 @@ def _read_figures(found: list[Word], token: re.Match[str]) -> None:
     if known := _read_date(token) or _read_period(token):
         found.append(Word(*known, *token.span()))
     elif half := token["half"]:
-        found += [Word("o", int(half), *token.span()), Word("h", "year", *token.span())]
+        found += [Word("o", int(half), *token.span()), Word("h", "of a year", *token.span())]
     elif quarter := token["quarter"] or token["quarter2"]:
         found += [Word("o", int(quarter), *token.span()), Word("U", "quarter", *token.span())]
     elif not token["time"]:
@@ -385,7 +385,7 @@ _IN_SIGNS = re.compile(
     + "|".join(name for name, (kind, _) in _JOINED.items() if kind in "HZPy" and not set(name) & set(_SIGNS))
 )
 _TELLING = frozenset(
-    word for phrase, (kind, _) in _PHRASES.items() if kind in "MmWwrSHZUyAK6" for word in _LETTERS.findall(phrase)
+    word for phrase, (kind, _) in _PHRASES.items() if kind in "MmWwrSHZUyAK6c" for word in _LETTERS.findall(phrase)
 )
 _TELLING -= frozenset(
     "a after and back before close day eve good half hour last midway new next no number of on".split()

@@ -17,6 +17,7 @@ one letter, so that a text becomes a string of kinds and the form of a date is a
 | N, u, a, o | number; a few; an article, for one; ordinal number | it |
 | 6 | half a year and the like | months |
 | E, h | early, middle, late; half | 1, 2, 3; of what |
+| c | decade | its first year |
 | A, V, F | ago, behind its number; ago, before it; from now on | |
 | B, T, &, b | begins a span; leads to its end; joins both; both, behind them | |
 | <, > | before, after | |
@@ -25,7 +26,7 @@ one letter, so that a text becomes a string of kinds and the form of a date is a
 | v, x, _ | each; nothing, though a word of it means something elsewhere; left out | |
 
 `reading` makes more of figures: D a day (year, month, day), d one without a year, G a month of a year, I a week of a
-year, Y a year, c a decade, n a number; and of signs J a year and q a day of a month.
+year, Y a year, n a number; and of signs J a year and q a day of a month.
 """
 
 Rows = dict[str, dict[object, str]]
@@ -53,13 +54,18 @@ ENGLISH: Rows = {
     "r": {number: f"{day}days" for number, day in enumerate("mon tues wednes thurs fri satur sun".split())},
     "v": {0: "every, each, most, any, usual"},
     "w": {0: "mon", 1: "tue, tues", 2: "wed, weds", 3: "thu, thur, thurs", 4: "fri", 5: "sat", 6: "sun"},
-    "S": {1: "spring, springtime", 2: "summer, summertime", 3: "autumn, fall", 4: "winter, wintertime"},
+    "S": {
+        1: "spring, springs, springtime",
+        2: "summer, summers, summertime",
+        3: "autumn, autumns, fall",
+        4: "winter, winters",
+    },
     "H": {
         (12, 25, 1): "christmas, christmas day, xmas",
         (12, 24, 1): "christmas eve",
         (12, 26, 1): "boxing day",
         (12, 31, 1): "new year's eve, new years eve",
-        (1, 1, 1): "new year's day, new years day, new year, new year's, new years",
+        (1, 1, 1): "new year's day, new years day, new year's, new years",
         (2, 14, 1): "valentine's day, valentines day",
         (10, 31, 1): "halloween",
         (7, 4, 1): "independence day",
@@ -76,14 +82,14 @@ ENGLISH: Rows = {
         2: "day after tomorrow",
     },
     "U": {
-        "hour": "hour, hours",
+        "hour": "hour, hours, hrs",
         "day": "day, days",
-        "week": "week, weeks",
+        "week": "week, weeks, wk, wks",
         "weekend": "weekend, weekends",
         "fortnight": "fortnight, fortnights",
-        "month": "month, months",
+        "month": "month, months, mos",
         "quarter": "quarter, quarters",
-        "year": "year, years",
+        "year": "year, years, yr, yrs",
         "decade": "decade, decades",
     },
     "R": {-1: "last, previous, this past, this last, most recent", 0: "this, current", 1: "next, coming, upcoming"},
@@ -118,7 +124,7 @@ ENGLISH: Rows = {
     "a": {1: "a, an"},
     "o": {
         1: "first, 1st",
-        2: "second",
+        2: "second, latter",
         3: "third",
         4: "fourth, forth",
         5: "fifth",
@@ -155,6 +161,7 @@ ENGLISH: Rows = {
         3: "late, end, tail end, close",
     },
     "h": {0: "half"},
+    "c": {1950: "fifties", 1960: "sixties", 1970: "seventies", 1980: "eighties", 1990: "nineties"},
     "A": {0: "ago, back"},
     "6": {6: "half a year, half year", 18: "a year and a half, one and a half years"},
     "F": {0: "from now, hence"},
