@@ -12,37 +12,11 @@ from typing import NamedTuple
 
 from memoryd.client.errors import Invalid
 from memoryd.client.patterns import compile_late
+from memoryd.daemon.workspaces.documents.outline import Block, list_blocks
 
-_ITEM = compile_late(r"( {0,3})(?:([-*+])|(\d{1,9})([.)]))([ \t]{1,4}(?=\S)|(?=\s*$))")
-_MAX_MARKERS = 100  # of items that begin in one line: each makes a copy of it
-_ANY_ITEM = compile_late(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
-_INTERRUPTS = compile_late(r" {0,3}(?:>|(?:[*_] *){3,}$)")
-# HTML blocks that a blank line ends: kind 6 by these names, kind 7 a tag that is alone.
-_NAMES = (
-    "address article aside base basefont blockquote body caption center col colgroup dd details dialog dir div dl dt"
-    " fieldset figcaption figure footer form frame frameset h[1-6] head header hr html iframe legend li link main menu"
-    " menuitem nav noframes ol optgroup option p param search section summary table tbody td tfoot th thead title tr"
-    " track ul"
-)
-_TAG = compile_late(rf" {{0,3}}</?(?:{_NAMES.replace(' ', '|')})(?:\s|/?>|$)", re.I)
-_LONE_TAG = compile_late(r" {0,3}(?:<[A-Za-z][\w-]*(?:\s[^<>]*)?/?>|</[A-Za-z][\w-]*\s*>)\s*$")
-_DASHES = compile_late(r" {0,3}(?:- *){3,}$")  # a break, but below a paragraph the underline of a heading
-_UNDERLINE = compile_late(r" {0,3}(?:=+|-+)[ \t]*$")
-_FENCE = compile_late(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})")
-_BREAK = compile_late(r" {0,3}(?:(?:- *){3,}|(?:\* *){3,}|(?:_ *){3,})$")
-_HEADING = compile_late(r" {0,3}#{1,6}(\s|$)")
-_OTHER = compile_late(r" {0,3}([|>]|(?:[-*_] *){3,}$|=+\s*$|\[[^\]]+\]:)")  # blocks that are no paragraphs
-# What begins an HTML block that only its end ends, and that end (CommonMark 4.6, kinds 1 to 5).
-_HTML = [
-    (
-        compile_late(r" {0,3}<(?:script|pre|style|textarea)(?:\s|>|$)", re.I),
-        compile_late(r"</(script|pre|style|textarea)>", re.I),
-    ),
-    (compile_late(r" {0,3}<!--"), compile_late("-->")),
-    (compile_late(r" {0,3}<\?"), compile_late(r"\?>")),
-    (compile_late(r" {0,3}<![A-Za-z]"), compile_late(">")),
-    (compile_late(r" {0,3}<!\[CDATA\["), compile_late("]]>")),
-]
+_ITEM = compile_late(r"[ \t]*(?:[-*+]|\d{1,9}[.)])")
+_BLANKS = compile_late(r"[ \t]{1,4}(?=\S)")  # after a marker; more of them begin code
+_LISTS = frozenset({"bullet_list", "ordered_list"})
 
 
 class Edit(NamedTuple):
@@ -54,10 +28,10 @@ class Edit(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """A run of lines: `kind` is item, paragraph, open (a code block or HTML that nothing ends), other."""
+    """A top-level block, of lists each item: `kind` is item, paragraph, other."""
 
     kind: str
-    start: int  # index of its first line
+    end: int  # index after its last line
     blank_before: bool
     marker: str = ""  # of an item: its indent, bullet and blanks
 
@@ -90,11 +64,11 @@ def append(text: str, note: str) -> Edit:
     crlf = sum(line.endswith("\r\n") for line in lines)
     ending = "\r\n" if 2 * crlf > sum(line.endswith("\n") for line in lines) else "\n"
     body = _front_lines(lines)
-    blocks = list(_split_blocks(lines, body))
-    at, blocks, is_end = _place(lines, body, blocks)
+    at, blocks, is_end = _place(lines, body)
     told = note.replace("\r\n", "\n").replace("\r", "\n").strip("\n").rstrip().split("\n")
-    added = _apply_style(told, blocks)
-    before = [""] if _is_blank_needed(lines[body:at], body > 0, blocks, told[0]) else []
+    kind = next((block.kind for block in list_blocks(told)), "")
+    added = _apply_style(told, blocks) if kind == "paragraph" else told
+    before = [""] if _is_blank_needed(lines[body:at], body > 0, blocks, kind) else []
     after = [] if is_end or _is_blank(lines[at]) else [""]
     # A last line without an end gets one when a note follows; then the note has none.
     unended = at == len(lines) and at > 0 and not lines[-1].endswith("\n")
@@ -113,24 +87,46 @@ def _front_lines(lines: Sequence[str]) -> int:
     return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() in ("---", "...")), 0)
 
 
-def _place(lines: Sequence[str], body: int, blocks: list[_Block]) -> tuple[int, list[_Block], bool]:
-    """Return where a note is put, the blocks before it, and whether nothing but blank lines follows."""
-    is_end = True
-    end = len(lines)
-    if blocks and blocks[-1].kind == "open":
-        end, is_end = blocks[-1].start, False
-        blocks = blocks[:-1]
+def _place(lines: Sequence[str], body: int) -> tuple[int, list[_Block], bool]:
+    """Return where a note is put, the blocks before it, and whether nothing but blank lines follows.
+
+    That is the end, unless code or HTML that nothing ends would take the note in: then before that.
+    """
+    bare = [line.rstrip("\r\n") for line in lines]
+    *found, last = list_blocks([*bare, "", "note"], body)
+    is_end = last.start > len(lines) or last.kind == "text"
+    end = len(lines) if is_end else last.start
     while end > body and _is_blank(lines[end - 1]):
         end -= 1
+    blocks = [part for block in found for part in _describe(bare, block)]
+    if blocks and any(not _is_blank(line) for line in lines[blocks[-1].end : end]):
+        blocks.append(_Block("other", end, False))  # what is no block: definitions of links
     return end, blocks, is_end
 
 
-def _is_blank_needed(lines: Sequence[str], is_headed: bool, blocks: Sequence[_Block], note: str) -> bool:
+def _describe(lines: Sequence[str], block: Block) -> Iterator[_Block]:
+    for part in block.inner if block.kind in _LISTS else [block]:
+        blank_before = part.start > 0 and _is_blank(lines[part.start - 1])
+        if part.kind == "list_item":
+            yield _Block("item", part.end, blank_before, _read_marker(lines[part.start]))
+        else:
+            yield _Block("paragraph" if part.kind == "paragraph" else "other", part.end, blank_before)
+
+
+def _read_marker(line: str) -> str:
+    found = _ITEM.match(line)
+    if found is None:
+        return "- "
+    blanks = _BLANKS.match(line, found.end())
+    return found[0] + (blanks[0] if blanks else " ")
+
+
+def _is_blank_needed(lines: Sequence[str], is_headed: bool, blocks: Sequence[_Block], kind: str) -> bool:
     """Return whether a blank line is to stand between these lines and a note: unless it continues with a tight list."""
     if not lines:
         return is_headed
     last = blocks[-1] if blocks else None
-    if last is None or last.kind != "item" or not (_is_plain(note) or _ITEM.match(note)):
+    if last is None or last.kind != "item" or not (kind == "paragraph" or kind in _LISTS):
         return True
     run = takewhile(lambda line: not _is_blank(line), reversed(lines))
     if any(line.lstrip(" ").startswith("<") for line in run):
@@ -139,18 +135,12 @@ def _is_blank_needed(lines: Sequence[str], is_headed: bool, blocks: Sequence[_Bl
 
 
 def _apply_style(lines: list[str], blocks: Sequence[_Block]) -> list[str]:
-    """Return the lines of a note in the style of the last block, or else of most blocks."""
-    if not _is_plain(lines[0]) or _style(blocks) == "paragraph":
+    """Return the lines of a plain note in the style of the last block, or else of most blocks."""
+    if _style(blocks) == "paragraph":
         return lines
     marker = _build_next_marker(blocks)
     indent = " " * len(marker.expandtabs(4))
     return [marker + lines[0], *((indent + line if not _is_blank(line) else "") for line in lines[1:])]
-
-
-def _is_plain(note: str) -> bool:
-    """Return whether a note begins as plain text, not as a block of its own (list, heading, code, table, quote)."""
-    is_block = _is_block_start(note) or _ITEM.match(note) or _OTHER.match(note) or _LONE_TAG.match(note)
-    return not is_block and note[:4] != "    "
 
 
 def _style(blocks: Sequence[_Block]) -> str:
@@ -169,117 +159,6 @@ def _build_next_marker(blocks: Sequence[_Block]) -> str:
     if not (blocks and blocks[-1].kind == "item"):
         return "1" + marker[number.end() :]
     return marker[: number.start()] + str(int(number[0]) + 1)[-9:] + marker[number.end() :]
-
-
-def _split_blocks(lines: Sequence[str], start: int) -> Iterator[_Block]:
-    """Yield the top-level blocks of a text from a line on, each item of a list as one."""
-    at, blank = start, False
-    while at < len(lines):
-        line = lines[at].rstrip("\r\n")
-        if _is_blank(line):
-            at, blank = at + 1, True
-            continue
-        end, block = _take_block(lines, at, line, blank)
-        yield block
-        at, blank = end, _is_blank(lines[end - 1])
-
-
-def _take_block(lines: Sequence[str], at: int, line: str, blank: bool) -> tuple[int, _Block]:
-    """Return the block that begins at a line, and the index after its last line."""
-    if fence := _FENCE.match(line):
-        closing = compile_late(rf" {{0,3}}{re.escape(fence[2][0])}{{{len(fence[2])},}}\s*$")
-        return _find_end(lines, at, at + 1, closing, blank)
-    for opening, closing in _HTML:
-        if opening.match(line):
-            return _find_end(lines, at, at, closing, blank)
-    if _TAG.match(line) or _LONE_TAG.match(line):
-        end = next((number for number in range(at, len(lines)) if _is_blank(lines[number])), len(lines))
-        return end, _Block("other", at, blank)
-    if (item := _ITEM.match(line)) and not _OTHER.match(line):
-        marker = item[0] if item[5] else item[0] + " "
-        # An item without text ends at the next blank line.
-        is_empty = not item[5] and at + 1 < len(lines) and _is_blank(lines[at + 1])
-        end = at + 1 if is_empty else _item_end(lines, at, len(marker.expandtabs(4)))
-        return end, _Block("item", at, blank, marker)
-    if _HEADING.match(line) or _BREAK.match(line):
-        return at + 1, _Block("other", at, blank)
-    kind = "other" if _OTHER.match(line) or line.startswith(("    ", "\t")) else "paragraph"
-    end = _run_end(lines, at)
-    if kind == "paragraph" and _UNDERLINE.match(lines[end - 1].rstrip("\r\n")) and end > at + 1:
-        kind = "other"  # a heading
-    return end, _Block(kind, at, blank)
-
-
-def _find_end(
-    lines: Sequence[str], start: int, first: int, closing: re.Pattern[str], blank: bool
-) -> tuple[int, _Block]:
-    find = closing.match if first > start else closing.search
-    for at in range(first, len(lines)):
-        if find(lines[at].rstrip("\r\n")):
-            return at + 1, _Block("other", start, blank)
-    return len(lines), _Block("open", start, blank)
-
-
-def _item_end(lines: Sequence[str], start: int, width: int) -> int:
-    """Return where an item ends: what is indented belongs to it, and text that continues without a blank line."""
-    end, blank, code = start + 1, False, ""
-    goes_on = _is_text(_strip_markers(lines[start].expandtabs(4)[width:]))
-    for at in range(start + 1, len(lines)):
-        line = lines[at].expandtabs(4).rstrip("\r\n")
-        if _is_blank(line):
-            blank = True
-            continue
-        inside = len(line) - len(line.lstrip(" ")) >= width
-        if not inside and (blank or code or not goes_on or _ANY_ITEM.match(line) or not _is_text(line)):
-            break
-        found = _FENCE.match(line[width:]) if inside else None
-        if found and not code:
-            code = found[2]
-        elif found and found[2].startswith(code):
-            code = ""
-        goes_on = not code and _is_text(_strip_markers(line.lstrip(" ")))
-        end, blank = at + 1, False
-    return end
-
-
-def _strip_markers(line: str) -> str:
-    """Return what is in a line after the markers of the items that it begins."""
-    for _ in range(_MAX_MARKERS):
-        item = _ANY_ITEM.match(line)
-        if not item or item.end() == len(line) or _DASHES.match(line):
-            break
-        line = line[item.end() :]
-    return line
-
-
-def _is_text(line: str) -> bool:
-    """Return whether a line is one of a paragraph, which the next line may go on with whatever its indent."""
-    return not (_is_blank(line) or _is_block_start(line) or _DASHES.match(line))
-
-
-def _run_end(lines: Sequence[str], start: int) -> int:
-    """Return where a paragraph (or table, quote, indented code) ends: at a blank line or another block."""
-    for at in range(start + 1, len(lines)):
-        line = lines[at].rstrip("\r\n")
-        if _is_blank(line) or _is_block_start(line):
-            return at
-        if _UNDERLINE.match(line):
-            is_item = lines[start].lstrip(" ").startswith(">") and line.strip() == "-"  # it underlines no quote
-            return at if is_item else at + 1
-    return len(lines)
-
-
-def _is_block_start(line: str) -> bool:
-    """Return whether a line begins a block even right after a paragraph."""
-    item = _ITEM.match(line)
-    return bool(
-        (item and item[5] and item[3] in (None, "1"))
-        or _FENCE.match(line)
-        or _HEADING.match(line)
-        or _INTERRUPTS.match(line)
-        or _TAG.match(line)
-        or any(opening.match(line) for opening, _ in _HTML)
-    )
 
 
 # Taking out ----------------------------------------------------------------------------------------------------------
@@ -307,5 +186,10 @@ def cut(text: str, start_line: int, end_line: int) -> tuple[Edit, str]:
 def find_item(text: str, line: int) -> tuple[int, int]:
     """Return the lines of the list item that a line begins, or else that line alone (1-based, inclusive)."""
     lines = split(text)
-    found = _ANY_ITEM.match(lines[line - 1])
-    return (line, _item_end(lines, line - 1, len(found[0].expandtabs(4)))) if found else (line, line)
+    waiting = list_blocks([one.rstrip("\r\n") for one in lines], _front_lines(lines))
+    while waiting:
+        block = waiting.pop()
+        if block.kind == "list_item" and block.start == line - 1:
+            return line, max(number for number in range(line, block.end + 1) if not _is_blank(lines[number - 1]))
+        waiting += block.inner
+    return line, line

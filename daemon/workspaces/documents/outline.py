@@ -6,6 +6,7 @@ the parser leaves out (definitions of references) or cannot follow is still ther
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,23 +66,29 @@ class _Heading(NamedTuple):
 
 def outline(lines: Sequence[str], skip: int = 0) -> Outline:
     """Return the outline of lines from `skip` on; where the parser would take too long or fails, headings alone."""
+    blocks, headings, code = _parse(lines, skip)
+    return Outline(_build_sections(blocks, headings, skip, len(lines)), code)
+
+
+def list_blocks(lines: Sequence[str], skip: int = 0) -> list[Block]:
+    """Return the blocks of lines from `skip` on; of what the parser does not read the kinds are heading and text."""
+    return _parse(lines, skip)[0]
+
+
+def _parse(lines: Sequence[str], skip: int) -> tuple[list[Block], list[_Heading], list[tuple[int, int]]]:
+    """Return the blocks, the headings among them, and which lines are code."""
     if len(lines) <= MAX_PARSED_LINES:
         blank = [""] * skip  # the parser counts lines from the top
         text = "\n".join(blank + [line[:MAX_PARSED_CHARS].replace("\r", " ") for line in lines[skip:]])
-        try:
-            tokens = _build_parser().parse(text)
-        except (RecursionError, MemoryError, IndexError, ValueError):  # the last two are what its bugs raise
-            pass
-        else:
-            blocks, headings, code = _build_tree(tokens)
-            return Outline(_build_sections(blocks, headings, skip, len(lines)), code)
+        with suppress(RecursionError, MemoryError, IndexError, ValueError):  # the last two are what its bugs raise
+            return _build_tree(_build_parser().parse(text))
     headings = _find_plain_headings(lines, skip)
     blocks = [Block("text", skip, headings[0].line if headings else len(lines))]
     for heading, end in zip(headings, [*(heading.line for heading in headings[1:]), len(lines)], strict=False):
         blocks.append(Block("heading", heading.line, heading.end))
         if any(line.strip() for line in lines[heading.end : end]):
             blocks.append(Block("text", heading.end, end))
-    return Outline(_build_sections(blocks, headings, skip, len(lines)), [])
+    return blocks, headings, []
 
 
 def _find_plain_headings(lines: Sequence[str], skip: int) -> list[_Heading]:

@@ -44,7 +44,6 @@ BUILT: dict[str, list[str]] = {
     "client.memctl.systemd.units._replace": ["(?m)^ExecStart=.*$"],
     "daemon.workspaces.documents.globs.__init__": [Level([("*a*a*a?b*[!x]*.md",), ("*", "*.md")])._files.pattern],
     "daemon.workspaces.documents.globs._matches": [],  # of the same patterns
-    "daemon.workspaces.editing._take_block": [r" {0,3}\~{3,}\s*$", r" {0,3}`{7,}\s*$"],
 }
 CATASTROPHES = {
     "exponential": (r"(?:a+)+b", "match"),
