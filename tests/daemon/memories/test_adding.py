@@ -129,8 +129,8 @@ def test_a_near_duplicate_that_disagrees_is_kept_and_linked_from_both_sides(core
     assert (second.outcome, second.contradicts) == ("created", [first.id])
     assert get(core, first.id).contradicts == [second.id]
     assert get(core, second.id).contradicts == [first.id]
-    assert [hit.content for hit in search(core, LIMIT_30)] == [LIMIT_30, LIMIT_60]  # by score
-    assert search(core, LIMIT_30)[0].contradicts == [second.id]
+    assert [hit.content for hit in search(core, LIMIT_30)] == [LIMIT_60, LIMIT_30]  # the newer one first
+    assert search(core, LIMIT_30)[0].contradicts == [first.id]
 
 
 def test_the_threshold_of_a_call_goes_before_that_of_the_model(core: Core) -> None:
