@@ -340,7 +340,7 @@ def _weekday_weeks_ago(parts: Parts) -> Date | None:
 def _weekday_of_period(parts: Parts) -> Date | None:
     """Return "the first Monday of last month", "the last Friday of the month"."""
     number, weekday = parts.first("oR"), parts.first("W")
-    rest = parts.without(2)
+    rest = parts if parts.kinds[0] == "P" else parts.without(2)
     span = rest.period() or (rest.unit(rest.first("U"), 0) if rest.first("U") in ("month", "year", "quarter") else None)
     if span is None or span.days <= WEEK or number in (0, -2):
         return None
@@ -469,7 +469,7 @@ def _unit_of_year(parts: Parts) -> Date | None:
 def _unit_of_period(parts: Parts) -> Date | None:
     """Return "the first week of last month", "the last day of 2023"."""
     number, unit = parts.first("oR"), parts.first("U")
-    rest = parts.without(2)
+    rest = parts if parts.kinds[0] == "P" else parts.without(2)
     span = rest.period() or (rest.unit(rest.first("U"), 0) if "U" in rest.kinds else None)
     found = span and _count_within(span, number, unit)
     return Date(found) if found else None
@@ -539,7 +539,7 @@ def _part_of_period(parts: Parts) -> Date | None:
 
 def _part_of_quarter(parts: Parts) -> Date | None:
     """Return "the end of Q2"."""
-    date = _unit_of_year(parts.without(parts.kinds.index("o"))) if parts.first("U") == "quarter" else None
+    date = _unit_of_year(parts) if parts.first("U") == "quarter" else None
     return Date(_third(date.span, parts.first("E"))) if date else None
 
 
@@ -707,12 +707,12 @@ FORMS: tuple[Form, ...] = (
     (r"[Ww],?o(?![fMm-])", _day_and_weekday),
     (r"(?:[Ww],?)?D", _full),
     (rf"{_YEAR}M[oNR]W|[oR]W[fi][Mm]{_IN}", _weekday_of_month),
-    (rf"[oR]W[fi]?(?:{_PERIOD}|[YJ])|[oR]W[fi]U", _weekday_of_period),
+    (rf"[oR]W[fi]?(?:{_PERIOD}|[YJ])|[oR]W[fi]U|P[oR]W", _weekday_of_period),
     (rf"[oR][nN]U[fi]?(?:[Mm]{_IN}|{_PERIOD}|[YJ])", _units_within),
-    (rf"{_YEAR}M[oR]U|oU[fi]?[Mm]{_IN}|RU[fi][Mm]{_IN}", _unit_of_month),
-    (rf"[oR]U[fi](?:{_PERIOD}|[YJ]|U)", _unit_of_period),
+    (rf"{_YEAR}M[oR]U|oU[fi]?[Mm]{_IN}|RU[fi]?M{_IN}|RU[fi]m{_IN}", _unit_of_month),
+    (rf"[oR]U[fi](?:{_PERIOD}|[YJ]|U)|P[oR]U", _unit_of_period),
     (rf"[oR]h[fi](?:[Mm]{_IN}|[YJ]|U)|oh[fi]?(?:{_PERIOD}|[Mm]{_IN}|[YJ]|U)|(?:{_PERIOD}|{_YEAR}M|[YJ])f?oh|oh", _half),
-    (r"E[fi]?oU(?:[,/-]?[fi]?[YJy])?", _part_of_quarter),
+    (r"E[fi]?oU(?:[,/-]?[fi]?[YJy])?|(?:[YJy]f?)?oUE", _part_of_quarter),
     (r"oUn(?![MmUhqT-])|[YJy]-?f?oU|oU(?:[,/-]?[fi]?[YJy])?", _unit_of_year),
     (rf"{_YEAR}[Mm]f?{_N}(?:[T-]{_N}|&{_N}b?)(?!f?[MmUhq]){_IN}|B[Mm]f?{_N}&{_N}(?!f?[MmUh]){_IN}", _days_of_month),
     (rf"{_N}[T&-]{_N}f?[Mm]{_IN}|B{_N}&{_N}f?[Mm]{_IN}", _days_of_month),

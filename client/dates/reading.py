@@ -46,6 +46,11 @@ _COMPOUNDS: dict[str, list[tuple[str, Any]]] = {  # German: "Maiwoche", "Januarh
         for part, known in {"woche": ("U", "week"), "wochenende": ("U", "weekend"), "hälfte": ("h", None)}.items()
     },
     **{
+        f"{name}{part}": [("E", number), ("f", 0), ("U", unit)]
+        for name, unit in {"jahres": "year", "monats": "month"}.items()
+        for number, part in enumerate(("anfang", "mitte", "ende"), 1)
+    },
+    **{
         f"{part}{name}": [("E", number), ("S", season)]
         for name, season in _SEASON_NAMES.items()
         for number, part in enumerate(("früh", "hoch", "spät"), 1)
@@ -88,6 +93,7 @@ _RUN = compile_late(
     r"(?P<decade>(?:19|20)?\d0)年代"
     rf"|(?P<year>(?:19|20)\d\d|[一二][〇零一二三四五六七八九]{{3}})年(?![前后後](?!半)|[间間])"
     r"|(?P<short>\d\d)年(?=\d{1,2}月)"
+    r"|(?P<odd>[一二两兩三四五六七八九\d][个個]半月)"
     r"|(?P<era>令和|平成|昭和)(?P<reign>\d\d?|元)年"
     r"|半(?P<halved>年|[个個]?月)(?:之|以)?(?P<half>[前后後])"
     rf"|(?P<count>{_NUMBER})(?P<counter>{_counter})(?:间|間)?(?:之|以)?(?P<away>[前后後])(?!半)"
@@ -288,6 +294,8 @@ def _read_signs(match: re.Match[str]) -> list[tuple[str, Any]]:
         return [_JOINED[word]]
     if year := part["year"]:
         return [("J", int("".join(sign if sign.isdigit() else str(_FIGURES[sign]) for sign in year)))]
+    if part["odd"]:
+        return [("x", "")]  # and a half
     if part["short"]:
         return [("J", _widen_year(part["short"]))]
     if part["era"]:
@@ -353,7 +361,7 @@ _READERS = {
 
 
 def _join_years(words: list[Word]) -> list[Word]:
-    """Return the words with "last year", "two years ago" as one."""
+    """Return the words with "last year", "two years ago", "the year 2023" as one."""
     if not any(word.value == "year" for word in words):
         return words
     joined: list[Word] = []
@@ -369,6 +377,8 @@ def _join_years(words: list[Word]) -> list[Word]:
             joined.pop()
             count = joined.pop()
             word = Word("y", -count.value, count.start, word.end)
+        elif word.kind == "Y" and kinds[-1:] == "U" and joined[-1].value == "year":
+            word = Word("J", word.value, joined.pop().start, word.end)
         joined.append(word)
     return joined
 
