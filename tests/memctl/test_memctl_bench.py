@@ -133,10 +133,10 @@ def test_a_teams_set_is_added_and_observed(memctl: Memctl, folder: Path) -> None
             "id": "t1",
             "speaker": "Tom",
             "created_at": at.format(2),
-            "content": "Who pays the invoices in Porto",
+            "content": "The invoices in Porto are paid late",
             **spoken,
         },
-        {"id": "t2", "created_at": at.format(3), "content": "Ling pays them", "session": "s", "role": "assistant"},
+        {"id": "t2", "created_at": at.format(3), "content": "Ling was told", "session": "s", "role": "assistant"},
     ]
     general = {"asked_at": "2026-05-29T07:01:00Z", "language": "en"}
     seen = [
