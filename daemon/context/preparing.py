@@ -24,6 +24,7 @@ from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
 
 _LONGEST_SHARE = 3  # one memory takes at most a third of the budget
+_TOGETHER = 1.5  # times as much, with its question and its answers
 _SHORTEST = 24  # tokens that a memory may have in any case
 _CHARS_PER_TOKEN = 16  # no longer beginning is looked at
 _ASKED_CHARS = 200  # of the question before its answer
@@ -97,16 +98,17 @@ class _Lines:
         told = [f"Answer: {one.content}" for one in related if one.kind == "answer"]
         whole = " ".join([*asked, row.content, *told])
         text = make_inert(whole[: 2 * most])  # blanks may be many
-        if self._is_short_enough(text):
+        if self._is_short_enough(text, _TOGETHER if related else 1.0):
             return text
         summary = make_inert(row.summary[: 2 * most])
         return summary if summary and self._is_short_enough(summary) else self._cut(text)
 
-    def _is_short_enough(self, text: str) -> bool:
+    def _is_short_enough(self, text: str, times: float = 1.0) -> bool:
         """Return whether a text may be shown whole; no token is shorter than a byte, and counting takes long."""
-        if len(text.encode("utf-8", "replace")) <= self._size:
+        size = int(times * self._size)
+        if len(text.encode("utf-8", "replace")) <= size:
             return True
-        return len(text) <= _CHARS_PER_TOKEN * self._size and self.by.count(text) <= self._size
+        return len(text) <= _CHARS_PER_TOKEN * size and self.by.count(text) <= size
 
     def _cut(self, text: str) -> str:
         """Return as much of a text's beginning as may be shown, up to a word's end where there is one."""

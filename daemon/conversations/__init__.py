@@ -1,9 +1,9 @@
 """Conversations: turns are observed and judged, leave L0, and summaries and facts are made of them.
 
 **Observing** (`observing`, `gate`) uses rules alone. In the writer's transaction a turn is compared with equal
-texts and with what its session was given, linked to the question that it answers, journaled in `turns`, and the
-oldest of more than 20 leave L0 (`promoting`): to L1, or with low importance to L2. None is dropped. `tiers/active`
-holds the same rings in RAM, updated after each commit.
+texts and with what its session was given, linked to the question that it answers, whoever asked, journaled in `turns`,
+and the oldest of more than 20 leave L0 (`promoting`): to L1, or with low importance to L2. None is dropped.
+`tiers/active` holds the same rings in RAM, updated after each commit.
 
 **The extraction worker** (`worker`) is the one thread for everything that is made of turns later. It asks a provider
 (`llm/provider.py`: rules or a language model), and the rules when that fails, but for facts.

@@ -6,6 +6,7 @@ Acknowledged means journaled. One call is one transaction: its turns are all tak
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from itertools import takewhile
 from typing import NamedTuple
 
 from memoryd.client.errors import Conflict, Forbidden, Invalid
@@ -22,13 +23,16 @@ from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import select_living
 from memoryd.daemon.store.thoughts import Heard
-from memoryd.daemon.store.turns import Skip, Turn
+from memoryd.daemon.store.turns import Said, Skip, Turn
 from memoryd.daemon.store.writer import Transaction
 
 REPEATED, DUPLICATE, KNOWN = "repeats a recalled memory", "duplicate", "observed before"
 PAUSED = "observing is paused"
 FIRST_GUESS = 0.5  # the importance of a turn until it is judged
 _MAX_SESSION_BYTES = 256
+_LOOK_BACK = 8  # turns, for the one that a turn answers
+_MORE = 2  # turns of one's own between a question and a further answer
+_FEW_CHARS = 20  # of a reply that says little without what it replies to
 
 
 class Taken(NamedTuple):
@@ -161,13 +165,18 @@ def _note_repeat(place: Place, accepted: ObservedTurn, is_repeat: bool) -> Obser
 
 
 def _find_asked(place: Place, turn: NewTurn) -> str | None:
-    """Return the question that a short turn follows directly, whoever asked it."""
-    if not gate.is_short_answer(turn.content):
+    """Return the question that a short turn follows directly; of users without a name each may be another one."""
+    if turn.role == "tool" or not gate.is_short_answer(turn.content):
         return None
-    last = turns.find_last(place.connection, place.number, place.session)
-    if last is None or not asking.is_question(last[2]):
+    last = next(iter(turns.read_latest(place.connection, place.number, place.session, 1)), None)
+    if last is None or not asking.is_question(last.end) or not _is_recent(place, turn, last):
         return None
-    return last[0] if 0 <= _time_of(place, turn) - last[1] <= place.core.config.tiers.pair_within_s else None
+    own = _name_speaker(turn)
+    return None if own == _find_speaker(last) and own != ("user", "") else last.key
+
+
+def _is_recent(place: Place, turn: NewTurn, said: Said) -> bool:
+    return 0 <= _time_of(place, turn) - said.at <= place.core.config.tiers.pair_within_s
 
 
 def _is_known(place: Place, id: str, key: bytes) -> bool:
@@ -227,7 +236,45 @@ def _accept(place: Place, taken: Taken, key: bytes, answers: str | None) -> Obse
 
 
 def _find_answered(place: Place, turn: NewTurn) -> str | None:
-    if turn.role != "assistant" or place.heard is False or asking.only_asks(turn.content):
+    """Return the turn that another one answers.
+
+    That is the question with which somebody else spoke last, whoever asks and whoever answers, also after a first
+    answer; else what a reply of a few words replies to, and for the assistant whatever the user said last.
+    """
+    if turn.role == "tool" or asking.only_asks(turn.content):
+        return None
+    latest = turns.read_latest(place.connection, place.number, place.session, _LOOK_BACK)
+    said = [one for one in latest if one.role != "tool"]
+    own = _name_speaker(turn)
+    mine = list(takewhile(lambda one: _find_speaker(one) == own, said))
+    theirs = list(takewhile(lambda one: _find_speaker(one) != own, said[len(mine) :]))
+    asked = next((one for one in theirs if asking.is_question(one.end)), None) if len(mine) <= _MORE else None
+    is_short = len(turn.content) - len(asking.find_label(turn.content)) <= _FEW_CHARS
+    if asked is None and not mine and is_short:
+        asked = next(iter(theirs), None)
+    if asked is not None and _is_recent(place, turn, asked) and _is_last_heard(place, asked):
+        return asked.key
+    return _find_requested(place, turn) if turn.role == "assistant" else None
+
+
+def _name_speaker(turn: NewTurn) -> tuple[str, str]:
+    return turn.role, turn.speaker or asking.find_label(turn.content)
+
+
+def _find_speaker(said: Said) -> tuple[str, str]:
+    return said.role, said.speaker or asking.find_label(said.beginning)
+
+
+def _is_last_heard(place: Place, asked: Said) -> bool:
+    """Return whether nothing that its speaker said after a turn was skipped."""
+    if asked.role == "user" and place.heard is not None:
+        return place.heard
+    return not turns.was_skipped_after(place.connection, place.number, place.session, asked.role, asked.at)
+
+
+def _find_requested(place: Place, turn: NewTurn) -> str | None:
+    """Return what the user said last, which the assistant replies to unless it did."""
+    if place.heard is False:
         return None
     at = _time_of(place, turn)
     within_s = place.core.config.tiers.pair_within_s

@@ -30,6 +30,12 @@ _BEGINS = compile_late(
 _HOLDS = compile_late(r"[^。！，、；没都\d]{0,24}(?:什么|哪|多少|几点|几号|何時|どこ|どの)[^。！，、；没都\d]{0,24}")
 
 
+def find_label(text: str) -> str:
+    """Return the speaker's name with which a text begins ("Ada: …"), in lower case; empty where it has none."""
+    found = _SPEAKER.match(text)
+    return found[0][:-2].casefold() if found else ""
+
+
 def is_question(text: str) -> bool:
     """Return whether a text ends with a question."""
     return bool(_ENDS.search(text[-40:]))

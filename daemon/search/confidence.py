@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from memoryd.daemon.language.names import Names, is_named
-from memoryd.daemon.search.precedence import ASKS, SHARE
+from memoryd.daemon.search.precedence import ASKS, SHARES
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store.rows import Row
@@ -33,7 +33,7 @@ def confidence(retrieval: Retrieval, sources: Sources) -> None:
     for candidate, share in zip(retrieval.ranked, shares, strict=True):
         candidate.confidence = _rate(retrieval, candidate.similarity, share, _find_missing(candidate, names))
         if ASKS in candidate.cues:
-            candidate.confidence *= SHARE
+            candidate.confidence *= SHARES[ASKS]
         if candidate.confidence < floor:
             candidate.lost = f"confidence {candidate.confidence:.3f} is below the floor {floor:g}"
     retrieval.ranked = [candidate for candidate in retrieval.ranked if not candidate.lost]

@@ -24,8 +24,8 @@ from memoryd.daemon.store.links import find_versions
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
 
-SHARE = 0.25  # of the score, of what gives way
-ASKS, TOOL = "asks", "tool"  # as the trace names why
+ASKS, TOOL = "asks", "tool"  # as the trace names why something gives way
+SHARES = {ASKS: 0.15, TOOL: 0.4}  # of the score that it keeps
 
 
 class _Asked(NamedTuple):
@@ -154,7 +154,7 @@ class Precedence:
         if at is None or not self._retrieval.profile.cues:
             return
         del waiting[at]
-        candidate.score *= SHARE
+        candidate.score *= SHARES[cue]
         candidate.cues.append(cue)
         later = (place for place in range(at, len(waiting)) if waiting[place].score < candidate.score)
         waiting.insert(next(later, len(waiting)), candidate)

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from memoryd.client.protocol import Related
-from memoryd.daemon.language.asking import only_asks
+from memoryd.daemon.language.asking import is_question, only_asks
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import queries, turns
@@ -53,12 +53,13 @@ class Shown:
 
     def __init__(self) -> None:
         self._by_id: dict[str, Candidate] = {}  # the hit that shows the text of a memory
+        self._asked: dict[str, Candidate] = {}  # the hit that is a question, or is shown in its place
         self._naming: dict[str, Candidate] = {}  # the hit that is linked to a memory
 
     def join(self, candidate: Candidate, row: Row, links: Links) -> bool:
         """Show a candidate with a better one that it is linked to; return whether there is one."""
-        linked = (self._by_id[id] for id in (links.question, *links.said) if id in self._by_id)
-        head = self._naming.get(row.id) or next(linked, None)
+        linked = (self._by_id[id] for id in links.said if id in self._by_id)
+        head = self._naming.get(row.id) or self._asked.get(links.question or "") or next(linked, None)
         if head is None or head.record is None:
             return False
         attach(head, row)
@@ -69,8 +70,8 @@ class Shown:
 
     def add(self, candidate: Candidate, row: Row, links: Links) -> None:
         """Show a candidate as a hit."""
-        self._by_id[row.id] = candidate
-        self._by_id |= {one.id: candidate for one in candidate.related if one.id == links.question}
+        self._by_id[row.id] = self._asked[row.id] = candidate
+        self._asked |= {one.id: candidate for one in candidate.related if one.id == links.question}
         for id in (links.question, *links.said):
             if id is not None:
                 self._naming.setdefault(id, candidate)
@@ -89,13 +90,23 @@ def complete(retrieval: Retrieval, sources: Sources) -> None:
         where = condition(reached)
         stored = queries.find_answers(connection, list(heads), where, retrieval.passed)
         stored += queries.find_alive(connection, sorted(asked), where, retrieval.passed)
-    for row in (*stored, *recent):
-        question = links_of(row).question
-        if question in heads and row.id != question:
-            attach(heads[question], row)
-        for id, asked_of in questions.items():
-            if asked_of == row.id:
-                attach(heads[id], row)
+    shown = {*heads, *(row.id for one in retrieval.ranked for row in one.related)}
+    rows = {row.id: row for row in (*stored, *recent) if row.id not in shown}
+    answers: dict[str, list[str]] = {}
+    for row in sorted(rows.values(), key=_when):
+        if question := links_of(row).question:
+            answers.setdefault(question, []).append(row.id)
+    for id, head in heads.items():
+        # One that asks is completed by what answers it, another one by what it answers.
+        told, answered = answers.get(id, []), [one for one in [questions[id]] if one in rows]
+        is_asking = head.record is not None and is_question(head.record.content)
+        for other in (told or answered) if is_asking else (answered or told):
+            if other in rows:
+                attach(head, rows.pop(other))
+
+
+def _when(row: Row) -> float:
+    return row.created_at
 
 
 def read_answers(retrieval: Retrieval, sources: Sources, ids: Sequence[str]) -> dict[str, list[Row]]:

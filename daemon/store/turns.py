@@ -68,9 +68,9 @@ _LATEST = (
     "SELECT iif(length(content) <= ?3, content, NULL) FROM turns WHERE namespace = ?1 AND session = ?2"
     " ORDER BY id DESC LIMIT ?4"
 )
-_LATEST_END = (
-    "SELECT key, created_at, substr(content, -100) FROM turns WHERE namespace = ? AND session = ?"
-    " AND source <> 'recall' ORDER BY id DESC LIMIT 1"
+_LATEST_SAID = (
+    "SELECT key, created_at, role, speaker, substr(content, 1, 60), substr(content, -100) FROM turns"
+    " WHERE namespace = ? AND session = ? AND source <> 'recall' ORDER BY id DESC LIMIT ?"
 )
 # The question that a turn answers: the user's last one, if it is recent and has no answer yet.
 _ASKED = (
@@ -197,9 +197,20 @@ def rate(connection: apsw.Connection, key: str, importance: float) -> bool:
 # What a new turn is compared with -------------------------------------------------------------------------------------
 
 
-def find_last(connection: apsw.Connection, namespace: int, session: str) -> tuple[str, float, str] | None:
-    """Return id, time and end of the text of a session's last turn in L0, None when there is none."""
-    return connection.execute(_LATEST_END, (namespace, session)).fetchone()
+class Said(NamedTuple):
+    """One of a session's last turns: how its text begins and ends."""
+
+    key: str
+    at: float
+    role: str
+    speaker: str
+    beginning: str
+    end: str
+
+
+def read_latest(connection: apsw.Connection, namespace: int, session: str, count: int) -> list[Said]:
+    """Return a session's last turns in L0, the latest first."""
+    return [Said(*values) for values in connection.execute(_LATEST_SAID, (namespace, session, count))]
 
 
 def find_id(connection: apsw.Connection, id: str) -> tuple[bytes, int] | None:

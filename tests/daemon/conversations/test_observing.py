@@ -313,3 +313,62 @@ def test_the_list_of_skipped_turns_is_bounded_by_namespace(folder: object, clock
         observe(core, "yes", namespace="b")
         assert [content for content, _ in skips(core)] == ["yes", *(f"ok {'.' * n}" for n in range(11, 6, -1))]
         assert flows(core, "a")["skipped: too short"] == 12
+
+
+# Questions and answers of any two speakers ---------------------------------------------------------------------------
+
+
+def said(core: Core, *turns: tuple[str, str]) -> list[int | None]:
+    """Observe (role, content) turns; return for each which one it answers, by its place."""
+    ids = [observe(core, turn(content, role=role), session="s").ids[0] for role, content in turns]
+    linked = {one.key: one.answers for one in core.active.list_turns(None)}
+    return [ids.index(answers) if (answers := linked[id]) else None for id in ids]
+
+
+LONG = f"It was closed for repairs, so we took the train to the coast and walked back. {FACTS[5]}"  # no short answer
+
+
+@pytest.mark.parametrize(
+    ("turns", "links"),
+    [
+        pytest.param([("assistant", "Which port?"), ("user", LONG)], [None, 0], id="the assistant asks"),
+        pytest.param([("user", "Which port?"), ("assistant", LONG)], [None, 0], id="the user asks"),
+        pytest.param(
+            [("user", "Ada: How was the museum?"), ("user", f"Ben: {LONG}")], [None, 0], id="two people by their labels"
+        ),
+        pytest.param([("user", "How was the museum?"), ("user", LONG)], [None, None], id="one person goes on"),
+        pytest.param(
+            [("assistant", "How was the museum?"), ("assistant", FACTS[0]), ("user", LONG)],
+            [None, None, 0],
+            id="the question is not the last that was said",
+        ),
+        pytest.param(
+            [("user", "How was the museum?"), ("assistant", "I am looking."), ("assistant", LONG)],
+            [None, 0, 0],
+            id="the answer comes after another turn",
+        ),
+        pytest.param(
+            [("user", "How was the museum?"), ("assistant", "Which museum?"), ("user", "The one in the old harbour")],
+            [None, None, 1],
+            id="a question in reply is no answer",
+        ),
+        pytest.param([("assistant", FACTS[0]), ("user", LONG)], [None, None], id="a statement has no answer"),
+        pytest.param([("assistant", FACTS[0]), ("user", "the little one")], [None, 0], id="a reply of a few words"),
+        pytest.param(
+            [("user", "How was the museum?"), ("tool", "GET /museum: closed"), ("assistant", LONG)],
+            [None, None, 0],
+            id="what a tool printed is no answer",
+        ),
+    ],
+)
+def test_an_answer_belongs_to_the_question_of_the_other_speaker(
+    core: Core, turns: list[tuple[str, str]], links: list[int | None]
+) -> None:
+    assert said(core, *turns) == links
+
+
+def test_a_question_of_the_assistant_is_answered_in_time_or_not_at_all(core: Core, clock: Clock) -> None:
+    observe(core, "Which port?", session="s", role="assistant")
+    clock.advance(901)
+    observe(core, LONG, session="s")
+    assert core.active.list_turns(None)[0].answers is None

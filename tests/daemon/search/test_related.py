@@ -87,3 +87,28 @@ def test_a_context_holds_the_answer_beside_its_question_within_the_budget(core: 
     assert f"Asked: {ASKED} {TOLD}" in made.text
     assert made.ids == [told, asked]
     assert made.tokens <= 200
+
+
+@in_each_place
+def test_in_a_chain_of_questions_and_answers_a_hit_shows_what_is_next_to_it_and_nothing_twice(
+    core: Core, place: str
+) -> None:
+    chain = [
+        ("user", "I went to the museum of the harbour on Sunday. Have you been there?"),
+        ("assistant", "Not since the museum opened its new wing. What did you see of the harbour?"),
+        ("user", "The old tug and a film about the harbour. When were you at the museum?"),
+        ("assistant", "In the year of the flood, the museum was half empty. Is the tug still afloat?"),
+        ("user", "The tug of the museum is afloat, and you can steer it in the harbour."),
+    ]
+    ids = [observe(core, text, role=role, session="s").ids[0] for role, text in chain]
+    settle(core, place)
+    hits = search(core, "museum of the harbour, the tug")
+    seen = [id for hit in hits for id in (hit.id, *(one.id for one in hit.related))]
+    assert sorted(seen) == sorted(ids)
+    assert len(hits) > 1
+    for hit in hits:
+        at = ids.index(hit.id)
+        assert {(one.kind, one.id) for one in hit.related} <= {
+            *((("question", ids[at - 1]),) if at else ()),
+            *((("answer", ids[at + 1]),) if at + 1 < len(ids) else ()),
+        }

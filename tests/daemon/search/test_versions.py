@@ -1,0 +1,38 @@
+"""Of two versions of a thing the newer is found first, or the older where a question asks for that; the real model.
+
+`MEMORYD_VERSIONS` may name another file of such pairs.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from workbench import Process, wait_until
+
+VERSIONS = Path(
+    os.environ.get("MEMORYD_VERSIONS") or Path(__file__).parents[2] / "data" / "versions" / "practice.jsonl"
+)
+AT, MONTH_S = 1_780_000_000.0, 30 * 86_400.0
+
+
+@pytest.mark.slow
+def test_of_two_versions_that_contradict_each_other_the_one_that_is_asked_for_is_first(real: Process) -> None:
+    pairs = [json.loads(line) for line in VERSIONS.read_text().splitlines()]
+    with real.client() as client:
+        older = [client.add(pair["older"], created_at=AT).id for pair in pairs]
+        newer = [client.add(pair["newer"], created_at=AT + MONTH_S) for pair in pairs]
+        wait_until(lambda: client.status().pending_embeddings == 0)
+        linked, right, wrong = 0, 0, []
+        for pair, old, new in zip(pairs, older, newer, strict=True):
+            ids = [hit.id for hit in client.search(pair["question"], limit=10)]
+            first, second = (old, new.id) if pair.get("asks") == "before" else (new.id, old)
+            is_right = first in ids and (second not in ids or ids.index(first) < ids.index(second))
+            right += is_right
+            if old in new.contradicts:
+                linked += 1
+                wrong += [] if is_right else [pair["question"]]
+    print(f"{right} of {len(pairs)} pairs in the right order; {linked} are linked, of these {linked - len(wrong)}")
+    assert linked > len(pairs) / 2
+    assert len(wrong) <= linked / 20, wrong
