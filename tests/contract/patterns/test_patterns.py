@@ -70,6 +70,7 @@ PUMPS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CATASTROPHES)
 def test_a_pattern_that_backtracks_far_is_found(name: str) -> None:
     pattern, method = CATASTROPHES[name]
@@ -82,6 +83,7 @@ def test_a_pattern_in_linear_time_is_left_alone(name: str) -> None:
     assert defect(re.compile(pattern), [method], rounds=2) is None
 
 
+@pytest.mark.slow
 def test_a_bounded_pattern_may_be_as_slow_as_its_longest_text_allows() -> None:
     assert defect(re.compile(r"\s+$"), ["search"], chars=300) is None
     assert defect(re.compile(r"\s+$"), ["search"], chars=8_000)
