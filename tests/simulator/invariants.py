@@ -6,6 +6,7 @@ import msgspec
 
 from memoryd.client.protocol import Search
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.language.asking import only_asks
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.store import turns
 from memoryd.daemon.store.namespaces import list_enclosing
@@ -15,6 +16,7 @@ _Known = tuple[str, str, str, str]  # id, namespace, content, tier
 
 MOST_MEMBERS = 20
 FOUND_WITHIN = 10
+QUESTION_FOUND_WITHIN = 1000  # one that nobody answered comes after all that is stated
 
 _CROSSING = (
     "SELECT 'memory ' || r.id || ' in a node of another namespace' FROM members m JOIN nodes n ON n.id = m.node"
@@ -98,10 +100,12 @@ def unreachable(core: Core, every: int = 1) -> list[str]:
     """Return the memories, or one in so many, whose text a search for it does not find."""
     lost = []
     for id, namespace, content, tier in _by_state(core)[0][:: max(every, 1)]:
-        call = Search(query=content, namespace=namespace, reach="exact", limit=FOUND_WITHIN, touch=False)
+        limit = QUESTION_FOUND_WITHIN if only_asks(content) else FOUND_WITHIN
+        call = Search(query=content, namespace=namespace, reach="exact", limit=limit, touch=False)
         hits = pipeline.search(core.sources, call)
-        # Of equal texts one is shown, and an answer beside its question.
-        if content not in {one.content for hit in hits for one in (hit, *hit.related)}:
+        # Of equal texts one is shown, an answer beside its question, a question asked in other words is named there.
+        shown = [one for hit in hits for one in (hit, *hit.related)]
+        if all(one.content != content and one.id != id for one in shown):
             lost.append(f"{tier} memory {id} of {namespace} is not found: {content[:60]}")
     return lost
 
@@ -163,11 +167,23 @@ def state(core: Core, labels: bool = True) -> dict[str, list[str]]:
             found |= {table: [_text(row) for row in connection.execute(sql)] for table, sql in _UNNAMED.items()}
         shared = connection.execute(_SHARED).fetchall()
     names = {id: f"shared {number}" for number, (id,) in enumerate(shared)}
-    return {table: sorted(_renamed(row, names) for row in rows) for table, rows in found.items()}
+    renamed = {table: [_renamed(row, names) for row in rows] for table, rows in found.items()}
+    renamed["history"] = [_with_sorted_links(row) for row in renamed["history"]]
+    return {table: sorted(rows) for table, rows in renamed.items()}
 
 
 def _text(row: Any) -> str:
     return msgspec.json.encode([value.hex() if isinstance(value, bytes) else value for value in row]).decode()
+
+
+def _with_sorted_links(text: str) -> str:
+    """Return a row of the history; the order of links is that of ids, which are drawn."""
+    *fields, before = msgspec.json.decode(text)
+    if before is not None:
+        former = msgspec.json.decode(before)
+        former.get("links", []).sort()
+        before = msgspec.json.encode(former).decode()
+    return msgspec.json.encode([*fields, before]).decode()
 
 
 def _renamed(text: str, names: dict[Any, str]) -> str:

@@ -1,4 +1,4 @@
-"""Plays the events of a scripted year on a core, as the daemon's handlers would, and keeps the books.
+"""Plays the events of the workload on a core, as the daemon's handlers would, and keeps the books.
 
 After each event everything that runs in the background has come to rest: the judge, the marks of a search, embedding.
 So the same events give the same state, however the threads take turns.
@@ -7,8 +7,8 @@ So the same events give the same state, however the threads take turns.
 from collections.abc import Callable
 from typing import Any
 
+from events import Ask, Edit, Event, Forget, Note, Share, TakeBack, Talk
 from ledger import DAY_S, Books, Known
-from scripted.events import Ask, Edit, Event, Forget, Note, Share, TakeBack, Talk
 
 from memoryd.client.errors import Conflict, MemorydError, NotFound
 from memoryd.client.protocol import (

@@ -1,4 +1,4 @@
-"""A year of several agents on an injected clock: plays a script, runs the jobs when they are due, checks as it goes."""
+"""The workload on an injected clock: plays its events, runs the jobs when they are due, checks as it goes."""
 
 import random
 import shutil
@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import invariants
 import msgspec
+from events import Event
 from player import Player
-from scripted.script import DAY_S, MODERATE, Event, Scale, year
+from workload import DAYS, START, read_workload
 
 from memoryd.client.protocol import Undo
 from memoryd.daemon.config import Config
@@ -20,7 +21,7 @@ from memoryd.daemon.memories import changing
 from memoryd.models import Floors
 from workbench import LIMIT_S, Clock, WordEmbedder, disk_and_memory, wait_until
 
-START = 1_767_225_600.0  # 2026-01-01
+DAY_S = 86_400.0
 # The jobs that move memories run each evening; by the table all would be due all the time.
 SELDOM = dict.fromkeys(("caps", "embed", "checkpoint", "optimize", "release", "trim", "backup"), 7 * DAY_S)
 # The size of a slice must not depend on how fast this machine is just now: it decides in which order rows are numbered.
@@ -34,10 +35,9 @@ class Embedder(WordEmbedder):  # type: ignore[misc, valid-type]
 
 
 class Plan(NamedTuple):
-    """How a year is played."""
+    """How the workload is played."""
 
-    seed: int = 1
-    scale: Scale = MODERATE
+    days: int = DAYS
     restarts: tuple[int, ...] = ()  # days after which the daemon is killed and started again
     undone_sweeps: float = 0.0  # share of the sweeps that are undone and done again
     reach_every: int = 30  # days between two looks at whether memories are found by their own text
@@ -53,7 +53,7 @@ class Simulation:
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.plan, self._folder = plan, folder
-        self._random = random.Random(plan.seed)
+        self._random = random.Random(1)
         self._lives = 0
         self.clock = Clock()
         self.clock.now = START
@@ -62,10 +62,10 @@ class Simulation:
         self.sweeps_undone = 0
 
     def run(self) -> "Simulation":
-        """Play the whole year."""
-        events = year(self.plan.seed, START, self.plan.scale)
+        """Play all days."""
+        events = read_workload()
         at = 0
-        for day in range(self.plan.scale.days):
+        for day in range(self.plan.days):
             end = START + (day + 1) * DAY_S
             upto = next((n for n in range(at, len(events)) if events[n].at >= end), len(events))
             self._day(day, events[at:upto])
@@ -121,7 +121,7 @@ class Simulation:
         """Raise `Problem` if there are any, or if the player met one."""
         problems = self.player.failures + problems
         if problems:
-            raise Problem(f"seed {self.plan.seed}, {where}: {'; '.join(problems[:5])} ({len(problems)} in all)")
+            raise Problem(f"{where}: {'; '.join(problems[:5])} ({len(problems)} in all)")
 
     # The core --------------------------------------------------------------------------------------------------------
 

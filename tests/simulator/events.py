@@ -1,4 +1,4 @@
-"""What agents do in a scripted year; each event has its time (UTC seconds) and the namespace that it happens in."""
+"""What agents do in the workload; each event has its time (UTC seconds) and the namespace that it happens in."""
 
 from typing import NamedTuple
 
