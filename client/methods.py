@@ -42,6 +42,21 @@ def namespaces(
     return protocol.Namespaces(prefix=prefix, suffix=suffix, depth=depth, limit=limit, offset=offset, reach=reach)
 
 
+def get_unasked(
+    prompt: str = "",
+    session: str = "",
+    fresh: bool = False,
+    deadline_ms: int | None = None,
+    touch: bool = True,
+    *,
+    reach: Reach | None = None,
+) -> protocol.GetUnasked:
+    """Return what an agent should know though it did not ask: at a session's start, or beside a `prompt`."""
+    return protocol.GetUnasked(
+        prompt=prompt, session=session, fresh=fresh, deadline_ms=deadline_ms, touch=touch, reach=reach
+    )
+
+
 def count_tokens(texts: list[str], tokenizer: str = "", *, reach: Reach | None = None) -> protocol.CountTokens:
     """Count the tokens of texts as `get_context` does, for whoever puts memories into a budget of their own."""
     return protocol.CountTokens(texts=texts, tokenizer=tokenizer, reach=reach)
@@ -437,6 +452,7 @@ class DeclaredMethods:
     list_tokens = method(list_tokens)
     revoke_token = method(revoke_token)
     namespaces = method(namespaces)
+    get_unasked = method(get_unasked)
     count_tokens = method(count_tokens)
     dream = method(dream)
     erase = method(erase)

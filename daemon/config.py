@@ -74,6 +74,19 @@ class ContextConfig(Struct, frozen=True, forbid_unknown_fields=True):
     given_days: Annotated[Duration, "what a session was given is remembered for so long"] = 30.0
 
 
+class HooksConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What agents are told though they did not ask, at a session's start and beside a prompt."""
+
+    start_tokens: Annotated[Number, "tokens at a session's start at most; 0: nothing"] = 400
+    prompt_lines: Annotated[Number, "lines beside a prompt at most; 0: none"] = 3
+    prompt_floor: Annotated[
+        Fraction, "how sure it must be that a memory is about a prompt; lower: more comes up, and less often right"
+    ] = 0.4
+    only: Annotated[
+        list[str], "only what is `pinned`, a `turn`, or of one of these types, such as decision; empty: all"
+    ] = field(default_factory=list)
+
+
 class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """A language model behind the OpenAI-compatible chat API; without one, rules do its work."""
 
@@ -161,9 +174,7 @@ class TiersConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How turns and memories move through the tiers."""
 
     ring: Annotated[Count, "turns that L0 holds per namespace"] = 20
-    promote_from: Annotated[
-        Fraction, "importance from which a turn that leaves L0 moves to L1 and comes up unasked"
-    ] = 0.5
+    promote_from: Annotated[Fraction, "importance from which a turn that leaves L0 moves to L1"] = 0.5
     drop_unimportant: Annotated[
         bool, "drop the other turns as published hierarchies do; false: they go to L2 and are found"
     ] = False
@@ -261,6 +272,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     model: ModelConfig = ModelConfig()
     search: SearchConfig = SearchConfig()
     context: ContextConfig = ContextConfig()
+    hooks: HooksConfig = HooksConfig()
     observe: ObserveConfig = ObserveConfig()
     tiers: TiersConfig = TiersConfig()
     storage: StorageConfig = StorageConfig()

@@ -69,6 +69,7 @@ GROUPS: dict[str, dict[str, Row]] = {
         "hooks install": Row("agents.hooks.commands", "make memoryd known to a coding agent, such as Claude Code"),
         "hooks uninstall": Row("agents.hooks.commands", "take memoryd out of an agent's configuration"),
         "hooks status": Row("agents.hooks.commands", "what is installed where, and what waits for the daemon"),
+        "hooks preview": Row("agents.hooks.commands", "what an agent would be told here and now, and why each line"),
         "hooks retry": Row(
             "agents.hooks.commands", "send again what was set aside because the daemon died or hung at it twice"
         ),

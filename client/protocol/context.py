@@ -1,4 +1,4 @@
-"""Context: what an agent needs to know at the start of a task, as text for its prompt."""
+"""Context: what an agent needs to know for a task, and what it is told unasked, as text for its prompt."""
 
 from typing import Annotated
 
@@ -46,11 +46,8 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     Pinned memories and corrections come first, then decisions, preferences, facts, lessons, notes and recent turns that
     are relevant; of one subject the newest first, what it disagrees with below it. Each line has a date, the beginning
     of the id and the source. A `session` is not given the same text twice; `fresh` says that it has lost what it was
-    given, as after a compaction. What was said in the session itself is left out of its contexts. `opening` is for the
-    start of a session, when nobody has said yet what is to be done: the latest summary of a session and what is most
-    important of late go with what is relevant. What comes up in an `opening`, or in a context that is `unasked`, is
-    held to more: no turn of low importance, and by the confidence of its hits a short prompt gets much, at most 50
-    tokens, or nothing. `compact` leaves out the frame and the sources. Without `touch` it counts no access of anything.
+    given, as after a compaction. What was said in the session itself is left out of its contexts. `compact` leaves out
+    the frame and the sources. Without `touch` it counts no access of anything.
     """
 
     task: str
@@ -61,12 +58,66 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     """the conversation that it is for; empty: none"""
     fresh: bool = False
     """the session has lost what it was given before"""
-    opening: bool = False
-    """it is the start of a session: give what matters without a task, too"""
-    unasked: bool = False
-    """nobody asked for it, as when a prompt is given what matters to it: only what is surely about it comes up"""
     compact: bool = False
     """without the frame and the sources"""
+    deadline_ms: Annotated[int, Meta(ge=1)] | None = None
+    """the search stops then with what it has"""
+    touch: bool = True
+    """count an access of each memory in it"""
+
+
+class UnaskedLine(Struct, kw_only=True):
+    """A line that comes up though nobody asked."""
+
+    id: str
+    """the memory or the turn"""
+    text: str
+    """what is shown of it: whole sentences"""
+    why: str
+    """why it comes up, in a few words"""
+
+
+class Unasked(Struct, kw_only=True):
+    """What an agent is told though it did not ask: `text`, which is mostly short and often empty."""
+
+    text: str
+    """for the agent's context; empty: nothing is to be said"""
+    tokens: int
+    """of the text"""
+    tokenizer: str
+    """what counted them, as in a context"""
+    lines: list[UnaskedLine] = []
+    """its lines, in order"""
+    degraded: list[str] = []
+    """what was left out of the search"""
+    trace: str = ""
+    """id of the search for get_trace; empty at a session's start"""
+    took_ms: float = 0.0
+    """time in the daemon"""
+
+    @property
+    def ids(self) -> list[str]:
+        """The memories in it, in order."""
+        return [line.id for line in self.lines]
+
+
+@rpc("within", page=False)
+class GetUnasked(Scoped[Unasked], kw_only=True, frozen=True):
+    """Return what an agent should know though it did not ask: at a session's start, or beside a `prompt`.
+
+    A start holds what is pinned; the rules, preferences, decisions and lessons that were saved on purpose, of one
+    subject the newest; and three lines at most on the latest session. A prompt gets what is surely about it and the
+    session does not have, in three lines at most, mostly nothing. Of the root only what is pinned or a preference comes
+    up elsewhere. Guesses, questions, requests, and what was superseded or contradicted since, never do. The section
+    `hooks` of the configuration says how much there may be.
+    """
+
+    prompt: str = ""
+    """what the user says; empty: the session starts"""
+    session: str = ""
+    """the conversation, which is given nothing twice; empty: none"""
+    fresh: bool = False
+    """the session has lost what it was given before"""
     deadline_ms: Annotated[int, Meta(ge=1)] | None = None
     """the search stops then with what it has"""
     touch: bool = True

@@ -140,7 +140,7 @@ class Trace(Struct, kw_only=True):
     took_ms: float = 0.0
     """time in the daemon"""
     kind: str = ""
-    """the call that searched: `search`, `explain` or `get_context`"""
+    """the call that searched: `search`, `explain`, `get_context` or `get_unasked`"""
     session: str = ""
     """the conversation that it was for; empty: none was named"""
     token: str = ""
@@ -163,7 +163,7 @@ class TraceSummary(Struct, kw_only=True):
     namespace: str
     """the caller's place"""
     kind: str
-    """the call that searched: `search`, `explain` or `get_context`"""
+    """the call that searched: `search`, `explain`, `get_context` or `get_unasked`"""
     session: str
     """the conversation that it was for; empty: none was named"""
     token: str
@@ -320,6 +320,6 @@ class Traces(Scoped[TraceList], kw_only=True, frozen=True):
     """List the latest searches and contexts whose traces are kept, newest first; the root lists those of everyone."""
 
     kind: Choice = []
-    """only those of these calls: `search`, `explain`, `get_context`"""
+    """only those of these calls: `search`, `explain`, `get_context`, `get_unasked`"""
     limit: Limit = 20
     """how many at most"""

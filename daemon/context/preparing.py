@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 from memoryd.client.errors import Invalid
 from memoryd.client.inert import make_inert, origin
-from memoryd.client.protocol import ContextText, Done, GetContext, Related, ResetSession
+from memoryd.client.protocol import ContextText, GetContext, Related
+from memoryd.daemon.context import given
 from memoryd.daemon.context import notes as chosen
 from memoryd.daemon.context.counting import Counter, build_counter
 from memoryd.daemon.context.fitting import ALWAYS, Fitted, Layout, Note, fit, group_of
@@ -17,11 +18,10 @@ from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.related import list_shown_ids
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store import rows, sessions
+from memoryd.daemon.store import rows
 from memoryd.daemon.store.filters import select_living
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
-from memoryd.daemon.store.writer import Transaction
 
 _LONGEST_SHARE = 3  # one memory takes at most a third of the budget
 _TOGETHER = 1.5  # times as much, with its question and its answers
@@ -38,19 +38,15 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
     if not call.task.strip():
         raise Invalid("The task is empty; say what the context is for.")
     check_text("session", call.session)
-    had = {} if call.fresh else _read_given(core, call)
-    found = chosen.find(sources, call, core.config.tiers.promote_from)
+    had = {} if call.fresh else given.read(core, call)
+    found = chosen.find(sources, call)
     always = chosen.find_standing(core, call)
-    is_new = any(had.get(row.id) != row.content_hash for row in always)
-    most = call.max_tokens if found.sure or is_new else min(call.max_tokens, chosen.FEW_TOKENS)
-    writer = _Lines(build_counter(core), max(_SHORTEST, most // _LONGEST_SHARE), call.compact)
+    writer = _Lines(build_counter(core), max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call.compact)
     standing = [writer.note(row, ALWAYS) for row in always]
     own = "" if call.fresh else call.session
     relevant = _select_relevant(core, found, {row.id for row in always}, writer, own)
-    if call.opening:
-        relevant += _find_opening(core, call, {row.id for row in always} | {note.id for note in relevant}, writer)
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
-    made = fit(new[0], new[1], most, _build_layout(core, found.retrieval, relevant, call.compact), writer.by)
+    made = fit(new[0], new[1], call.max_tokens, _build_layout(core, found.retrieval, relevant, call.compact), writer.by)
     if call.touch:
         core.effects.note(_mark(call, found, made))
     shown = {note.id for note in made.notes}
@@ -67,11 +63,7 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
         took_ms=(time.perf_counter() - began) * 1000,
     )
     found.trace.given = result.ids
-    if call.session and (made.notes or call.fresh) and not core.store.is_full():
-        return _note(core, call, made, result)
-    done: Future[ContextText] = Future()
-    done.set_result(result)
-    return done
+    return given.keep(core, call, [(note.id, note.key) for note in made.notes], result)
 
 
 class _Lines:
@@ -146,12 +138,6 @@ def _select_relevant(core: Core, found: chosen.Found, always: set[str], lines: _
     return sorted(heads, key=lambda note: (-note.score, -note.created_at, note.id))
 
 
-def _find_opening(core: Core, call: GetContext, known: set[str], lines: _Lines) -> list[Note]:
-    """Return what is worth knowing before there is a task as notes, after all that is relevant."""
-    found = [row for row in chosen.read_latest(core, call) if row.id not in known]
-    return [lines.note(row, group_of(row.type, row.tier), -float(place)) for place, row in enumerate(found, start=1)]
-
-
 def _read_rows(core: Core, retrieval: Retrieval, ids: set[str]) -> dict[str, Row]:
     """Return turns of L0 and memories by id, as far as they are alive and within reach."""
     with core.store.reading() as connection:
@@ -169,44 +155,6 @@ def _build_layout(core: Core, retrieval: Retrieval, notes: Sequence[Note], compa
         known, matrix = generation.read_exact(connection, [note.row for note in notes if note.row])
     vectors: dict[int, Vector] = dict(zip(known, matrix, strict=True))
     return Layout(vectors, generation.embedder.floors.join, compact)
-
-
-# Sessions -------------------------------------------------------------------------------------------------------------
-
-
-@handles(ResetSession)
-def reset(core: Core, call: ResetSession) -> "Future[Done]":
-    """Forget what a session was given; the future is done when that is on disk."""
-    check_text("session", call.session)
-
-    def write(transaction: Transaction) -> Done:
-        sessions.forget_given(transaction.connection, _key(call))
-        return Done(message="Contexts of this session start again.")
-
-    return core.store.write(write, over_limit=True)
-
-
-def _key(call: GetContext | ResetSession) -> str:
-    return f"{call.namespace}\n{call.session}"
-
-
-def _read_given(core: Core, call: GetContext) -> dict[str, bytes]:
-    if not call.session:
-        return {}
-    with core.store.reading() as connection:
-        return sessions.read_given(connection, _key(call))
-
-
-def _note(core: Core, call: GetContext, made: Fitted, result: ContextText) -> "Future[ContextText]":
-    now = core.clock()
-
-    def write(transaction: Transaction) -> ContextText:
-        if call.fresh:
-            sessions.forget_given(transaction.connection, _key(call))
-        sessions.keep_given(transaction.connection, _key(call), [(note.id, note.key) for note in made.notes], now)
-        return result
-
-    return core.store.write(write)
 
 
 def _mark(call: GetContext, found: chosen.Found, made: Fitted) -> Mark:

@@ -1,6 +1,6 @@
 """Leaving L0: a turn that matters becomes a memory of L1, any other one of L2. Also the job for quiet namespaces.
 
-Importance decides the tier and what comes up unasked, never whether a turn is kept; only `[tiers] drop_unimportant`
+Importance decides the tier, never whether a turn is kept; only `[tiers] drop_unimportant`
 drops turns, as the published hierarchy does. Whoever takes turns out of L0 calls `leave` in the same transaction as
 what made them leave. A promoted turn keeps its key as its id and its time; the turns beside it are its neighbours for
 full text. What a search brought up is never promoted: it is a memory already.

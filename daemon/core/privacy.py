@@ -22,7 +22,12 @@ from memoryd.daemon.config import PrivacyConfig
 from memoryd.daemon.core.checks import check_depth
 from memoryd.daemon.registry import Parts
 
-ASKING = ("query", "task", "session")  # fields of calls that store nothing and leave these in traces and lists
+ASKING = (
+    "query",
+    "task",
+    "prompt",
+    "session",
+)  # fields of calls that store nothing and leave these in traces and lists
 NAMES = frozenset(
     "id ids namespace below clears reach workspace file supersedes superseded_by role tier outcome origin target kind"
     " by".split()

@@ -7,9 +7,10 @@ proper name of the question is missing from the hit. What comes with a hit (its 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memoryd.daemon.language.names import Names, is_named
 from memoryd.daemon.search.precedence import ASKS, SHARES
@@ -56,16 +57,32 @@ def _measure_shares(retrieval: Retrieval) -> list[float]:
     parts = [[row.row for row in _list_rows(candidate)] for candidate in retrieval.ranked]
     if not words:
         return [0.0] * len(parts)
-    rows = np.array([row for part in parts for row in part], np.int64)
+    held = _find_held(retrieval, [row for part in parts for row in part])
+    starts = np.cumsum([0, *map(len, parts[:-1])])
+    rarities = np.array([word.rarity for word in words])
+    shares: list[float] = (rarities @ np.logical_or.reduceat(held, starts, axis=1) / rarities.sum()).tolist()
+    return shares
+
+
+def weigh_held(retrieval: Retrieval, rows: Sequence[int]) -> list[float]:
+    """Return of each row what the words asked weigh that it holds, each word by its rarity."""
+    words = retrieval.question.words if retrieval.question else []
+    if not words or not rows:
+        return [0.0] * len(rows)
+    weights: list[float] = (np.array([word.rarity for word in words]) @ _find_held(retrieval, rows)).tolist()
+    return weights
+
+
+def _find_held(retrieval: Retrieval, numbers: Sequence[int]) -> NDArray[np.bool_]:
+    """Return which words asked the rows hold, shape (words, rows)."""
+    words = retrieval.question.words if retrieval.question else []
+    rows = np.array(numbers, np.int64)
     places = retrieval.allowed.positions.find(rows)
     held = np.array([word.posting.select_held(places) for word in words])
     for at in np.flatnonzero(rows < 0).tolist():  # turns of L0, which are in no index
         turn = retrieval.candidates.get(int(rows[at]))
         held[:, at] = [turn is not None and word.stem in turn.stems for word in words]
-    starts = np.cumsum([0, *map(len, parts[:-1])])
-    rarities = np.array([word.rarity for word in words])
-    shares: list[float] = (rarities @ np.logical_or.reduceat(held, starts, axis=1) / rarities.sum()).tolist()
-    return shares
+    return held
 
 
 def _list_rows(candidate: Candidate) -> Iterator[Row]:

@@ -109,7 +109,12 @@ def run(sources: Sources, call: protocol.Query[Any]) -> tuple[Retrieval, Kept]:
     """Run a search whose trace is kept; return its final state and the trace."""
     began = time.perf_counter()
     retrieval, stages = retrieve(sources, call)
-    generation = retrieval.generation
+    return retrieval, keep_trace(sources, retrieval, stages, elapsed_ms(began))
+
+
+def keep_trace(sources: Sources, retrieval: Retrieval, stages: list[protocol.StageTrace], took_ms: float) -> Kept:
+    """Keep the trace of a search and return it; the texts of its candidates are let go."""
+    call, generation = retrieval.call, retrieval.generation
     kept = Kept(
         protocol.Trace(
             id=retrieval.id,
@@ -121,7 +126,7 @@ def run(sources: Sources, call: protocol.Query[Any]) -> tuple[Retrieval, Kept]:
             stages=stages,
             candidates=[],
             degraded=retrieval.degraded,
-            took_ms=elapsed_ms(began),
+            took_ms=took_ms,
             kind=protocol.method_name(type(call)),
             session=call.session,
             token=sources.caller.name,
@@ -134,7 +139,7 @@ def run(sources: Sources, call: protocol.Query[Any]) -> tuple[Retrieval, Kept]:
         retrieval.origins,
     )
     sources.traces.keep(kept)
-    return retrieval, kept
+    return kept
 
 
 def retrieve(sources: Sources, call: protocol.Query[Any]) -> tuple[Retrieval, list[protocol.StageTrace]]:

@@ -1,6 +1,6 @@
 """Importing this module imports every module that registers handlers."""
 
-from memoryd.daemon.context import counting, preparing
+from memoryd.daemon.context import counting, given, preparing, unasked
 from memoryd.daemon.conversations import flushing, log, observing, pausing, running_summary, seeding, tasks, thinking
 from memoryd.daemon.graph import clustering
 from memoryd.daemon.graph import reading as graph_reading

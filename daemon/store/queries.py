@@ -10,7 +10,6 @@ from memoryd.daemon.store import rows
 from memoryd.daemon.store.filters import ALIVE, Filter, alive_values
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS, L1, L2, build_searched
-from memoryd.daemon.store.turns import TYPE
 
 _MAX_CHARS = 65_536  # of a memory in a context: more than any budget holds of one
 _SORTED_BY = {
@@ -33,6 +32,13 @@ _UNPINNED = (
     f"m.namespace = ? AND m.tier IN ({L1!r}, {L2!r}) AND m.pinned = 0 AND m.key IS NULL AND {ALIVE}"
     " ORDER BY m.created_at DESC, m.row DESC LIMIT ?"
 )
+
+
+# Sources of what was drawn out of conversations; what has another one and is no turn was saved on purpose.
+DRAWN = ("extraction", "session_summary", "task_completion")
+
+
+Kind = Literal["saved", "said"]
 
 
 class Order(NamedTuple):
@@ -113,12 +119,33 @@ def find_standing(connection: apsw.Connection, chosen: Filter, now: float, type:
     return rows.select_beginnings(connection, latest, (*values, limit), _MAX_CHARS)
 
 
-def find_latest(connection: apsw.Connection, chosen: Filter, now: float, turns_from: float, limit: int) -> list[Row]:
-    """Return the latest living memories, turns below an importance and parts of files excepted."""
+def find_saved(connection: apsw.Connection, chosen: Filter, now: float, types: Sequence[str], limit: int) -> list[Row]:
+    """Return the latest living memories that are pinned, or were saved on purpose and are of one of some types."""
     where, values = chosen.full_condition(now)
-    worth = f"{build_searched()} AND m.tier <> {DOCUMENTS!r} AND NOT (m.type = {TYPE!r} AND m.importance < ?)"
-    latest = f"{where} AND {worth} ORDER BY m.created_at DESC, m.id LIMIT ?"
-    return rows.select_beginnings(connection, latest, (*values, turns_from, limit), _MAX_CHARS)
+    of_type = f"m.type IN ({', '.join('?' * len(types))})"
+    saved = f"(m.turns = 0 AND {of_type} AND m.source NOT IN ({', '.join(map(repr, DRAWN))}))"
+    latest = f"{where} AND {build_searched()} AND m.tier <> {DOCUMENTS!r} AND (m.pinned OR {saved})"
+    latest = f"{latest} ORDER BY m.pinned DESC, m.created_at DESC, m.id LIMIT ?"
+    return rows.select_beginnings(connection, latest, (*values, *types, limit), _MAX_CHARS)
+
+
+def hold_back(chosen: Filter, namespace: int, type: str) -> Filter:
+    """Return a filter that leaves of a namespace only what is pinned or of a type."""
+    held_back = f"NOT (m.namespace = {namespace} AND NOT m.pinned AND m.type <> {type!r})"
+    return chosen._replace(condition=" AND ".join(filter(None, [chosen.condition, held_back])))
+
+
+def find_latest(
+    connection: apsw.Connection, chosen: Filter, now: float, kind: Kind, limit: int
+) -> list[tuple[int, str]]:
+    """Return row numbers and texts of the latest living memories: those saved on purpose, or what agents said."""
+    where, values = chosen.full_condition(now)
+    said = "m.turns = 1 AND m.metadata ->> '$.role' = 'assistant'"
+    saved = f"m.turns = 0 AND m.source NOT IN ({', '.join(map(repr, DRAWN))}) AND m.tier <> {DOCUMENTS!r}"
+    of_kind = said if kind == "said" else saved
+    sql = f"SELECT m.row, substr(m.content, 1, {_MAX_CHARS}) FROM memories m WHERE {where} AND {build_searched()}"
+    latest = f"{sql} AND {of_kind} ORDER BY m.created_at DESC, m.row DESC LIMIT ?"
+    return [(int(row), str(content)) for row, content in connection.execute(latest, (*values, limit))]
 
 
 def find_sizes(connection: apsw.Connection, chosen: Filter, after_id: str, limit: int) -> Iterator[tuple[str, int]]:

@@ -28,6 +28,10 @@ _NEAR = (
     "+m.namespace = ?1 AND +m.turns = 1 AND m.metadata ->> '$.session' IS ?2 AND m.created_at BETWEEN ?3 AND ?4"
     " AND (m.created_at, m.row) {side} (?5, ?6) ORDER BY m.created_at {order}, m.row {order} LIMIT ?7"
 )
+_LAST = (
+    f"m.namespace = ? AND +m.turns = 1 AND m.metadata ->> '$.session' IS NOT NULL AND {ALIVE}"
+    " ORDER BY m.created_at DESC, m.row DESC LIMIT ?"
+)
 _KEEP = (
     "INSERT INTO given (session, memory, content_hash, at) VALUES (?1, ?2, ?3, ?4)"
     " ON CONFLICT DO UPDATE SET content_hash = excluded.content_hash, at = excluded.at"
@@ -72,6 +76,11 @@ def find_around(connection: apsw.Connection, row: Row, session: str | None, coun
         for side, order in (("<", "DESC"), (">", "ASC"))
     )
     return before[::-1], after
+
+
+def find_last_turns(connection: apsw.Connection, namespace: int, now: float, limit: int) -> list[Row]:
+    """Return the latest turns of a namespace that have left L0 and belong to a session, newest first."""
+    return rows.select(connection, _LAST, (namespace, *alive_values(now), limit))
 
 
 def read_given(connection: apsw.Connection, session: str) -> dict[str, bytes]:

@@ -68,7 +68,7 @@ RULES = (
     Rule(
         "importance",
         "en",
-        "holds small talk back from what is given unasked",
+        "decides between the tiers L1 and L2",
         _replace("rating", "importance", "lambda text: 0.6"),
     ),
     Rule(

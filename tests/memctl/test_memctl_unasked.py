@@ -53,7 +53,7 @@ MONTH = [
     say("t2", "02T08:01", "assistant", CARPENTER),
     say("t3", "02T08:02", "tool", "barn roof leaking carpenter: 3 matches"),
     row("end_session", "02T08:03", session="s1"),
-    remember("m4", "03T08:00", MOVED, supersedes="m2"),
+    remember("m4", "03T08:00", MOVED, supersedes="m2", type="decision"),
     point("start", "st1", "04T08:00", wanted=["m1", "m4"], harms=[{"ref": "m3", "why": "private"}]),
     point("prompt", "p1", "04T08:01", content=ROOF, wanted=["t2"], nothing=False),
     say("t4", "04T08:02", "user", ROOF, "s2"),
@@ -97,13 +97,12 @@ def test_a_month_is_replayed_and_judged(
     assert lines == [
         [
             (PLUMS, ["m1"], [], True),
-            (CARPENTER, ["t2"], [], False),
             (MOVED, ["m4"], [], True),
-            (PAY, ["m3"], ["private"], False),
+            (CARPENTER, ["t2"], [], False),
         ],
         [],  # the session was given it at its start
         [],
-        [(PLUMS, ["m1"], [], False), (f"Asked: {ROOF} {CARPENTER}", ["t1", "t2", "t4"], [], True)],
+        [(CARPENTER, ["t2"], [], True)],
     ]
     assert [(one.got, one.had) for one in judged] == [(True, True), (False, True), (False, False), (True, True)]
     assert msgspec.to_builtins(replay(start_daemon, clock, folder, rows)) == msgspec.to_builtins(judged)

@@ -20,12 +20,12 @@ from memoryd.client.memctl.bench.reading import Kind, Page
 from memoryd.client.memctl.bench.scoring import KINDS, ContextScore, Keys, Score, rank_figures, share_held
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.service import wait_until_ready
-from memoryd.client.protocol import ContextText, Delete, Hit, Memory, NewTurn, Turn
+from memoryd.client.protocol import ContextText, Delete, Hit, Memory, NewTurn, Turn, Unasked
 from memoryd.client.transport.sync import Client
 
 LIMIT = 10
 BUDGETS = (400, 800, 2000)  # tokens of a context
-OPENING, PROMPT = 1000, 500  # of those that hooks ask for
+PROMPT = 250  # of what comes up beside a prompt
 PAGE = 200  # memories of a list: sessions are long
 POLL_S = 0.01
 STANDSTILL_S = 120.0
@@ -293,15 +293,15 @@ def _ask_context(client: Client, store: Store, asked: Asked, max_tokens: int) ->
 def _ask_unasked(client: Client, store: Store, asked: Asked) -> ContextScore:
     """Begin a session and give it a prompt, as hooks do; gold may stand in either, the tokens are of the latter."""
     place: dict[str, Any] = {"session": f"bench-eval {asked.id}", "reach": "exact", "touch": False}
-    opened = client.context("Go on", max_tokens=OPENING, opening=True, fresh=True, **place)
+    opened = client.get_unasked(fresh=True, **place)
     started = time.perf_counter()
-    made = client.context(asked.question, max_tokens=PROMPT, unasked=True, **place)
+    made = client.get_unasked(asked.question, **place)
     latency_ms = (time.perf_counter() - started) * 1000
     return _score_context(client, store, asked, made, ContextScore(PROMPT, latency_ms, unasked=True), opened)
 
 
 def _score_context(
-    client: Client, store: Store, asked: Asked, made: ContextText, score: ContextScore, *before: ContextText
+    client: Client, store: Store, asked: Asked, made: ContextText | Unasked, score: ContextScore, *before: Unasked
 ) -> ContextScore:
     """Return the score of a context with what of the gold can be read in it, or in those before it (`reading`).
 
@@ -333,7 +333,7 @@ def _read_gold(
     return any(one.whole for one in found), max((one.share for one in found), default=0.0)
 
 
-def _count_kinds(client: Client, store: Store, asked: Asked, made: ContextText, page: Page) -> dict[str, int]:
+def _count_kinds(client: Client, store: Store, asked: Asked, made: ContextText | Unasked, page: Page) -> dict[str, int]:
     """Return how many tokens are spent on the gold, on what was said right before or after it, on anything else that
     was stored, and on heads: what is of no text, such as dates, ids, speakers and headings."""
     gold = set[Hashable]().union(*asked.gold)

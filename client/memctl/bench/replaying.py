@@ -72,7 +72,7 @@ class _Link(Link):
         if "deadline_ms" in fields:
             fields["deadline_ms"] = int(CALL_S * 1000)
         result = super().call(method, **fields)
-        self.tokens += result.get("tokens", 0) if method == "get_context" else 0
+        self.tokens += result.get("tokens", 0) if method == "get_unasked" else 0
         return result
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import ContextText, GetContext, NewTurn, Observe, ResetSession
-from memoryd.daemon.context import preparing
+from memoryd.daemon.context import given, preparing
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import rows
-from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, no_model, running, undo, update
+from workbench import LIMIT_S, CountingEmbedder, add, delete, no_model, running, undo, update
 
 TASK = "add a cache to the api"
 
@@ -281,24 +281,5 @@ def test_a_reset_session_is_given_everything_again(core: Core) -> None:
     made = add(core, "the api has a cache")
     assert context(core, session="s").ids == [made.id]
     assert context(core, session="s").ids == []
-    preparing.reset(core, ResetSession(session="s")).result(LIMIT_S)
+    given.reset(core, ResetSession(session="s")).result(LIMIT_S)
     assert context(core, session="s").ids == [made.id]
-
-
-def test_an_opening_holds_the_latest_summary_and_what_is_important_of_late(core: Core, clock: Clock) -> None:
-    for number, session in enumerate(("one", "two")):
-        add(core, f"Session {session}: plums", type="note", source="session_summary", created_at=clock.now - 9 + number)
-    add(core, "plums are bought on Fridays", type="decision", importance=0.9)
-    add(core, "plums of old", importance=0.9, created_at=clock.now - 90 * 86400)
-    for number in range(12):
-        add(core, f"pears, kind {number}", importance=0.5, dedup=False)
-    assert context(core).text == ""
-    opened = shown(context(core, opening=True, max_tokens=2000))
-    assert opened[:2] == ["Decisions:", "plums are bought on Fridays"]
-    assert opened[-2:] == ["Notes:", "Session two: plums"]
-    assert "plums of old" not in opened
-    assert len([line for line in opened if line.startswith("pears")]) == 11
-
-
-def test_an_opening_of_an_empty_memory_is_empty(core: Core) -> None:
-    assert context(core, opening=True).text == ""

@@ -26,10 +26,9 @@ from memoryd.client.transport import paths, trust
 
 Call = dict[str, Any]
 
-OPENING_TOKENS, PROMPT_TOKENS = 1000, 500
-DEADLINE_MS = 400  # of the search for a context
+DEADLINE_MS = 400  # of the search for what matters to a prompt
 _LOST = ("compact", "clear")  # sources of a session's start after which it has nothing of what it was given
-_MAX_TASK_CHARS, _MAX_TEXT_CHARS, _MAX_SESSION_CHARS = 4000, 60_000, 64
+_MAX_PROMPT_CHARS, _MAX_TEXT_CHARS, _MAX_SESSION_CHARS = 4000, 60_000, 64
 _MAX_SPEAKER_BYTES = 128
 _TRANSCRIPT_TAIL = 512 * 1024  # bytes
 _COMMAND = compile_late(r"/[\w:-]+(\s|$)")  # `/compact`, not a path
@@ -103,7 +102,7 @@ def context(link: Link, event: Asked) -> str:
     if call is None or event.event not in event.host.injects:
         return ""
     place = {"namespace": event.namespace, "session": event.session, "deadline_ms": DEADLINE_MS}
-    text = str(link.call("get_context", **place, **call)["text"])
+    text = str(link.call("get_unasked", **place, **call)["text"])
     return "\n".join(filter(None, [_greet(), text])) if event.event == hosts.START else text
 
 
@@ -122,12 +121,10 @@ def _greet() -> str:
 
 def _question(event: Asked) -> Call | None:
     if event.event == hosts.START:
-        task = f"Work on {os.path.basename(event.folder) or 'this machine'}"
-        fresh = event.text("source") in _LOST
-        return {"task": task, "opening": True, "fresh": fresh, "max_tokens": OPENING_TOKENS}
+        return {"fresh": event.text("source") in _LOST}
     prompt = _read_prompt(event)
     if event.event == hosts.PROMPT and prompt:
-        return {"task": prompt[:_MAX_TASK_CHARS], "unasked": True, "max_tokens": PROMPT_TOKENS}
+        return {"prompt": prompt[:_MAX_PROMPT_CHARS]}
     return None
 
 

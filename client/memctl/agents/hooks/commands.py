@@ -1,4 +1,5 @@
-"""hooks install, uninstall, status: memoryd in the configuration of coding agents. hook: an event of one of them."""
+"""hooks install, uninstall, status, preview: memoryd in the configuration of coding agents, and what they are told.
+hook: an event of one of them."""
 
 import difflib
 from argparse import ArgumentParser, Namespace
@@ -11,9 +12,12 @@ from memoryd.client.memctl.agents.hooks import installing, spool
 from memoryd.client.memctl.agents.hooks.hosts import EVENTS, HOSTS
 from memoryd.client.memctl.agents.hooks.installing import UNFIT, Change, Refusal, Target
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.output import complain, paint, print_note, say, show
+from memoryd.client.memctl.link import send
+from memoryd.client.memctl.output import complain, paint, print_note, say, say_degraded, show
 from memoryd.client.memctl.place import short_path
 from memoryd.client.memctl.table import count_text, format_table
+from memoryd.client.methods import get_unasked
+from memoryd.client.protocol import Unasked
 from memoryd.client.transport import paths
 
 
@@ -156,6 +160,27 @@ def _retry(args: Namespace) -> int:
     return 0
 
 
+def _declare_preview(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--prompt", default="", metavar="TEXT", help="what is said beside this prompt (default: a start)"
+    )
+
+
+def _preview(args: Namespace) -> None:
+    """Show what an agent would get; nothing is noted, and no session has anything yet."""
+    made = send(args, get_unasked(args.prompt, touch=False))
+    if args.json or made.lines:
+        show(args, made, lambda: _preview_text(made))
+    if not made.lines:
+        print_note(f"memctl: nothing comes up {'beside this prompt' if args.prompt.strip() else 'at a start'}.")
+    say_degraded(made.degraded)
+
+
+def _preview_text(made: Unasked) -> str:
+    lines = [made.text.rstrip("\n"), "", f"{count_text(made.tokens, 'token')}. Why each line:"]
+    return "\n".join([*lines, *(f"  {paint(line.id[:8], 'dim')}  {line.why}" for line in made.lines)])
+
+
 def _declare_hook(parser: ArgumentParser) -> None:
     told = "; ".join(f"{name}: {meaning}" for name, meaning in EVENTS.items())
     parser.add_argument("event", choices=tuple(EVENTS), metavar="EVENT", help=told)
@@ -182,6 +207,11 @@ COMMANDS = {
         _declare_project, _status, "  memctl hooks status\n  memctl hooks status --project . --json"
     ),
     "hooks retry": Command(lambda parser: None, _retry, "  memctl hooks retry"),
+    "hooks preview": Command(
+        _declare_preview,
+        _preview,
+        '  memctl hooks preview\n  memctl hooks preview --prompt "which port has the local database?"',
+    ),
     "hook": Command(
         _declare_hook,
         _run_hook,

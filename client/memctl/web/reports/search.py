@@ -62,7 +62,9 @@ def _show_candidate(one: protocol.CandidateTrace) -> list[parts.Part]:
 
 async def read_recent(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
     """Return what agents and programs asked for lately; looks of a person are left out."""
-    found = await client.call(protocol.Traces(limit=_LISTED, reach="all", kind=["search", "get_context"]))
+    found = await client.call(
+        protocol.Traces(limit=_LISTED, reach="all", kind=["search", "get_context", "get_unasked"])
+    )
     shown = [_show_search(one) for one in found if one.touch]
     return ["div.recent", parts.list_items(shown, "Nobody has searched since the daemon started.")]
 

@@ -1,0 +1,175 @@
+"""Lines of what comes up unasked: whole sentences of a memory, none of which the session has, within a budget."""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from memoryd.client.inert import FRAME, make_inert
+from memoryd.daemon.context.counting import Counter
+from memoryd.daemon.language import claims, condensing
+from memoryd.daemon.store import rows
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.filters import Filter
+from memoryd.daemon.store.namespaces import condition
+from memoryd.daemon.store.present import read_contradictions
+from memoryd.daemon.store.rows import Row
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+MOST_CHARS = 320  # of a line; a longer text is shown by the sentences that matter most
+_TELLING_BYTES = 20  # a shorter sentence is in other texts by chance
+_KEPT = 1000  # turns whose statements are known
+_ASKED_FOR = 2.0  # weight of a word of the prompt beside those of the text itself
+
+
+class Line(NamedTuple):
+    """A line: the memory that it shows, its hash, under which heading it is, what is shown, and why."""
+
+    id: str
+    row: int  # 0 or less for a turn of L0
+    key: bytes
+    heading: str
+    text: str
+    why: str
+
+
+class Turn(NamedTuple):
+    """A turn that may become a line: who said it in which session, when in the order of a conversation."""
+
+    row: Row
+    role: str
+    session: str
+    order: tuple[float, bool, int]
+
+    @classmethod
+    def read(cls, row: Row) -> "Turn":
+        """Return a stored turn, or one of L0."""
+        about = _decode(row.metadata)
+        # Those of L0 are later than those that left it.
+        order = row.created_at, row.row < 0, abs(row.row)
+        return cls(row, str(about.get("role", "")), str(about.get("session", "")), order)
+
+    def list_statements(self, following: "Sequence[Turn]" = ()) -> tuple[str, ...]:
+        """Return the sentences that it states, none if one of the turns `following` it takes that back."""
+        if claims.is_taken_back([(turn.role, turn.row.content) for turn in following]):
+            return ()
+        return list_statements(self.role, self.row.content)
+
+
+@lru_cache(_KEPT)
+def list_statements(role: str, text: str) -> tuple[str, ...]:
+    """Return the sentences that a turn states, as `claims` does; prompts of a session are compared with the same."""
+    return tuple(claims.list_statements(role, text))
+
+
+class Fitted(NamedTuple):
+    """A text for an agent's context, how many tokens it has, and its lines in order."""
+
+    text: str
+    tokens: int
+    lines: list[Line]
+
+
+class Had:
+    """What a session has: texts, and their sentences."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._texts: set[str] = set()
+        self._sentences: set[str] = set()
+        for text in texts:
+            self.add(text)
+
+    def add(self, text: str) -> None:
+        """Note a text that the session has."""
+        self._texts.add(_normalise(text))
+        self._sentences.update(_list_telling(text))
+
+    def has(self, text: str) -> bool:
+        """Return whether the session has a sentence of a text, or all of it."""
+        whole = _normalise(text)
+        if whole in self._texts or any(one in whole for one in self._sentences):
+            return True
+        return any(one in had for had in self._texts for one in _list_telling(text))
+
+
+def _normalise(text: str) -> str:
+    return make_inert(text).casefold().rstrip(" .!?…。！？")
+
+
+def _list_telling(text: str) -> list[str]:
+    parts = map(_normalise, claims.split_sentences(text))
+    return [part for part in parts if len(part.encode()) >= _TELLING_BYTES]
+
+
+def choose_sentences(sentences: Sequence[str], most_chars: int = MOST_CHARS, prompt: str = "") -> str:
+    """Return as many whole sentences as there is room for, in their order: those nearest to a prompt and to all."""
+    words = [condensing.find_words(sentence) for sentence in sentences]
+    near = condensing.measure_centrality(words, [1.0] * len(words))
+    asked = condensing.find_words(prompt)
+    worth = [
+        centrality + _ASKED_FOR * len(asked & held) / (len(held) or 1)
+        for centrality, held in zip(near, words, strict=True)
+    ]
+    chosen: list[int] = []
+    room = most_chars
+    for at in sorted(range(len(sentences)), key=lambda at: -worth[at]):
+        if len(sentences[at]) <= room:
+            chosen.append(at)
+            room -= len(sentences[at]) + 1
+    return " ".join(sentences[at] for at in sorted(chosen))
+
+
+def show_saved(row: Row, prompt: str = "") -> str:
+    """Return what is shown of a memory that was saved on purpose: all of it, or whole sentences; empty: nothing."""
+    if len(row.content) <= MOST_CHARS:
+        return make_inert(row.content)
+    sentences = [one for one in claims.split_sentences(row.content) if claims.is_whole(one)]
+    return make_inert(choose_sentences(sentences, MOST_CHARS, prompt))
+
+
+def show_turn(turn: Turn, heading: str, why: str, prompt: str = "", most_chars: int = MOST_CHARS) -> Line:
+    """Return a line of what a turn states."""
+    text = make_inert(choose_sentences(turn.list_statements(), most_chars, prompt))
+    return Line(turn.row.id, turn.row.row, turn.row.content_hash, heading, text, why)
+
+
+def find_outdated(connection: Connection, found: Sequence[Row], chosen: Filter, now: float) -> set[str]:
+    """Return the ids of those memories that something newer within reach contradicts; what is pinned stays."""
+    found = [row for row in found if not row.pinned]
+    links = read_contradictions(connection, [row.id for row in found], condition(chosen.reached), now)
+    others = rows.read_ids(connection, sorted({id for ids in links.values() for id in ids}))
+    return {
+        row.id
+        for row in found
+        if any(id in others and others[id].created_at > row.created_at for id in links.get(row.id, ()))
+    }
+
+
+def fit(lines: Sequence[Line], headings: Sequence[str], max_tokens: int, by: Counter) -> Fitted:
+    """Return the text of the lines that fit into a budget, the first ones first; they stand under their headings."""
+    spent = by.count(FRAME[0]) + by.count(FRAME[1])
+    chosen: list[Line] = []
+    for line in lines:
+        cost = by.count(_write(line))
+        if line.heading and line.heading not in {one.heading for one in chosen}:
+            cost += by.count(f"{line.heading}:\n")
+        if spent + cost <= max_tokens:
+            chosen.append(line)
+            spent += cost
+    while chosen:
+        text = FRAME[0]
+        for heading in headings:
+            part = [line for line in chosen if line.heading == heading]
+            text += (f"{heading}:\n" if part and heading else "") + "".join(map(_write, part))
+        text += FRAME[1]
+        tokens = by.count(text)
+        if tokens <= max_tokens:
+            return Fitted(text, tokens, [line for heading in headings for line in chosen if line.heading == heading])
+        chosen.pop()  # tokens of a whole need not be the sum of those of its lines
+    return Fitted("", 0, [])
+
+
+def _write(line: Line) -> str:
+    return f"- [{line.id[:8]}] {line.text}\n"

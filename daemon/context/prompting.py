@@ -1,0 +1,152 @@
+"""What is said beside a prompt though nobody asked: only what is surely about it, mostly nothing.
+
+A line is a memory that was saved on purpose, or what an agent stated in another session: no guess, no question, nothing
+that was taken back. It is as sure as `sureness` rates it, or as the confidence of the search for a prompt that is a
+question; and where the session has something surer already, it needs nothing else.
+"""
+
+import time
+from typing import NamedTuple
+
+from memoryd.client.protocol import GetUnasked, Search, Trace, method_name
+from memoryd.daemon.context import sureness
+from memoryd.daemon.context.lines import Line, Turn, find_outdated, show_saved, show_turn
+from memoryd.daemon.context.starting import PREFERENCE, is_for_project
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.search import pipeline
+from memoryd.daemon.search.retrieval import Retrieval, Sources, elapsed_ms
+from memoryd.daemon.store import queries, sessions, turns
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.filters import Filter
+from memoryd.daemon.store.queries import DRAWN, Kind
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L0
+
+_CONSIDERED = 40  # hits of the search
+_FOLLOWING = 2  # turns that may take back what was said
+
+
+class Found(NamedTuple):
+    """The lines about a prompt, the surest first, with the state of the search that found them and its trace."""
+
+    lines: list[Line]
+    retrieval: Retrieval
+    trace: Trace
+
+
+class _Rated(NamedTuple):
+    """A memory or turn that may come up, and how sure it is that it is about the prompt."""
+
+    row: Row
+    kind: Kind
+    sure: float
+
+
+def find(core: Core, sources: Sources, call: GetUnasked, given: dict[str, bytes]) -> Found:
+    """Return what is surely about a prompt and not `given` to its session, by id and content hash."""
+    search = Search(
+        query=call.prompt,
+        namespace=call.namespace,
+        reach=call.reach,
+        limit=_CONSIDERED,
+        deadline_ms=call.deadline_ms,
+        touch=call.touch,
+    )
+    began_at = time.perf_counter()
+    retrieval, stages = pipeline.retrieve(sources, search)
+    took_ms = elapsed_ms(began_at)
+    with core.store.reading() as connection:
+        rated = _rate_all(core, connection, retrieval, call)
+        outdated = find_outdated(connection, [one.row for one in rated], retrieval.chosen, retrieval.passed)
+        began = _find_beginning(core, call)
+        had = [one for one in rated if given.get(one.row.id) == one.row.content_hash]
+        least = max([core.config.hooks.prompt_floor, *(one.sure for one in had)])
+        lines = [
+            _make_line(core, connection, one, call)
+            for one in rated
+            if one not in had
+            and one.sure >= least
+            and one.row.id not in outdated
+            and not _is_of_session(core, one.row, call, began)
+        ]
+    about = pipeline.keep_trace(sources, retrieval, stages, took_ms).trace
+    about.kind, about.session, about.touch = method_name(type(call)), call.session, call.touch
+    lines = [line for line in lines if line.text]
+    about.given = [line.id for line in lines]
+    return Found(lines, retrieval, about)
+
+
+def _rate_all(core: Core, connection: Connection, retrieval: Retrieval, call: GetUnasked) -> list[_Rated]:
+    """Return what may come up of the hits and of the answers that come with them, the surest first."""
+    found: dict[str, tuple[Row, Kind, float | None, float]] = {}
+    for candidate in retrieval.ranked:
+        for row in filter(None, (candidate.record, *candidate.related)):
+            kind = _find_kind(row)
+            if kind is None or row.id in found or not _may_come_up(core, row, call):
+                continue
+            similarity = candidate.similarity if row is candidate.record else None
+            found[row.id] = row, kind, similarity, candidate.confidence
+    standing = sureness.read_standing(connection, retrieval, _hold_person_back(core, retrieval, call))
+    rows = [(kind, row.row, similarity) for row, kind, similarity, _ in found.values()]
+    rated = [
+        _Rated(row, kind, max(sure, confidence))
+        for (row, kind, _, confidence), sure in zip(
+            found.values(), sureness.rate(retrieval, standing, rows), strict=True
+        )
+    ]
+    return sorted(rated, key=lambda one: -one.sure)
+
+
+def _find_kind(row: Row) -> Kind | None:
+    """Return what a memory is here: saved on purpose, said by an agent, or nothing that comes up."""
+    if row.turns == 0 and row.tier != L0:
+        return None if row.source in DRAWN else "saved"
+    return "said" if Turn.read(row).role == "assistant" else None
+
+
+def _may_come_up(core: Core, row: Row, call: GetUnasked) -> bool:
+    only = core.config.hooks.only
+    chosen = not only or row.type in only or (bool(row.pinned) and "pinned" in only)
+    return chosen and is_for_project(core, row, call.namespace)
+
+
+def _hold_person_back(core: Core, retrieval: Retrieval, call: GetUnasked) -> Filter:
+    """Return the filter of the search without what of the person does not come up."""
+    person = core.store.namespaces.find_number("")
+    if not call.namespace or person is None:
+        return retrieval.chosen
+    return queries.hold_back(retrieval.chosen, person, PREFERENCE)
+
+
+def _find_beginning(core: Core, call: GetUnasked) -> float | None:
+    """Return when the session began, as far as that is known here."""
+    if not call.session:
+        return None
+    number = core.store.namespaces.find_number(call.namespace)
+    said = core.active.list_turns(frozenset([number])) if number is not None else []
+    first = [turn.created_at for turn in said if turn.session == call.session]
+    return min(first, default=None)
+
+
+def _is_of_session(core: Core, row: Row, call: GetUnasked, began: float | None) -> bool:
+    """Return whether a memory came out of the session itself: said in it, or saved for its project meanwhile."""
+    if not call.session:
+        return False
+    is_own = core.store.namespaces.name(row.namespace) == call.namespace
+    return Turn.read(row).session == call.session or (is_own and began is not None and row.created_at >= began)
+
+
+def _make_line(core: Core, connection: Connection, one: _Rated, call: GetUnasked) -> Line:
+    why = f"{one.sure:.0%} sure to be about the prompt"
+    if one.kind == "saved":
+        why = f"a {one.row.type} that was saved here, {why}"
+        return Line(one.row.id, one.row.row, one.row.content_hash, "", show_saved(one.row, call.prompt), why)
+    turn = Turn.read(one.row)
+    _, stored = sessions.find_around(connection, one.row, turn.session, _FOLLOWING)
+    recent = [Turn.read(turns.to_row(other)) for other in core.active.list_turns(frozenset([one.row.namespace]))]
+    later = [*map(Turn.read, stored), *(other for other in recent if other.session == turn.session)]
+    following = sorted((other for other in later if other.order > turn.order), key=lambda other: other.order)
+    said = [other for other in following if other.role != "tool"][:_FOLLOWING]
+    if not turn.list_statements(said):
+        return Line(one.row.id, one.row.row, one.row.content_hash, "", "", why)
+    return show_turn(turn, "", f"an agent said so in another session, {why}", call.prompt)

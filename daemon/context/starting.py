@@ -1,0 +1,145 @@
+"""What a session starts with: what is pinned, what was saved on purpose, three lines at most on the latest session.
+
+Of what was saved these `KINDS` come up. Each kind has its turn, the newest memory of a subject before its older ones,
+so that whatever the budget leaves out is of each kind the least of it. Facts, notes and what a project is made of are
+for prompts: nobody knows yet which of them matters.
+
+Of the latest session come: the longest message in which the user laid something down that the agent took up (what was
+asked), the agent's longest statement (what was found or done), and its last one (what is open). People and agents say
+most where it matters and sum up at the end; that holds in any language.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from memoryd.client.protocol import GetUnasked
+from memoryd.daemon.context.lines import Line, Turn, find_outdated, show_saved, show_turn
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.store import queries, sessions, turns
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.filters import Filter
+from memoryd.daemon.store.namespaces import check
+from memoryd.daemon.store.rows import Row
+
+PINNED, LATEST = "Always", "Last session"
+# Heading → the types under it, and why such a memory is there.
+KINDS: dict[str, frozenset[str]] = {
+    "Rules": frozenset({"rule", "convention", "policy", "constraint", "correction", "behavior"}),
+    "Preferences": frozenset({"preference", "goal"}),
+    "Decisions": frozenset({"decision"}),
+    "Lessons": frozenset({"lesson", "mistake-pattern"}),
+}
+HEADINGS = (PINNED, *KINDS, LATEST)
+_MOST_SAVED = 200
+_MOST_TURNS = 80
+_LATEST_CHARS = 240  # of a line on the latest session
+PREFERENCE = "preference"  # the type of what a person wants everywhere
+_LAID_DOWN_BYTES = 100  # a shorter message of a user is a reply, a report or a courtesy
+
+
+def choose(core: Core, call: GetUnasked) -> tuple[list[Line], list[Line]]:
+    """Return the lines on what was saved, and those on the latest session, the most important first."""
+    only = core.config.hooks.only
+    chosen = Filter(core.store.namespaces.reach(check(call.namespace), call.reach))
+    with core.store.reading() as connection:
+        saved = _find_saved(core, connection, call, chosen)
+        outdated = find_outdated(connection, saved, chosen, core.clock.read_elapsed())
+        saved = [row for row in saved if row.id not in outdated]
+        latest = _read_latest(core, connection, call)
+    lines = [
+        Line(row.id, row.row, row.content_hash, heading, show_saved(row), why)
+        for row, heading, why in _order(core, saved)
+        if not only or row.type in only or (row.pinned and "pinned" in only)
+    ]
+    return lines, _choose_latest(latest) if not only or turns.TYPE in only else []
+
+
+def is_for_project(core: Core, row: Row, namespace: str) -> bool:
+    """Return whether a memory may come up in a namespace: of the person, the root, what holds everywhere."""
+    is_persons = namespace != "" and core.store.namespaces.name(row.namespace) == ""
+    return not is_persons or bool(row.pinned) or (row.type == PREFERENCE and row.turns == 0)
+
+
+def _find_saved(core: Core, connection: Connection, call: GetUnasked, chosen: Filter) -> list[Row]:
+    types = sorted(set().union(*KINDS.values()))
+    found = queries.find_saved(connection, chosen, core.clock.read_elapsed(), types, _MOST_SAVED)
+    return [row for row in found if is_for_project(core, row, call.namespace)]
+
+
+def _order(core: Core, saved: Sequence[Row]) -> list[tuple[Row, str, str]]:
+    """Return memories with their headings and why they come up: what is pinned first, then each kind in turn.
+
+    Of each kind the newest of a subject comes before all older ones of it.
+    """
+    alike = _find_older_of_subject(core, saved)
+    ranks: dict[tuple[str, int], int] = {}
+    keyed: list[tuple[tuple[int, int], Row, str, str]] = []
+    for row in sorted(saved, key=lambda row: (-row.created_at, row.id)):
+        if row.pinned:
+            keyed.append(((-1, 0), row, PINNED, "it is pinned"))
+            continue
+        heading = next(heading for heading, types in KINDS.items() if row.type in types)
+        older = alike.get(row.id, 0)
+        place = ranks[heading, older] = ranks.get((heading, older), -1) + 1
+        keyed.append(((older, place), row, heading, f"a {row.type} that was saved here"))
+    return [(row, heading, why) for _, row, heading, why in sorted(keyed, key=lambda one: one[0])]
+
+
+def _find_older_of_subject(core: Core, saved: Sequence[Row]) -> dict[str, int]:
+    """Return by id how many newer memories of the same type are about the same subject as one is."""
+    generation = core.embedding.active
+    if generation is None:
+        return {}
+    newest = sorted(saved, key=lambda row: (-row.created_at, row.id))
+    with core.store.reading() as connection:
+        known, matrix = generation.read_exact(connection, [row.row for row in newest])
+    vectors = dict(zip(known, matrix, strict=True))
+    floor = generation.embedder.floors.join
+    placed = [row for row in newest if row.row in vectors]
+    return {
+        row.id: sum(
+            newer.type == row.type and float(vectors[newer.row] @ vectors[row.row]) >= floor for newer in placed[:at]
+        )
+        for at, row in enumerate(placed)
+    }
+
+
+# The latest session --------------------------------------------------------------------------------------------------
+
+
+def _read_latest(core: Core, connection: Connection, call: GetUnasked) -> list[Turn]:
+    """Return the turns of the namespace's latest session, but for its own, in the order of time."""
+    number = core.store.namespaces.find_number(call.namespace)
+    if number is None:
+        return []
+    rows = [turns.to_row(turn) for turn in core.active.list_turns(frozenset([number]))]
+    seen = {row.id for row in rows}
+    stored = sessions.find_last_turns(connection, number, core.clock.read_elapsed(), _MOST_TURNS)
+    rows += [row for row in stored if row.id not in seen]
+    said = [Turn.read(row) for row in rows]
+    said = [turn for turn in said if turn.session and turn.session != call.session and turn.role != "tool"]
+    if not said:
+        return []
+    last = max(said, key=lambda turn: turn.order).session
+    return sorted((turn for turn in said if turn.session == last), key=lambda turn: turn.order)
+
+
+def _choose_latest(said: Sequence[Turn]) -> list[Line]:
+    """Return what was asked, what was done, what is open, the last first, as far as the turns of a session say so."""
+    told = {turn.row.id: turn.list_statements(said[at + 1 :]) for at, turn in enumerate(said)}
+    sizes = {id: len(" ".join(sentences).encode()) for id, sentences in told.items()}
+    stated = [turn for turn in said if turn.role == "assistant" and told[turn.row.id]]
+    asked = [
+        turn
+        for turn, reply in pairwise(said)
+        if turn.role == "user" and reply in stated and sizes[turn.row.id] >= _LAID_DOWN_BYTES
+    ]
+    chosen: list[tuple[Turn, str]] = []
+    if stated:
+        chosen.append((stated.pop(), "how the latest session ended"))
+    if stated:
+        chosen.append((max(stated, key=lambda turn: sizes[turn.row.id]), "what the latest session found or did"))
+    if asked:
+        chosen.append((max(asked, key=lambda turn: sizes[turn.row.id]), "what was laid down in the latest session"))
+    lines = [show_turn(turn, LATEST, why, most_chars=_LATEST_CHARS) for turn, why in chosen]
+    return [line for line in lines if line.text]

@@ -1,0 +1,98 @@
+"""What an agent is told though it did not ask: little, whole, right, or nothing.
+
+`starting` chooses what a session starts with, `prompting` what is said beside a prompt. The root is the person, of whom
+a project gets only what is pinned or a preference. What a session has it does not get again, neither the same memory
+nor the same sentence in another one.
+"""
+
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future
+
+import msgspec
+
+from memoryd.client.protocol import GetUnasked, Unasked, UnaskedLine
+from memoryd.daemon.context import given, prompting, starting
+from memoryd.daemon.context.counting import Counter, build_counter
+from memoryd.daemon.context.lines import Fitted, Had, Line, fit
+from memoryd.daemon.core.checks import check_text
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.registry import handles
+from memoryd.daemon.search.effects import Mark
+from memoryd.daemon.search.retrieval import Sources
+from memoryd.daemon.store import rows, turns
+
+PROMPT_TOKENS = 250
+
+
+@handles(GetUnasked)
+def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unasked]":
+    """Return what comes up; what a session is given is noted on disk before it is returned."""
+    began = time.perf_counter()
+    check_text("session", call.session)
+    if not call.namespace and call.reach is None:  # the root's own memories, not those of all projects
+        call = msgspec.structs.replace(call, reach="exact")
+    ids = {} if call.fresh else given.read(core, call)
+    had, by = _read_had(core, ids), build_counter(core)
+    degraded: list[str] = []
+    trace = ""
+    if call.prompt.strip():
+        found = prompting.find(core, sources, call, ids)
+        lines = _select_new(found.lines, had)[: core.config.hooks.prompt_lines]
+        made = fit(lines, ("",), PROMPT_TOKENS, by)
+        degraded, trace = found.retrieval.degraded, found.trace.id
+        found.trace.given = [line.id for line in made.lines]
+    else:
+        made = _start(core, call, had, by)
+    if call.touch and made.lines:
+        core.effects.note(_mark(core, call, made))
+    result = Unasked(
+        text=made.text,
+        tokens=made.tokens,
+        tokenizer=by.name,
+        lines=[UnaskedLine(id=line.id, text=line.text, why=line.why) for line in made.lines],
+        degraded=degraded,
+        trace=trace,
+        took_ms=(time.perf_counter() - began) * 1000,
+    )
+    return given.keep(core, call, [(line.id, line.key) for line in made.lines], result)
+
+
+def _start(core: Core, call: GetUnasked, had: Had, by: Counter) -> Fitted:
+    """Return what a session starts with: what is pinned, how the latest session ended, what was saved, the rest."""
+    saved, latest = starting.choose(core, call)
+    pinned = [line for line in saved if line.heading == starting.PINNED]
+    others = [line for line in saved if line.heading != starting.PINNED]
+    lines = _select_new([*pinned, *latest[:1], *others, *latest[1:]], had)
+    return fit(lines, starting.HEADINGS, core.config.hooks.start_tokens, by)
+
+
+def _select_new(lines: Iterable[Line], had: Had) -> list[Line]:
+    """Return the lines of which a session has nothing, each sentence once."""
+    chosen: list[Line] = []
+    for line in lines:
+        if line.text and not had.has(line.text):
+            chosen.append(line)
+            had.add(line.text)
+    return chosen
+
+
+def _read_had(core: Core, ids: dict[str, bytes]) -> Had:
+    """Return what a session has by the memories that it was given, as far as these are what they were."""
+    with core.store.reading() as connection:
+        known = rows.read_ids(connection, sorted(ids))
+        left = turns.read_keys(connection, sorted(ids.keys() - known.keys()))
+    known |= {key: turns.to_row(turn) for key, turn in left.items()}
+    return Had(row.content for id, row in known.items() if row.content_hash == ids[id])
+
+
+def _mark(core: Core, call: GetUnasked, made: Fitted) -> Mark:
+    shown = tuple(line.row for line in made.lines if line.row > 0)
+    return Mark(
+        namespace=call.namespace,
+        session=call.session,
+        at=core.clock(),
+        rows=shown,
+        met=shown if call.prompt.strip() else (),
+        accessed=shown if call.prompt.strip() else (),
+    )

@@ -1,0 +1,179 @@
+"""What is said beside a prompt, though nobody asked: only what is surely about it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from conversing import observe, settle
+from memoryd.client.protocol import GetUnasked, NewTurn, Unasked
+from memoryd.daemon.context import sureness, unasked
+from memoryd.daemon.core.core import Core
+from workbench import LIMIT_S, Clock, add, add_many
+
+PLACE = "acme/api"
+PORT = "The staging database listens on port 5433 behind the proxy."
+PROMPT = "which port has the staging database behind the proxy"
+STATED = "The nightly import waits for a lock that the billing worker holds until noon."
+ASKED = "the nightly import waits for a lock again, what does the billing worker do until noon"
+
+
+def ask(core: Core, prompt: str = PROMPT, namespace: str = PLACE, **options: Any) -> Unasked:
+    call = GetUnasked(prompt=prompt, namespace=namespace, **options)
+    return unasked.get_unasked(core, core.sources, call).result(LIMIT_S)
+
+
+def texts(made: Unasked) -> list[str]:
+    return [line.text for line in made.lines]
+
+
+def fill(core: Core, namespace: str = PLACE) -> None:
+    """Store what has nothing to do with any prompt here."""
+    birds = ("storks", "herons", "swans", "cranes", "geese", "terns", "ducks", "rooks")
+    add_many(core, [f"The {bird} nest near pond {number}." for number, bird in enumerate(birds)], namespace)
+
+
+def say(core: Core, *said: tuple[str, str], session: str = "s1") -> None:
+    for role, content in said:
+        observe(core, NewTurn(role=role, content=content), session=session, namespace=PLACE)
+    settle(core, "stored")
+
+
+def test_nothing_is_said_where_nothing_is_known_or_about_the_prompt(core: Core) -> None:
+    assert (ask(core).text, ask(core).tokens) == ("", 0)
+    fill(core)
+    made = ask(core)
+    assert (made.text, made.lines) == ("", [])
+    assert made.trace
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_what_is_surely_about_the_prompt_is_said_whole_and_alone(core: Core, others: bool) -> None:
+    made = add(core, PORT, PLACE, type="fact")
+    if others:
+        fill(core)
+    said = ask(core)
+    assert texts(said) == [PORT]
+    assert f"- [{made.id[:8]}] {PORT}\n" in said.text
+    assert said.lines[0].why.startswith("a fact that was saved here, ")
+    assert 0 < said.tokens <= 250
+
+
+def test_three_lines_at_most(core: Core, set_hooks: Callable[..., None]) -> None:
+    fill(core)
+    for number in range(5):
+        add(core, f"The staging database listens on port 543{number} behind proxy {number}.", PLACE, dedup=False)
+    set_hooks(prompt_floor=0.0)
+    assert len(ask(core).lines) == 3
+    set_hooks(prompt_floor=0.0, prompt_lines=1)
+    assert len(ask(core).lines) == 1
+    set_hooks(prompt_floor=0.0, prompt_lines=0)
+    assert ask(core).text == ""
+    set_hooks(prompt_floor=1.0)
+    assert ask(core).text == ""
+
+
+def test_of_the_person_only_what_is_pinned_or_a_preference_is_said(core: Core) -> None:
+    fill(core)
+    add(core, PORT, "", type="fact")
+    assert texts(ask(core)) == []
+    assert texts(ask(core, namespace="")) == [PORT]
+    add(core, "Behind the proxy I prefer port 5433 for the staging database.", "", type="preference")
+    assert texts(ask(core)) == ["Behind the proxy I prefer port 5433 for the staging database."]
+
+
+def test_a_session_is_said_nothing_twice_and_no_sentence_of_it(core: Core) -> None:
+    fill(core)
+    add(core, PORT, PLACE, type="decision")
+    assert texts(ask(core, session="s")) == [PORT]
+    assert texts(ask(core, session="s")) == []
+    assert texts(ask(core, session="s", fresh=True)) == [PORT]
+    add(core, f"{PORT} Ask Mara for the password.", PLACE, dedup=False)
+    assert texts(ask(core, session="s")) == []
+
+
+def test_what_the_start_gave_is_not_said_at_a_prompt(core: Core) -> None:
+    fill(core)
+    add(core, PORT, PLACE, type="decision")
+    start = unasked.get_unasked(core, core.sources, GetUnasked(namespace=PLACE, session="s")).result(LIMIT_S)
+    assert PORT in texts(start)
+    assert texts(ask(core, session="s")) == []
+
+
+def test_an_answer_of_an_agent_is_said_without_its_question(core: Core) -> None:
+    say(core, ("user", "why does the nightly import wait?"), ("assistant", STATED))
+    fill(core)
+    made = ask(core, ASKED, session="s2")
+    assert texts(made) == [STATED]
+    assert "Asked:" not in made.text
+    assert "Answer:" not in made.text
+    assert made.lines[0].why.startswith("an agent said so in another session")
+    assert texts(ask(core, ASKED, session="s1")) == []  # it was said there
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "It looks like the nightly import waits for a lock that the billing worker holds until noon.",
+        "Does the nightly import wait for a lock that the billing worker holds until noon?",
+    ],
+)
+def test_guesses_and_questions_are_not_said(core: Core, told: str) -> None:
+    say(core, ("user", "why does the nightly import wait?"), ("assistant", told))
+    fill(core)
+    assert texts(ask(core, ASKED, session="s2")) == []
+
+
+def test_what_was_taken_back_is_not_said(core: Core) -> None:
+    say(
+        core,
+        ("user", "look at the nightly import"),
+        ("assistant", STATED),
+        ("user", "the billing worker holds no lock, see the log"),
+        ("assistant", "That was wrong, the disk is full."),
+    )
+    fill(core)
+    assert STATED not in texts(ask(core, ASKED, session="s2"))
+
+
+def test_requests_and_tools_are_not_said(core: Core) -> None:
+    say(
+        core,
+        ("user", "make the nightly import wait for a lock that the billing worker holds until noon please"),
+        ("tool", "nightly import waits for a lock that the billing worker holds until noon: 1 failed"),
+    )
+    fill(core)
+    assert texts(ask(core, ASKED, session="s2")) == []
+
+
+def test_what_was_saved_while_the_session_ran_is_no_news_to_it(core: Core, clock: Clock) -> None:
+    fill(core)
+    observe(core, NewTurn(role="user", content="good morning to the birds"), session="s", namespace=PLACE)
+    clock.now += 60
+    add(core, PORT, PLACE, type="fact")
+    assert texts(ask(core, session="s")) == []
+    assert texts(ask(core, session="another")) == [PORT]
+
+
+def test_only_what_the_settings_name_is_said(core: Core, set_hooks: Callable[..., None]) -> None:
+    fill(core)
+    add(core, PORT, PLACE, type="fact")
+    set_hooks(only=["decision", "pinned"])
+    assert texts(ask(core)) == []
+    set_hooks(only=["fact"])
+    assert texts(ask(core)) == [PORT]
+
+
+@pytest.mark.parametrize(
+    ("cosines", "row", "cosine", "above", "count"),
+    [
+        ({}, 1, 0.3, 0.2 / (0.1**2 + 0.05**2) ** 0.5, 3),
+        ({1: 0.3}, 1, 0.3, 0.2 / (0.1**2 + 0.05**2) ** 0.5, 3),  # it is not compared with itself
+        ({1: 0.3, 2: 0.1, 3: 0.1}, 1, 0.3, 0.2 / (0.005 + 0.05**2) ** 0.5, 5),
+    ],
+)
+def test_how_far_a_memory_stands_out(
+    cosines: dict[int, float], row: int, cosine: float, above: float, count: int
+) -> None:
+    measured = sureness.Standing(cosines).measure(row, cosine)
+    assert measured == (pytest.approx(above), count)

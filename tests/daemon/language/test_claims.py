@@ -1,0 +1,98 @@
+"""What sentences do: state, ask, order, guess, take back."""
+
+import pytest
+
+from memoryd.daemon.language import claims
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("", []),
+        ("One. Two!\nThree", ["One.", "Two!", "Three"]),
+        ("- the first point\n2. the second, e.g. this one", ["the first point", "the second, e.g. this one"]),
+        ("lower case goes on. so does this", ["lower case goes on.", "so does this"]),
+        ("接口改好了。明天上线！", ["接口改好了。", "明天上线！"]),
+        ("It says this:\n```\nerror. stop.\n```\nThat was it.", ["It says this:", "That was it."]),
+        ("Am 12. Februar z. B. ging es.", ["Am 12. Februar z. B. ging es."]),
+        ('He said "go." Then he left.', ['He said "go."', "Then he left."]),
+    ],
+)
+def test_a_text_is_split_into_whole_sentences(text: str, sentences: list[str]) -> None:
+    assert claims.split_sentences(text) == sentences
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The digest is computed over the raw body, in hooks/signature.py.",
+        "Done: branch dedupe-events, one commit, the PR is open.",
+        "Eingebaut in hs_scale.c; der Offset liegt im NVS.",
+        "Les niveaux sont en mètres au-dessus du zéro hydrographique.",
+        "已删,APK 从 27.1MB 回到 18.9MB。",
+        "When the buffer is full, the oldest entry goes.",
+    ],
+)
+def test_what_an_agent_states_is_a_statement(text: str) -> None:
+    assert claims.list_statements("assistant", text) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Probably the pictures: they are decoded at full size.",
+        "That smells of the radio staying in standby.",
+        "Ich vermute, der Treiber ist zu alt.",
+        "C'est probablement l'heure d'été.",
+        "应该是手机上缺中文字体。",
+        "Row counts agree. Shall I remove the files?",
+        "The three steps are:",
+    ],
+)
+def test_guesses_questions_and_announcements_are_none(text: str) -> None:
+    assert claims.list_statements("assistant", text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit this and open a pull request",
+        "ok do that. and does the carrier send events for returns",
+        "mach das",
+        "nickel. ajoute un test",
+        "可以了,字体删掉吧",
+        "what address do i give it",
+        "thanks, bye",
+    ],
+)
+def test_what_a_user_asks_for_is_no_statement(text: str) -> None:
+    assert claims.list_statements("user", text) == []
+
+
+def test_a_user_states_too_and_a_tool_never_does() -> None:
+    said = "sealed-secrets then. that is decided"
+    assert claims.list_statements("user", said) == ["sealed-secrets then.", "that is decided"]
+    assert claims.list_statements("tool", said) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Not 5432: the override publishes Postgres on 5433.",
+        "So it wasn't the radio.",
+        "Der Pull-up ist es nicht. Das Flash war es.",
+        "Non, ce n'est pas l'heure d'été.",
+        "不是字体缺失,刚才我猜错了。",
+        "The index is there and used; so that was wrong.",
+    ],
+)
+def test_a_message_that_takes_back_what_was_said_is_known(text: str) -> None:
+    assert claims.is_denial(text)
+    assert claims.is_taken_back([("user", "the disk has 200 GB left"), ("assistant", text)])
+    assert not claims.is_taken_back([("user", "is it the disk?"), ("assistant", text)])
+    assert not claims.is_taken_back([("user", "ok"), ("assistant", "ok"), ("assistant", text)])
+
+
+@pytest.mark.parametrize("text", ["Not today, tomorrow.", "Done, nothing else is open.", "Nothing is lost.", "Notes:"])
+def test_other_messages_take_nothing_back(text: str) -> None:
+    assert not claims.is_denial(text)
