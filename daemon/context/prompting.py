@@ -23,6 +23,8 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
 
 _CONSIDERED = 40  # hits of the search
+# Factor of the confidence: it is low, and where a prompt of work is not about a memory, lower than half the floor.
+_ANSWERS = 2.0
 _FOLLOWING = 2  # turns that may take back what was said
 
 
@@ -89,7 +91,7 @@ def _rate_all(core: Core, connection: Connection, retrieval: Retrieval, call: Ge
     standing = sureness.read_standing(connection, retrieval, _hold_person_back(core, retrieval, call))
     rows = [(kind, row.row, similarity) for row, kind, similarity, _ in found.values()]
     rated = [
-        _Rated(row, kind, max(sure, confidence))
+        _Rated(row, kind, max(sure, min(1.0, _ANSWERS * confidence)))
         for (row, kind, _, confidence), sure in zip(
             found.values(), sureness.rate(retrieval, standing, rows), strict=True
         )
