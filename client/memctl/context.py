@@ -14,7 +14,8 @@ def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("--max-tokens", type=int, default=800, metavar="N", help="budget of tokens (default: 800)")
     parser.add_argument("--session", default="", metavar="ID", help="conversation that is given nothing twice")
     parser.add_argument("--fresh", action="store_true", help="the session has lost what it was given, as by compaction")
-    parser.add_argument("--compact", action="store_true", help="without the frame and the sources")
+    parser.add_argument("--with-ids", action="store_true", help="begin each line with the beginning of the id")
+    parser.add_argument("--compact", action="store_true", help="without the frame and the names of files")
     parser.add_argument("--no-touch", action="store_false", dest="touch", help="leave no mark: count no access")
     add_filters(parser)
 
@@ -25,6 +26,7 @@ def _show_context(args: Namespace) -> None:
         max_tokens=args.max_tokens,
         session=args.session,
         fresh=args.fresh,
+        with_ids=args.with_ids,
         compact=args.compact,
         touch=args.touch,
         **filters_of(args),

@@ -43,11 +43,14 @@ class ContextText(Struct, kw_only=True):
 class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     """Return the memories that matter for a task as text for a prompt, strictly within `max_tokens`.
 
-    Pinned memories and corrections come first, then decisions, preferences, facts, lessons, notes and recent turns that
-    are relevant; of one subject the newest first, what it disagrees with below it. Each line has a date, the beginning
-    of the id and the source. A `session` is not given the same text twice; `fresh` says that it has lost what it was
-    given, as after a compaction. What was said in the session itself is left out of its contexts. `compact` leaves out
-    the frame and the sources. Without `touch` it counts no access of anything.
+    Pinned memories and corrections come first, then what is relevant: decisions, preferences, facts, lessons, notes and
+    what was said in conversations, the group with the best hit first. Of one subject the newest comes first, with what
+    it disagrees with below it; what was said on one day is in its order. A date stands above the lines of a day, a
+    speaker before what they said one after the other. A text that is too long is cut to whole sentences; nothing is
+    there twice. `with_ids` adds the beginning of each id, for whoever wants to change memories. A `session` is given
+    no text twice; `fresh` says that it has lost what it was given, as after a compaction. What was said in the
+    session itself is left out of its contexts. `compact` leaves out the frame and the names of files. Without `touch`
+    it counts no access of anything.
     """
 
     task: str
@@ -58,8 +61,10 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     """the conversation that it is for; empty: none"""
     fresh: bool = False
     """the session has lost what it was given before"""
+    with_ids: bool = False
+    """begin each line with the beginning of the id in brackets"""
     compact: bool = False
-    """without the frame and the sources"""
+    """without the frame and the names of files"""
     deadline_ms: Annotated[int, Meta(ge=1)] | None = None
     """the search stops then with what it has"""
     touch: bool = True

@@ -2,8 +2,11 @@
 
 What fits is chosen by adding up the tokens of each line; then the whole text is counted, and as long as it is too long
 the last line is left out: tokens of a whole need not be the sum of those of its lines. Standing notes have
-`STANDING_SHARE` of the budget to themselves; what they leave is for the others. Notes are in groups by type; in a group
-the best subject comes first, of one subject the newest first.
+`STANDING_SHARE` of the budget to themselves; what they leave is for the others.
+
+Notes are in groups by type, the group with the best note first. In a group the best subject comes first, of one subject
+the newest first. What was said in conversations is in the order in which it was said, day by day, the day with the best
+note first. A date stands once above the lines of a day, a speaker once before what they said one after the other.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,10 +14,11 @@ from typing import NamedTuple
 
 from memoryd.client.inert import FRAME
 from memoryd.daemon.context.counting import Counter
+from memoryd.daemon.store import turns
 from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.vectors import Vector
 
-ALWAYS, RECENT = "Always", "Recent turns"
+ALWAYS, SAID = "Always", "Said in conversations"
 # Heading → the types under it; what has another type is a fact.
 GROUPS: dict[str, frozenset[str]] = {
     ALWAYS: frozenset(),
@@ -23,15 +27,24 @@ GROUPS: dict[str, frozenset[str]] = {
     "Facts": frozenset(),
     "Lessons": frozenset({"lesson", "mistake-pattern", "best-practice", "debugging"}),
     "Notes": frozenset({"note"}),
-    RECENT: frozenset(),
+    SAID: frozenset({turns.TYPE}),
 }
 STANDING_SHARE = 0.3
+DISAGREES = "disagrees with what was known on"
 _BARE = ("", "")
 _FRAMED_FROM = 100  # tokens; a smaller budget is for memories alone
 
 
+class Said(NamedTuple):
+    """What somebody said, or what a memory says by itself (no speaker); the id is there where ids are shown."""
+
+    speaker: str
+    text: str
+    id: str = ""
+
+
 class Note(NamedTuple):
-    """One line of a context: a memory as it is shown."""
+    """A memory as it stands in a context, with the question or the answers that belong to it."""
 
     id: str
     row: int  # 0 for a turn of L0
@@ -39,9 +52,10 @@ class Note(NamedTuple):
     group: str
     created_at: float
     score: float
-    line: str
+    day: str
+    lines: tuple[Said, ...]
     below: "tuple[Note, ...]" = ()  # older ones that it disagrees with
-    related: tuple[str, ...] = ()  # ids of its question and its answers, which are in the line
+    related: tuple[str, ...] = ()  # ids of the question and the answers in its lines
 
 
 class Fitted(NamedTuple):
@@ -65,7 +79,7 @@ def fit(standing: Sequence[Note], relevant: Sequence[Note], max_tokens: int, lay
     """Return the text of the notes that fit, of both kinds the first ones first."""
     frame = _BARE if layout.compact or max_tokens < _FRAMED_FROM else FRAME
     chosen = _select_affordable(standing, int(max_tokens * STANDING_SHARE), by, set())
-    spent = by.count(frame[0]) + by.count(frame[1]) + sum(_cost(note, by) for note in chosen)
+    spent = by.count(frame[0]) + by.count(frame[1]) + by.count(_write(chosen))
     headings = {note.group for note in chosen}
     spent += sum(_count_heading(heading, by) for heading in headings)
     chosen += _select_affordable(relevant, max_tokens - spent, by, headings)
@@ -79,26 +93,26 @@ def fit(standing: Sequence[Note], relevant: Sequence[Note], max_tokens: int, lay
 
 
 def _select_affordable(notes: Iterable[Note], budget: int, by: Counter, headings: set[str]) -> list[Note]:
-    """Return the notes that a budget pays for, with the headings that are new."""
-    known, chosen = set(headings), []
+    """Return the notes that a budget pays for, with the headings and dates that are new."""
+    known, days, chosen = set(headings), set[tuple[str, str]](), []
     for note in notes:
         if _least_cost(note) > budget:  # counting tokens takes longer than counting words
             continue
-        cost = _cost(note, by) + (0 if note.group in known else _count_heading(note.group, by))
+        cost = by.count(_write([note]))
+        cost -= by.count(f"{note.day}\n") if (note.group, note.day) in days else 0
+        cost += 0 if note.group in known else _count_heading(note.group, by)
         if cost <= budget:
             budget -= cost
             known.add(note.group)
+            days.add((note.group, note.day))
             chosen.append(note)
     return chosen
 
 
-def _cost(note: Note, by: Counter) -> int:
-    return sum(by.count(line) for line in _lines(note))
-
-
 def _least_cost(note: Note) -> int:
     """Return how many tokens a note has at least: one for each word."""
-    return sum(len(line.split()) for line in _lines(note))
+    lines = (line for one in (note, *note.below) for line in one.lines)
+    return sum(len(line.text.split()) for line in lines)
 
 
 def _count_heading(heading: str, by: Counter) -> int:
@@ -110,7 +124,7 @@ def _text(notes: Sequence[Note], frame: tuple[str, str], layout: Layout) -> tupl
     opening, closing = frame
     text, stable = opening, len(opening)
     for heading, part in _group(notes, layout).items():
-        text += _write_heading(heading) + "".join(line for note in part for line in _lines(note))
+        text += _write_heading(heading) + _write(part)
         if heading == ALWAYS:
             stable = len(text)
     return text + closing, stable
@@ -121,16 +135,35 @@ def _order(notes: Sequence[Note], layout: Layout) -> list[Note]:
 
 
 def _group(notes: Sequence[Note], layout: Layout) -> dict[str, list[Note]]:
-    found = {heading: [note for note in notes if note.group == heading] for heading in GROUPS}
-    return {heading: arrange(part, layout.vectors, layout.subject) for heading, part in found.items() if part}
+    """Return the notes by heading: what is standing first, then the group with the best note."""
+    found: dict[str, list[Note]] = {}
+    for note in sorted(notes, key=lambda note: (note.group != ALWAYS, -note.score)):
+        found.setdefault(note.group, []).append(note)
+    return {heading: arrange(part, layout.vectors, layout.subject) for heading, part in found.items()}
 
 
 def _write_heading(heading: str) -> str:
     return f"{heading}:\n"
 
 
-def _lines(note: Note) -> list[str]:
-    return [f"- {note.line}\n", *(f"  - disagrees with {older.line}\n" for older in note.below)]
+def _write(notes: Iterable[Note]) -> str:
+    """Return the lines of notes that stand together: the date once for a day, the speaker once for what they said."""
+    text = day = speaker = ""
+    for note in notes:
+        if note.day != day:
+            text, day, speaker = f"{text}{note.day}\n", note.day, ""
+        for line in note.lines:
+            text += f"- {_write_line(line, line.speaker != speaker)}\n"
+            speaker = line.speaker
+        for older in note.below:
+            text += f"  - {DISAGREES} {older.day}: {' '.join(_write_line(line, True) for line in older.lines)}\n"
+            speaker = ""
+    return text
+
+
+def _write_line(line: Said, names_speaker: bool) -> str:
+    id = f"[{line.id[:8]}] " if line.id else ""
+    return f"{id}{line.speaker}: {line.text}" if line.speaker and names_speaker else f"{id}{line.text}"
 
 
 # The order ------------------------------------------------------------------------------------------------------------
@@ -139,15 +172,17 @@ def _lines(note: Note) -> list[str]:
 def group_of(kind: str, tier: str) -> str:
     """Return the heading for a memory of a type in a tier."""
     if tier == L0:
-        return RECENT
+        return SAID
     return next((heading for heading, kinds in GROUPS.items() if kind in kinds), "Facts")
 
 
 def arrange(notes: list[Note], vectors: dict[int, Vector], floor: float) -> list[Note]:
     """Return the notes of one group in order; those of one subject have a cosine of at least `floor`."""
-    if notes and notes[0].group in (ALWAYS, RECENT):
+    if notes and notes[0].group == ALWAYS:
         return sorted(notes, key=lambda note: (note.created_at, note.id))
     best = sorted(notes, key=lambda note: (-note.score, -note.created_at, note.id))
+    if notes and notes[0].group == SAID:
+        return _arrange_by_day(best)
     subjects: list[list[Note]] = []
     for note in best:
         for subject in subjects:
@@ -157,6 +192,16 @@ def arrange(notes: list[Note], vectors: dict[int, Vector], floor: float) -> list
         else:
             subjects.append([note])
     return [note for subject in subjects for note in sorted(subject, key=lambda note: (-note.created_at, note.id))]
+
+
+def _arrange_by_day(best: Sequence[Note]) -> list[Note]:
+    """Return what was said day by day, the day of the best note first."""
+    days: dict[str, list[Note]] = {}
+    for note in best:
+        days.setdefault(note.day, []).append(note)
+    return [
+        note for day in days.values() for note in sorted(day, key=lambda note: (note.created_at, note.row, note.id))
+    ]
 
 
 def _is_alike(one: Note, other: Note, vectors: dict[int, Vector], floor: float) -> bool:

@@ -4,16 +4,19 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from memoryd.client.errors import Invalid
 from memoryd.client.inert import make_inert, origin
-from memoryd.client.protocol import ContextText, GetContext, Related
+from memoryd.client.protocol import ContextText, GetContext
 from memoryd.daemon.context import given
 from memoryd.daemon.context import notes as chosen
 from memoryd.daemon.context.counting import Counter, build_counter
-from memoryd.daemon.context.fitting import ALWAYS, Fitted, Layout, Note, fit, group_of
+from memoryd.daemon.context.fitting import ALWAYS, Fitted, Layout, Note, Said, fit, group_of
+from memoryd.daemon.context.lines import choose_sentences
 from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.language import claims
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.related import list_shown_ids
@@ -24,10 +27,10 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
 
 _LONGEST_SHARE = 3  # one memory takes at most a third of the budget
-_TOGETHER = 1.5  # times as much, with its question and its answers
 _SHORTEST = 24  # tokens that a memory may have in any case
-_CHARS_PER_TOKEN = 16  # no longer beginning is looked at
-_ASKED_CHARS = 200  # of the question before its answer
+_CHARS_PER_TOKEN = 16  # a token is hardly ever longer
+_READ_CHARS = 16_000  # of a memory
+_SHORTER = 0.7
 _NEVER = 2.0  # a cosine that no two texts have
 
 
@@ -41,8 +44,8 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
     had = {} if call.fresh else given.read(core, call)
     found = chosen.find(sources, call)
     always = chosen.find_standing(core, call)
-    writer = _Lines(build_counter(core), max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call.compact)
-    standing = [writer.note(row, ALWAYS) for row in always]
+    writer = _Lines(build_counter(core), max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call)
+    standing = [note for row in always if (note := writer.note(row, ALWAYS)).lines]
     own = "" if call.fresh else call.session
     relevant = _select_relevant(core, found, {row.id for row in always}, writer, own)
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
@@ -67,75 +70,102 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
 
 
 class _Lines:
-    """Makes the line of a memory."""
+    """Makes the lines of a memory, none of them longer than `size` tokens, cut to the sentences nearest to the task."""
 
-    def __init__(self, by: Counter, size: int, compact: bool) -> None:
-        self.by, self._size, self._compact = by, size, compact
+    def __init__(self, by: Counter, size: int, call: GetContext) -> None:
+        self.by, self._size, self._call = by, size, call
 
     def note(
-        self, row: Row, group: str, score: float = 0.0, below: Iterable[Note] = (), related: Sequence[Related] = ()
+        self, row: Row, group: str, score: float = 0.0, below: Iterable[Note] = (), beside: Iterable[Row] = ()
     ) -> Note:
-        """Return a memory as a note, with its question and its answers; it is cut to the size that one may have."""
-        date = datetime.fromtimestamp(row.created_at, UTC).date().isoformat()
-        about = row.id[:8] if self._compact else f"{row.id[:8]}, {origin(row)}"
-        if speaker := make_inert(chosen.find_speaker(row)):
-            about += f", {speaker}"
-        line = f"{date} [{about}] {self._text(row, related)}"
-        ids = tuple(list_shown_ids(related))
-        return Note(row.id, max(0, row.row), row.content_hash, group, row.created_at, score, line, tuple(below), ids)
+        """Return a memory as a note, with the question or the answers that are shown beside it."""
+        date = datetime.fromtimestamp(row.created_at, UTC)
+        others = list(beside)
+        spoken = sorted((row, *others), key=lambda one: (one.created_at, one.row < 0, abs(one.row)))
+        return Note(
+            id=row.id,
+            row=max(0, row.row),
+            key=row.content_hash,
+            group=group,
+            created_at=row.created_at,
+            score=score,
+            day=f"{date.day} {date:%B %Y}",
+            lines=tuple(line for one in spoken if (line := self._say(one, one is row)).text),
+            below=tuple(below),
+            related=tuple(one.id for one in others),
+        )
 
-    def _text(self, row: Row, related: Sequence[Related]) -> str:
-        most = _CHARS_PER_TOKEN * self._size
-        asked = [f"Asked: {one.content[:_ASKED_CHARS]}" for one in related if one.kind == "question" and one.content]
-        told = [f"Answer: {one.content}" for one in related if one.kind == "answer"]
-        whole = " ".join([*asked, row.content, *told])
-        text = make_inert(whole[: 2 * most])  # blanks may be many
-        if self._is_short_enough(text, _TOGETHER if related else 1.0):
+    def _say(self, row: Row, is_hit: bool) -> Said:
+        text = self._text(row, self._size if is_hit else self._size // 2)
+        if row.path is not None and not self._call.compact:
+            text += f" ({origin(row)})"
+        return Said(make_inert(chosen.find_speaker(row)), text, row.id if self._call.with_ids else "")
+
+    def _text(self, row: Row, size: int) -> str:
+        """Return all of a text, or its summary, or the whole sentences of it that are nearest to the task."""
+        text = make_inert(row.content[:_READ_CHARS])
+        if self._is_short_enough(text, size):
             return text
-        summary = make_inert(row.summary[: 2 * most])
-        return summary if summary and self._is_short_enough(summary) else self._cut(text)
+        summary = make_inert(row.summary)
+        if summary and self._is_short_enough(summary, size):
+            return summary
+        sentences = claims.split_sentences(row.content[:_READ_CHARS])
+        chars = _CHARS_PER_TOKEN * size
+        while chars > size:
+            text = make_inert(choose_sentences(sentences, chars, self._call.task))
+            if self._is_short_enough(text, size):
+                return text
+            chars = int(chars * _SHORTER)
+        return ""
 
-    def _is_short_enough(self, text: str, times: float = 1.0) -> bool:
-        """Return whether a text may be shown whole; no token is shorter than a byte, and counting takes long."""
-        size = int(times * self._size)
+    def _is_short_enough(self, text: str, size: int) -> bool:
+        """Return whether a text has at most `size` tokens; none is shorter than a byte, and counting takes long."""
         if len(text.encode("utf-8", "replace")) <= size:
             return True
         return len(text) <= _CHARS_PER_TOKEN * size and self.by.count(text) <= size
 
-    def _cut(self, text: str) -> str:
-        """Return as much of a text's beginning as may be shown, up to a word's end where there is one."""
-        low, high = 0, min(len(text), _CHARS_PER_TOKEN * self._size)
-        while low < high:
-            middle = (low + high + 1) // 2
-            fits = self.by.count(text[:middle]) < self._size
-            low, high = (middle, high) if fits else (low, middle - 1)
-        kept = text[:low]
-        return (kept.rsplit(" ", 1)[0] if " " in kept and low < len(text) else kept) + " …"
+
+class _Head(NamedTuple):
+    """A hit with what it disagrees with that is older."""
+
+    row: Row
+    score: float
+    older: list[Row]
 
 
 def _select_relevant(core: Core, found: chosen.Found, always: set[str], lines: _Lines, own: str) -> list[Note]:
     """Return the relevant hits as notes, best first; of those that disagree the newest, with the others below it.
 
-    What comes out of the session `own` itself is left out: it has that.
+    What comes out of the session `own` itself is left out: it has that. Nothing is shown twice.
     """
     scores = {hit.id: hit.score for hit in found.hits}
     linked = {hit.id: set(hit.contradicts) for hit in found.hits}
-    related = {hit.id: hit.related for hit in found.hits}
-    present = _read_rows(core, found.retrieval, {*linked, *(id for ids in linked.values() for id in ids)})
+    related = {hit.id: list_shown_ids(hit.related) for hit in found.hits}
+    wanted = {*linked, *(id for ids in (*linked.values(), *related.values()) for id in ids)}
+    present = _read_rows(core, found.retrieval, wanted)
     present = {id: row for id, row in present.items() if not own or chosen.session_of(row) != own}
     placed: set[str] = set()
-    heads: list[Note] = []
+    heads: list[_Head] = []
     for row in sorted(present.values(), key=lambda row: (-row.created_at, -row.row)):
-        if row.id in placed:
+        if row.id in placed or (row.id not in scores and not any(row.id in ids for ids in linked.values())):
             continue
         against = {id for id, ids in linked.items() if row.id in ids} | linked.get(row.id, set())
         older = [present[id] for id in sorted(against) if id in present and id not in placed and id != row.id]
         placed |= {row.id, *(one.id for one in older)}
-        score = max(scores.get(one.id, 0.0) for one in (row, *older))
-        below = [lines.note(one, "", scores.get(one.id, 0.0)) for one in older]
-        heads.append(lines.note(row, group_of(row.type, row.tier), score, below, related.get(row.id, ())))
-    heads = [note for note in heads if note.id not in always]
-    return sorted(heads, key=lambda note: (-note.score, -note.created_at, note.id))
+        heads.append(_Head(row, max(scores.get(one.id, 0.0) for one in (row, *older)), older))
+    shown = set(always)
+    notes: list[Note] = []
+    for head in sorted(heads, key=lambda head: (-head.score, -head.row.created_at, head.row.id)):
+        if head.row.id in shown:
+            continue
+        beside = [present[id] for id in related.get(head.row.id, ()) if id in present and id not in shown]
+        below = [lines.note(one, "", scores.get(one.id, 0.0)) for one in head.older if one.id not in shown]
+        group = group_of(head.row.type, head.row.tier)
+        note = lines.note(head.row, group, head.score, below, beside)
+        shown |= {head.row.id, *note.related, *(one.id for one in below)}
+        if note.lines:
+            notes.append(note)
+    return notes
 
 
 def _read_rows(core: Core, retrieval: Retrieval, ids: set[str]) -> dict[str, Row]:

@@ -20,10 +20,14 @@ _MAX_CHARS = 16_000
 _LEAST_CHARS = 20  # of a memory's text, so that saying it is no chance
 _ID = re.compile(r"\b[0-9a-f]{8,32}\b")
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
-# What a context puts around a memory (`context/preparing.py`, `memctl mcp`): date, id and source; headings.
-_SHOWN = re.compile(r"^(?:disagrees with )?\d{4}-\d\d-\d\d \[[0-9a-f]{8}[^\]]{0,500}\] ")
-_HEADING = re.compile(r"[a-z ]{3,30}:")
-_BULLET = re.compile(r"^(?:[-*•>#]+|\d+[.)]|user:|assistant:)\s+")
+# What a context puts around a memory (`context/fitting.py`, `memctl mcp`): the date, the id; headings, dates.
+_SHOWN = re.compile(
+    r"^(?:disagrees with what was known on \d{1,2} [a-z]{3,9} \d{4}: )?(?:\d{4}-\d\d-\d\d )?"
+    r"(?:\[[0-9a-f]{8}[^\]]{0,500}\] )?"
+)
+_HEADING = re.compile(r"[a-z ]{3,30}:|\d{1,2} [a-z]{3,9} \d{4}")
+_BULLET = re.compile(r"^(?:(?:[-*•>#]+|\d+[.)]|user:|assistant:)\s+)+")
+_SPEAKER = re.compile(r"^[^:]{1,60}: ")
 
 
 class Recalled(Protocol):
@@ -100,9 +104,10 @@ class Recalls:
         """
         if namespace not in self._held or len(text) > _MAX_CHARS:
             return []
-        parts = _read(text).sentences
         with self._lock:
-            if not parts or not self._held.get(namespace, Counter()).keys() >= parts:
+            held = self._held.get(namespace, Counter())
+            parts = frozenset(_find_held(part, held) for part in split_sentences(text))
+            if not parts or not held.keys() >= parts:
                 return []
             places = [place for place in self._told if place[0] == namespace and session in ("", place[1])]
             told = {id: said.sentences for place in places for id, said in self._told[place].items()}
@@ -128,6 +133,12 @@ class Recalls:
             if any(id.startswith(prefix) for prefix in named)
             or (said.sentences and said.sentences <= parts and said.chars >= _LEAST_CHARS)
         ]
+
+
+def _find_held(part: str, held: Counter[int]) -> int:
+    """Return the hash of a sentence as it was returned: a context may have put a speaker before it."""
+    found = hash(part)
+    return found if found in held else hash(_SPEAKER.sub("", part))
 
 
 def _read(text: str) -> Said:

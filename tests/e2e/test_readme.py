@@ -105,6 +105,7 @@ def without_chance(text: str) -> str:
         (r"\b[0-9a-f]{32}\b", "ID"),
         (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
         (r"\d{4}-\d\d-\d\d", "DATE"),
+        (r"\b\d{1,2} [A-Z][a-z]+ \d{4}\b", "DATE"),
         (r"\b[0-9a-f]{8}\b", "ID"),
         (r"\b\d+(\.\d+)? ms\b", "DURATION"),
         (r"(?m)^[01]\.\d{2,3}\b", "SCORE"),

@@ -13,10 +13,12 @@ from memoryd.daemon.context.counting import Counter
 from memoryd.daemon.context.fitting import (
     ALWAYS,
     GROUPS,
+    SAID,
     STANDING_SHARE,
     Fitted,
     Layout,
     Note,
+    Said,
     arrange,
     fit,
     group_of,
@@ -35,11 +37,15 @@ class Store:
     relevant: list[Note]
 
 
-def note(number: int, group: str, text: str, below: int = 0) -> Note:
-    older = tuple(Note(f"{number}-{n}", 0, b"", "", 0.0, 0.0, f"{n} {text}") for n in range(below))
-    return Note(str(number), number, b"", group, float(number % 7), 1 / (number + 1), text, older)
+def note(number: int, group: str, text: str, below: int = 0, speaker: str = "", day: str = "") -> Note:
+    older = tuple(
+        Note(f"{number}-{n}", 0, b"", "", 0.0, 0.0, "1 May 2022", (Said("", f"{n} {text}"),)) for n in range(below)
+    )
+    lines, day = (Said(speaker, text),), day or f"{1 + number % 3} May 2022"
+    return Note(str(number), number, b"", group, float(number % 7), 1 / (number + 1), day, lines, older)
 
 
+DAYS = [(1, "Ada", "2 May 2022"), (2, "Bo", "2 May 2022"), (4, "Ada", "1 May 2022")]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=400).map(make_inert)
 
 
@@ -50,7 +56,13 @@ def stores(draw: st.DrawFn) -> Store:
     cut = draw(st.integers(0, len(texts)))
     standing = [note(number, ALWAYS, text) for number, text in enumerate(texts[:cut])]
     relevant = [
-        note(number, draw(st.sampled_from(groups)), text, draw(st.integers(0, 2)))
+        note(
+            number,
+            draw(st.sampled_from(groups)),
+            text,
+            draw(st.integers(0, 2)),
+            draw(st.sampled_from(["", "Ada", "Bo"])),
+        )
         for number, text in enumerate(texts[cut:], start=cut)
     ]
     return Store(standing, relevant)
@@ -122,8 +134,9 @@ def test_a_smaller_note_fits_where_a_larger_one_does_not() -> None:
 
 
 def test_standing_notes_have_a_share_to_themselves_and_no_more() -> None:
-    standing = [note(n, ALWAYS, "a rule of five words") for n in range(100)]
-    relevant = [note(n, "Facts", "a fact of five words") for n in range(100, 200)]
+    day = "1 May 2022"
+    standing = [note(n, ALWAYS, "a rule of five words", day=day) for n in range(100)]
+    relevant = [note(n, "Facts", "a fact of five words", day=day) for n in range(100, 200)]
     made = fit(standing, relevant, 600, Layout({}, 2.0, True), WORDS)
     kept = [one for one in made.notes if one.group == ALWAYS]
     assert 6 * len(kept) <= 600 * STANDING_SHARE < 6 * (len(kept) + 2)
@@ -145,12 +158,38 @@ def test_nothing_gives_an_empty_text() -> None:
     assert fit([], [note(1, "Facts", "word " * 200)], 100, LAYOUT, WORDS).text == ""
 
 
+def test_a_date_stands_once_above_a_day_and_a_speaker_once_before_what_they_said() -> None:
+    ada, bo, later = (note(n, SAID, f"text {n}", speaker=who, day=day) for n, who, day in DAYS)
+    again = note(3, SAID, "text 3", speaker="Ada", day="2 May 2022")
+    made = fit([], [bo, ada, later, again], 100, Layout({}, 2.0, True), WORDS)
+    assert made.text.splitlines() == [
+        f"{SAID}:",
+        "2 May 2022",
+        "- Ada: text 1",
+        "- Bo: text 2",
+        "- Ada: text 3",
+        "1 May 2022",
+        "- Ada: text 4",
+    ]
+
+
+def test_the_group_with_the_best_note_is_first() -> None:
+    notes = [note(5, "Decisions", "a"), note(1, "Lessons", "b"), note(9, "Facts", "c")]
+    made = fit([note(20, ALWAYS, "d")], notes, 100, Layout({}, 2.0, True), WORDS)
+    assert [line for line in made.text.splitlines() if line.endswith(":")] == [
+        "Always:",
+        "Lessons:",
+        "Decisions:",
+        "Facts:",
+    ]
+
+
 def test_subjects_stand_by_their_best_note_and_within_by_date() -> None:
     east, north = np.array([1.0, 0.0], np.float32), np.array([0.0, 1.0], np.float32)
     notes = [
-        Note("a", 1, b"", "Facts", 10.0, 0.9, "a"),
-        Note("b", 2, b"", "Facts", 99.0, 0.8, "b"),
-        Note("c", 3, b"", "Facts", 20.0, 0.1, "c"),
+        Note("a", 1, b"", "Facts", 10.0, 0.9, "1 May 2022", (Said("", "a"),)),
+        Note("b", 2, b"", "Facts", 99.0, 0.8, "1 May 2022", (Said("", "b"),)),
+        Note("c", 3, b"", "Facts", 20.0, 0.1, "1 May 2022", (Said("", "c"),)),
     ]
     order = arrange(notes, {1: east, 2: north, 3: east}, 0.5)
     assert [one.id for one in order] == ["c", "a", "b"]
@@ -166,7 +205,8 @@ def test_a_type_has_its_heading_in_either_tier(kind: str, tier: str, heading: st
 
 
 @pytest.mark.parametrize(
-    ("kind", "tier", "heading"), [("note", "documents", "Notes"), ("decision", "L0", "Recent turns")]
+    ("kind", "tier", "heading"),
+    [("note", "documents", "Notes"), ("decision", "L0", SAID), ("turn", "L1", SAID), ("turn", "L2", SAID)],
 )
 def test_chunks_and_turns_have_a_heading_of_their_own(kind: str, tier: str, heading: str) -> None:
     assert group_of(kind, tier) == heading

@@ -32,11 +32,12 @@ def test_a_text_that_equals_a_recalled_memory_or_a_part_of_it_repeats_it() -> No
 def test_a_line_of_a_context_or_all_of_it_repeats_what_it_shows() -> None:
     guard = Recalls()
     guard.note("acme", "s", [told("a", CACHE), told("b", LEDGER)])
-    line = f"- 2026-03-01 [ab12cd34, manual] {CACHE}\n"
-    assert guard.find_repeated("acme", "s", line) == ["a"]
-    whole = f"{FRAME[0]}Decisions:\n{line}  - disagrees with 2026-02-01 [cd34ab12] {LEDGER}\n{FRAME[1]}"
-    assert guard.find_repeated("acme", "s", whole) == ["a", "b"]
-    assert guard.find_repeated("acme", "s", f"{whole}We moved to Redis.") == []
+    for line in (f"- {CACHE}\n", f"- [ab12cd34] {CACHE}\n", f"- Ada: {CACHE}\n", f"- [ab12cd34] user: {CACHE}\n"):
+        assert guard.find_repeated("acme", "s", line) == ["a"]
+        below = f"  - disagrees with what was known on 1 February 2026: {LEDGER}\n"
+        whole = f"{FRAME[0]}Decisions:\n1 March 2026\n{line}{below}{FRAME[1]}"
+        assert guard.find_repeated("acme", "s", whole) == ["a", "b"]
+        assert guard.find_repeated("acme", "s", f"{whole}We moved to Redis.") == []
     assert guard.find_repeated("acme", "s", "".join(FRAME)) == []
 
 
