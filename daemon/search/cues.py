@@ -3,6 +3,9 @@
 `CUES` is the table: a bonus is added where the condition holds, and the trace names it. A question without any such
 word costs nothing; else the beginnings of the best `_POOL` candidates are read, or of those that hold the name. Who
 asks for meaning alone (a `vector_weight` of 1) gets what is nearest, without cues.
+
+The bonuses are set by hand. Weights learned for some thirty features, linear or in small trees, gained on one kind of
+conversation what they cost on another (up to 4 points of nDCG@10): what tells an answer differs from one to the next.
 """
 
 import re
