@@ -199,7 +199,7 @@ def test_wrong_usage_is_exit_code_2_and_one_sentence(memctl: Memctl) -> None:
         ["search", "x", "--limit", "many"],
         ["search", "x", "--reach", "far"],
         ["list", "--after", "soon"],
-        ["add", "x", "--created-at", "31.3.2026"],
+        ["add", "x", "--created-at", "31.2.2026"],
         ["add", "x", "--metadata", "[1]"],
         ["tag", "abcd"],
         ["tag", "abcd", "=3"],
