@@ -61,10 +61,12 @@ class Remote:
         self.address, self._ticks = address, ticks
         self._lock = threading.Lock()
         self._open: set[http.client.HTTPConnection] = set()
+        self._is_closed = False
 
     def close(self) -> None:
-        """End the requests under way."""
+        """End the requests under way, also those that are connecting; no more are made."""
         with self._lock:
+            self._is_closed = True
             connections = list(self._open)
         for connection in connections:
             if connection.sock is not None:
@@ -85,6 +87,8 @@ class Remote:
         try:
             with self._connect(timeout_s) as (connection, base):
                 connection.connect()
+                if self._is_closed:  # while it connected there was nothing to end
+                    raise RemoteFailed(f"{name} is not asked: the daemon is stopping.")
                 self._limit(connection, give_up_at)
                 connection.request("POST", base + path, body, headers)
                 with connection.getresponse() as reply:

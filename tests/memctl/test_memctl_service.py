@@ -112,7 +112,12 @@ def test_without_the_daemons_packages_a_sentence_says_what_to_install(
     memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memoryd.client.memctl.local.find_spec", lambda name: None)
-    for words in (["config"], ["model", "list"], ["bench", "eval", __file__], ["demo", "--path", str(Path(__file__).parent)]):
+    for words in (
+        ["config"],
+        ["model", "list"],
+        ["bench", "eval", __file__],
+        ["demo", "--path", str(Path(__file__).parent)],
+    ):
         failed = memctl(*words)
         assert failed.code == 1
         assert "pip install 'memoryd[daemon]'" in failed.err or words[0] == "bench"
