@@ -16,7 +16,8 @@ _STATED = compile_late(r"\d|\w[/_]\w|\w\.\w")  # a number, a path, the name of a
 _BEGINS = compile_late(
     r"(?:(?:and|so|but|ok(?:ay)?|hey|hi|hm+|wait|sorry|quick question|und|also|na|moin)[,:]? )*"
     r"(?:(?:(?:please |can you |could you )?(?:remind|tell) me(?: again)?"
-    r"|any idea|i (?:forgot|forget|don't (?:know|remember))|sag mir|sag mal|weiß nicht mehr)[,:]? )?"
+    r"|any idea|i meant?|i (?:forgot|forget|don't (?:know|remember))"
+    r"|sag mir|sag mal|ich meine|weiß nicht mehr)[,:]? )?"
     r"(?:what(?! (?:an?|we|i|you|he|she|they|it|matters)\b)|which(?! (?:is|was|means)\b)|who(?! knows)|whose|why"
     r"|where(?= (?:do|does|did|is|are|was|were|can|should)\b)"
     r"|when(?= (?:do|does|did|is|are|was|were|will)\b)"
@@ -24,7 +25,7 @@ _BEGINS = compile_late(
     r"|was(?= (?:ist|sind|war|kostet|heißt|haben|hat|macht|steht|soll|muss|gilt)\b)"
     r"|wer|wen|wem|wessen|wohin|woher|wann|warum|wieso|weshalb|welche[rsmn]?|wie ?viele?"
     r"|wie(?= (?:ist|war|sind|waren|heißt|hieß|lang|lange|oft|alt|groß|hoch|teuer|weit|lautet)\b))\b"
-    r"[^.!?,;:\d]{0,80}",
+    r"(?:[^.!?,;:\d]|\.(?=\w)){0,80}",
     re.IGNORECASE,
 )
 _HOLDS = compile_late(r"[^。！，、；没都\d]{0,24}(?:什么|哪|多少|几点|几号|何時|どこ|どの)[^。！，、；没都\d]{0,24}")

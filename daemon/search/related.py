@@ -62,7 +62,8 @@ class Shown:
         head = self._naming.get(row.id) or self._asked.get(links.question or "") or next(linked, None)
         if head is None or head.record is None:
             return False
-        attach(head, row)
+        for one in (row, *candidate.related):  # also what was to be shown with it
+            attach(head, one)
         candidate.lost = f"shown with {head.record.id[:8]}"
         if _kind(head.record, row) in ("question", "answer"):
             self._by_id[row.id] = head

@@ -47,6 +47,17 @@ def test_a_question_that_nobody_answered_is_shown_once(core: Core, place: str) -
     assert {hit.id for hit in search(core, ASKED, distinct=False)} == set(ids)
 
 
+@in_each_place
+def test_a_question_is_named_also_where_its_answer_is_shown_with_something_else(core: Core, place: str) -> None:
+    asked, told = talk(core, ASKED, TOLD, session="s").ids
+    [again] = observe(core, AGAIN, session="t").ids
+    fact = add(core, "The gateway listens on port 9090.", metadata={"turns": [told]}).id
+    settle(core, place)
+    hits = search(core, "The gateway listens on port 9090.")
+    shown = [{hit.id, *(one.id for one in hit.related)} for hit in hits]
+    assert {asked, told, again, fact} == set().union(*shown)
+
+
 def test_what_another_person_asks_or_of_another_thing_is_not_the_same_question(core: Core) -> None:
     said = [
         NewTurn(role="user", content="On which port does gateway 1 listen?", speaker="Ada"),
