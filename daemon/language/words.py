@@ -167,24 +167,26 @@ def _compile_phrases(spaced: str, other: str = "") -> re.Pattern[str]:
 
 # The newer statement says that something changed.
 CHANGE = _compile_phrases(
-    """now; no longer; any ?more; any longer; instead; from now on; from here on; going forward; these days;
-    since then; moved; switched; swapped; changed; replaced; superseded; migrated; converted; relocated; transferred;
-    renamed; rebranded; reassigned; became; turned into; turns out; since the; no wait; after all; misread; is wrong;
-    is gone; had it wrong; mistaken; not \\S+ but; rather than; from (?:this|next) \\w+ on; ditched; dropped;
-    abandoned; scrapped; put off; postponed; rescheduled; shifted; delayed (?:to|until); brought forward; moved up;
-    (?:pushed|put) (?:back|to|out); push(?: \\S+){1,3} to; slipped to; extended to; shortened to; tak(?:en|es|ing) over;
-    took over; handed (?:over )?to; passed (?:from|to); succeeded; stepped (?:in|down|up);
-    (?:updat|upgrad|downgrad|rais|bump|increas|decreas|reduc|lower)ed(?: \\S+){0,2} to; cut to; doubled; halved; upped;
-    (?:went|gone|goes) (?:up|down); (?:down|risen|rose|fell|fallen|grew|grown|shrank|climbed|dropped) to; jetzt;
-    nun; statt(?= ); stattdessen; ab sofort; ab heute; künftig; nicht mehr; mittlerweile; inzwischen; seitdem;
-    nur noch; neuerdings; sondern; verlegt; verschoben; vertagt; vorgezogen; umbenannt; umgezogen; umgestellt;
-    gewechselt; geändert; ersetzt; abgelöst; ausgetauscht; getauscht; migriert; übernommen; übernimmt; übergeben;
-    übertragen; angehoben; erhöht; gesenkt; reduziert; verlängert; verkürzt; gestiegen; gesunken""",
+    """now; no longer; any ?more; any longer; instead; from (?:now|here|today) on; going forward; these days;
+    since then; since \\S+ (?:left|went|moved|quit); moved; switched; swapped; changed; replaced; superseded;
+    migrated; converted; relocated; transferred; renamed; rebranded; reassigned; became; turned into; turns out;
+    since the; no wait; after all; misread; is wrong; is gone; had it wrong; mistaken; not \\S+ but; rather than;
+    from (?:this|next) \\w+ on; ditched; dropped; abandoned; scrapped; put off; postponed; rescheduled; shifted;
+    delayed (?:to|until); brought forward; moved up; (?:pushed|put) (?:back|to|out); push(?: \\S+){1,3} to;
+    slipped to; extended to; shortened to; tak(?:en|es|ing) over; took over; handed (?:over )?to;
+    passed (?:from|to); succeeded; stepped (?:in|down|up);
+    (?:updat|upgrad|downgrad|rais|bump|increas|decreas|reduc|lower)ed(?: \\S+){0,2} to; cut to; doubled; halved;
+    upped; (?:went|gone|goes) (?:up|down); (?:down|risen|rose|fell|fallen|grew|grown|shrank|climbed|dropped) to;
+    jetzt; nun; statt(?= ); stattdessen; ab sofort; ab heute; künftig; nicht mehr; mittlerweile; inzwischen;
+    seitdem; nur noch; neuerdings; sondern; verlegt; verschoben; vertagt; vorgezogen; umbenannt; umgezogen;
+    umgestellt; gewechselt; geändert; ersetzt; abgelöst; ausgetauscht; getauscht; migriert; übernommen; übernimmt;
+    übergeben; abgegeben; übertragen; angehoben; erhöht; gesenkt; reduziert; verlängert; verkürzt; gestiegen;
+    gesunken""",
     r"^(?:since|as of|seit)\b|^not \w+,|^new\b[^:]*:"
     r"|\b\w{2,}(?:ed|unk|own) to (?:[0-9$€£]|one|two|three|four|five|six|seven|eight|nine|ten)\b"
     "|改|换|搬到|迁到|迁移|交给|移交|接手|接管|推迟|延期|延到|延长|缩短|提前到|调到|调整|涨到|降到|降至|降为|提高到"
     "|升|增加到|减少到|不再|现在|如今|变了|变成|变为|取代|代替|切换|转到|转给|不是.{0,40}而是"
-    "|移行|変更|やめ|になりました|に変わ|なった|乗り換え|切り替え|置き換え|に変え|に代わ|に替え|引き継|交代|移転"
+    "|移行|移し|移った|変更|やめ|になりました|に変わ|なった|乗り換え|切り替え|置き換え|に変え|に代わ|に替え|引き継|交代|移転"
     "|延期|前倒し|に延び|延長|短縮|今は|今では|現在は|今後|ではなく|値上げ|値下げ|引き上げ|引き下げ|増やし|減らし",
 )
 # What is not done yet, and what says that it is.

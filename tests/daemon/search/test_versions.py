@@ -11,15 +11,18 @@ import pytest
 
 from workbench import Process, wait_until
 
-VERSIONS = Path(
-    os.environ.get("MEMORYD_VERSIONS") or Path(__file__).parents[2] / "data" / "versions" / "practice.jsonl"
-)
+DATA = Path(__file__).parents[2] / "data" / "versions"
+OTHER = os.environ.get("MEMORYD_VERSIONS")
+FILES = [Path(OTHER)] if OTHER else [DATA / "practice.jsonl", DATA / "practice-2.jsonl"]
 AT, MONTH_S = 1_780_000_000.0, 30 * 86_400.0
 
 
 @pytest.mark.slow
-def test_of_two_versions_that_contradict_each_other_the_one_that_is_asked_for_is_first(real: Process) -> None:
-    pairs = [json.loads(line) for line in VERSIONS.read_text().splitlines()]
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_of_two_versions_that_contradict_each_other_the_one_that_is_asked_for_is_first(
+    real: Process, file: Path
+) -> None:
+    pairs = [json.loads(line) for line in file.read_text().splitlines()]
     with real.client() as client:
         older = [client.add(pair["older"], created_at=AT).id for pair in pairs]
         newer = [client.add(pair["newer"], created_at=AT + MONTH_S) for pair in pairs]
