@@ -26,6 +26,7 @@ TAKES_NO_ROOM = {
     "dismiss_link",
     "end_session",
     "get_context",
+    "get_unasked",
     "grant_root",
     "migrate_server",
     "pause_job",
@@ -154,7 +155,7 @@ def test_history_alone_reaches_the_limit_and_then_what_removes_goes_on(
 ) -> None:
     daemon = start_daemon(storage={"max_size_mb": 1}, jobs={"history_days": 1.0})
     with daemon.client() as client:
-        one, two, three = (client.add(f"{number} {'heron ' * 2000}", dedup=False) for number in range(3))
+        one, two, three = (client.add(f"{number} herons. {'heron ' * 2000}", dedup=False) for number in range(3))
         with pytest.raises(StorageFull, match="delete memories and shorten `history_days`"):
             repeat(lambda number: client.tag(one.id, f"tag {number}"))
         tags = client.get(one.id).metadata["tags"]
