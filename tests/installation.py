@@ -96,7 +96,8 @@ def check_kept(socket: Path, busy: Busy) -> None:
     """Every acknowledged note is there, once."""
     with Client(socket=socket, autostart=False) as client:
         counted = {name: count for name, count in client.stats().by_namespace.items() if count}
-        assert counted == {f"busy/{at}": len(kept) for at, kept in enumerate(busy.kept)}
+        expected = {f"busy/{at}": len(kept) for at, kept in enumerate(busy.kept)}
+        assert counted == expected, f"stored {counted}, acknowledged {expected}"
 
 
 def inode(path: Path) -> int:
