@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -98,14 +99,35 @@ def test_a_host_that_never_ends_its_input_is_left_in_time(folder: Path, project:
         assert child.wait(10) == 0
 
 
+def test_what_the_alarm_breaks_off_is_spooled(folder: Path, project: Path) -> None:
+    agent = Agent("claude-code", folder, project)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "s"))
+        listener.listen()
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen(agent.command("prompt"), env=agent.environment, **pipes) as child:
+            assert child.stdin is not None
+            child.stdin.write(json.dumps(agent.given("prompt", prompt=SAYING)).encode())
+            child.stdin.close()
+            listener.settimeout(30)
+            link, _ = listener.accept()
+            with link:
+                assert link.recv(1)  # it asks, and is not answered
+                child.send_signal(signal.SIGALRM)
+                assert child.wait(30) == 0
+            assert child.stderr is not None
+            assert child.stderr.read() == b""
+    assert [call["turns"][0]["content"] for call in spooled(folder)] == [SAYING]
+
+
 def test_a_hung_daemon_delays_a_prompt_by_a_second_and_loses_nothing(process: Process, agent: Agent) -> None:
     assert process.child is not None
     process.child.send_signal(signal.SIGSTOP)
     try:
         done = agent.hook("prompt", prompt=SAYING)
-        assert (done.code, done.out) == (0, "")
+        assert (done.code, done.out, done.err) == (0, "", "")
         stopped = agent.hook("stop", last_assistant_message="Noted: Tuesdays at 10:00.")
-        assert (stopped.code, stopped.out) == (0, "")
+        assert (stopped.code, stopped.out, stopped.err) == (0, "", "")
         assert len(spooled(process.folder)) == 2
     finally:
         process.child.send_signal(signal.SIGCONT)

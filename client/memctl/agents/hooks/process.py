@@ -2,7 +2,7 @@
 
 Whatever happens, it ends with exit code 0 within its limit and has written an answer of the host's shape or what is
 for none. An alarm sees to that where the daemon hangs, or whoever started the hook gives it no input. What could not be
-sent to the daemon is spooled, and sent by the next hook that finds it.
+sent to the daemon by then is spooled, and sent by the next hook that finds it.
 """
 
 import os
@@ -21,6 +21,11 @@ LIMITS_S = {hosts.START: 6.0, hosts.PROMPT: 1.0, hosts.END: 1.0}
 LIMIT_S = 2.0
 REPLAY_SHARE = 0.5  # of that, at most
 _RESERVE_S = 1.0  # between the alarm and the host's own limit
+_SPOOLING_S = 0.7  # of that, for what is not sent yet
+
+
+class OutOfTime(BaseException):
+    """The alarm: what is not sent is spooled, and that is all."""
 
 
 def main(words: Sequence[str]) -> NoReturn:
@@ -32,10 +37,13 @@ def main(words: Sequence[str]) -> NoReturn:
         os._exit(0)
     event, agent = named
     answer = Answer(event, agent)
-    signal.signal(signal.SIGALRM, lambda number, frame: answer.leave())
-    signal.setitimer(signal.ITIMER_REAL, HOSTS[agent].events[event].timeout_s - _RESERVE_S)
+    unsent: list[dict[str, Any]] = []
     try:
-        handle(event, agent, _read_input(), answer)
+        try:
+            _set_alarm(HOSTS[agent].events[event].timeout_s - _RESERVE_S, answer)
+            handle(event, agent, _read_input(), answer, unsent)
+        except OutOfTime:
+            _spool(unsent)
     except BaseException as error:
         with suppress(Exception):
             sys.stderr.write(f"memctl hook: {type(error).__name__}: {error}\n")
@@ -53,6 +61,18 @@ def _name(words: Sequence[str]) -> tuple[str, str] | None:
     if len(rest) == 1 and rest[0] in EVENTS and agent in HOSTS:
         return rest[0], agent
     return None
+
+
+def _set_alarm(limit_s: float, answer: "Answer") -> None:
+    """Break off what is done after a time, and end the process a little later."""
+
+    def ring(number: int, frame: object) -> NoReturn:
+        signal.signal(signal.SIGALRM, lambda number, frame: answer.leave())
+        signal.setitimer(signal.ITIMER_REAL, _SPOOLING_S)
+        raise OutOfTime
+
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
 
 
 def _read_input() -> bytes:
@@ -88,13 +108,14 @@ class Answer:
         os._exit(0)
 
 
-def handle(event: str, agent: str, data: bytes, answer: Answer) -> None:
-    """Answer an event and report it to the daemon; what cannot be sent is spooled."""
+def handle(event: str, agent: str, data: bytes, answer: Answer, unsent: list[dict[str, Any]]) -> None:
+    """Answer an event and report it to the daemon; what cannot be sent is spooled, `unsent` is what is neither yet."""
     from memoryd.client.errors import Untrusted
     from memoryd.client.memctl.agents.hooks import answering
     from memoryd.client.memctl.agents.hooks.wire import Silent
 
     asked = answering.read_event(event, agent, data)
+    unsent += answering.list_calls(asked)
     with suppress(OSError, Untrusted):
         answering.note_files(asked.session, answering.list_edited(asked))
     link = None
@@ -102,7 +123,7 @@ def handle(event: str, agent: str, data: bytes, answer: Answer) -> None:
         link = _open_link(event)
         _report(link, asked, answer)
     answer.give("")
-    _note(link, answering.list_calls(asked))
+    _note(link, unsent)
     if event == hosts.START:
         answering.forget_files()
 
@@ -138,11 +159,18 @@ def _report(link: Any, asked: Any, answer: Answer) -> None:
             link.call("index_workspace", workspace=path)
 
 
-def _note(link: Any, calls: list[dict[str, Any]]) -> None:
+def _note(link: Any, unsent: list[dict[str, Any]]) -> None:
     """Send calls, in order; from the first one on that the daemon does not take now they are spooled."""
     from memoryd.client.memctl.agents.hooks import spool
 
-    for call in calls:
-        if link is None or not spool.send_call(link, call):
-            link = None
-            spool.append(call)
+    while unsent and link is not None and spool.send_call(link, unsent[0]):
+        del unsent[0]
+    _spool(unsent)
+
+
+def _spool(unsent: list[dict[str, Any]]) -> None:
+    from memoryd.client.memctl.agents.hooks import spool
+
+    while unsent:
+        spool.append(unsent[0])
+        del unsent[0]
