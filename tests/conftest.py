@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import hypothesis
@@ -72,9 +72,14 @@ class WordEmbedder:
     def _vector(self, text: str) -> Vector:
         total = np.zeros(self.dimensions, np.float32)
         for word in text.casefold().split():
-            seed = int.from_bytes(hashlib.sha256(word.strip(".,;:!?").encode()).digest()[:8])
-            total += np.random.default_rng(seed).standard_normal(self.dimensions).astype(np.float32)
+            total += _draw_direction(word.strip(".,;:!?"), self.dimensions)
         return total / max(float(np.linalg.norm(total)), 1e-9)
+
+
+@lru_cache(10_000)
+def _draw_direction(word: str, dimensions: int) -> Vector:
+    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8])
+    return np.random.default_rng(seed).standard_normal(dimensions).astype(np.float32)
 
 
 class GatedEmbedder(WordEmbedder):

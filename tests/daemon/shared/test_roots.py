@@ -321,6 +321,7 @@ def test_what_came_from_another_machine_says_from_which_and_counts_as_l3(two: tu
     assert other.history(id).changes[0].operation == operation.id
     [tier] = [tier for tier in other.call(Tiers()).tiers if tier.name == "L3"]
     assert tier.count == 1
+    wait_until(lambda: [one.state for one in other.call(GetSharing()).roots] == ["ready"])
     stats = other.call(GetStats())
     assert stats.daemon is not None
     assert [root.root for root in stats.daemon.shared] == ["acme"]
