@@ -1,6 +1,7 @@
 # make demo: several processes remember and find each other's memories.   make test: the test suite.
 # make check: format, lint, types, imports, slow tests.                   make bench: every benchmark.
 # make demo-team: three machines share a memory through a PostgreSQL server of its own, which fails over.
+# make release: the source distribution and the wheel in dist/, each tried in an environment of its own.
 # make stress: the long forms of tests, some twenty minutes.
 # make fuzz: ten minutes of random input for each target; FUZZ_S=180 makes that three.
 # make soak: 200,000 mixed calls on one daemon, and what becomes of its memory (ten to thirty minutes).
@@ -13,7 +14,7 @@ PARALLEL := --numprocesses $(shell expr `nproc` + 1) --dist loadfile
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
 export MEMORYD_MODEL_DIR ?= $(CURDIR)/.cache/models
 
-.PHONY: demo demo-team test check stress fuzz bench soak format protocol clean
+.PHONY: demo demo-team test check stress fuzz bench soak format protocol release clean
 
 demo: $(VENV)/installed
 	$(BIN)/memctl demo
@@ -53,6 +54,9 @@ protocol: $(VENV)/installed
 	$(BIN)/python tests/contract/settings_document.py > docs/settings.md
 	$(BIN)/python tests/contract/client_methods.py | $(BIN)/ruff format --stdin-filename client/methods.py - > client/methods.next
 	mv client/methods.next client/methods.py
+
+release: $(VENV)/installed
+	$(BIN)/python tests/release.py
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
