@@ -16,7 +16,7 @@ _NO_CONTENT = words.STOP | words.NEGATIVE
 _NUMBER = compile_late(r"[$€£~]?[0-9]|v[0-9]")
 _COUNTRY = compile_late(r"\bUS\b")  # not "us"
 _TOKEN = compile_late(
-    r"[0-9]+[a-z]+[0-9][a-z0-9]*"  # a hash
+    r"[0-9]+[a-z]+[0-9][a-z0-9]*|[0-9]+ ?月 ?[0-9]+ ?日"  # a hash, a day
     r"|[#$€£~v]?[0-9]+(?:[.,:/-][0-9]+)*[a-z%]*"  # numbers, dates, times
     r"|[^\W\d_぀-ヿ㐀-鿿가-힯]+(?:['.][^\W\d_]+)*(?:[-_][^\W_぀-ヿ㐀-鿿]+)*[0-9]*(?:\.[0-9]+)*(?:\(\))?"
     r"|(?<=\w):(?=\s)|[゠-ヿー]+|[㐀-鿿]|[぀-ゟ]+"  # katakana, each Chinese character, hiragana
@@ -48,6 +48,7 @@ class Statement(NamedTuple):
 def read_statement(text: str) -> Statement:
     """Return a text as the rules read it."""
     text = _COUNTRY.sub("usa", unicodedata.normalize("NFKC", text).replace("’", "'")).casefold()
+    text = words.MAY.sub("mai", words.NOT_BEFORE.sub(r"\1\2", words.REASON.sub("", text)))
     tokens = list(_tokenize(words.NOISE.sub(" ", words.BUT.sub("only", text))))
     denials = sum(token.key in words.NEGATIVE for token in tokens) + bool(words.NO_LONGER.search(text))
     places = [at for at, token in enumerate(tokens) if token.key not in _NO_CONTENT]

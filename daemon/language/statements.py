@@ -24,8 +24,7 @@ from memoryd.daemon.language.reading import Statement, has_digit, is_number, rea
 Rule = Literal["polarity", "value", "quantity", "change"]
 
 MAX_CHARS = 200
-_LEAST_SHARE = 0.3  # of the words of the shorter statement, for two to be about the same
-_LONG = 14  # words; longer statements about the same share more than one
+_LEAST_SHARE, _LEAST_SHARE_OF_LONGER = 0.3, 0.25  # of the words of a statement, for two to be about the same
 _MEASURED = 1.6  # words that two statements about one quantity share
 _HEAD_CHARS = 2000  # of long texts are compared first: most differ there
 _VALUE_WORDS = 2  # that a value has at most
@@ -82,7 +81,7 @@ def find_contradiction(old: str, new: str) -> Rule | None:
     """Return which rule sees that the newer statement contradicts the older one, None if none does."""
     if max(len(old), len(new)) > MAX_CHARS or any(words.NO_STATEMENT.search(text.strip()) for text in (old, new)):
         return None
-    if words.GUESS.search(new):
+    if words.GUESS.search(new) or any(words.EXCEPT.search(text) for text in (old, new)):
         return None
     one, two = read_statement(old), read_statement(new)
     if not one.content or not two.content or _is_elsewhere(one, two):
@@ -144,7 +143,10 @@ def _is_other_value(one: Statement, two: Statement) -> bool:
         return False
     _, first, last, start, end = blocks[0]
     size = last - first
-    if size != end - start or size > _VALUE_WORDS or size == len(one.content):
+    if max(size, end - start) > _VALUE_WORDS or size == len(one.content):
+        return False
+    is_last = (last, end) == (len(one.content), len(two.content))
+    if size != end - start and not (is_last and one.words[one.places[first]].before in words.MEANS):
         return False
     if not (_is_unbroken(one.places[first:last]) and _is_unbroken(two.places[start:end])):
         return False
@@ -209,8 +211,9 @@ def _is_turned_round(one: Statement, two: Statement, only_old: list[str], only_n
     if not 0 < len(only_old) <= _VALUE_WORDS >= len(only_new) > 0 or len(set(one.content) & set(two.content)) < 2:
         return False
     return any(
-        first.content[0] == only[0] and second.content[-1] == other[-1] and _is_named(second, other[0])
+        only[0] in first.content[:2] and second.content[-len(other) :] == other and _is_named(second, other[0])
         for first, only, second, other in ((one, only_old, two, only_new), (two, only_new, one, only_old))
+        if first.content[-1] not in only and second.content[0] not in other
     )
 
 
@@ -237,7 +240,7 @@ def _is_of_other_share(old: str, new: str, one: Statement, two: Statement) -> bo
 def _is_changed(old: str, new: str, one: Statement, two: Statement) -> bool:
     """Return whether the newer statement says that something changed that the older one is about."""
     old, new = old.casefold(), new.casefold()
-    if not _is_about_the_same(one, two):
+    if not _is_about_the_same(one, two) or _is_other_identifier(one, two):
         return False
     only_old, only_new = _select_only(one, two), _select_only(two, one)
     is_alike = one.negative == two.negative
@@ -248,7 +251,7 @@ def _is_changed(old: str, new: str, one: Statement, two: Statement) -> bool:
     corrected = None if words.CORRECTED.search(old) else words.CORRECTED.search(new)
     if corrected and stem(corrected[1]) in one.content[1:]:
         return True
-    if (one.content[0] in only_old and two.content[0] in only_new) or _is_other_identifier(one, two):
+    if one.content[0] in only_old and two.content[0] in only_new:
         return False  # about another thing
     return bool(only_new and words.CHANGE.search(new) and (is_alike or not words.CHANGE.search(old)))
 
@@ -275,8 +278,8 @@ def _is_opposite(word: str, other: str) -> bool:
 
 def _is_about_the_same(one: Statement, two: Statement) -> bool:
     shared = _weigh(set(one.content) & set(two.content) - _MEASURE)
-    least = 2 if max(len(one.words), len(two.words)) > _LONG else 1
-    return shared >= max(least, _LEAST_SHARE * min(_weigh(set(one.content)), _weigh(set(two.content))))
+    shorter, longer = sorted(_weigh(set(said.content)) for said in (one, two))
+    return shared >= max(1.0, _LEAST_SHARE * shorter, _LEAST_SHARE_OF_LONGER * longer)
 
 
 def _weigh(found: Iterable[str]) -> float:

@@ -168,20 +168,19 @@ def _compile_phrases(spaced: str, other: str = "") -> re.Pattern[str]:
 # The newer statement says that something changed.
 CHANGE = _compile_phrases(
     """now; no longer; any ?more; any longer; instead; from (?:now|here|today) on; going forward; these days;
-    since then; since \\S+ (?:left|went|moved|quit); moved; switched; swapped; changed; replaced; superseded;
-    migrated; converted; relocated; transferred; renamed; rebranded; reassigned; became; turned into; turns out;
-    since the; no wait; after all; misread; is wrong; is gone; had it wrong; mistaken; not \\S+ but; rather than;
-    from (?:this|next) \\w+ on; ditched; dropped; abandoned; scrapped; put off; postponed; rescheduled; shifted;
-    delayed (?:to|until); brought forward; moved up; (?:pushed|put) (?:back|to|out); push(?: \\S+){1,3} to;
-    slipped to; extended to; shortened to; tak(?:en|es|ing) over; took over; handed (?:over )?to;
-    passed (?:from|to); succeeded; stepped (?:in|down|up);
-    (?:updat|upgrad|downgrad|rais|bump|increas|decreas|reduc|lower)ed(?: \\S+){0,2} to; cut to; doubled; halved;
-    upped; (?:went|gone|goes) (?:up|down); (?:down|risen|rose|fell|fallen|grew|grown|shrank|climbed|dropped) to;
-    jetzt; nun; statt(?= ); stattdessen; ab sofort; ab heute; künftig; nicht mehr; mittlerweile; inzwischen;
-    seitdem; nur noch; neuerdings; sondern; verlegt; verschoben; vertagt; vorgezogen; umbenannt; umgezogen;
-    umgestellt; gewechselt; geändert; ersetzt; abgelöst; ausgetauscht; getauscht; migriert; übernommen; übernimmt;
-    übergeben; abgegeben; übertragen; angehoben; erhöht; gesenkt; reduziert; verlängert; verkürzt; gestiegen;
-    gesunken""",
+    since then; since \\S+ (?:left|went|moved|quit); moved(?! in with); switched; swapped; changed; replaced;
+    superseded; migrated; converted; relocated; transferred; renamed; rebranded; reassigned; became; turned into;
+    turns out; since the; no wait; after all; misread; is wrong; is gone; had it wrong; mistaken; not \\S+ but;
+    rather than; from (?:this|next) \\w+ on; ditched; dropped; abandoned; scrapped; put off; postponed; rescheduled;
+    shifted; delayed (?:to|until); brought forward; moved up; (?:pushed|put) (?:back|to|out); push(?: \\S+){1,3} to;
+    slipped to; extended to; shortened to; tak(?:en|es|ing) over; took over; handed (?:over )?to; passed (?:from|to);
+    succeeded; stepped (?:in|down|up);
+    (?:updat|upgrad|downgrad|rais|bump|increas|decreas|reduc|lower)ed(?: \\S+){0,2} to; cut to; doubled; halved; upped;
+    (?:went|gone|goes) (?:up|down); (?:down|risen|rose|fell|fallen|grew|grown|shrank|climbed|dropped) to; jetzt; nun;
+    statt(?= ); stattdessen; ab sofort; ab heute; künftig; nicht mehr; mittlerweile; inzwischen; seitdem; nur noch;
+    neuerdings; sondern; verlegt; verschoben; vertagt; vorgezogen; umbenannt; umgezogen; umgestellt; gewechselt;
+    geändert; ersetzt; abgelöst; ausgetauscht; getauscht; migriert; übernommen; übernimmt; übergeben; abgegeben;
+    übertragen; angehoben; erhöht; gesenkt; reduziert; verlängert; verkürzt; gestiegen; gesunken""",
     r"^(?:since|as of|seit)\b|^not \w+,|^new\b[^:]*:"
     r"|\b\w{2,}(?:ed|unk|own) to (?:[0-9$€£]|one|two|three|four|five|six|seven|eight|nine|ten)\b"
     "|改|换|搬到|迁到|迁移|交给|移交|接手|接管|推迟|延期|延到|延长|缩短|提前到|调到|调整|涨到|降到|降至|降为|提高到"
@@ -192,13 +191,13 @@ CHANGE = _compile_phrases(
 # What is not done yet, and what says that it is.
 PENDING = _compile_phrases(
     """being; in the middle of; looking for; searching; vacant; still; waiting; awaiting; pending; yet; in progress;
-    to be; ongoing; stuck; unresolved; unfinished; blocked; under (?:way|review); awaits?; haven't; hasn't;
-    (?:have|has) not; on (?:its|their|the) way; working on; broken; out of order; suchen?; noch; gerade; läuft;
+    on hold; a draft; to be; ongoing; stuck; unresolved; unfinished; blocked; under (?:way|review); awaits?; haven't;
+    hasn't; (?:have|has) not; on (?:its|their|the) way; working on; broken; out of order; suchen?; noch; gerade; läuft;
     wartet; warten; ausstehend; steht aus; unterwegs; kaputt; defekt; gesperrt""",
     "正在|还在|还没|未着手|尚未|等待|卡在|进行中|坏了|まだ|中です|ている|ていない|待ち|壊れ|故障",
 )
 DONE = _compile_phrases(
-    """done; found; filled; resolved; answered; replied; responded; installed; agreed; sold; booked; solved;
+    """done; found; filled; resumed; resolved; answered; replied; responded; installed; agreed; sold; booked; solved;
     sorted; closed; handed in; back; finished; completed?; ready; fixed; beantwortet;
     repaired; arrived; here; delivered; shipped; released; landed; signed; approved; passed; paid; sent; restored;
     recovered; launched; published; works? again; unblocked; picked up; merged; submitted; over; all in;
@@ -232,6 +231,7 @@ IS = _set("is are was were has have had ist sind war waren hat haben")
 FOR = _set("for für")
 WITHIN = FOR | _set("of in on at with from by per im am bei von mit")
 BY = _set("by von durch is are ist sind")
+MEANS = _set("with using via through as mit als called :")
 CLAUSE = compile_late(r"[,;，；](?=\D)|\s[–—-]\s")
 NOISE = _compile_phrases(
     """now; no longer; any ?more; any longer; from now on; these days; as always; no wait; put off; not even;
@@ -240,9 +240,17 @@ NOISE = _compile_phrases(
     r"\binstead of \S+|\bstatt (?:in )?\S+"
     r"|^(?:the |my )?\w+ (?:says|tells me|told me|reckons|meint|sagt)\b(?: that\b)?",
 )
+EXCEPT = compile_late(r"\b(?:except|außer)\b|以外|除了", re.I)
 BUT = compile_late(r"\b(?:nobody|no one|none|nothing) (?:but|except|other than)\b|\bniemand außer\b")  # only these
 # Under which circumstances: what is said of others is no contradiction.
 CIRCUMSTANCE = compile_late(r"(?:in|on|at|for|under|during|when|if|while|bei|im|auf|wenn|für|während) ")
+MAY = compile_late(r"(?<=[0-9] )may\b|(?<=\bin )may\b|(?<=\bby )may\b|\bmay(?= [0-9])")  # the month
+NOT_BEFORE = compile_late(  # it will be then
+    r"(?:\b(?:won't|will not|wird nicht)((?: \w+){1,3}) (?:before|vor)|(?:n't|\bnot)((?: \w+){1,3}) (?:until|till))\b"
+)
+REASON = compile_late(
+    r"(?:(?<=\w )(?:because|since|due to|weil|wegen|damit)\b|, (?:so|as|because|weil|damit)\b).*", re.DOTALL
+)
 NO_LONGER = compile_late(r"\bno longer\b|\bnicht mehr\b|\btoo \w+ (?:for \w+ )?to\b")
 # A question, an exclamation, thanks, a greeting.
 NO_STATEMENT = compile_late(
