@@ -6,7 +6,9 @@ the last line is left out: tokens of a whole need not be the sum of those of its
 
 Notes are in groups by type, the group with the best note first. In a group the best subject comes first, of one subject
 the newest first. What was said in conversations is in the order in which it was said, day by day, the day with the best
-note first. A date stands once above the lines of a day, a speaker once before what they said one after the other.
+note first. A date stands once above the lines of a day, with its year where that is another than in the date before, a
+speaker once before what they said one after the other; a line that names none begins with a dash. One group alone has
+no heading, unless it is what is standing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -94,19 +96,31 @@ def fit(standing: Sequence[Note], relevant: Sequence[Note], max_tokens: int, lay
 
 def _select_affordable(notes: Iterable[Note], budget: int, by: Counter, headings: set[str]) -> list[Note]:
     """Return the notes that a budget pays for, with the headings and dates that are new."""
-    known, days, chosen = set(headings), set[tuple[str, str]](), []
+    known, dates, chosen = set(headings), set[tuple[str, str]](), []
     for note in notes:
         if _least_cost(note) > budget:  # counting tokens takes longer than counting words
             continue
+        year = (note.group, _year(note.day))
         cost = by.count(_write([note]))
-        cost -= by.count(f"{note.day}\n") if (note.group, note.day) in days else 0
-        cost += 0 if note.group in known else _count_heading(note.group, by)
+        if (note.group, note.day) in dates:
+            cost -= by.count(f"{note.day}\n")
+        elif year in dates:
+            cost -= by.count(year[1])
+        if note.group not in known:
+            cost += sum(_count_heading(heading, by) for heading in _list_new_headings(known, note.group))
         if cost <= budget:
             budget -= cost
             known.add(note.group)
-            days.add((note.group, note.day))
+            dates |= {(note.group, note.day), year}
             chosen.append(note)
     return chosen
+
+
+def _list_new_headings(known: set[str], group: str) -> list[str]:
+    """Return the headings that another group brings: its own, and that of the one that was alone."""
+    if not known:
+        return []
+    return [group, *(known - {ALWAYS} if len(known) == 1 else ())]
 
 
 def _least_cost(note: Note) -> int:
@@ -123,8 +137,9 @@ def _text(notes: Sequence[Note], frame: tuple[str, str], layout: Layout) -> tupl
     """Return the text of some notes, and how many characters of it the standing ones take."""
     opening, closing = frame
     text, stable = opening, len(opening)
-    for heading, part in _group(notes, layout).items():
-        text += _write_heading(heading) + _write(part)
+    groups = _group(notes, layout)
+    for heading, part in groups.items():
+        text += (_write_heading(heading) if heading == ALWAYS or len(groups) > 1 else "") + _write(part)
         if heading == ALWAYS:
             stable = len(text)
     return text + closing, stable
@@ -151,19 +166,25 @@ def _write(notes: Iterable[Note]) -> str:
     text = day = speaker = ""
     for note in notes:
         if note.day != day:
-            text, day, speaker = f"{text}{note.day}\n", note.day, ""
+            same = note.day.removesuffix(_year(day)).rstrip() if day else note.day
+            text, day, speaker = f"{text}{same}\n", note.day, ""
         for line in note.lines:
-            text += f"- {_write_line(line, line.speaker != speaker)}\n"
+            text += f"{_write_line(line, line.speaker != speaker)}\n"
             speaker = line.speaker
         for older in note.below:
-            text += f"  - {DISAGREES} {older.day}: {' '.join(_write_line(line, True) for line in older.lines)}\n"
+            told = " ".join(_write_line(line, True).removeprefix("- ") for line in older.lines)
+            text += f"  - {DISAGREES} {older.day}: {told}\n"
             speaker = ""
     return text
 
 
 def _write_line(line: Said, names_speaker: bool) -> str:
     id = f"[{line.id[:8]}] " if line.id else ""
-    return f"{id}{line.speaker}: {line.text}" if line.speaker and names_speaker else f"{id}{line.text}"
+    return f"{id}{line.speaker}: {line.text}" if line.speaker and names_speaker else f"- {id}{line.text}"
+
+
+def _year(day: str) -> str:
+    return day.rpartition(" ")[2]
 
 
 # The order ------------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ in, so that a context begins with the same bytes as long as none of these memori
 for the task finds, as far as it is relevant: by meaning above the model's floor, or by most of the task's rare words.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from memoryd.client.protocol import GetContext, Hit, Search, Trace, method_name
 from memoryd.client.protocol.base import Filtered
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.language import talk
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import queries
@@ -48,12 +50,35 @@ def session_of(row: Row) -> str | None:
     return str(about.get("session", ""))
 
 
-def find_speaker(row: Row) -> str:
-    """Return who said a turn: its speaker's name, or the role; empty for what nobody said."""
-    if row.turns != 1 and row.tier != L0:
-        return ""
+def are_named(found: Iterable[Row]) -> bool:
+    """Return whether most of some turns begin with the name of who said them (`Ada: …`)."""
+    labels = [bool(_find_label(row.content)) for row in found if _is_said(row)]
+    return 2 * sum(labels) > len(labels)
+
+
+def read_said(row: Row, named: bool) -> tuple[str, str]:
+    """Return who said a turn, by name or else by role, and what was said; nobody says a memory of another kind.
+
+    Where turns are `named`, a name before what is said is its speaker; elsewhere it may be any word.
+    """
+    if not _is_said(row):
+        return "", row.content
     about: dict[str, Any] = msgspec.json.decode(row.metadata)
-    return str(about.get("speaker") or about.get("role") or "")[:_NAME_CHARS]
+    speaker, role = str(about.get("speaker") or ""), str(about.get("role") or "")
+    label = _find_label(row.content)
+    known = {speaker.casefold(), "" if speaker else role.casefold()}
+    if label and (label.casefold() in known or (named and not speaker)):
+        return label, row.content[len(label) + 2 :]
+    return (speaker or role)[:_NAME_CHARS], row.content
+
+
+def _is_said(row: Row) -> bool:
+    return row.turns == 1 or row.tier == L0
+
+
+def _find_label(text: str) -> str:
+    label = talk.find_speaker(text)
+    return label if text.startswith(f"{label}: ") else ""
 
 
 def find(sources: Sources, call: GetContext) -> Found:

@@ -1,5 +1,6 @@
 """Preparing a context: what is standing, what a search finds, what the session does not have yet, what fits."""
 
+import re
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
@@ -31,6 +32,7 @@ _SHORTEST = 24  # tokens that a memory may have in any case
 _CHARS_PER_TOKEN = 16  # a token is hardly ever longer
 _READ_CHARS = 16_000  # of a memory
 _SHORTER = 0.7
+_LEADING_SIGNS = re.compile(r"^[\W_]+")
 _NEVER = 2.0  # a cosine that no two texts have
 
 
@@ -44,10 +46,11 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
     had = {} if call.fresh else given.read(core, call)
     found = chosen.find(sources, call)
     always = chosen.find_standing(core, call)
-    writer = _Lines(build_counter(core), max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call)
+    present = _read_present(core, found, "" if call.fresh else call.session)
+    size = max(_SHORTEST, call.max_tokens // _LONGEST_SHARE)
+    writer = _Lines(build_counter(core), size, call, chosen.are_named(present.values()))
     standing = [note for row in always if (note := writer.note(row, ALWAYS)).lines]
-    own = "" if call.fresh else call.session
-    relevant = _select_relevant(core, found, {row.id for row in always}, writer, own)
+    relevant = _select_relevant(found, present, {row.id for row in always}, writer)
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
     made = fit(new[0], new[1], call.max_tokens, _build_layout(core, found.retrieval, relevant, call.compact), writer.by)
     if call.touch:
@@ -72,8 +75,8 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
 class _Lines:
     """Makes the lines of a memory, none of them longer than `size` tokens, cut to the sentences nearest to the task."""
 
-    def __init__(self, by: Counter, size: int, call: GetContext) -> None:
-        self.by, self._size, self._call = by, size, call
+    def __init__(self, by: Counter, size: int, call: GetContext, named: bool) -> None:
+        self.by, self._size, self._call, self._named = by, size, call, named
 
     def note(
         self, row: Row, group: str, score: float = 0.0, below: Iterable[Note] = (), beside: Iterable[Row] = ()
@@ -96,20 +99,22 @@ class _Lines:
         )
 
     def _say(self, row: Row, is_hit: bool) -> Said:
-        text = self._text(row, self._size if is_hit else self._size // 2)
+        speaker, said = chosen.read_said(row, self._named)
+        text = self._text(row, said, self._size if is_hit else self._size // 2)
         if row.path is not None and not self._call.compact:
             text += f" ({origin(row)})"
-        return Said(make_inert(chosen.find_speaker(row)), text, row.id if self._call.with_ids else "")
+        # It may begin a line, where a sign would open a heading or a list.
+        return Said(_LEADING_SIGNS.sub("", make_inert(speaker)), text, row.id if self._call.with_ids else "")
 
-    def _text(self, row: Row, size: int) -> str:
-        """Return all of a text, or its summary, or the whole sentences of it that are nearest to the task."""
-        text = make_inert(row.content[:_READ_CHARS])
+    def _text(self, row: Row, said: str, size: int) -> str:
+        """Return all that a memory says, or its summary, or the whole sentences of it that are nearest to the task."""
+        text = make_inert(said[:_READ_CHARS])
         if self._is_short_enough(text, size):
             return text
         summary = make_inert(row.summary)
         if summary and self._is_short_enough(summary, size):
             return summary
-        sentences = claims.split_sentences(row.content[:_READ_CHARS])
+        sentences = claims.split_sentences(said[:_READ_CHARS])
         chars = _CHARS_PER_TOKEN * size
         while chars > size:
             text = make_inert(choose_sentences(sentences, chars, self._call.task))
@@ -133,17 +138,14 @@ class _Head(NamedTuple):
     older: list[Row]
 
 
-def _select_relevant(core: Core, found: chosen.Found, always: set[str], lines: _Lines, own: str) -> list[Note]:
+def _select_relevant(found: chosen.Found, present: dict[str, Row], always: set[str], lines: _Lines) -> list[Note]:
     """Return the relevant hits as notes, best first; of those that disagree the newest, with the others below it.
 
-    What comes out of the session `own` itself is left out: it has that. Nothing is shown twice.
+    Nothing is shown twice.
     """
     scores = {hit.id: hit.score for hit in found.hits}
     linked = {hit.id: set(hit.contradicts) for hit in found.hits}
     related = {hit.id: list_shown_ids(hit.related) for hit in found.hits}
-    wanted = {*linked, *(id for ids in (*linked.values(), *related.values()) for id in ids)}
-    present = _read_rows(core, found.retrieval, wanted)
-    present = {id: row for id, row in present.items() if not own or chosen.session_of(row) != own}
     placed: set[str] = set()
     heads: list[_Head] = []
     for row in sorted(present.values(), key=lambda row: (-row.created_at, -row.row)):
@@ -168,13 +170,19 @@ def _select_relevant(core: Core, found: chosen.Found, always: set[str], lines: _
     return notes
 
 
-def _read_rows(core: Core, retrieval: Retrieval, ids: set[str]) -> dict[str, Row]:
-    """Return turns of L0 and memories by id, as far as they are alive and within reach."""
+def _read_present(core: Core, found: chosen.Found, own: str) -> dict[str, Row]:
+    """Return by id the hits, what they disagree with and what is shown with them, as far as alive and within reach.
+
+    What comes out of the session `own` itself is left out: it has that.
+    """
+    retrieval = found.retrieval
+    ids = {id for hit in found.hits for id in (hit.id, *hit.contradicts, *list_shown_ids(hit.related))}
     with core.store.reading() as connection:
-        found = select_living(connection, rows.read_ids(connection, sorted(ids)).values(), retrieval.passed)
+        stored = select_living(connection, rows.read_ids(connection, sorted(ids)).values(), retrieval.passed)
     reached = retrieval.chosen.reached
     recent = {row.id: row for row in retrieval.recent.values() if row.id in ids}
-    return recent | {row.id: row for row in found if reached is None or row.namespace in reached}
+    present = recent | {row.id: row for row in stored if reached is None or row.namespace in reached}
+    return {id: row for id, row in present.items() if not own or chosen.session_of(row) != own}
 
 
 def _build_layout(core: Core, retrieval: Retrieval, notes: Sequence[Note], compact: bool) -> Layout:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from memoryd.client.inert import FRAME
+from memoryd.daemon.language import talk
 
 SESSIONS = 256
 MEMORIES = 200  # of each session
@@ -25,7 +26,10 @@ _SHOWN = re.compile(
     r"^(?:disagrees with what was known on \d{1,2} [a-z]{3,9} \d{4}: )?(?:\d{4}-\d\d-\d\d )?"
     r"(?:\[[0-9a-f]{8}[^\]]{0,500}\] )?"
 )
-_HEADING = re.compile(r"[a-z ]{3,30}:|\d{1,2} [a-z]{3,9} \d{4}")
+_HEADING = re.compile(
+    r"[a-z ]{3,30}:|\d{1,2} (?:january|february|march|april|may|june|july|august|september|october|november|december)"
+    r"(?: \d{4})?"
+)
 _BULLET = re.compile(r"^(?:(?:[-*•>#]+|\d+[.)]|user:|assistant:)\s+)+")
 _SPEAKER = re.compile(r"^[^:]{1,60}: ")
 
@@ -57,7 +61,7 @@ class Recalls:
 
     def note(self, namespace: str, session: str, memories: Iterable[Recalled]) -> None:
         """Keep what a search from `namespace` returned to a session."""
-        said = {memory.id: _read(memory.content) for memory in memories}
+        said = {memory.id: _read(_drop_label(memory.content)) for memory in memories}
         if not session or not said:
             return
         with self._lock:
@@ -126,12 +130,13 @@ class Recalls:
         if not told:
             return []
         text = text[:_MAX_CHARS]
-        named, parts = set(_ID.findall(text.casefold())), _read(text).sentences
+        named, parts = set(_ID.findall(text.casefold())), split_sentences(text)
+        sentences = {hash(form) for part in parts for form in (part, _SPEAKER.sub("", part))}
         return [
             id
             for id, said in told.items()
             if any(id.startswith(prefix) for prefix in named)
-            or (said.sentences and said.sentences <= parts and said.chars >= _LEAST_CHARS)
+            or (said.sentences and said.sentences <= sentences and said.chars >= _LEAST_CHARS)
         ]
 
 
@@ -139,6 +144,11 @@ def _find_held(part: str, held: Counter[int]) -> int:
     """Return the hash of a sentence as it was returned: a context may have put a speaker before it."""
     found = hash(part)
     return found if found in held else hash(_SPEAKER.sub("", part))
+
+
+def _drop_label(text: str) -> str:
+    """Return a text without the name that it begins with: a context shows that once for several lines."""
+    return text.removeprefix(f"{talk.find_speaker(text)}: ")
 
 
 def _read(text: str) -> Said:

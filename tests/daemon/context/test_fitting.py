@@ -161,16 +161,32 @@ def test_nothing_gives_an_empty_text() -> None:
 def test_a_date_stands_once_above_a_day_and_a_speaker_once_before_what_they_said() -> None:
     ada, bo, later = (note(n, SAID, f"text {n}", speaker=who, day=day) for n, who, day in DAYS)
     again = note(3, SAID, "text 3", speaker="Ada", day="2 May 2022")
-    made = fit([], [bo, ada, later, again], 100, Layout({}, 2.0, True), WORDS)
+    more = note(5, SAID, "text 5", speaker="Ada", day="1 May 2022")
+    last = note(6, SAID, "text 6", day="31 December 2021")
+    made = fit([], [bo, ada, later, again, more, last], 100, Layout({}, 2.0, True), WORDS)
     assert made.text.splitlines() == [
-        f"{SAID}:",
         "2 May 2022",
-        "- Ada: text 1",
-        "- Bo: text 2",
-        "- Ada: text 3",
-        "1 May 2022",
-        "- Ada: text 4",
+        "Ada: text 1",
+        "Bo: text 2",
+        "Ada: text 3",
+        "1 May",
+        "Ada: text 4",
+        "- text 5",
+        "31 December 2021",
+        "- text 6",
     ]
+
+
+@pytest.mark.parametrize(
+    ("standing", "groups", "headings"),
+    [(0, [], 0), (0, ["Facts"], 0), (0, ["Facts", SAID], 2), (1, [], 1), (1, ["Facts"], 2), (1, ["Facts", SAID], 3)],
+)
+def test_one_group_alone_has_no_heading_unless_it_always_stands_there(
+    standing: int, groups: list[str], headings: int
+) -> None:
+    found = [note(number, group, "text") for number, group in enumerate(groups)]
+    made = fit([note(9, ALWAYS, "rule")] * standing, found, 100, Layout({}, 2.0, True), WORDS)
+    assert sum(line.endswith(":") for line in made.text.splitlines()) == headings
 
 
 def test_the_group_with_the_best_note_is_first() -> None:

@@ -84,7 +84,7 @@ def test_a_context_holds_the_answer_beside_its_question_within_the_budget(core: 
     asked, told = talk(core, ASKED, TOLD, session="s").ids
     settle(core, "stored")
     made = preparing.context(core, core.sources, GetContext(task=ASKED, max_tokens=200)).result(LIMIT_S)
-    assert f"- user: {ASKED}\n- assistant: {TOLD}\n" in made.text
+    assert f"user: {ASKED}\nassistant: {TOLD}\n" in made.text
     assert made.ids == [told, asked]
     assert made.tokens <= 200
 

@@ -32,13 +32,22 @@ def test_a_text_that_equals_a_recalled_memory_or_a_part_of_it_repeats_it() -> No
 def test_a_line_of_a_context_or_all_of_it_repeats_what_it_shows() -> None:
     guard = Recalls()
     guard.note("acme", "s", [told("a", CACHE), told("b", LEDGER)])
-    for line in (f"- {CACHE}\n", f"- [ab12cd34] {CACHE}\n", f"- Ada: {CACHE}\n", f"- [ab12cd34] user: {CACHE}\n"):
+    for line in (f"- {CACHE}\n", f"- [ab12cd34] {CACHE}\n", f"Ada: {CACHE}\n", f"[ab12cd34] user: {CACHE}\n"):
         assert guard.find_repeated("acme", "s", line) == ["a"]
         below = f"  - disagrees with what was known on 1 February 2026: {LEDGER}\n"
         whole = f"{FRAME[0]}Decisions:\n1 March 2026\n{line}{below}{FRAME[1]}"
         assert guard.find_repeated("acme", "s", whole) == ["a", "b"]
         assert guard.find_repeated("acme", "s", f"{whole}We moved to Redis.") == []
+        assert guard.find_repeated("acme", "s", f"{whole}2 April\n- {LEDGER}") == ["a", "b"], "a year stands once"
+        assert guard.find_repeated("acme", "s", f"{whole}2 replicas") == []
     assert guard.find_repeated("acme", "s", "".join(FRAME)) == []
+
+
+def test_a_turn_that_begins_with_a_name_is_repeated_with_it_and_without() -> None:
+    guard = Recalls()
+    guard.note("acme", "s", [told("a", f"Ada: {CACHE}")])
+    for text in (CACHE, f"Ada: {CACHE}", f"- {CACHE}"):
+        assert guard.find_repeated("acme", "s", text) == guard.find_cited("acme", "s", text) == ["a"]
 
 
 def test_another_session_or_namespace_was_not_told() -> None:
