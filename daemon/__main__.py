@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from memoryd.daemon.server.timer import Timer
 
 _SWITCH_INTERVAL_S = 0.0005  # a busy Python thread gives the event loop its turn ten times sooner than by default
+FIRST_JOBS_AFTER_S = 15.0
 _MODEL_LIMIT_S = 5.0
 _RULE_FACTS_LIMIT_S = 10.0
 _PREDECESSOR_LIMIT_S = 10.0
@@ -94,7 +95,7 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--log-level", default="info", choices=["debug", "info", "warning", "error"], help="how much is logged (info)"
     )
-    parser.add_argument("--log-file", metavar="FILE", type=Path, help="log there instead of stderr; see [log]")
+    parser.add_argument("--log-file", metavar="FILE", type=Path, help="log there, not on stderr: three files of 5 MB")
     parser.add_argument("--print-config", action="store_true", help="print the effective configuration and exit")
     parser.add_argument(
         "--clock", metavar="FILE", type=Path, help="take a file's modification time for now: demonstrations, tests"
@@ -153,7 +154,7 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
         for lock in _hold_locks(given, folder, socket_path):
             stack.callback(os.close, lock)
         if given.log_file:
-            log.keep_in_file(given.log_file, settings.log)
+            log.keep_in_file(given.log_file)
         process.clear(process.keep_temporary_files(folder))
         models.sweep(models_folder)
         _take_up_waiting(folder)
@@ -268,7 +269,7 @@ async def _wait_for_end(stopping: asyncio.Event, timer: "Timer", jobs: config.Jo
     """Wait until the daemon has to stop; its jobs begin meanwhile."""
     if jobs.enabled:
         with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), jobs.first_after_s)
+            await asyncio.wait_for(stopping.wait(), FIRST_JOBS_AFTER_S)
         if not stopping.is_set():
             timer.start()
     await stopping.wait()

@@ -1,12 +1,16 @@
 """The configuration file: one Struct per section; each field has a default and, as text beside its type, a meaning.
 
 `config.toml` may leave out anything; what it holds must be known and valid, or the daemon says what is wrong and does
-not start. Nothing here imports more than msgspec, so the effective configuration can be shown without the daemon.
+not start. Former settings are ignored, with a warning. Nothing here imports more than msgspec, so the effective
+configuration can be shown without the daemon.
 """
 
+import logging
 import re
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -19,6 +23,8 @@ Number = Annotated[int, Meta(ge=0)]
 Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
 Duration = Annotated[float, Meta(gt=0.0)]
 Pause = Annotated[float, Meta(ge=0.0)]
+
+log = logging.getLogger(__name__)
 
 
 class NetworkConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,15 +40,10 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     workers: Annotated[Count, "threads for interactive calls"] = 4
     max_queued: Annotated[Count, "calls that may wait; past them a client gets busy"] = 256
-    max_queued_bulk: Annotated[Count, "bulk calls that may wait"] = 16
-    max_in_flight: Annotated[Count, "calls of one connection that are under way at once"] = 64
     max_connections: Annotated[Count, "open connections"] = 512
-    slow_reader_s: Annotated[Duration, "a client that reads no reply for so long is dropped"] = 10.0
-    drain_s: Annotated[Duration, "time for the calls under way at a stop"] = 2.0
     restart_for_upgrade: Annotated[bool, "restart when a newer version was installed and a client of it connects"] = (
         True
     )
-    restart_after_s: Annotated[Duration, "a daemon younger than that does not restart by itself"] = 10.0
 
 
 class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,7 +54,6 @@ class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True):
         ""
     )
     fetch: Annotated[bool, "fetch a missing model in the background"] = True
-    query_cache: Annotated[Count, "query vectors kept in memory"] = 1024
 
 
 class SearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,16 +62,12 @@ class SearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     fusion: Annotated[Literal["weighted", "rrf"], "how the two are combined"] = "weighted"
     vector_weight: Annotated[Fraction, "share of the cosine in the weighted score"] = 0.7
     candidate_multiplier: Annotated[Count, "candidates per arm = this x limit, at least 50"] = 4
-    max_postings: Annotated[Count, "postings that full text scores at most; the commonest words go first"] = 5_000_000
-    embed_limit_s: Annotated[Duration, "longest wait for the query's vector without a deadline"] = 5.0
-    traces: Annotated[Count, "retrievals kept for explain"] = 256
 
 
 class ContextConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Contexts for prompts."""
 
     encoding: Annotated[str, "encoding of tiktoken that counts tokens; empty: the embedding model's tokenizer"] = ""
-    given_days: Annotated[Duration, "what a session was given is remembered for so long"] = 30.0
 
 
 class HooksConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,8 +91,6 @@ class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True):
     key_env: Annotated[str, "environment variable that holds the key, if one is needed"] = "MEMORYD_LLM_KEY"
     key_file: Annotated[str, "file that holds the key, relative to this one; takes precedence over the variable"] = ""
     timeout_s: Annotated[Duration, "longest wait for one answer"] = 60.0
-    retries: Annotated[int, Meta(ge=0, le=10), "further attempts where a failure may pass"] = 2
-    concurrency: Annotated[Count, "questions under way at once"] = 1
     tokens_per_day: Annotated[Number, "tokens used in a UTC day at most; 0: no limit"] = 0
     max_reply_tokens: Annotated[Count, "tokens of one answer at most"] = 1024
 
@@ -106,7 +100,6 @@ class CognitionConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     extract: Annotated[bool, "a language model draws facts out of what is observed"] = True
     quiet_s: Annotated[Duration, "a conversation is looked at after so long without a turn"] = 30.0
-    longest_s: Annotated[Duration, "one that never rests is looked at after so long"] = 600.0
     min_confidence: Annotated[Fraction, "confidence from which a fact is kept"] = 0.7
     max_facts: Annotated[Number, "extracted facts kept per namespace; the weakest are deleted; 0: no limit"] = 500
     summary_after_s: Annotated[
@@ -128,11 +121,7 @@ class EmbeddingApiConfig(Struct, frozen=True, forbid_unknown_fields=True):
         int, Meta(ge=0, le=16384), "numbers per vector to ask for and to expect; 0: as the server answers"
     ] = 0
     timeout_s: Annotated[Duration, "longest wait for the vectors of a batch, in the background"] = 30.0
-    wait_s: Annotated[Duration, "longest wait of a search or an add for its vector; then words alone, or the queue"] = (
-        3.0
-    )
     batch: Annotated[int, Meta(ge=1, le=2048), "texts of one request"] = 32
-    retries: Annotated[int, Meta(ge=0, le=10), "further attempts in the background"] = 2
     max_tokens: Annotated[Count, "tokens that the model reads of a text; longer ones are cut"] = 8191
 
 
@@ -147,16 +136,8 @@ class JobsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Background jobs and what they keep."""
 
     enabled: Annotated[bool, "jobs run by themselves; false: only when asked to"] = True
-    first_after_s: Annotated[Pause, "time from the start to the first run"] = 15.0
     every_s: Annotated[dict[str, Pause], "seconds between runs by the name of a job; 0: only when asked to"] = {}
-    failures: Annotated[Count, "failures in a row after which a job waits for `memctl jobs resume`"] = 5
-    backoff_s: Annotated[Duration, "pause after a failure; doubled with each further one"] = 60.0
-    slice_ms: Annotated[Duration, "aim for the time that a job holds the writer at once"] = 5.0
-    slice_limit_s: Annotated[Duration, "a run whose slice took longer is interrupted"] = 5.0
-    keep_runs: Annotated[Count, "runs of each job in its history"] = 500
     history_days: Annotated[Pause, "operations can be undone for so long; 0: for ever"] = 365.0
-    history_operations: Annotated[Count, "operations in the history at most"] = 1_000_000
-    vectors_days: Annotated[Pause, "a vector that nothing uses is kept for so long"] = 30.0
     backups: Annotated[Number, "copies of the database that are kept; 0: none are made"] = 3
 
 
@@ -178,15 +159,10 @@ class TiersConfig(Struct, frozen=True, forbid_unknown_fields=True):
     drop_unimportant: Annotated[
         bool, "drop the other turns as published hierarchies do; false: they go to L2 and are found"
     ] = False
-    quiet_h: Annotated[Duration, "turns of a namespace that was quiet for so long leave L0"] = 24.0
     turn_days: Annotated[Pause, "days after which a turn that is not pinned is deleted; 0: never"] = 0.0
     max_turns: Annotated[Number, "turns kept per namespace; the weakest of low importance are deleted; 0: no limit"] = 0
-    skipped: Annotated[Count, "turns listed as not kept, per namespace"] = 1000
-    pair_within_s: Annotated[Duration, "an answer belongs to a question at most so much older"] = 900.0
     recent_half_life_days: Annotated[Duration, "half-life of recency in L1"] = 7.0
     registry_half_life_days: Annotated[Duration, "half-life of recency in L2"] = 30.0
-    cold_below: Annotated[Fraction, "recency below which a memory leaves L1"] = 0.2
-    cold_after_s: Annotated[Duration, "no memory leaves L1 for its age before that"] = 300.0
     max_recent: Annotated[Count, "memories that L1 holds per namespace; the coldest go on to L2"] = 2000
     max_facts: Annotated[Number, "memories that L2 holds per namespace; the weakest are deleted; 0: no limit"] = 0
 
@@ -233,7 +209,6 @@ class MetricsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     textfile: Annotated[
         str, "file written for node_exporter's textfile collector, absolute, ending in .prom; empty: none"
     ] = ""
-    every_s: Annotated[Duration, "seconds between two versions of that file"] = 15.0
 
 
 class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -243,9 +218,7 @@ class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
         int, Meta(ge=100), "longest chunk of a file; 1000 characters are what all-MiniLM reads of a text"
     ] = 1000
     overlap_chars: Annotated[Number, "a chunk begins with at most so much of the end of the one before it"] = 150
-    max_file_bytes: Annotated[Count, "a larger file is not read; `memctl workspace status` names it"] = 16 * 1024 * 1024
     local_dates: Annotated[bool, "`remember` names the day's file by the local date instead of that in UTC"] = False
-    scan_every_s: Annotated[Duration, "a folder whose changes the system does not report is scanned so often"] = 5.0
 
 
 class SharedConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -256,13 +229,6 @@ class SharedConfig(Struct, frozen=True, forbid_unknown_fields=True):
     poll_s: Annotated[Duration, "the server is asked for changes so often"] = 2.0
     listen: Annotated[bool, "let the server report changes at once as well, where it can"] = True
     max_rows: Annotated[Number, "memories of it kept here; searches ask for the rest. 0: all"] = 0
-
-
-class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """The log that a daemon writes which a client started; under systemd the journal keeps it."""
-
-    max_mb: Annotated[Duration, "size at which a new file is begun"] = 5.0
-    files: Annotated[int, Meta(ge=2), "files that are kept, the present one among them"] = 3
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
@@ -286,9 +252,24 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     metrics: MetricsConfig = MetricsConfig()
     privacy: PrivacyConfig = PrivacyConfig()
     network: NetworkConfig = NetworkConfig()
-    log: LogConfig = LogConfig()
     shared: dict[str, SharedConfig] = {}
 
+
+# What was a setting once and is a constant now, by section: it is ignored.
+FORMER = {
+    "server": "max_queued_bulk max_in_flight slow_reader_s drain_s restart_after_s",
+    "model": "query_cache",
+    "search": "max_postings embed_limit_s traces",
+    "context": "given_days",
+    "tiers": "quiet_h skipped pair_within_s cold_below cold_after_s",
+    "llm": "retries concurrency",
+    "embedding_api": "wait_s retries",
+    "cognition": "flush_s longest_s",
+    "jobs": "first_after_s failures backoff_s slice_ms slice_limit_s keep_runs history_operations vectors_days",
+    "workspaces": "max_file_bytes scan_every_s",
+    "metrics": "every_s",
+    "log": "max_mb files",
+}
 
 # Settings that are paths: a relative one is beside the file that it is in.
 _PATHS = (("model", "folder"), ("llm", "key_file"), ("embedding_api", "key_file"))
@@ -308,9 +289,26 @@ def _read(path: Path) -> Config:
     except OSError as error:
         raise Invalid(f"The configuration {path} cannot be read: {error.strerror}.") from None
     try:
-        return _check(msgspec.toml.decode(text, type=Config))
-    except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
+        given = tomllib.loads(text.decode())
+        former = list(_take_former(given))
+        settings = _check(msgspec.convert(given, Config))
+    except (msgspec.MsgspecError, ValueError) as error:
         raise Invalid(f"The configuration {path} is wrong: {error}.") from None
+    if former:
+        log.warning("ignored in %s, since these are no settings any more: %s", path, ", ".join(former))
+    return settings
+
+
+def _take_former(given: dict[str, Any]) -> Iterator[str]:
+    """Take former settings out of what a file holds; yield their names."""
+    for section, names in FORMER.items():
+        settings = given.get(section)
+        if isinstance(settings, dict):
+            for name in sorted(settings.keys() & names.split()):
+                del settings[name]
+                yield f"[{section}] {name}"
+            if not settings:
+                del given[section]
 
 
 def _place(config: Config, folder: Path) -> Config:

@@ -273,8 +273,15 @@ def client(daemon: Daemon) -> Iterator[Client]:
 class Process:
     """The real `memoryd` in a process of its own, on a folder that outlives it."""
 
-    def __init__(self, folder: Path, config: str = "", environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: str = "",
+        environment: dict[str, str] | None = None,
+        constants: dict[str, object] | None = None,
+    ) -> None:
         self.folder, self.socket, self.data = folder, folder / "s", folder / "data"
+        self.constants = constants  # that it is to have in place of its own: see tuned_daemon.py
         self.config = folder / "config.toml"
         self.config.write_text(config if "[jobs]" in config else f"{config}\n{NO_JOBS}")
         self.environment = {
@@ -289,10 +296,17 @@ class Process:
     def start(self, *words: str) -> "Process":
         """Start the daemon, or what words make of Python, and wait until it answers; its log goes to a file."""
         with (self.folder / "log").open("ab") as log:
-            command = [sys.executable, *(words or ("-m", "memoryd.daemon"))]
+            command = [sys.executable, *(words or self.program)]
             self.child = subprocess.Popen(command, env=self.environment, stderr=log, stdout=log)
         wait_until(self._answers)
         return self
+
+    @property
+    def program(self) -> list[str]:
+        """What Python is to run."""
+        if self.constants is None:
+            return ["-m", "memoryd.daemon"]
+        return [str(Path(__file__).with_name("tuned_daemon.py")), msgspec.json.encode(self.constants).decode()]
 
     def _answers(self) -> bool:
         assert self.child is not None

@@ -24,6 +24,7 @@ class Installation:
         for part in ("client", "daemon", "models", "scheduler"):
             shutil.copytree((source / part).resolve(), folder / "memoryd" / part, ignore=_compiled)
         self.upgrade(version)
+        self.set_restart_after(0.0)
 
     def upgrade(self, version: str = NEW) -> None:
         """Put another version in its place, as an installer does."""
@@ -33,6 +34,13 @@ class Installation:
         fresh.write_text(changed)
         fresh.replace(self.folder / "memoryd" / "__init__.py")
         shutil.rmtree(self.folder / "memoryd" / "__pycache__", ignore_errors=True)
+
+    def set_restart_after(self, seconds: float) -> None:
+        """Say how old its daemon must be to restart by itself."""
+        path = self.folder / "memoryd" / "daemon" / "server" / "succession.py"
+        changed, number = re.subn(r"RESTART_AFTER_S = [\d.]+", f"RESTART_AFTER_S = {seconds}", path.read_text())
+        assert number == 1
+        path.write_text(changed)
 
     @property
     def environment(self) -> dict[str, str]:

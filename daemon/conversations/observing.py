@@ -28,6 +28,7 @@ from memoryd.daemon.store.writer import Transaction
 
 REPEATED, DUPLICATE, KNOWN = "repeats a recalled memory", "duplicate", "observed before"
 PAUSED = "observing is paused"
+PAIR_WITHIN_S = 900.0  # an answer belongs to a question at most so much older
 FIRST_GUESS = 0.5  # the importance of a turn until it is judged
 _MAX_SESSION_BYTES = 256
 _LOOK_BACK = 8  # turns, for the one that a turn answers
@@ -176,7 +177,7 @@ def _find_asked(place: Place, turn: NewTurn) -> str | None:
 
 
 def _is_recent(place: Place, turn: NewTurn, said: Said) -> bool:
-    return 0 <= _time_of(place, turn) - said.at <= place.core.config.tiers.pair_within_s
+    return 0 <= _time_of(place, turn) - said.at <= PAIR_WITHIN_S
 
 
 def _is_known(place: Place, id: str, key: bytes) -> bool:
@@ -209,7 +210,7 @@ def _select_alive(place: Place, ids: list[str]) -> list[str]:
 def _skip(place: Place, turn: NewTurn, reason: str, same: Sequence[str] = ()) -> ObservedTurn:
     told = f"{reason} ({same[0][:8]})" if same else reason
     skip = Skip(place.number, place.session, turn.role, turn.content, told, _time_of(place, turn))
-    turns.skip(place.connection, [skip], place.core.config.tiers.skipped)
+    turns.skip(place.connection, [skip])
     turns.count(place.connection, place.number, f"skipped: {reason}")
     return ObservedTurn(outcome="skipped", id=turn.id, reason=reason, same_as=same[0] if same else None)
 
@@ -277,8 +278,7 @@ def _find_requested(place: Place, turn: NewTurn) -> str | None:
     if place.heard is False:
         return None
     at = _time_of(place, turn)
-    within_s = place.core.config.tiers.pair_within_s
-    asked = turns.find_question(place.connection, place.number, place.session, at, within_s)
+    asked = turns.find_question(place.connection, place.number, place.session, at, PAIR_WITHIN_S)
     if asked is None:
         return None
     key, asked_at = asked

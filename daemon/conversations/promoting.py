@@ -22,6 +22,7 @@ from memoryd.daemon.store.turns import Skip, Turn
 from memoryd.daemon.store.writer import Transaction
 
 UNIMPORTANT = "unimportant"
+QUIET_H = 24.0  # turns of a namespace in which nothing was said for so long leave L0
 CONDENSE_CHARS = 240  # a shorter memory is its own summary
 
 
@@ -105,7 +106,7 @@ def _keep_account(core: Core, transaction: Transaction, promoted: list[Row], dro
         told = _find_pair(turn)
         skips.append(Skip(turn.namespace, turn.session, turn.role, turn.content, told, turn.created_at))
     if skips:
-        turns.skip(connection, skips, core.config.tiers.skipped)
+        turns.skip(connection, skips)
     if promoted:
         numbers = [row.row for row in promoted]
         transaction.after_commit(lambda: core.embedding.refresh(numbers))
@@ -140,10 +141,9 @@ def _read_following(transaction: Transaction, leaving: Sequence[Turn]) -> dict[s
 
 def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan to empty L0 of the namespaces that were quiet for long."""
-    quiet_h = core.config.tiers.quiet_h
     with core.store.reading() as connection:
-        quiet = turns.find_quiet(connection, now - quiet_h * 3600)
-    yield from plan_steps(core, quiet, f"quiet for {quiet_h:g} h")
+        quiet = turns.find_quiet(connection, now - QUIET_H * 3600)
+    yield from plan_steps(core, quiet, f"quiet for {QUIET_H:g} h")
 
 
 def plan_steps(core: Core, namespaces: Iterable[int], why: str) -> Iterator[Step]:

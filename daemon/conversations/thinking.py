@@ -30,7 +30,8 @@ _LOOK_EVERY_S = 5.0  # at most: the clock may be set
 _SOON_S = 0.1
 _POLL_S = 0.05
 _NEVER_S = 10 * 365 * 86_400.0
-_LONGEST_SUMMARY_S = 3_600.0
+LONGEST_S = 600.0  # a conversation that never rests is thought about after so long
+LONGEST_SUMMARY_S = 3_600.0
 
 log = logging.getLogger(__name__)
 
@@ -52,10 +53,10 @@ def list_rests(core: Core, session: str) -> list[Rest]:
     """Return what a conversation is thought about, and when; one without a name is no session to sum up."""
     config, found = core.config.cognition, []
     if config.extract and core.cognition.provider is not RULES:
-        found.append(Rest(learning.KIND, config.quiet_s, max(config.longest_s, config.quiet_s)))
+        found.append(Rest(learning.KIND, config.quiet_s, max(LONGEST_S, config.quiet_s)))
     if session:
         after = config.summary_after_s or _NEVER_S
-        found.append(Rest(summarising.KIND, after, max(_LONGEST_SUMMARY_S, after)))
+        found.append(Rest(summarising.KIND, after, max(LONGEST_SUMMARY_S, after)))
     return found
 
 

@@ -66,7 +66,7 @@ class Core:
         self.embedding = Embedding(self.store, config.model, models_folder, load, fetch)
         self.centroids, self.names = Centroids(), Names()
         self.store.on_repair = self.read_again
-        traces = Traces(config.search.traces)
+        traces = Traces()
         with self.store.reading() as connection:
             self.active = Active(connection)
             self.pauses = Pauses(connection, config.observe.never)

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store.writer import Transaction
 
+SLICE_S = 0.005  # what holds the writer for so long lets others have their turn
+
 
 class Step(NamedTuple):
     """One thing that a job would do."""

@@ -51,7 +51,6 @@ class Workspaces:
         self._limits = Limits(
             config.chunk_chars,
             config.overlap_chars,
-            config.max_file_bytes,
             redact=privacy.secrets != "allow",
             allow=tuple(privacy.allow),
         )

@@ -1,6 +1,6 @@
 """Embedding models behind the OpenAI-compatible API (`POST /embeddings`: OpenAI, Ollama, llama.cpp, vLLM …).
 
-The same interface as a local model. Whoever a client waits for makes one attempt of at most `wait_s`; the queue sends
+The same interface as a local model. Whoever a client waits for makes one attempt of at most `WAIT_S`; the queue sends
 batches, waits longer and tries again. A server that fails several times in a row is left alone for a moment, so that a
 dead one costs searches nothing. Vectors are checked (how many, how long, finite) and made unit vectors here. What a
 model's cosines mean is not known beforehand, so its floors are estimates.
@@ -27,6 +27,8 @@ PREFIX = "openai:"
 ABOUT_TEXT = frozenset({400, 413, 422})  # answers to a text that is too long or otherwise not to the server's taste
 MAX_REPLY_BYTES = 256 * 1024 * 1024
 BYTES_PER_TOKEN = 2  # fewer than real tokens have, so that a budget counted by them holds
+WAIT_S = 3.0  # of a search or an add for its vector; then words alone, or the queue
+RETRIES = 2  # in the background
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 20.0
 _FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S = 3, 5.0, 60.0
 _PROBE = "dimensions"
@@ -78,7 +80,7 @@ class Models:
             return self._local(name, folder)
         made = ApiEmbedder(name, self._config, self._remote, self._closing)
         try:
-            made.learn(made.embed([_PROBE], self._config.wait_s).shape[1])
+            made.learn(made.embed([_PROBE], WAIT_S).shape[1])
         except RemoteFailed as error:
             if not (isinstance(error, Passing) and self._config.dimensions):
                 raise ModelUnavailable(str(error)) from None
@@ -114,20 +116,20 @@ class ApiEmbedder:
 
     def embed_query(self, text: str) -> Vector:
         """Return the unit vector of a search query; one attempt, since somebody waits."""
-        vector: Vector = self.embed([text], self._config.wait_s)[0]
+        vector: Vector = self.embed([text], WAIT_S)[0]
         return vector
 
     def embed_texts(self, texts: Sequence[str]) -> Vector:
         """Return the unit vectors of texts that somebody waits for; one attempt."""
-        return self.embed(texts, self._config.wait_s)
+        return self.embed(texts, WAIT_S)
 
     def embed_batch(self, texts: Sequence[str]) -> Vector:
         """Return the unit vectors of at most `batch` texts, with time and further attempts."""
-        for attempt in range(self._config.retries + 1):
+        for attempt in range(RETRIES + 1):
             try:
                 return self.embed(texts, self._config.timeout_s)
             except Passing as error:
-                if attempt == self._config.retries or self._breaker.open():
+                if attempt == RETRIES or self._breaker.open():
                     raise
                 pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt) * random.uniform(0.5, 1.5)
                 if self._closing.wait(max(pause_s, min(error.after_s, _LONGEST_PAUSE_S))):

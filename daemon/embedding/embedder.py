@@ -60,7 +60,7 @@ class Embedding:
         self._loading: Generation | None = None
         self._state = ModelState(name=store.read_setting("model") or config.name, state="loading")
         self._wanted = store.read_setting("next_model") or self._state.name
-        self.queries = QueryVectors(config.query_cache)
+        self.queries = QueryVectors()
         self._bulk = BulkPool()
         self._wake = threading.Event()  # there may be work
         self._retry = threading.Event()  # try again at once what failed

@@ -9,16 +9,16 @@ from typing import TypeVar
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.store.vectors import Vector
 
+CAPACITY = 1024
 _THREADS = 4
 
 R = TypeVar("R")
 
 
 class QueryVectors:
-    """An LRU cache of `capacity` query vectors, and a pool of threads."""
+    """An LRU cache of query vectors, and a pool of threads."""
 
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
+    def __init__(self) -> None:
         self._known: OrderedDict[tuple[int, str], Vector] = OrderedDict()
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(_THREADS, "query-embed")
@@ -37,7 +37,7 @@ class QueryVectors:
         vector = generation.embedder.embed_query(text)
         with self._lock:
             self._known[generation.model, text] = vector
-            while len(self._known) > self._capacity:
+            while len(self._known) > CAPACITY:
                 self._known.popitem(last=False)
         return vector
 

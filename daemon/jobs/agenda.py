@@ -1,7 +1,7 @@
 """What is known of each job: whether it runs by itself, when it is due, how its runs went. It is in the database.
 
-After a failure a job backs off: `backoff_s`, doubled with each further failure in a row, at most an hour. After
-`failures` of them it is in quarantine until it is resumed, or succeeds when run by hand.
+After a failure a job backs off: a minute, doubled with each further failure in a row, at most an hour. After
+five of them it is in quarantine until it is resumed, or succeeds when run by hand.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,8 @@ from memoryd.daemon.store import jobs as kept
 from memoryd.daemon.store.jobs import JobState
 from memoryd.daemon.store.writer import Transaction
 
-LONGEST_BACKOFF_S = 3600.0
+FAILURES = 5  # in a row, after which a job waits for `memctl jobs resume`
+BACKOFF_S, LONGEST_BACKOFF_S = 60.0, 3600.0
 
 Queued = Callable[[str], Literal["running", "queued"] | None]
 
@@ -96,12 +97,12 @@ class Agenda:
         return self._core.store.write(write, over_limit=True)
 
     def _note_end(self, transaction: Transaction, run: JobRun, began_at: float | None) -> JobRun:
-        settings, connection = self._core.config.jobs, transaction.connection
+        connection = transaction.connection
         state = kept.read_state(connection, run.job)
         if began_at is not None:
             state = state._replace(last_run_at=began_at)
         if run.outcome == "failed" or run.error == kept.CUT_OFF:
-            pause_s = min(LONGEST_BACKOFF_S, settings.backoff_s * 2 ** min(state.failures, 30))
+            pause_s = min(LONGEST_BACKOFF_S, BACKOFF_S * 2 ** min(state.failures, 30))
             state = state._replace(failures=state.failures + 1, not_before=self._core.clock() + pause_s)
         elif run.outcome == "done":
             state = state._replace(failures=0, not_before=None)
@@ -110,7 +111,7 @@ class Agenda:
         return run
 
     def _is_quarantined(self, state: JobState) -> bool:
-        return state.failures >= self._core.config.jobs.failures
+        return state.failures >= FAILURES
 
     def _build_job(self, name: str, state: JobState, latest: Sequence[JobRun], queued: Queued) -> Job:
         row, every_s = self.table[name], self.interval_s(name)

@@ -1,6 +1,6 @@
 """One run of a job: its plan is made outside the writer, then applied in slices that hold the writer for a few ms.
 
-Slices grow and shrink so that each takes about `slice_ms`. After each one the run rests: always for a moment, and as
+Slices grow and shrink so that each takes about `SLICE_S`. After each one the run rests: always for a moment, and as
 long as the slice took while clients are being served. A step that fails is tried alone and left out, so that one bad
 memory does not keep the others from being looked after; the run then counts as failed.
 """
@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 from memoryd.client.errors import MemorydError, StorageFailed
 from memoryd.client.protocol import JobRun, Outcome, RunBy, SkippedStep
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.work import LOOK, Step, Work
+from memoryd.daemon.core.work import LOOK, SLICE_S, Step, Work
 from memoryd.daemon.jobs.plans import Plan
 from memoryd.daemon.store import history, jobs, settings
 from memoryd.daemon.store.writer import Transaction, wait_patiently
@@ -22,6 +22,7 @@ from memoryd.daemon.system.timekeeper import SETTING
 
 ROUND = 10_000  # steps that are planned before they are applied
 FIRST_SLICE, LARGEST_SLICE = 4, 2000
+SLICE_LIMIT_S = 5.0  # a run whose slice took longer is interrupted
 MAX_FAILED = 10  # steps that may fail before a run gives up
 MAX_SKIPPED = 1000  # reported one by one
 _NOT_DONE = ("skipped", "failed")
@@ -53,7 +54,6 @@ class Run:
         self.counts: dict[str, int] = {}
         self.skipped: list[SkippedStep] = []
         self.applied = 0  # steps of the plan that are behind it
-        self._settings = core.config.jobs
         self._number: int | None = None
         self._operation: int | None = None
         self._size = FIRST_SLICE
@@ -178,8 +178,8 @@ class Run:
             if len(self._failed) >= MAX_FAILED:
                 raise
             return
-        self._size = resize(len(steps), took_s, self._settings.slice_ms / 1000)
-        if took_s > self._settings.slice_limit_s:
+        self._size = resize(len(steps), took_s, SLICE_S)
+        if took_s > SLICE_LIMIT_S:
             raise Stopped(f"A slice of {len(steps)} steps took {took_s:.1f} s.")
         self.core.rest(took_s)
 
@@ -220,7 +220,7 @@ class Run:
     def _pause_within(self, planned: int) -> None:
         """Rest while a plan is being made, as after a slice."""
         took_s = time.perf_counter() - self._rested_at
-        if took_s * 1000 < self._settings.slice_ms:
+        if took_s < SLICE_S:
             return
         self.check()
         self.terms.tell("plan", planned, 0)

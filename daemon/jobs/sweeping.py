@@ -18,6 +18,8 @@ from memoryd.daemon.store.tiers import L1, TIERS
 from memoryd.daemon.store.writer import Transaction
 
 DAY_S = 86400.0
+COLD_BELOW = 0.2  # recency below which a memory leaves L1
+COLD_AFTER_S = 300.0  # no memory leaves L1 for its age before that
 
 
 def recency(age_s: float, half_life_days: float) -> float:
@@ -36,8 +38,8 @@ def cold_age_s(below: float, half_life_days: float) -> float:
 def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan to move what is cold."""
     settings = core.config.tiers
-    line = now - cold_age_s(settings.cold_below, TIERS[L1].half_life_days(settings))
-    born = now - settings.cold_after_s
+    line = now - cold_age_s(COLD_BELOW, TIERS[L1].half_life_days(settings))
+    born = now - COLD_AFTER_S
 
     def reason(leaf: Leaf) -> str:
         value = recency(now - leaf.used_at, TIERS[L1].half_life_days(settings))

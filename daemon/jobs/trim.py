@@ -7,9 +7,14 @@ from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.store import trimming
+from memoryd.daemon.store.turns import KEEP_SKIPPED
 from memoryd.daemon.store.writer import Transaction
 
 _DAY_S = 86400.0
+KEEP_RUNS = 500  # of each job
+KEEP_OPERATIONS = 1_000_000
+GIVEN_DAYS = 30.0  # what a session was given is remembered for so long
+VECTORS_DAYS = 30.0  # a vector that nothing uses is kept for so long
 _PART = 100  # rows of one step
 
 
@@ -21,27 +26,25 @@ class _Part(NamedTuple):
 
 def plan(core: Core, now: float) -> Iterator[Step]:
     """Find what is beyond the limits of the settings."""
-    settings = core.config.jobs
+    history_days = core.config.jobs.history_days
     with core.store.reading() as connection:
-        runs = trimming.find_old(connection, "runs", settings.keep_runs)
-        skipped = trimming.find_old(connection, "skipped", core.config.tiers.skipped)
-        oldest = now - settings.history_days * _DAY_S if settings.history_days else 0.0
-        operations = trimming.find_old(connection, "operations", oldest, settings.history_operations)
-        given = trimming.find_old(connection, "given", now - core.config.context.given_days * _DAY_S)
-        unused_since = now - settings.vectors_days * _DAY_S
+        runs = trimming.find_old(connection, "runs", KEEP_RUNS)
+        skipped = trimming.find_old(connection, "skipped", KEEP_SKIPPED)
+        oldest = now - history_days * _DAY_S if history_days else 0.0
+        operations = trimming.find_old(connection, "operations", oldest, KEEP_OPERATIONS)
+        given = trimming.find_old(connection, "given", now - GIVEN_DAYS * _DAY_S)
+        unused_since = now - VECTORS_DAYS * _DAY_S
         expired = trimming.find_old_orphans(connection, unused_since)
         used, unused = trimming.select_used_again(connection), trimming.find_new_orphans(connection)
         successors = trimming.select_unused_successors(connection)
-    yield from _build_steps("runs", runs, f"beyond the latest {settings.keep_runs} of a job", 0.0)
-    yield from _build_steps("skipped", skipped, f"beyond the latest {core.config.tiers.skipped} of a namespace", 0.0)
-    yield from _build_steps("operations", operations, f"older than {settings.history_days:g} days, or too many", 0.0)
-    yield from _build_steps("given", given, f"longer ago than {core.config.context.given_days:g} days", 0.0)
+    yield from _build_steps("runs", runs, f"beyond the latest {KEEP_RUNS} of a job", 0.0)
+    yield from _build_steps("skipped", skipped, f"beyond the latest {KEEP_SKIPPED} of a namespace", 0.0)
+    yield from _build_steps("operations", operations, f"older than {history_days:g} days, or too many", 0.0)
+    yield from _build_steps("given", given, f"longer ago than {GIVEN_DAYS:g} days", 0.0)
     yield from _build_steps("successors", successors, "nothing is superseded through them", 0.0)
-    yield from _build_steps("vectors", expired, f"unused for {settings.vectors_days:g} days", unused_since)
+    yield from _build_steps("vectors", expired, f"unused for {VECTORS_DAYS:g} days", unused_since)
     yield from _build_steps("used again", used, "a memory has their text again", 0.0)
-    yield from _build_steps(
-        "unused", unused, f"no memory has their text: forgotten in {settings.vectors_days:g} days", now
-    )
+    yield from _build_steps("unused", unused, f"no memory has their text: forgotten in {VECTORS_DAYS:g} days", now)
 
 
 def _build_steps(what: str, ids: Sequence[int], reason: str, at: float) -> Iterator[Step]:

@@ -26,6 +26,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 DAY_S = 86_400
 MAX_REPLY_BYTES = 4 * 1024 * 1024
+RETRIES = 2
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S = 3, 30.0, 900.0
 _BYTES_PER_TOKEN = 3  # where the server does not say what it has used
@@ -78,7 +79,7 @@ class Chat:
     ) -> None:
         self.config, self.usage = config, LlmUsage(model=config.model)
         self._spend, self._clock = spend, clock
-        self._places = threading.BoundedSemaphore(config.concurrency)
+        self._asking = threading.Lock()  # one question at a time
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self.remote = Remote(Address(config.url, config.key_env, config.key_file), ticks)
@@ -88,7 +89,7 @@ class Chat:
     def ask(self, system: str, question: Mapping[str, Any], answer: type[T]) -> T:
         """Return the model's answer as a Struct; raise `ChatFailed`. The question is sent as one JSON object."""
         self._check()
-        with self._places:
+        with self._asking:
             self._check()
             try:
                 made = self._retry(system, question, answer)
@@ -133,11 +134,11 @@ class Chat:
             setattr(self.usage, name, getattr(self.usage, name) + number)
 
     def _retry(self, system: str, question: Mapping[str, Any], answer: type[T]) -> T:
-        for attempt in range(self.config.retries + 1):
+        for attempt in range(RETRIES + 1):
             try:
                 return self._attempt(system, question, answer)
             except Passing as error:
-                if attempt == self.config.retries:
+                if attempt == RETRIES:
                     raise
                 pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt) * random.uniform(0.5, 1.5)
                 self._count("retries")

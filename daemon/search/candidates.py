@@ -26,6 +26,7 @@ from memoryd.daemon.store.index import RESCORE
 from memoryd.daemon.store.store import Damaged, Interrupted
 from memoryd.daemon.store.vectors import Vector
 
+EMBED_LIMIT_S = 5.0  # for the vector of a query without a deadline
 _WORDS_DEPTH = 4
 _LARGE = 100_000  # vectors
 _LOOKED_AT = 500  # memories that may have parts without a vector
@@ -139,9 +140,7 @@ def _add_lexical(retrieval: Retrieval, sources: Sources) -> None:
     try:
         postings = sources.store.postings
         with sources.store.reading() as connection, fulltext.stopping_at(connection, retrieval.deadline):
-            question = fulltext.ask(
-                connection, postings, retrieval.call.query, sources.config.max_postings, retrieval.within
-            )
+            question = fulltext.ask(connection, postings, retrieval.call.query, retrieval.within)
     except Interrupted:
         retrieval.degrade("fulltext")
         return
@@ -173,7 +172,7 @@ def _await_vector(retrieval: Retrieval, sources: Sources) -> None:
         return
     remaining_s, began = retrieval.remaining_s(), time.perf_counter()
     try:
-        retrieval.vector = embedding.result(sources.config.embed_limit_s if remaining_s is None else remaining_s)
+        retrieval.vector = embedding.result(EMBED_LIMIT_S if remaining_s is None else remaining_s)
     except Exception as error:
         embedding.cancel()  # if it has not begun nobody needs it
         _note_failure(retrieval, error)

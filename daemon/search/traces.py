@@ -15,6 +15,7 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.present import convert_to
 from memoryd.daemon.store.rows import Row
 
+CAPACITY = 256
 _PREVIEW = 80
 
 Origin = Literal["words", "meaning", "hot", "L0", "graph", "L3"]
@@ -57,8 +58,7 @@ class Kept(NamedTuple):
 class Traces:
     """A bounded store of traces; each belongs to the namespace that searched."""
 
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
+    def __init__(self) -> None:
         self._kept: OrderedDict[str, Kept] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -68,7 +68,7 @@ class Traces:
             candidate.record, candidate.related, candidate.stems = None, [], ()
         with self._lock:
             self._kept[kept.trace.id] = kept
-            while len(self._kept) > self._capacity:
+            while len(self._kept) > CAPACITY:
                 self._kept.popitem(last=False)
 
     def clear(self) -> None:

@@ -1,7 +1,7 @@
 """One client's stream: calls in, to their lanes, replies out as they finish, matched by id.
 
-Past `max_in_flight` calls it is not read any further; past a lane's capacity a call gets `busy`; a client that does not
-read its replies for `slow_reader_s` is dropped. What waits in a lane when its client leaves is forgotten. Everything
+Past `MAX_IN_FLIGHT` calls it is not read any further; past a lane's capacity a call gets `busy`; a client that does not
+read its replies for `SLOW_READER_S` is dropped. What waits in a lane when its client leaves is forgotten. Everything
 here runs on the event loop but `_work`, `_go_on`, `_follow`, `_report` and what hands their outcome over.
 """
 
@@ -34,6 +34,8 @@ from memoryd.daemon.system.process import Peer, find_peer, process_name
 
 log = logging.getLogger(__name__)
 
+MAX_IN_FLIGHT = 64  # calls of one connection that are under way at once
+SLOW_READER_S = 10.0
 FIRST_CALL_S = 10.0  # for the first call, and for a token where one is required
 FRAME_S = 30.0  # from the first byte of a frame to its last
 IDLE_S = 5.0  # after which a connection is given up for another one, when there are too many
@@ -137,7 +139,7 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """The client does not read: read nothing more from it, and drop it if that lasts."""
-        self._slow = self._server.loop.call_later(self._server.config.slow_reader_s, self._drop_slow)
+        self._slow = self._server.loop.call_later(SLOW_READER_S, self._drop_slow)
         self._regulate()
 
     def resume_writing(self) -> None:
@@ -239,7 +241,7 @@ class Connection(asyncio.Protocol):
         """Return whether the client may have more calls under way and reads its replies."""
         if self._transport is None or self._transport.is_closing() or self in self._server.leaving:
             return False
-        return self._slow is None and self.in_flight < self._server.config.max_in_flight
+        return self._slow is None and self.in_flight < MAX_IN_FLIGHT
 
     def _regulate(self) -> None:
         """Take frames that were held back; read from the client only while it may have more calls under way."""

@@ -29,6 +29,8 @@ from memoryd.daemon.shared.sharing import Lines
 from memoryd.daemon.store.caller import USER
 from memoryd.daemon.system.listen import BACKLOG, open_bound
 
+MAX_QUEUED_BULK = 16  # calls that may wait; past them a client gets busy
+DRAIN_S = 2.0  # for the calls under way at a stop
 _POLL_S = 0.01
 _CROWDED_S = 0.2
 _PART_S = 0.5  # for the end of the part that a call is at, and its reply
@@ -56,7 +58,7 @@ class Server:
         self._listener = listener
         self._lanes = {
             "interactive": Lane("interactive", config.workers, config.max_queued),
-            "bulk": Lane("bulk", 1, config.max_queued_bulk, nice=True),
+            "bulk": Lane("bulk", 1, MAX_QUEUED_BULK, nice=True),
             "control": Lane("control", 1, config.max_queued),
         }
         self.facts = ServerFacts(
@@ -88,7 +90,7 @@ class Server:
             self._bound.append(await self.loop.create_server(bound, sock=open_bound(Path(path)), backlog=BACKLOG))
 
     async def stop(self) -> None:
-        """Take no more connections, let the calls under way finish within `drain_s`, close.
+        """Take no more connections, let the calls under way finish within `DRAIN_S`, close.
 
         One that continues in parts ends then after the present part, and its reply says how much is stored. Each client
         gets a farewell before its stream ends, once it waits for nothing: so one that sends a call at this very moment
@@ -101,7 +103,7 @@ class Server:
         self.subscriptions.close(stopping_error())
         await asyncio.to_thread(self.jobs.close)
         await asyncio.to_thread(self.lines.close)
-        give_up_at = time.monotonic() + self.config.drain_s
+        give_up_at = time.monotonic() + DRAIN_S
         await self._wait_until_quiet(give_up_at)
         self.core.end_calls()
         give_up_at = max(give_up_at, time.monotonic() + _PART_S)

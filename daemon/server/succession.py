@@ -20,6 +20,7 @@ from memoryd.daemon.store.store import Store
 
 RESTART = 75  # exit code; the unit names it in RestartForceExitStatus
 OPTION = "--listener-fd"
+RESTART_AFTER_S = 10.0  # a younger daemon does not restart by itself
 _TRIED = "restarted_for"  # setting: the version that a restart was to bring, until it did
 
 log = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ class Succession:
         """
         found = read_installed_version()
         due = is_newer(found, memoryd.__version__) and not is_newer(found, client) and found != self._tried
-        restarting = due and self._config.restart_for_upgrade and uptime_s >= self._config.restart_after_s
+        restarting = due and self._config.restart_for_upgrade and uptime_s >= RESTART_AFTER_S
         if restarting:
             log.info("memoryd %s was installed and %s runs: restarting", found, memoryd.__version__)
             self._tried = found

@@ -1,4 +1,4 @@
-"""The file for node_exporter's textfile collector: the daemon's figures, written again every some seconds.
+"""The file for node_exporter's textfile collector: the daemon's figures, written again every 15 seconds.
 
 It appears in one step, so a collector never reads half of it, and everybody may read it: it holds counts alone. It is
 removed when the daemon stops, so that old figures are not taken for present ones.
@@ -14,14 +14,15 @@ from pathlib import Path
 from memoryd.daemon.config import MetricsConfig
 from memoryd.daemon.system.supervisor import Supervisor
 
+EVERY_S = 15.0
+
 
 class Textfile:
     """Writes what `figures` returns to the configured file; without one it does nothing."""
 
     def __init__(self, config: MetricsConfig, figures: Callable[[], str], supervisor: Supervisor) -> None:
         self._path = Path(config.textfile).expanduser() if config.textfile else None
-        self._every_s, self._figures = config.every_s, figures
-        self._supervisor = supervisor
+        self._figures, self._supervisor = figures, supervisor
         self._stopping, self._wake = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -42,7 +43,7 @@ class Textfile:
 
     def _write(self, path: Path) -> float:
         write(path, self._figures())
-        return self._every_s
+        return EVERY_S
 
 
 def write(path: Path, text: str) -> None:

@@ -24,7 +24,6 @@ _COUNTS = {
     "newest_at": "SELECT max(created_at) FROM memories",
     "model": "SELECT value FROM settings WHERE name = 'model'",
 }
-_VECTORS = "SELECT m.name, count(e.id) FROM models m LEFT JOIN vec_embeddings e ON e.model = m.id GROUP BY m.id"
 
 
 class Facts(msgspec.Struct, kw_only=True):
@@ -42,7 +41,6 @@ class Facts(msgspec.Struct, kw_only=True):
     memories: int = 0
     newest_at: float | None = None
     model: str | None = None
-    vectors: dict[str, int] = {}
     marks: list[tuple[str, int]] = []
     problems: list[str] = []
 
@@ -65,8 +63,6 @@ def read_facts(path: Path, check: bool) -> Facts:
             for name, question in _COUNTS.items():
                 setattr(found, name, connection.execute(question).get)
             found.marks = upkeep.marks(connection)
-            for name, number in connection.execute(_VECTORS):
-                found.vectors[str(name)] = found.vectors.get(str(name), 0) + int(number)
         return found
 
 

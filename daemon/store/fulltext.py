@@ -31,7 +31,7 @@ from memoryd.daemon.store.postings import UNITS, Counts, Posting, Postings
 from memoryd.daemon.store.tokenizer import split_words, stem_words
 
 MAX_TERMS = 64
-MAX_POSTINGS = 5_000_000
+MAX_POSTINGS = 5_000_000  # that are scored at most; the commonest words go first
 MIN_TERMS = 2  # these are asked whatever they cost
 _K1, _B = 1.2, 0.75
 _LEAST_RARITY = 1e-6  # of a word that more than half of all memories hold
@@ -74,7 +74,6 @@ def ask(
     connection: apsw.Connection,
     postings: Postings,
     text: str,
-    max_postings: int = MAX_POSTINGS,
     reached: Mask | None = None,
 ) -> Question:
     """Return what a person's text asks, of all memories or of those of a mask, as if it were all."""
@@ -87,7 +86,7 @@ def ask(
     cost = found = 0
     for number, word, stem in sorted(counted):
         cost, found = cost + number, found + bool(number)
-        if found > MIN_TERMS and cost > max_postings:
+        if found > MIN_TERMS and cost > MAX_POSTINGS:
             break
         posting = postings.find(connection, stem)
         holding = len(posting.places) if reached is None else number

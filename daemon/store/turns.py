@@ -21,6 +21,7 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS, L0
 
 KEPT_CHARS = 240  # of a skipped turn
+KEEP_SKIPPED = 1000  # turns listed as not kept, per namespace
 TYPE = "turn"  # of the memory that a turn becomes
 
 
@@ -255,11 +256,11 @@ def find_question(
 # Skipped -------------------------------------------------------------------------------------------------------------
 
 
-def skip(connection: apsw.Connection, skips: Sequence[Skip], keep: int) -> None:
-    """List turns that were not kept; the oldest of a namespace go when there are more than `keep`."""
+def skip(connection: apsw.Connection, skips: Sequence[Skip]) -> None:
+    """List turns that were not kept; the oldest of a namespace go when there are more than `KEEP_SKIPPED`."""
     sql = "INSERT INTO skipped (namespace, session, role, content, reason, at) VALUES (?, ?, ?, ?, ?, ?)"
     connection.executemany(sql, (skip._replace(content=skip.content[:KEPT_CHARS]) for skip in skips))
-    connection.executemany(_TRIM, ((namespace, keep) for namespace in {skip.namespace for skip in skips}))
+    connection.executemany(_TRIM, ((namespace, KEEP_SKIPPED) for namespace in {skip.namespace for skip in skips}))
 
 
 def read_skipped(connection: apsw.Connection, condition: str, limit: int, offset: int) -> list[Skip]:

@@ -18,9 +18,10 @@ from pathlib import Path
 from types import TracebackType
 
 from memoryd.client.credentials import redact
-from memoryd.daemon.config import LogConfig
 
 _PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
+MAX_BYTES = 5_000_000  # of one file
+FILES = 3  # the present one among them
 _ERROR_CHARS = 500
 _OUTER_CALLS, _INNER_CALLS = 2, 4
 _LOOK_EVERY_S = 60.0
@@ -122,11 +123,11 @@ def set_up(level: str) -> None:
     threading.excepthook = _log_end_of_thread
 
 
-def keep_in_file(path: Path, config: LogConfig) -> None:
+def keep_in_file(path: Path) -> None:
     """Send the logs, and what is written to stdout and stderr, to a file that is exchanged when it is full."""
     root = logging.getLogger()
     [stderr] = root.handlers
-    handler = _File(path, maxBytes=max(1, int(config.max_mb * 1_000_000)), backupCount=config.files - 1)
+    handler = _File(path, maxBytes=MAX_BYTES, backupCount=FILES - 1)
     handler.setFormatter(stderr.formatter)
     root.handlers = [handler]
 

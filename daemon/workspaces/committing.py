@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import IndexedWorkspace as Counts
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.core.work import SLICE_S
 from memoryd.daemon.core.workspaces import FIRST_SLICE
 from memoryd.daemon.store import rows, workspaces
 from memoryd.daemon.store.workspaces import Stat, Workspace
@@ -85,7 +86,7 @@ def _write_slice(core: Core, workspace: Workspace, part: Sequence[Change], count
 
     done, overtaken, took_s = write_patiently(core, write, alone=weight > _LARGEST_SLICE)
     add_counts(counts, done)
-    live.slice = _resize(core, weight, live.slice, took_s)
+    live.slice = _resize(weight, live.slice, took_s)
     core.rest(prepared_s + took_s)
     return overtaken
 
@@ -133,7 +134,7 @@ def sweep(core: Core, tell: Tell = lambda done, total: None) -> int:
         part, waiting = waiting[:size], waiting[size:]
         removed, took_s = write_patiently(core, partial(_sweep, core, part))
         gone += removed
-        size = _resize(core, len(part), size, took_s)
+        size = _resize(len(part), size, took_s)
         tell(total - len(waiting), total)
         core.rest(took_s)
     return gone
@@ -147,7 +148,7 @@ def _sweep(core: Core, part: Sequence[int], transaction: Transaction) -> tuple[i
     return len(gone), time.perf_counter() - began
 
 
-def _resize(core: Core, weight: int, size: int, took_s: float) -> int:
+def _resize(weight: int, size: int, took_s: float) -> int:
     """Return the size of the next slice after one of `weight` rows took `took_s`: at most doubled."""
-    fitting = int(weight * core.config.jobs.slice_ms / 1000 / max(took_s, 1e-6))
+    fitting = int(weight * SLICE_S / max(took_s, 1e-6))
     return max(1, min(fitting, 2 * size, _LARGEST_SLICE))

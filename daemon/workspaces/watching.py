@@ -26,6 +26,7 @@ from memoryd.daemon.workspaces import committing, indexing, registry
 from memoryd.daemon.workspaces.chunks import absolute_path
 from memoryd.daemon.workspaces.indexing import Gone
 
+SCAN_EVERY_S = 5.0  # a folder whose changes the system does not report
 _DEBOUNCE_MS = 1000  # a burst is taken in parts of so long
 _STEP_MS = 50  # changes that come within so long of each other are one
 _LOOK_MS = 2000  # how often the folder itself is looked at: who watches it does not hear that it was replaced
@@ -263,7 +264,7 @@ class _Watcher:
             began = time.monotonic()
             self._make_pass()
             took_s = time.monotonic() - began
-            self.stop.wait(max(self.core.config.workspaces.scan_every_s, _SCAN_SHARE * took_s))
+            self.stop.wait(max(SCAN_EVERY_S, _SCAN_SHARE * took_s))
 
 
 def _read_identity(root: Path) -> tuple[int, int] | None:

@@ -18,6 +18,7 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import resolve_row
 from memoryd.daemon.store.workspaces import TIER, Workspace
 from memoryd.daemon.workspaces import chunks, indexing, registry
+from memoryd.daemon.workspaces.documents.document import MAX_BYTES
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
 from memoryd.daemon.workspaces.editing import append, cut, decode, find_item, split
 from memoryd.daemon.workspaces.placing import relative_path
@@ -46,7 +47,7 @@ def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
         edit = append(decode(data or b""), call.text)
         lines = edit.start_line, edit.end_line
         new = edit.text.encode("utf-8", "surrogateescape")
-        if len(new) > core.config.workspaces.max_file_bytes:
+        if len(new) > MAX_BYTES:
             raise Invalid(f"{relative} would have {len(new)} bytes; larger files are not indexed. Name another one.")
         return new
 

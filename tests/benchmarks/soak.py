@@ -223,7 +223,7 @@ def main() -> int:
     given = parser.parse_args()
     if not given.no_model:
         corpus.memory(0)  # the children inherit what it reads
-    config = "[jobs]\nenabled = true\nfirst_after_s = 5\n" + (NO_MODEL if given.no_model else "")
+    config = "[jobs]\nenabled = true\n" + (NO_MODEL if given.no_model else "")
     print(f"{machine()}\n", flush=True)
     with running(config=config) as daemon:
         samples = soak(given, daemon)

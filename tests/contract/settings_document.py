@@ -27,7 +27,8 @@ Generated from `daemon/config.py` by `make protocol`; do not edit.
 
 `~/.config/memoryd/config.toml` need not exist; a setting that is left out has the default that is given here. The file
 is TOML: sections in brackets, then `name = value`. A name that is not known or a value out of range keeps the daemon
-from starting, and it says which. A change takes effect at the next start: `memctl down`, `memctl up`.
+from starting, and it says which; former settings are ignored, with a warning in the log. A change takes effect at the
+next start: `memctl down`, `memctl up`.
 `memctl config show` prints the settings in force, `memctl config path` where the file is.
 """
 

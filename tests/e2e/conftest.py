@@ -21,8 +21,8 @@ def make_process(folder: Path) -> Iterator[Callable[..., Any]]:
     """Make a daemon, by its configuration and environment, that a test itself starts and kills."""
     made: list[Any] = []
 
-    def make(config: str, environment: dict[str, str] | None = None) -> Any:
-        made.append(Process(folder, config, environment))
+    def make(config: str, *given: Any, **options: Any) -> Any:
+        made.append(Process(folder, config, *given, **options))
         return made[-1]
 
     yield make

@@ -18,10 +18,15 @@ from workbench import wait_until
 LIVES = 12
 BIRDS = ("heron", "egret", "stork", "crane", "ibis", "bittern", "spoonbill", "avocet", "plover", "dunlin", "snipe")
 DAY_S = 86400.0
-WITHOUT_A_PAUSE = (
-    "[jobs]\nfirst_after_s = 0.0\nbackoff_s = 0.001\nfailures = 1000\nkeep_runs = 20\nhistory_operations = 200\n"
-    "vectors_days = 0.0\n[jobs.every_s]\n" + "".join(f"{name} = 0.02\n" for name in JOBS)
-)
+WITHOUT_A_PAUSE = "[jobs]\n[jobs.every_s]\n" + "".join(f"{name} = 0.02\n" for name in JOBS)
+CONSTANTS = {
+    "daemon.__main__.FIRST_JOBS_AFTER_S": 0.0,
+    "daemon.jobs.agenda.BACKOFF_S": 0.001,
+    "daemon.jobs.agenda.FAILURES": 1000,
+    "daemon.jobs.trim.KEEP_RUNS": 20,
+    "daemon.jobs.trim.KEEP_OPERATIONS": 200,
+    "daemon.jobs.trim.VECTORS_DAYS": 0.0,
+}
 # What would tell of a step that was done by half.
 HALVES = {
     "a history without its operation": "SELECT count(*) FROM history h LEFT JOIN operations o ON o.id = h.operation"
@@ -41,7 +46,7 @@ HALVES = {
 
 @pytest.fixture
 def process(make_process: Callable[..., Any], environment: dict[str, str]) -> Any:
-    return make_process(WITHOUT_A_PAUSE + ("" if environment else NO_MODEL), environment)
+    return make_process(WITHOUT_A_PAUSE + ("" if environment else NO_MODEL), environment, CONSTANTS)
 
 
 def check(process: Any) -> None:

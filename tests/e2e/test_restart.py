@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from configs import NO_MODEL
 from installation import NEW, OLD, Busy, Installation, check_kept, inode
 from memoryd.client import Client
 from memoryd.client.protocol import Hello, Restart
@@ -14,8 +15,6 @@ from waiting import wait_until
 from wire import Wire, request
 from workbench import Process
 
-AT_ONCE = '[model]\nname = "none"\nfetch = false\n[server]\nrestart_after_s = 0.001\n'
-LATER = AT_ONCE.replace("0.001", "3600")
 Started = Callable[..., Process]
 
 
@@ -29,7 +28,7 @@ def start(folder: Path, site: Installation) -> Iterator[Started]:
     """Start the daemon of the installation with a configuration."""
     started: list[Process] = []
 
-    def begin(config: str = AT_ONCE) -> Process:
+    def begin(config: str = NO_MODEL) -> Process:
         started.append(Process(folder, config, site.environment).start())
         return started[-1]
 
@@ -126,14 +125,15 @@ def test_a_client_older_than_what_was_installed_does_not_restart_the_daemon(site
 
 
 def test_a_young_daemon_is_left_alone(site: Installation, start: Started) -> None:
-    process = start(LATER)
+    site.set_restart_after(3600.0)
+    process = start()
     site.upgrade()
     assert version(process) == OLD
     wait_until(lambda: ready(process) == 1)
 
 
 def test_restarting_by_itself_can_be_turned_off(site: Installation, start: Started) -> None:
-    process = start(f"{AT_ONCE}restart_for_upgrade = false\n")
+    process = start(f"{NO_MODEL}[server]\nrestart_for_upgrade = false\n")
     site.upgrade()
     assert version(process) == OLD
 

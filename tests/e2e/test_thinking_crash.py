@@ -26,7 +26,6 @@ url = "{url}"
 model = "tiny"
 [cognition]
 quiet_s = 0.05
-longest_s = 0.2
 summary_after_s = 0.1
 [jobs]
 enabled = false
@@ -93,7 +92,9 @@ def count_facts(process: Any) -> int:
 def test_the_queue_of_thoughts_loses_nothing_and_does_nothing_twice(make_process: Callable[..., Any]) -> None:
     with model_server() as server:
         server.will(answer)
-        process = make_process(CONFIG.format(url=server.url))
+        process = make_process(
+            CONFIG.format(url=server.url), constants={"daemon.conversations.thinking.LONGEST_S": 0.2}
+        )
         dice, account = random.Random(11), Account()
         met = Counter[str]()
         for life in range(LIVES):

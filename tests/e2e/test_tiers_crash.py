@@ -19,13 +19,12 @@ fetch = false
 ring = 8
 max_recent = 30
 recent_half_life_days = 0.000001
-cold_after_s = 0.01
-quiet_h = 0.00003
 [cognition]
 extract = false
 [jobs]
 enabled = false
 """
+AT_ONCE = {"daemon.jobs.sweeping.COLD_AFTER_S": 0.01, "daemon.conversations.promoting.QUIET_H": 0.00003}
 JOBS = ("promote", "sweep", "caps", "expire")
 
 
@@ -107,7 +106,7 @@ def check(process: Any, account: Account) -> None:
 def test_no_acknowledged_turn_is_lost_or_half_moved_however_often_the_daemon_is_killed(
     make_process: Callable[..., Any],
 ) -> None:
-    process = make_process(CONFIG)
+    process = make_process(CONFIG, constants=AT_ONCE)
     dice = random.Random(7)
     account = Account()
     for life in range(20):

@@ -23,14 +23,13 @@ workers = 1
 [jobs]
 enabled = false
 [metrics]
-every_s = 0.1
 textfile = "{folder}/memoryd.prom"
 """
 
 
 @pytest.fixture
 def process(folder: Path) -> Iterator[Any]:
-    running = Process(folder, CONFIG.format(folder=folder)).start()
+    running = Process(folder, CONFIG.format(folder=folder), constants={"daemon.server.textfile.EVERY_S": 0.1}).start()
     yield running
     running.stop()
 

@@ -18,7 +18,7 @@ from memoryd.client import Client, Conflict, Invalid
 from memoryd.client.protocol import WorkspaceStatus
 from workbench import Process, wait_until
 
-CONFIG = '[model]\nname = "none"\nfetch = false\n[workspaces]\nscan_every_s = 0.1\n'
+CONFIG = '[model]\nname = "none"\nfetch = false\n'
 NOBODY = ["unshare", "-U", "--map-user=1000", "--map-group=1000"]
 
 
@@ -30,13 +30,13 @@ def within(*commands: str) -> list[str]:
 @pytest.fixture
 def start(folder: Path) -> Iterator[Callable[[list[str]], Any]]:
     """Start a daemon behind the beginning of a command line; skip where the machine does not allow that."""
-    process = Process(folder, CONFIG)
+    process = Process(folder, CONFIG, constants={"daemon.workspaces.watching.SCAN_EVERY_S": 0.1})
 
     def begin(prefix: list[str]) -> Any:
         if shutil.which(prefix[0]) is None or subprocess.run([*prefix, "true"], capture_output=True).returncode:
             pytest.skip("this machine does not allow it")
         with (folder / "log").open("ab") as log:
-            command = [*prefix, sys.executable, "-m", "memoryd.daemon"]
+            command = [*prefix, sys.executable, *process.program]
             process.child = subprocess.Popen(command, env=process.environment, stderr=log, stdout=log)
         wait_until(process._answers)
         return process

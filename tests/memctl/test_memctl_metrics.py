@@ -125,7 +125,8 @@ def test_the_daemon_writes_a_file_for_the_collector_and_takes_it_away_at_its_end
     process.stop()
     path = folder / "memoryd.prom"
     config_text = process.config.read_text()
-    process.config.write_text(f'{config_text}\n[metrics]\ntextfile = "{path}"\nevery_s = 0.05\n')
+    process.constants = {"daemon.server.textfile.EVERY_S": 0.05}
+    process.config.write_text(f'{config_text}\n[metrics]\ntextfile = "{path}"\n')
     process.start()
     wait_until(path.exists)
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
@@ -139,8 +140,9 @@ def test_the_daemon_writes_a_file_for_the_collector_and_takes_it_away_at_its_end
 
 @pytest.mark.parametrize("trouble", [OSError(errno.EIO, "Input/output error"), apsw.CantOpenError("unable to open")])
 def test_whatever_keeps_the_file_from_being_written_it_is_written_later(
-    folder: Path, caplog: pytest.LogCaptureFixture, quick: None, trouble: Exception
+    folder: Path, caplog: pytest.LogCaptureFixture, quick: None, monkeypatch: pytest.MonkeyPatch, trouble: Exception
 ) -> None:
+    monkeypatch.setattr("memoryd.daemon.server.textfile.EVERY_S", 0.01)
     troubles = [trouble, trouble]
 
     def figures() -> str:
@@ -149,7 +151,7 @@ def test_whatever_keeps_the_file_from_being_written_it_is_written_later(
         return "a 1\n"
 
     supervisor = Supervisor()
-    textfile = Textfile(MetricsConfig(textfile=str(folder / "m.prom"), every_s=0.01), figures, supervisor)
+    textfile = Textfile(MetricsConfig(textfile=str(folder / "m.prom")), figures, supervisor)
     textfile.start()
     wait_until((folder / "m.prom").exists)
     wait_until(lambda: supervisor.list_states()[0].works_since is not None)

@@ -24,8 +24,7 @@ from workbench import LIMIT_S, Clock, WordEmbedder, disk_and_memory, wait_until
 DAY_S = 86_400.0
 # The jobs that move memories run each evening; by the table all would be due all the time.
 SELDOM = dict.fromkeys(("caps", "embed", "checkpoint", "optimize", "release", "trim", "backup"), 7 * DAY_S)
-# The size of a slice must not depend on how fast this machine is just now: it decides in which order rows are numbered.
-JOBS: dict[str, object] = {"backups": 0, "every_s": SELDOM, "slice_ms": 60_000.0}
+JOBS: dict[str, object] = {"backups": 0, "every_s": SELDOM}
 
 
 class Embedder(WordEmbedder):  # type: ignore[misc, valid-type]

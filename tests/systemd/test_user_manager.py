@@ -16,7 +16,6 @@ from waiting import wait_until
 from wire import Wire, request
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
-AT_ONCE = f"{NO_MODEL}[server]\nrestart_after_s = 0.001\n"
 
 
 def test_the_first_client_that_connects_starts_the_daemon_and_is_answered(manager: UserManager) -> None:
@@ -116,7 +115,6 @@ def test_a_stop_answers_the_write_under_way_and_keeps_it(manager: UserManager) -
 
 def test_an_upgrade_restarts_the_service_while_eight_clients_call_and_no_call_fails(manager: UserManager) -> None:
     site = Installation(manager.folder / "site")
-    (manager.config / "memoryd" / "config.toml").write_text(AT_ONCE)
     manager.drop_in(f"Environment=PYTHONPATH={site.folder} PYTHONDONTWRITEBYTECODE=1")
     manager.memctl("service", "install")
     with manager.client() as client:

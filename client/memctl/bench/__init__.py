@@ -168,7 +168,7 @@ def _replay(args: Namespace, rows: Sequence[unasked.Row]) -> tuple[str, list[jud
     quiet_s, summed_up_s = settings["quiet_s"], settings["summary_after_s"]
     rests = {"summary": replaying.Rest(summed_up_s, max(replaying.LONGEST_SUMMARY_S, summed_up_s))}
     if everything["llm"]["url"]:
-        rests["extract"] = replaying.Rest(quiet_s, max(settings["longest_s"], quiet_s))
+        rests["extract"] = replaying.Rest(quiet_s, max(replaying.LONGEST_S, quiet_s))
     began_at = next(row.seconds for row in rows if isinstance(row, unasked.Event))
     with (
         _run_alone([*config, "--seed", "0"], began_at) as (place, daemon),

@@ -32,6 +32,7 @@ AGENT = "claude-code"
 SPEAKER = "user"
 MOVES = ("promote", "sweep", "caps", "expire", "cluster")  # jobs that decide what a search finds
 MOVED_AFTER_S = 3600.0
+LONGEST_S = 600.0  # one of which facts are drawn is looked at after so long
 LONGEST_SUMMARY_S = 3600.0  # a session that never rests is summed up after so long
 CALL_S = 600.0
 PROBE = "bench-unasked"  # a namespace of no project, and a session in which nothing is said

@@ -65,7 +65,6 @@ AREAS: dict[str, dict[str, Check]] = {
         "model-choice": models.check_model_choice,
         "languages": models.check_languages,
         "embeddings": models.check_embeddings,
-        "old-vectors": models.check_old_vectors,
     },
     "Several machines": {"shared": work.check_shared},
     "Agents": {

@@ -13,7 +13,6 @@ LOOK_S = 0.5
 SETTLED_S = 60.0
 LOOK_AT_API = "look at [embedding_api]: memctl config show"
 NO_MODEL = ("", "none")
-MANY_VECTORS = 10_000
 
 
 def check_model(patient: Patient) -> Finding | None:
@@ -98,16 +97,3 @@ def check_embeddings(patient: Patient) -> Finding | None:
 def _is_stuck(patient: Patient, pending: int) -> bool:
     time.sleep(LOOK_S)
     return patient.client.status().pending_embeddings >= pending
-
-
-def check_old_vectors(patient: Patient) -> Finding | None:
-    """See how many vectors of other models are kept: they make a switch back quick, and take room."""
-    facts = patient.facts
-    if not facts or not facts["vectors"]:
-        return None
-    used = _model_in_use(patient)
-    others = {name: number for name, number in facts["vectors"].items() if name != used and number}
-    if sum(others.values()) > max(MANY_VECTORS, facts["memories"]):
-        message = f"{count_text(sum(others.values()), 'vector')} of {', '.join(others)} are kept, {used} is in use"
-        return warn(message, "lower `vectors_days` under [jobs], then: memctl up --restart; memctl jobs run trim")
-    return report_ok(f"{count_text(facts['vectors'].get(used, 0), 'vector')} of {used or 'no model'}")

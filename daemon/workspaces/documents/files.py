@@ -109,5 +109,5 @@ def _read_bytes(descriptor: int, limit: int) -> bytes:
         parts.append(part)
         size += len(part)
         if size > limit:
-            raise _Refused(f"It has more than {limit} bytes (`[workspaces] max_file_bytes`), so it is not read.")
+            raise _Refused(f"It has more than {limit} bytes, so it is not read.")
     return b"".join(parts)

@@ -306,8 +306,11 @@ def test_several_clients_observe_into_one_namespace_without_losing_a_turn(core: 
     assert problems(core) == []
 
 
-def test_the_list_of_skipped_turns_is_bounded_by_namespace(folder: object, clock: Clock) -> None:
-    with running(folder, CountingEmbedder(), clock=clock, config=Config(tiers=TiersConfig(skipped=5))) as core:  # type: ignore[arg-type]
+def test_the_list_of_skipped_turns_is_bounded_by_namespace(
+    folder: object, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoryd.daemon.store.turns.KEEP_SKIPPED", 5)
+    with running(folder, CountingEmbedder(), clock=clock) as core:  # type: ignore[arg-type]
         for number in range(12):
             observe(core, f"ok {'.' * number}", namespace="a")
         observe(core, "yes", namespace="b")

@@ -12,13 +12,14 @@ import pytest
 from embedding_server import WORDS, embeds, of_length, refuses, replies
 from memoryd.client.errors import ModelUnavailable as NotThere
 from memoryd.client.protocol import Get, GetContext
-from memoryd.daemon.config import Config, EmbeddingApiConfig, ModelConfig, SearchConfig
+from memoryd.daemon.config import Config, EmbeddingApiConfig, ModelConfig
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding import api
 from memoryd.daemon.embedding import embedder as module
 from memoryd.daemon.embedding.api import ApiEmbedder, Models
 from memoryd.daemon.memories import reading
+from memoryd.daemon.search import candidates
 from memoryd.daemon.system.remote import Passing, RemoteFailed
 from memoryd.models import ModelUnavailable
 from model_server import ModelServer, after, fails, model_server
@@ -40,12 +41,14 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(module, "_LONGEST_PAUSE_S", 0.05)
     monkeypatch.setattr(api, "_LEFT_ALONE_S", 0.05)
+    monkeypatch.setattr(api, "WAIT_S", 2.0)
+    monkeypatch.setattr(candidates, "EMBED_LIMIT_S", 0.5)
     for name in ("http_proxy", "HTTP_PROXY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
 
 def models(server: Any, **settings: Any) -> Models:
-    config = EmbeddingApiConfig(**{"url": server.url, "timeout_s": 5.0, "wait_s": 2.0, **settings})
+    config = EmbeddingApiConfig(**{"url": server.url, "timeout_s": 5.0, **settings})
     return Models(config, lambda name, folder: CountingEmbedder(name))
 
 
@@ -56,7 +59,7 @@ def opened(server: Any, **settings: Any) -> ApiEmbedder:
 
 
 def running_on(folder: Path, server: Any, ready: bool = True, name: str = NAME, **settings: Any) -> Any:
-    config = Config(model=ModelConfig(name=name), search=SearchConfig(embed_limit_s=0.5))
+    config = Config(model=ModelConfig(name=name))
     return running(folder, models(server, **settings).load, config=config, ready=ready)
 
 
@@ -242,7 +245,7 @@ def test_a_dead_server_leaves_searches_and_adds_to_words_and_the_queue(folder: P
 
 
 def test_a_slow_server_holds_no_search_beyond_its_limit(folder: Path, server: ModelServer) -> None:
-    with running_on(folder, server, wait_s=1.0) as core:
+    with running_on(folder, server) as core:
         add(core, "We use Valkey as the cache")
         server.will(after(30.0, embeds))
         began = time.monotonic()

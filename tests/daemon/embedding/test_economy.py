@@ -12,7 +12,6 @@ import pytest
 from conversing import observe
 from memoryd.client.errors import MemorydError
 from memoryd.client.protocol import Consolidate, EndSession, List, NewTurn
-from memoryd.daemon.config import Config, ModelConfig
 from memoryd.daemon.conversations import judging, thinking
 from memoryd.daemon.embedding.bulk import BulkPool
 from memoryd.daemon.embedding.generation import Generation
@@ -45,9 +44,12 @@ def test_a_search_embeds_its_query_once_and_a_repeated_one_not_at_all(folder: Pa
         assert embedder.queries == ["herons", "storks"]
 
 
-def test_the_cache_of_queries_forgets_the_one_not_used_for_longest(folder: Path) -> None:
+def test_the_cache_of_queries_forgets_the_one_not_used_for_longest(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoryd.daemon.embedding.queries.CAPACITY", 2)
     embedder = CountingEmbedder()
-    with running(folder, embedder, config=Config(model=ModelConfig(query_cache=2))) as core:
+    with running(folder, embedder) as core:
         for query in ("a1", "b1", "a1", "c1", "a1", "b1"):
             search(core, query)
         assert embedder.queries == ["a1", "b1", "c1", "b1"]

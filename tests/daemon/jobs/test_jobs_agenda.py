@@ -11,15 +11,15 @@ from memoryd.client.errors import Conflict
 from memoryd.client.protocol import Job, RunJob
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs import agenda
 from memoryd.daemon.jobs.runner import Runner
 from moving import Mover, run, runner, tiers
 from workbench import LIMIT_S, CountingEmbedder, add, add_many, running, wait_until
 
-CONFIG = {"jobs": {"failures": 3, "backoff_s": 60.0}}
-
 
 @pytest.fixture
-def mover() -> Mover:
+def mover(monkeypatch: pytest.MonkeyPatch) -> Mover:
+    monkeypatch.setattr(agenda, "FAILURES", 3)
     return Mover()
 
 
@@ -36,7 +36,7 @@ def started(folder: Path, clock: Any, mover: Mover) -> Iterator[Callable[..., Ru
 
     def start(**settings: Any) -> Runner:
         close()
-        config = msgspec.convert({"jobs": {**CONFIG["jobs"], **settings}}, Config)
+        config = msgspec.convert({"jobs": settings}, Config)
         context = running(folder, CountingEmbedder(), clock=clock, config=config)
         jobs = runner(context.__enter__(), mover)
         jobs.start()
@@ -187,8 +187,11 @@ def test_a_success_by_hand_ends_a_quarantine_and_one_failure_less_does_not(
     assert job(jobs).next_run_at == clock.now + 300
 
 
-def test_back_off_never_exceeds_an_hour(started: Any, clock: Any, mover: Mover) -> None:
-    jobs = started(failures=100)
+def test_back_off_never_exceeds_an_hour(
+    started: Any, clock: Any, mover: Mover, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agenda, "FAILURES", 100)
+    jobs = started()
     mover.broken = True
     for _ in range(10):
         run(jobs)

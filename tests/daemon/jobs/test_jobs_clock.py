@@ -11,6 +11,7 @@ from memoryd.client.protocol import GetContext, List
 from memoryd.daemon.config import Config
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs import trim
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.jobs.table import JOBS
 from memoryd.daemon.memories import reading
@@ -21,14 +22,14 @@ from workbench import CountingEmbedder, add, delete, found, running, undo, updat
 DAY_S = 86_400.0
 SETTINGS = {
     "lifetime": {"days": {"task_completion": 7.0}},
-    "jobs": {"vectors_days": 1.0},
-    "context": {"given_days": 1.0},
     "tiers": {"max_facts": 3},
 }
 
 
 @pytest.fixture
-def core(folder: Path, clock: Any) -> Iterator[Core]:
+def core(folder: Path, clock: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Core]:
+    monkeypatch.setattr(trim, "VECTORS_DAYS", 1.0)
+    monkeypatch.setattr(trim, "GIVEN_DAYS", 1.0)
     with running(folder, CountingEmbedder(), clock=clock, config=msgspec.convert(SETTINGS, Config)) as made:
         yield made
 

@@ -7,7 +7,6 @@ import pytest
 
 from memoryd.client.errors import Conflict, NotFound, StorageFailed, Unavailable
 from memoryd.client.protocol import JobHistory, NewMemory, Progress, RunJob
-from memoryd.daemon.config import Config, JobsConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.jobs.run import LARGEST_SLICE, MAX_FAILED, resize
@@ -144,9 +143,11 @@ def test_the_deadline_interrupts_a_run_keeps_what_was_done_and_leaves_the_rest(c
     again.close()
 
 
-def test_a_slice_that_holds_the_writer_too_long_ends_the_run(core: Core, mover: Mover) -> None:
+def test_a_slice_that_holds_the_writer_too_long_ends_the_run(
+    core: Core, mover: Mover, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(core)
-    core.config = Config(jobs=JobsConfig(slice_limit_s=1e-9))
+    monkeypatch.setattr("memoryd.daemon.jobs.run.SLICE_LIMIT_S", 1e-9)
     jobs = runner(core, mover)
     done = run(jobs)
     jobs.close()

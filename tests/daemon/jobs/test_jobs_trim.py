@@ -9,7 +9,9 @@ from memoryd.client.protocol import GetContext, JobHistory
 from memoryd.daemon.config import Config, JobsConfig
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs import trim
 from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.store.turns import KEEP_SKIPPED
 from moving import run
 from workbench import add, delete, found, undo, update
 
@@ -25,8 +27,8 @@ def count(core: Core, table: str) -> int:
         return int(connection.execute(f"SELECT count(*) FROM {table}").get)  # type: ignore[arg-type]
 
 
-def test_the_latest_runs_of_each_job_are_kept(core: Core, jobs: Runner) -> None:
-    configured(core, keep_runs=2)
+def test_the_latest_runs_of_each_job_are_kept(core: Core, jobs: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trim, "KEEP_RUNS", 2)
     for _ in range(5):
         run(jobs, "optimize")
     run(jobs, "embed")
@@ -37,7 +39,7 @@ def test_the_latest_runs_of_each_job_are_kept(core: Core, jobs: Runner) -> None:
 def test_the_latest_skipped_turns_of_each_namespace_are_kept(core: Core, jobs: Runner) -> None:
     add(core, "x", "a")
     add(core, "x", "b")
-    limit = core.config.tiers.skipped
+    limit = KEEP_SKIPPED
     core.store.write(
         lambda t: t.connection.execute(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
@@ -66,8 +68,10 @@ def test_old_operations_go_with_their_history_and_can_no_longer_be_undone(core: 
     assert found(core, "herons") == ["Herons fish at dawn"]
 
 
-def test_operations_beyond_the_number_to_keep_go_oldest_first(core: Core, jobs: Runner) -> None:
-    configured(core, history_operations=3)
+def test_operations_beyond_the_number_to_keep_go_oldest_first(
+    core: Core, jobs: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trim, "KEEP_OPERATIONS", 3)
     for number in range(8):
         add(core, f"Crane number {number}", dedup=False)
     assert run(jobs, "trim").counts == {"operations": 5}
@@ -94,7 +98,7 @@ def test_what_a_session_was_given_long_ago_is_forgotten(core: Core, jobs: Runner
 
 
 def test_a_vector_goes_when_nothing_has_used_it_for_long(core: Core, jobs: Runner, clock: Any) -> None:
-    configured(core, history_days=10, vectors_days=30)
+    configured(core, history_days=10)
     id = add(core, "Herons fish at dawn").id
     update(core, id, content="Storks nest on roofs")
     assert run(jobs, "trim").counts == {}  # the history has the old text
@@ -111,7 +115,7 @@ def test_a_vector_goes_when_nothing_has_used_it_for_long(core: Core, jobs: Runne
 
 
 def test_a_vector_that_is_used_again_stays(core: Core, jobs: Runner, clock: Any) -> None:
-    configured(core, history_days=10, vectors_days=30)
+    configured(core, history_days=10)
     delete(core, add(core, "Herons fish at dawn").id)
     clock.advance(11 * DAY_S)
     run(jobs, "trim")
@@ -127,7 +131,7 @@ def test_a_vector_that_is_used_again_stays(core: Core, jobs: Runner, clock: Any)
 
 
 def test_the_vector_of_a_turn_in_l0_stays(core: Core, jobs: Runner, clock: Any) -> None:
-    configured(core, history_days=10, vectors_days=30)
+    configured(core, history_days=10)
     delete(core, add(core, "Herons fish at dawn").id)
     core.store.write(
         lambda t: t.connection.execute(

@@ -131,18 +131,20 @@ def test_a_server_that_takes_no_schema_is_asked_without(server: ModelServer) -> 
     assert '"words"' in server.requests[1]["messages"][0]["content"]
 
 
-def test_a_slow_server_is_given_up(server: ModelServer) -> None:
+def test_a_slow_server_is_given_up(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat, "RETRIES", 0)
     server.will(after(1.0, GOOD))
-    model = made(server, timeout_s=0.05, retries=0)
+    model = made(server, timeout_s=0.05)
     with pytest.raises(ChatFailed, match=r"within 0\.05 s"):
         ask(model)
 
 
-def test_a_server_that_drips_has_no_longer(server: ModelServer) -> None:
+def test_a_server_that_drips_has_no_longer(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat, "RETRIES", 0)
     server.will(drips)
     began = time.monotonic()
     with pytest.raises(ChatFailed, match="did not answer"):
-        ask(made(server, timeout_s=0.2, retries=0))
+        ask(made(server, timeout_s=0.2))
     assert time.monotonic() - began < 2.0
 
 
@@ -153,9 +155,10 @@ def test_an_endless_reply_is_cut(server: ModelServer, monkeypatch: pytest.Monkey
         ask(made(server))
 
 
-def test_a_dead_server_is_left_alone_after_some_failures(server: ModelServer) -> None:
+def test_a_dead_server_is_left_alone_after_some_failures(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat, "RETRIES", 0)
     now = [1000.0]
-    config = LlmConfig(url="http://127.0.0.1:9/v1", model="tiny", retries=0)
+    config = LlmConfig(url="http://127.0.0.1:9/v1", model="tiny")
     model = Chat(config, Ledger(None, lambda text: None).spend, ticks=lambda: now[0])
     for _ in range(3):
         with pytest.raises(ChatFailed, match="cannot be reached"):
@@ -218,7 +221,7 @@ def test_no_error_holds_the_key(server: ModelServer, monkeypatch: pytest.MonkeyP
     )
 
 
-def test_no_more_questions_than_allowed_are_under_way(server: ModelServer) -> None:
+def test_one_question_is_under_way_at_a_time(server: ModelServer) -> None:
     under_way, most = [0], [0]
 
     def counted(request: Any) -> None:
@@ -229,18 +232,18 @@ def test_no_more_questions_than_allowed_are_under_way(server: ModelServer) -> No
         GOOD(request)
 
     server.will(counted)
-    model = made(server, concurrency=2)
+    model = made(server)
     threads = [threading.Thread(target=ask, args=(model,)) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert most[0] == 2
+    assert most[0] == 1
 
 
 def test_a_stop_ends_the_questions_under_way(server: ModelServer) -> None:
     server.will(after(5.0, GOOD))
-    model = made(server, retries=5, timeout_s=30.0)
+    model = made(server, timeout_s=30.0)
     failed: list[str] = []
 
     def asks() -> None:

@@ -8,6 +8,7 @@ import pytest
 from memoryd.daemon.config import LlmConfig
 from memoryd.daemon.language.dreaming import Note
 from memoryd.daemon.language.support import is_supported, is_told
+from memoryd.daemon.llm import chat
 from memoryd.daemon.llm.chat import Chat, ChatFailed
 from memoryd.daemon.llm.llm import Llm
 from model_server import ModelServer, says
@@ -26,8 +27,9 @@ PLAIN = "We will meet on Monday to talk about the ledger"
 
 
 @pytest.fixture
-def llm(server: ModelServer) -> Llm:
-    config = LlmConfig(url=server.url, model="tiny", retries=0)
+def llm(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> Llm:
+    monkeypatch.setattr(chat, "RETRIES", 0)
+    config = LlmConfig(url=server.url, model="tiny")
     return Llm(Chat(config, lambda day, tokens: 0))
 
 

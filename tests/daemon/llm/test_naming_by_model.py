@@ -14,6 +14,7 @@ from memoryd.daemon.graph import clustering
 from memoryd.daemon.graph import reading as graph
 from memoryd.daemon.graph.naming import BATCH, Naming
 from memoryd.daemon.jobs import consolidating
+from memoryd.daemon.llm import chat
 from memoryd.daemon.llm.chat import Chat, ChatFailed
 from memoryd.daemon.llm.llm import Llm
 from memoryd.daemon.llm.provider import RULES
@@ -26,8 +27,9 @@ SUBJECTS = ("harbour crane", "tax ledger", "garden hose")
 
 
 @pytest.fixture
-def core(folder: Path, server: ModelServer, clock: Any) -> Iterator[Core]:
-    config = Config(llm=LlmConfig(url=server.url, model="tiny", retries=0, tokens_per_day=100_000))
+def core(folder: Path, server: ModelServer, clock: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Core]:
+    monkeypatch.setattr(chat, "RETRIES", 0)
+    config = Config(llm=LlmConfig(url=server.url, model="tiny", tokens_per_day=100_000))
     with running(folder, CountingEmbedder(), config=config, clock=clock) as made:
         yield made
 

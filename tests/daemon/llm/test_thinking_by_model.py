@@ -117,11 +117,14 @@ def test_where_the_model_fails_facts_are_put_off_and_the_rules_sum_up(
         assert (thought.attempts, thoughts.count_waiting(connection, "TRUE")) == (1, {"extract": 3})
 
 
-def test_a_dead_or_too_slow_model_is_counted_and_facts_wait(folder: Path, server: ModelServer) -> None:
+def test_a_dead_or_too_slow_model_is_counted_and_facts_wait(
+    folder: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoryd.daemon.llm.chat.RETRIES", 0)
     for number, (url, behaviour) in enumerate([("http://127.0.0.1:9/v1", None), (server.url, drips)]):
         if behaviour:
             server.will(behaviour)
-        config = Config(llm=_config(url, retries=0, timeout_s=0.3))
+        config = Config(llm=_config(url, timeout_s=0.3))
         with running(folder / str(number), CountingEmbedder(), config=config) as core:
             observe(core)
             think(core)

@@ -71,8 +71,9 @@ def test_memories_deleted_since_are_left_out_of_a_trace(core: Core) -> None:
 
 
 @pytest.mark.parametrize("capacity", [1, 3])
-def test_only_the_latest_are_kept(capacity: int) -> None:
-    traces = Traces(capacity)
+def test_only_the_latest_are_kept(capacity: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memoryd.daemon.search.traces.CAPACITY", capacity)
+    traces = Traces()
     for number in range(10):
         one = Trace(
             id=f"{number:016x}", query="", at=0, namespace="", reach="all", model=None, stages=[], candidates=[]

@@ -111,8 +111,11 @@ def test_an_import_holds_up_no_search_of_others(start_daemon: Start) -> None:
         assert kinds == [2, 0]  # the texts that failed wait in the queue of embeddings
 
 
-def test_a_connection_with_as_many_calls_as_it_may_have_is_not_read_further(start_daemon: Start) -> None:
-    daemon = start_daemon(server={"max_in_flight": 2, "workers": 8})
+def test_a_connection_with_as_many_calls_as_it_may_have_is_not_read_further(
+    start_daemon: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "MAX_IN_FLIGHT", 2)
+    daemon = start_daemon(server={"workers": 8})
     daemon.embedder.gate.clear()
     with Wire(daemon.socket) as wire, daemon.client() as client:
         wire.send(b"".join(add(f"note {number}", number) for number in range(1, 41)))
@@ -127,8 +130,11 @@ def test_a_connection_with_as_many_calls_as_it_may_have_is_not_read_further(star
         assert {reply[0] for reply in answered} == {0}
 
 
-def test_calls_beyond_the_limit_that_are_answered_on_the_loop_are_all_answered(start_daemon: Start) -> None:
-    daemon = start_daemon(server={"max_in_flight": 1})
+def test_calls_beyond_the_limit_that_are_answered_on_the_loop_are_all_answered(
+    start_daemon: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "MAX_IN_FLIGHT", 1)
+    daemon = start_daemon()
     with Wire(daemon.socket) as wire:
         wire.send(b"".join(request({"method": "get", "id": "ffff"}, number) for number in range(1, 2001)))
         assert [reply[1] for reply in replies(wire, 2000)] == list(range(1, 2001))
@@ -186,9 +192,10 @@ async def test_256_clients_at_once_are_all_served(start_daemon: Start) -> None:
 
 
 def test_a_client_that_does_not_read_is_dropped_and_others_are_served(
-    start_daemon: Start, caplog: pytest.LogCaptureFixture
+    start_daemon: Start, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    daemon = start_daemon(server={"slow_reader_s": 0.2})
+    monkeypatch.setattr(connection, "SLOW_READER_S", 0.2)
+    daemon = start_daemon()
     with daemon.client() as client:
         client.add("x" * 1_000_000)
         with Wire(daemon.socket) as deaf:
@@ -198,8 +205,12 @@ def test_a_client_that_does_not_read_is_dropped_and_others_are_served(
         assert client.list().total == 1
 
 
-def test_a_client_that_reads_late_but_in_time_gets_everything(start_daemon: Start) -> None:
-    daemon = start_daemon(server={"slow_reader_s": 60.0, "max_in_flight": 4})
+def test_a_client_that_reads_late_but_in_time_gets_everything(
+    start_daemon: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "SLOW_READER_S", 60.0)
+    monkeypatch.setattr(connection, "MAX_IN_FLIGHT", 4)
+    daemon = start_daemon()
     with daemon.client() as client:
         client.add("x" * 1_000_000)
     with Wire(daemon.socket) as late:
@@ -328,8 +339,11 @@ def test_a_stop_answers_the_calls_under_way_and_refuses_new_ones(start_daemon: S
         daemon.client().status()
 
 
-def test_a_stop_ends_a_call_in_parts_once_its_time_is_over_and_says_what_is_stored(start_daemon: Start) -> None:
-    daemon = start_daemon(server={"drain_s": 0.01})
+def test_a_stop_ends_a_call_in_parts_once_its_time_is_over_and_says_what_is_stored(
+    start_daemon: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoryd.daemon.server.server.DRAIN_S", 0.01)
+    daemon = start_daemon()
     memories = [{"content": f"note {number}"} for number in range(5_000)]
 
     def stop(event: Progress) -> None:
@@ -388,8 +402,12 @@ def test_a_stop_sends_a_long_reply_to_its_end(start_daemon: Start) -> None:
             assert (wire.receive() or [0, 0, {}])[2]["total"] == 7
 
 
-def test_a_stop_does_not_wait_for_ever_for_who_does_not_read(start_daemon: Start) -> None:
-    daemon = start_daemon(server={"drain_s": 0.2, "slow_reader_s": 600.0})
+def test_a_stop_does_not_wait_for_ever_for_who_does_not_read(
+    start_daemon: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoryd.daemon.server.server.DRAIN_S", 0.2)
+    monkeypatch.setattr(connection, "SLOW_READER_S", 600.0)
+    daemon = start_daemon()
     with daemon.client() as client:
         client.add_many(({"content": f"{number} " + "x" * 1_000_000} for number in range(7)), dedup=False)
     with Wire(daemon.socket) as deaf:

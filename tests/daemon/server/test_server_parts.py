@@ -435,7 +435,35 @@ def test_a_configuration_may_leave_out_anything(folder: Path) -> None:
     assert loaded.model == config.ModelConfig()
 
 
-@pytest.mark.parametrize("text", ["[server]\nworkers = 0", "[server]\ndrain_s = 0.0", "[server]\nx = 1", "= 1"])
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("[server]\nworkers = 9\n", ""),
+        ("[server]\nworkers = 9\ndrain_s = 1\n", "[server] drain_s"),
+        (
+            "[server]\nslow_reader_s = 'never'\ndrain_s = 1\nworkers = 9\n[log]\nfiles = 2",
+            "[server] drain_s, [server] slow_reader_s, [log] files",
+        ),
+    ],
+)
+def test_former_settings_are_ignored_and_named_in_one_warning(
+    folder: Path, caplog: pytest.LogCaptureFixture, text: str, names: str
+) -> None:
+    (folder / "c.toml").write_text(text)
+    assert config.load(folder / "c.toml") == config.Config(server=config.ServerConfig(workers=9))
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == ([names] if names else [])
+
+
+def test_no_setting_is_former_too() -> None:
+    sections = msgspec.to_builtins(config.Config())
+    assert [
+        name for part, names in config.FORMER.items() for name in names.split() if name in sections.get(part, {})
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["[server]\nworkers = 0", "[server]\nmax_queued = 0", "[server]\nx = 1", "[log]\nx = 1", "= 1"]
+)
 def test_a_wrong_configuration_is_invalid_and_names_its_file(folder: Path, text: str) -> None:
     (folder / "c.toml").write_text(text)
     with pytest.raises(Invalid, match=r"c\.toml is wrong"):

@@ -321,7 +321,7 @@ def test_a_socket_path_where_something_else_lies_is_refused_and_left(folder: Pat
         (b"[server\n", ["config.toml"]),
         (b"\xff\xfe", ["config.toml"]),
         (b"[search]\nfusion = 'magic'\n", ["fusion"]),
-        (b"[server]\nslow_reader_s = nan\n", ["slow_reader_s"]),
+        (b"[embedding_api]\ntimeout_s = nan\n", ["timeout_s"]),
     ],
 )
 def test_a_wrong_configuration_is_refused_naming_the_field(

@@ -369,8 +369,11 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-def test_a_slow_follower_is_told_how_much_it_missed_and_slows_nobody(start_daemon: Start) -> None:
-    daemon = start_daemon(server={"slow_reader_s": 600.0})
+def test_a_slow_follower_is_told_how_much_it_missed_and_slows_nobody(
+    start_daemon: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoryd.daemon.server.connection.SLOW_READER_S", 600.0)
+    daemon = start_daemon()
     with daemon.client() as client, Wire(daemon.socket) as slow, client.subscribe() as quick:
         assert slow.ask({"method": "subscribe"})[2]["kind"] == "started"
         total = 0
@@ -392,8 +395,11 @@ def test_a_slow_follower_is_told_how_much_it_missed_and_slows_nobody(start_daemo
 
 
 @pytest.mark.usefixtures("narrow")
-def test_who_never_reads_is_dropped_as_any_slow_reader(start_daemon: Start, caplog: pytest.LogCaptureFixture) -> None:
-    daemon = start_daemon(server={"slow_reader_s": 0.2})
+def test_who_never_reads_is_dropped_as_any_slow_reader(
+    start_daemon: Start, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoryd.daemon.server.connection.SLOW_READER_S", 0.2)
+    daemon = start_daemon()
     with daemon.client() as client, Wire(daemon.socket) as deaf:
         deaf.send(request({"method": "subscribe"}))
         wait_until(lambda: len(daemon.server.subscriptions) == 1)

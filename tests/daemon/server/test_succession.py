@@ -17,7 +17,7 @@ from memoryd.daemon.store.store import Store
 from memoryd.daemon.system.listen import Listener, open_listener, retire
 from waiting import wait_until
 
-AT_ONCE = ServerConfig(restart_after_s=0.001)
+USUAL = ServerConfig()
 
 
 @pytest.mark.parametrize(
@@ -56,16 +56,15 @@ def test_what_is_installed_is_read_anew(monkeypatch: pytest.MonkeyPatch, folder:
 @pytest.mark.parametrize(
     ("client", "on_disk", "config", "uptime_s", "restarting"),
     [
-        ("9.0", "9.0", AT_ONCE, 1.0, True),
-        ("9.1", "9.0", AT_ONCE, 1.0, True),
-        ("8.9", "9.0", AT_ONCE, 1.0, False),
-        ("0.0.1", "9.0", AT_ONCE, 1.0, False),
-        ("9.0", memoryd.__version__, AT_ONCE, 1.0, False),
-        ("9.0", "0.0.1", AT_ONCE, 1.0, False),
-        ("9.0", "9.0", ServerConfig(), 9.9, False),
-        ("9.0", "9.0", ServerConfig(), 10.0, True),
+        ("9.0", "9.0", USUAL, 10.0, True),
+        ("9.1", "9.0", USUAL, 10.0, True),
+        ("8.9", "9.0", USUAL, 10.0, False),
+        ("0.0.1", "9.0", USUAL, 10.0, False),
+        ("9.0", memoryd.__version__, USUAL, 10.0, False),
+        ("9.0", "0.0.1", USUAL, 10.0, False),
+        ("9.0", "9.0", USUAL, 9.9, False),
         ("9.0", "9.0", ServerConfig(restart_for_upgrade=False), 99.0, False),
-        ("nonsense", "9.0", AT_ONCE, 1.0, False),
+        ("nonsense", "9.0", USUAL, 10.0, False),
     ],
 )
 def test_only_a_client_of_what_was_installed_makes_a_settled_older_daemon_restart(
@@ -83,12 +82,12 @@ def test_only_a_client_of_what_was_installed_makes_a_settled_older_daemon_restar
 
 def test_a_version_is_tried_once_also_by_the_next_daemon(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(succession, "read_installed_version", lambda: "9.0")
-    first = Succession(store, AT_ONCE)
-    assert [first.greet("9.0", 1.0).restarting for _ in range(2)] == [True, False]
+    first = Succession(store, USUAL)
+    assert [first.greet("9.0", 10.0).restarting for _ in range(2)] == [True, False]
     wait_until(lambda: store.read_setting("restarted_for") == "9.0")
-    assert not Succession(store, AT_ONCE).greet("9.0", 1.0).restarting
+    assert not Succession(store, USUAL).greet("9.0", 10.0).restarting
     monkeypatch.setattr(memoryd, "__version__", "9.0")
-    Succession(store, AT_ONCE)  # it came after all: what comes later is tried again
+    Succession(store, USUAL)  # it came after all: what comes later is tried again
     wait_until(lambda: store.read_setting("restarted_for") == "")
 
 

@@ -29,9 +29,9 @@ def found(
         return [contents[row].content for row, _ in hits]
 
 
-def asked(store: Store, query: str, max_postings: int = fulltext.MAX_POSTINGS) -> fulltext.Question:
+def asked(store: Store, query: str) -> fulltext.Question:
     with store.reading() as connection:
-        return fulltext.ask(connection, store.postings, query, max_postings)
+        return fulltext.ask(connection, store.postings, query)
 
 
 HOSTILE = [
@@ -147,12 +147,16 @@ def test_no_word_that_any_memory_holds_is_no_query(store: Store) -> None:
     assert asked(store, "absent").asked == []
 
 
-def test_rare_words_enter_first_and_the_commonest_are_left_out_past_the_budget(store: Store) -> None:
+def test_rare_words_enter_first_and_the_commonest_are_left_out_past_the_budget(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(30):
         insert(store, f"common {'frequent' if number < 20 else ''} {'rare' if number < 2 else ''} text{number}")
-    question = asked(store, "common frequent rare", max_postings=25)
+    monkeypatch.setattr(fulltext, "MAX_POSTINGS", 25)
+    question = asked(store, "common frequent rare")
     assert (question.asked, question.left_out) == (["rare", "frequent"], ["common"])
-    both = asked(store, "common frequent", max_postings=1)  # the rarest two are asked whatever they cost
+    monkeypatch.setattr(fulltext, "MAX_POSTINGS", 1)
+    both = asked(store, "common frequent")  # the rarest two are asked whatever they cost
     assert both.asked == ["frequent", "common"]
 
 

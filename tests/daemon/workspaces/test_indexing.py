@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,12 +13,12 @@ from notes import sections, write
 
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Get, List
-from memoryd.daemon.config import Config, WorkspacesConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import expiring
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import calls, committing, indexing, registry
+from memoryd.daemon.workspaces.documents.document import Limits
 from workbench import CountingEmbedder, WordEmbedder, found, running, wait_until
 
 
@@ -292,9 +293,12 @@ def test_what_cannot_be_read_leaves_the_index_and_is_told(core: Core, root: Path
     assert calls.status(core, workspace).problems == []
 
 
-def test_a_file_that_is_too_large_is_told_and_comes_back_when_it_shrinks(folder: Path, root: Path) -> None:
+def test_a_file_that_is_too_large_is_told_and_comes_back_when_it_shrinks(
+    folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write(root, "memory/a.md", "word " * 100)
-    with running(folder, WordEmbedder(), config=Config(workspaces=WorkspacesConfig(max_file_bytes=100))) as core:
+    monkeypatch.setattr("memoryd.daemon.core.workspaces.Limits", partial(Limits, max_bytes=100))
+    with running(folder, WordEmbedder()) as core:
         workspace = added(core, root)
         assert chunks(core) == {}
         assert "more than 100 bytes" in calls.status(core, workspace).problems[0].problem

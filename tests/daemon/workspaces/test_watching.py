@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from notes import Watched, sections, write
 
-from memoryd.daemon.config import Config, WorkspacesConfig
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import indexing, registry
 from memoryd.daemon.workspaces.watching import Watchers
@@ -273,9 +272,11 @@ class Silent:
         pass
 
 
-def test_without_watches_the_folder_is_scanned_and_status_says_why(folder: Path, root: Path) -> None:
-    config = Config(workspaces=WorkspacesConfig(scan_every_s=0.05))
-    with running(folder, CountingEmbedder(), config=config) as core:
+def test_without_watches_the_folder_is_scanned_and_status_says_why(
+    folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoryd.daemon.workspaces.watching.SCAN_EVERY_S", 0.05)
+    with running(folder, CountingEmbedder()) as core:
         watchers = Watchers(core, Exhausted())
         watchers.start()
         watched = Watched(core, None)

@@ -14,7 +14,7 @@ from fake_daemon import Memctl
 from findings import Doctor
 
 from configs import NO_MODEL
-from memoryd.client.memctl.doctor import database, models
+from memoryd.client.memctl.doctor import database
 from memoryd.daemon.store.connection import PAGE_BYTES
 from memoryd.daemon.store.store import FILE_NAME, Store
 from workbench import Process
@@ -145,19 +145,6 @@ def test_a_database_with_another_model_than_the_settings_is_told(doctor: Doctor,
     spoil(resting, "INSERT INTO settings (name, value) VALUES ('model', 'static')")
     found = doctor("model-choice")["model-choice"]
     assert (found["state"], found["fix"]) == ("warn", "memctl model use all-MiniLM-L6-v2")
-
-
-def test_many_vectors_of_other_models_are_told(doctor: Doctor, resting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spoil(
-        resting,
-        "INSERT INTO settings (name, value) VALUES ('model', 'static')",
-        "INSERT INTO models (name, fingerprint, dimensions) VALUES ('static', 's', 1), ('mini', 'm', 1)",
-        "INSERT INTO vec_embeddings (model, text_hash, vector) SELECT id, randomblob(32), x'00' FROM models",
-        "INSERT INTO vec_embeddings (model, text_hash, vector) VALUES (2, x'01', x'00')",
-    )
-    assert doctor("old-vectors")["old-vectors"]["message"] == "1 vector of static"
-    monkeypatch.setattr(models, "MANY_VECTORS", 1)
-    assert doctor("old-vectors")["old-vectors"]["message"] == "2 vectors of mini are kept, static is in use"
 
 
 # Copies --------------------------------------------------------------------------------------------------------------
