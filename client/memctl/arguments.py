@@ -188,21 +188,14 @@ def add_query(parser: argparse.ArgumentParser) -> None:
     add("--limit", type=int, default=10, metavar="N", help="how many results (10)")
     add("--offset", type=int, default=0, metavar="N", help="leave out the first N")
     add("--mode", choices=("hybrid", "lexical", "dense"), help="by words and meaning, or one of them")
-    add("--no-distinct", action="store_false", dest="distinct", help="equal texts each by itself, not the newest alone")
-    add("--include-vectors", action="store_true", help="with --json: each result with its vector")
     add("--deadline-ms", type=int, metavar="MS", help="answer by then with what is found")
-    add("--min-score", type=float, metavar="X", help="drop results below this score")
-    add("--min-similarity", type=float, metavar="X", help="drop results below this cosine")
     add("--floor", type=float, metavar="X", help="drop results of less confidence; 0.03 drops what is off")
-    add("--fusion", choices=("weighted", "rrf"), help="how meaning and words are combined")
-    add("--vector-weight", type=float, metavar="X", help="share of meaning in `weighted`, 0 to 1")
-    add("--candidate-multiplier", type=int, metavar="N", help="candidates looked at per result")
     add("--profile", choices=get_args(ProfileName), help="a named set of these parameters")
     add("--half-life-days", type=float, metavar="D", help="let results fade: half the score after D days")
-    add("--mmr-lambda", type=float, metavar="X", help="below 1: variety before score")
-    add("--no-graph", action="store_false", dest="graph", help="leave out what was found together before")
     add("--session", metavar="ID", help="the conversation that the results are for")
     add("--no-touch", action="store_false", dest="touch", help="leave no mark: count no access")
+    about = f"for experiments, repeatable: {', '.join(EXPERIMENTS)}"
+    add("--set", action="append", type=parse_setting, dest="experiment", metavar="NAME=VALUE", help=about)
     add_filters(parser, group)
 
 
@@ -222,18 +215,26 @@ def filters_of(args: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, [], {})}
 
 
-_QUERY = (
-    "deadline_ms min_score min_similarity floor fusion mode vector_weight candidate_multiplier profile half_life_days"
-    " mmr_lambda session"
-).split()
+_QUERY = "deadline_ms floor mode profile half_life_days session".split()
+# Parameters of a search that `--set` gives; docs/search.md says what they mean.
+EXPERIMENTS = (
+    "min_score",
+    "min_similarity",
+    "fusion",
+    "vector_weight",
+    "candidate_multiplier",
+    "mmr_lambda",
+    "graph",
+    "distinct",
+    "include_vectors",
+)
 
 
 def query_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the given parameters of a search as fields of a call."""
     given = {name: getattr(args, name) for name in _QUERY if getattr(args, name) is not None}
-    given |= {name: value for name in ("offset", "include_vectors") if (value := getattr(args, name))}
-    switched_off = {name: False for name in ("distinct", "graph", "touch") if not getattr(args, name)}
-    return {"limit": args.limit, **given, **switched_off, **filters_of(args)}
+    given |= {} if args.touch else {"touch": False}
+    return {"limit": args.limit, "offset": args.offset, **given, **dict(args.experiment or []), **filters_of(args)}
 
 
 # Types of values -----------------------------------------------------------------------------------------------------
@@ -275,6 +276,14 @@ def parse_pair(text: str) -> tuple[str, Any]:
     if not equals or not key.strip() or key.lstrip().startswith("{"):
         raise argparse.ArgumentTypeError(f"{text!r} is neither a JSON object nor KEY=VALUE")
     return key, parse_scalar(value)
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """Return name and value of a parameter that is given by `--set`."""
+    name, equals, value = text.partition("=")
+    if not equals or name not in EXPERIMENTS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE with one of {', '.join(EXPERIMENTS)}")
+    return name, parse_scalar(value)
 
 
 def parse_where(text: str) -> dict[str, Any]:

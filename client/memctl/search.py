@@ -99,6 +99,6 @@ COMMANDS = {
     "related": Command(
         _declare_related,
         _find_related,
-        "  memctl related 3f9a\n  memctl related 3f9a --limit 3 --min-similarity 0.5 --json",
+        "  memctl related 3f9a\n  memctl related 3f9a --limit 3 --set min_similarity=0.5 --json",
     ),
 }

@@ -134,10 +134,11 @@ def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemo
             "--before",
             "2026-04-01T00:00+02:00",
         ),
-        *("--path-prefix", "docs/", "--id", "abcd", "--limit", "3", "--deadline-ms", "50", "--fusion", "rrf"),
-        *("--profile", "swarm", "--half-life-days", "90", "--mmr-lambda", "0.5", "--session", "s1"),
-        *("--no-graph", "--no-touch"),
-        *("--vector-weight", "0.5", "--min-score", "0.1", "--min-similarity", "-0.5", "--candidate-multiplier", "7"),
+        *("--path-prefix", "docs/", "--id", "abcd", "--limit", "3", "--deadline-ms", "50", "--set", "fusion=rrf"),
+        *("--profile", "swarm", "--half-life-days", "90", "--set", "mmr_lambda=0.5", "--session", "s1"),
+        *("--set", "graph=false", "--no-touch"),
+        *("--set", "vector_weight=0.5", "--set", "min_score=0.1", "--set", "min_similarity=-0.5"),
+        *("--set", "candidate_multiplier=7", "--set", "distinct=false", "--set", "include_vectors=true"),
     )
     assert fake.calls == [
         protocol.Search(
@@ -164,8 +165,17 @@ def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemo
             min_score=0.1,
             min_similarity=-0.5,
             candidate_multiplier=7,
+            distinct=False,
+            include_vectors=True,
         )
     ]
+
+
+@pytest.mark.parametrize("given", ["limit=3", "fusion", "=1", "", "colour=red"])
+def test_only_parameters_of_experiments_can_be_set(memctl: Memctl, fake: FakeDaemon, given: str) -> None:
+    refused = memctl("search", "x", "--set", given)
+    assert (refused.code, refused.out, fake.calls) == (2, "", [])
+    assert "NAME=VALUE with one of min_score, " in refused.err
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_stats_status_list_and_doctor(memctl: Memctl) -> None:
         "search ''",
         "search x --limit 0",
         "search x --limit -1",
-        "search x --min-similarity nan",
+        "search x --set min_similarity=nan",
         "search x --deadline-ms 0",
         "list --limit 99999",
         "list --offset -1",
