@@ -15,9 +15,10 @@ from memoryd.client.protocol import Metadata, NewMemory
 from memoryd.daemon.core.checks import check_content, content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.statements import find_contradiction, is_same
+from memoryd.daemon.language.talk import is_turn
 from memoryd.daemon.llm.provider import Fact
 from memoryd.daemon.memories import adding
-from memoryd.daemon.memories.duplicates import Embedded, Place, Verdict, is_turn
+from memoryd.daemon.memories.duplicates import Embedded, Place, Verdict
 from memoryd.daemon.store import history, queries, rows, turns
 from memoryd.daemon.store.caller import USER
 from memoryd.daemon.store.filters import Filter, select_living

@@ -15,6 +15,7 @@ claim of two turns hardly anything is true. Pure functions of some 0.1 ms, calle
 import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Literal
 
 from memoryd.client.patterns import compile_late
@@ -24,6 +25,7 @@ from memoryd.daemon.language.reading import Statement, has_digit, is_number, rea
 Rule = Literal["polarity", "value", "quantity", "change"]
 
 MAX_CHARS = 200
+_KEPT = 64  # texts whose announcement of a change is known: the best hits are compared with each other
 _LEAST_SHARE, _LEAST_SHARE_OF_LONGER = 0.3, 0.25  # of the words of a statement, for two to be about the same
 _MEASURED = 1.6  # words that two statements about one quantity share
 _HEAD_CHARS = 2000  # of long texts are compared first: most differ there
@@ -100,6 +102,41 @@ def find_contradiction(old: str, new: str) -> Rule | None:
             return rule
     is_changed = any(_is_changed(old, new, one, part) for part in (two, *(part for _, part in clauses)))
     return "change" if is_changed else None
+
+
+def tells_change(old: str, new: str) -> bool:
+    """Return whether the newer of two statements about one subject tells in words of its own that something changed.
+
+    For the order of two answers to one question: it is less sure than a contradiction.
+    """
+    if not _announces(new) or len(old) > MAX_CHARS or words.NO_STATEMENT.search(old.strip()):
+        return False
+    one, two = read_statement(old), read_statement(new)
+    is_other = _is_elsewhere(one, two) or _is_other_identifier(one, two) or _are_two_events(one, two)
+    return not is_other and _weigh(set(one.content) & set(two.content)) >= 1
+
+
+@lru_cache(_KEPT)
+def _announces(text: str) -> bool:
+    """Return whether a text states that something changed, or why, and not that something comes beside it."""
+    if len(text) > MAX_CHARS or words.NO_STATEMENT.search(text.strip()) or words.GUESS.search(text):
+        return False
+    told = text.casefold()
+    if not any(words_of.search(told) for words_of in (words.CHANGE, words.CORRECTED, words.RETOLD)):
+        return False
+    return not (words.ADDITIVE_ALONE & read_statement(text).keys or words.ADDED.search(text))
+
+
+def shares_answer(question: str, old: str, new: str) -> bool:
+    """Return whether both statements have a word that is not in the question: the newer names what it replaces."""
+    asked, one, two = (set(read_statement(text).content) for text in (question, old, new))
+    return _weigh((one - asked) & two) >= 1
+
+
+def _are_two_events(one: Statement, two: Statement) -> bool:
+    """Return whether the statements report something of two times: `failed on Monday`, `succeeded on Tuesday`."""
+    times = [{key for key in keys if key.removesuffix("s") in words.TIMES} for keys in (one.keys, two.keys)]
+    return bool(times[0] - times[1] and times[1] - times[0] and (one.keys | two.keys) & words.PAST)
 
 
 def _is_elsewhere(one: Statement, two: Statement) -> bool:

@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from memoryd.client.patterns import compile_late
+from memoryd.daemon.store.rows import Row
 
 TYPES = frozenset({"turn", "conversation"})
 ROLES = frozenset({"user", "assistant", "system", "tool", "human", "ai", "bot"})
@@ -13,7 +16,7 @@ _MOST_NAMES = 3
 _HEADINGS = frozenset(
     """
     decision decided note correction update fact rule reminder todo warning important preference lesson deadline status
-    entscheidung notiz korrektur regel
+    entscheidung entschieden notiz korrektur regel
     """.split()
 )
 
@@ -21,6 +24,11 @@ _HEADINGS = frozenset(
 def is_talk(kind: str, metadata: Mapping[str, Any], text: str) -> bool:
     """Return whether a memory of a type is what somebody said in a conversation."""
     return kind in TYPES or "speaker" in metadata or metadata.get("role") in ROLES or bool(find_speaker(text))
+
+
+def is_turn(row: Row) -> bool:
+    """Return whether a memory is what somebody said in a conversation."""
+    return is_talk(row.type, msgspec.json.decode(row.metadata), row.content)
 
 
 def find_speaker(text: str) -> str:

@@ -41,7 +41,7 @@ untersagt verboten fehlt fehlen nicht kein keine keinen keinem keiner keines nie
 )
 ADDITIVE = _set(
     """
-also too another additionally addition besides well further second extra other
+also another additionally addition besides well further second extra other
 auch weitere weiterer zusätzlich nebenbei ausserdem außerdem 也 还 另 又
 """
 )
@@ -188,6 +188,15 @@ CHANGE = _compile_phrases(
     "|移行|移し|移った|変更|やめ|になりました|に変わ|なった|乗り換え|切り替え|置き換え|に変え|に代わ|に替え|引き継|交代|移転"
     "|延期|前倒し|に延び|延長|短縮|今は|今では|現在は|今後|ではなく|値上げ|値下げ|引き上げ|引き下げ|増やし|減らし",
 )
+# The newer statement may tell that something changed, or why: less sure, for the order of two answers. French as well.
+RETOLD = _compile_phrases(
+    """again; g[ai]ven? up; stopped; cancell?ed; closed; handed; retired; died; left; no more; back; settled; decided;
+    agreed; rather; finally; since; as of; until; from .{1,15} on; because; so; too (?:long|many|much); seit; wieder;
+    entschieden; wegen; désormais; depuis; n'est plus""",
+    "以后|挪",
+)
+# Of these some only seem to add something: another one may take the place of one.
+ADDITIVE_ALONE = ADDITIVE - _set("another second other extra further well weiterer")
 # What is not done yet, and what says that it is.
 PENDING = _compile_phrases(
     """being; in the middle of; looking for; searching; vacant; still; waiting; awaiting; pending; yet; in progress;
@@ -226,7 +235,7 @@ PART = _compile_phrases(
     ein teil; teils; teilweise""",
     "一半|部分|只有|还有|有些|少数|个别|半分|一部|しか|いくつか|ほとんど|数人|数名",
 )
-ADDED = compile_late(r"[㐀-鿿ァ-ヿー]も|\b(?:as well|on top of|in addition)\b", re.I)
+ADDED = compile_late(r"[㐀-鿿ァ-ヿー]も|\b(?:as well|on top of|in addition)\b|\btoo\b(?! (?:long|many|much)\b)", re.I)
 IS = _set("is are was were has have had ist sind war waren hat haben")
 FOR = _set("for für")
 WITHIN = FOR | _set("of in on at with from by per im am bei von mit")

@@ -12,7 +12,6 @@ in since.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-import msgspec
 import numpy as np
 
 from memoryd.client.protocol import Add, AddMany, NewMemory
@@ -20,7 +19,7 @@ from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation, Stamp
 from memoryd.daemon.language.statements import find_contradiction, is_same
-from memoryd.daemon.language.talk import is_talk
+from memoryd.daemon.language.talk import is_talk, is_turn
 from memoryd.daemon.search.candidates import cosines
 from memoryd.daemon.store import links, queries, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
@@ -227,11 +226,6 @@ def _compare_texts(known: Known, old: str, new: str) -> Outcome:
     if (old, new) not in known:
         known[old, new] = "same" if is_same(old, new) else "contradicts" if find_contradiction(old, new) else ""
     return known[old, new]
-
-
-def is_turn(row: Row) -> bool:
-    """Return whether a memory is what somebody said in a conversation."""
-    return is_talk(row.type, msgspec.json.decode(row.metadata), row.content)
 
 
 # After an edit -------------------------------------------------------------------------------------------------------

@@ -3,16 +3,19 @@
 A turn that only asks is shown by what answers it, at its place. Asked again by the same person in other words, and not
 answered again, it is named there. A question that nobody answered, and what a tool printed, keep a share of their
 score: they come after what is said about the thing. Of two memories that surely contradict each other the newer stands
-directly before the older, unless the question asks for what was before. Nothing is left out, only shown elsewhere.
+directly before the older, unless the question asks for what was before; so does, of the best hits, a newer statement
+that tells in words of its own what became of an older one. Nothing is left out, only shown elsewhere.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from memoryd.daemon.language.asking import only_asks
-from memoryd.daemon.language.names import find_names
+from memoryd.daemon.language.names import Names, find_names, is_named
+from memoryd.daemon.language.statements import shares_answer, tells_change
+from memoryd.daemon.language.talk import is_turn
 from memoryd.daemon.search.candidates import cosines
 from memoryd.daemon.search.cues import read_said
 from memoryd.daemon.search.related import attach, read_answers
@@ -22,9 +25,11 @@ from memoryd.daemon.store import rows, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.links import find_versions
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.vectors import Vector
 
 ASKS, TOOL = "asks", "tool"  # as the trace names why something gives way
+RETOLD = 5  # of the best hits: of these a newer one may tell that an older one has changed
 SHARES = {ASKS: 0.15, TOOL: 0.4}  # of the score that it keeps
 
 
@@ -179,11 +184,48 @@ def place_versions(retrieval: Retrieval, sources: Sources, kept: list[Candidate]
         for newer, older in find_versions(connection, [one.record.id for one in kept if one.record]):
             one, other = (newer, older) if state == "present" else (older, newer)
             first.setdefault(other, []).append(one)
+        if state == "present":
+            for newer, older in _find_retold(retrieval, connection, kept[:RETOLD]):
+                first.setdefault(older, []).append(newer)
         _bring(retrieval, connection, [row for rows in first.values() for row in rows])
     placed: dict[int, Candidate] = {}
     for candidate in kept:
         _place(candidate, first, retrieval.candidates, placed)
     return list(placed.values()) if first else kept
+
+
+def _find_retold(retrieval: Retrieval, connection: Connection, best: Sequence[Candidate]) -> Iterator[tuple[int, int]]:
+    """Yield (newer, older) rows of the best hits of which the newer, ranked lower, tells that the older has changed.
+
+    Both were saved as statements, and the newer lacks no name that the question has of the older. They are about one
+    subject; where they are less near, the newer names what it replaces.
+    """
+    said = [row for one in best if (row := one.record) and row.tier != DOCUMENTS and not is_turn(row)]
+    pairs = [
+        (lower, upper)
+        for at, upper in enumerate(said)
+        for lower in said[at + 1 :]
+        if lower.created_at > upper.created_at and lower.namespace == upper.namespace
+        if tells_change(upper.content, lower.content)
+        if _names_as_much(retrieval.hints.named, upper.content, lower.content)
+    ]
+    generation = retrieval.generation
+    if not pairs or generation is None:
+        return
+    floors = generation.embedder.floors
+    numbers, matrix = generation.read_exact(connection, sorted({row.row for pair in pairs for row in pair}))
+    known = dict(zip(numbers, matrix, strict=True))
+    for lower, upper in pairs:
+        if lower.row in known and upper.row in known:
+            is_about = shares_answer(retrieval.call.query, upper.content, lower.content)
+            if float(known[lower.row] @ known[upper.row]) >= (floors.relevant if is_about else floors.join):
+                yield lower.row, upper.row
+
+
+def _names_as_much(named: Names, upper: str, lower: str) -> bool:
+    """Return whether a text has all that a question names as far as another one has it."""
+    upper, lower = upper.casefold(), lower.casefold()
+    return all(is_named(name, lower) or not is_named(name, upper) for name in (*named.identifiers, *named.proper))
 
 
 def _bring(retrieval: Retrieval, connection: Connection, numbers: Sequence[int]) -> None:

@@ -1,5 +1,7 @@
 """What gives way to what: questions to answers, tool output to people, the former state to the present one."""
 
+from typing import Any
+
 import pytest
 
 from conversing import FACTS, in_each_place, observe, settle, talk
@@ -154,3 +156,32 @@ def test_the_newer_stands_before_the_older_unless_what_was_before_is_asked_for(
 def test_where_a_question_names_a_date_the_scores_decide(core: Core, versions: tuple[str, str, str]) -> None:
     assert search(core, "retry limit of the importer, 3 on 3 March 2024", limit=1)[0].id == versions[0]
     assert search(core, "what was the retry limit of the importer, 3", limit=1)[0].id == versions[0]
+
+
+SENTRY, GLITCHTIP = (
+    "Crash reports of the app go to Sentry.",
+    "GlitchTip gets the crash reports of the app, Sentry is given up.",
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "newer", "age_s", "fields", "is_first"),
+    [
+        ("Where do crash reports of the app go?", GLITCHTIP, 60, {}, True),
+        ("Where did crash reports of the app go before?", GLITCHTIP, 60, {}, False),
+        ("Where do crash reports of the app go?", GLITCHTIP, -60, {}, False),  # told before
+        ("Where do crash reports of the app go?", GLITCHTIP, 60, {"metadata": {"speaker": "Ada"}}, False),
+        ("Where do crash reports of the app go?", "Sentry shows crash reports of the app by day.", 60, {}, False),
+        ("Do crash reports of the app go to Sentry?", "Crash reports of the app go up again.", 60, {}, False),  # whose?
+        ("Where do crash reports of the app go?", GLITCHTIP, 60, {"namespace": "acme/api"}, False),
+    ],
+)
+def test_what_tells_that_an_answer_has_changed_stands_before_it(
+    core: Core, question: str, newer: str, age_s: float, fields: dict[str, Any], is_first: bool
+) -> None:
+    old = add(core, SENTRY, "acme", created_at=1_000.0).id
+    new = add(core, newer, **{"namespace": "acme", "created_at": 1_000.0 + age_s, **fields})
+    assert new.contradicts == []
+    hits = search(core, question, namespace="acme/api")
+    assert [hit.id for hit in hits] == ([new.id, old] if is_first else [old, new.id])
+    assert hits[0].score >= hits[1].score

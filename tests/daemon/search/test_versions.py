@@ -13,15 +13,14 @@ from workbench import Process, wait_until
 
 DATA = Path(__file__).parents[2] / "data" / "versions"
 OTHER = os.environ.get("MEMORYD_VERSIONS")
-FILES = [Path(OTHER)] if OTHER else [DATA / "practice.jsonl", DATA / "practice-2.jsonl"]
+LEAST = {"practice": 0.86, "practice-2": 0.78, "practice-3": 0.45}  # of all pairs that are in the right order
+FILES = [Path(OTHER)] if OTHER else [DATA / f"{name}.jsonl" for name in LEAST]
 AT, MONTH_S = 1_780_000_000.0, 30 * 86_400.0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_of_two_versions_that_contradict_each_other_the_one_that_is_asked_for_is_first(
-    real: Process, file: Path
-) -> None:
+def test_of_two_versions_the_one_that_is_asked_for_is_first(real: Process, file: Path) -> None:
     pairs = [json.loads(line) for line in file.read_text().splitlines()]
     with real.client() as client:
         older = [client.add(pair["older"], created_at=AT).id for pair in pairs]
@@ -37,5 +36,5 @@ def test_of_two_versions_that_contradict_each_other_the_one_that_is_asked_for_is
                 linked += 1
                 wrong += [] if is_right else [pair["question"]]
     print(f"{right} of {len(pairs)} pairs in the right order; {linked} are linked, of these {linked - len(wrong)}")
-    assert linked > len(pairs) / 2
+    assert right >= LEAST.get(file.stem, 0) * len(pairs)
     assert len(wrong) <= linked / 20, wrong
