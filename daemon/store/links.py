@@ -43,10 +43,13 @@ def find_contradicted(connection: apsw.Connection, memory: str) -> list[str]:
     return [other for (other,) in connection.execute(sql, (memory, CONTRADICTS))]
 
 
-def remove_contradiction(connection: apsw.Connection, one: str, other: str) -> None:
-    """Take away the link of contradiction between two memories."""
-    sql = "DELETE FROM links WHERE kind = ?3 AND ((origin = ?1 AND target = ?2) OR (origin = ?2 AND target = ?1))"
-    connection.execute(sql, (one, other, CONTRADICTS))
+def remove_contradiction(connection: apsw.Connection, one: str, other: str) -> bool:
+    """Take away the link of contradiction between two memories; return whether there was one."""
+    sql = (
+        "DELETE FROM links WHERE kind = ?3 AND ((origin = ?1 AND target = ?2) OR (origin = ?2 AND target = ?1))"
+        " RETURNING 1"
+    )
+    return bool(connection.execute(sql, (one, other, CONTRADICTS)).fetchall())
 
 
 def select_contradictions(
@@ -60,6 +63,15 @@ def select_contradictions(
         " ORDER BY l.created_at DESC, l.origin LIMIT ?"
     )
     return list(connection.execute(sql, (CONTRADICTS, *alive_values(now), *alive_values(now), limit)))
+
+
+def list_contradictions(connection: apsw.Connection) -> list[tuple[str, str]]:
+    """Return (origin, target) of all contradictions but those of two versions that machines made of a memory."""
+    sql = (
+        "SELECT l.origin, l.target FROM links l WHERE l.kind = ? AND NOT EXISTS (SELECT 1 FROM shared_entries e"
+        " WHERE e.memory IN (l.origin, l.target) AND e.conflict_of IS NOT NULL) ORDER BY l.origin, l.target"
+    )
+    return list(connection.execute(sql, (CONTRADICTS,)))
 
 
 def find_versions(connection: apsw.Connection, ids: Sequence[str]) -> list[tuple[int, int]]:

@@ -11,7 +11,10 @@ from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import trim
 from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.store import links, shared
+from memoryd.daemon.store.shared import Entry, Root
 from memoryd.daemon.store.turns import KEEP_SKIPPED
+from memoryd.daemon.store.writer import Transaction
 from moving import run
 from workbench import add, delete, found, undo, update
 
@@ -166,3 +169,35 @@ def test_a_deleted_successor_is_kept_while_something_is_superseded_through_it(
     for _ in range(2):  # the first one, then the one that superseded it
         assert run(jobs, "trim").counts["deleted successors"] == 1
     assert count(core, "deleted_successors") == 0
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2])
+def test_links_that_former_versions_made_of_turns_are_forgotten(core: Core, jobs: Runner, turns: int) -> None:
+    texts = ("The limit is three", "The limit is five", "The limit is seven")
+    speakers = [{"speaker": "Ada"} if number < turns else {} for number in range(3)]
+    ids = [add(core, text, metadata=speaker).id for text, speaker in zip(texts, speakers, strict=True)]
+    made = [(ids[0], ids[1]), (ids[0], ids[2]), (ids[1], ids[2])]
+    core.store.write(
+        lambda t: [links.add(t.connection, new, old, links.CONTRADICTS, 1.0) for old, new in made]
+    ).result()
+    run(jobs, "trim")
+    with core.store.reading() as connection:
+        left = links.list_contradictions(connection)
+    assert left == sorted((new, old) for old, new in made if old not in ids[:turns] and new not in ids[:turns])
+    assert run(jobs, "trim").counts == {}
+
+
+def test_two_versions_that_machines_made_of_a_turn_stay_linked(core: Core, jobs: Runner) -> None:
+    one, other = (add(core, text, metadata={"speaker": "Ada"}).id for text in ("The limit is three", "It is five"))
+
+    def link(transaction: Transaction) -> None:
+        connection = transaction.connection
+        links.add(connection, other, one, links.CONTRADICTS, 1.0)
+        root = shared.add_root(connection, Root(name="team", server="", passfile="", conversations=0, added_at=1.0))
+        shared.put_entry(connection, Entry(root=root, id=one, memory=one))
+        shared.put_entry(connection, Entry(root=root, id=other, memory=other, conflict_of=one))
+
+    core.store.write(link).result()
+    assert run(jobs, "trim").counts == {}
+    with core.store.reading() as connection:
+        assert links.find_contradicted(connection, one) == [other]
