@@ -26,7 +26,8 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import resolve_row
 from memoryd.daemon.workspaces.documents.links import name_of
 
-_HIDDEN = ("updated_at",)  # changes with every change
+# The first changes with every change; reading is none, and notes the others whenever it gets to it.
+_HIDDEN = ("updated_at", "access_count", "last_accessed_at")
 _PREVIEW = 160  # characters
 _MOST_LINKS = 100  # between files, of one memory, each way
 

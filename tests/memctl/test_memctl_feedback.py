@@ -7,6 +7,7 @@ from fake_daemon import Memctl
 
 from memoryd.client.memctl.memories import feedback_text
 from memoryd.client.protocol import Usefulness
+from waiting import wait_until
 from workbench import Process
 
 
@@ -47,3 +48,11 @@ def test_a_phrase_for_every_sum() -> None:
     assert feedback_text(None) == "not rated"
     made = Usefulness(factor=1.1, useful=2, useless=1, cited=3)
     assert feedback_text(made) == "useful to 2, useless to 1, cited 3 times (score ×1.100)"
+
+
+def test_that_it_was_read_meanwhile_is_no_part_of_a_change(memctl: Memctl) -> None:
+    added = memctl("add", "The market has plums on Monday", "--json").json["id"]
+    wait_until(lambda: memctl("get", added, "--json").json["access_count"] > 0)
+    memctl("feedback", added, "--useful")
+    [_, change] = memctl("history", added, "--json").json["changes"]
+    assert list(change["changed"]) == ["usefulness"]

@@ -22,12 +22,12 @@ LIMIT_S = 240
 
 
 class Dialogue:
-    """A dialogue in a namespace of its own: the ids of its questions, and that of the answer."""
+    """A dialogue in a namespace of its own: the ids of its questions, and those of its answers."""
 
     def __init__(self, line: dict[str, Any], real: Process) -> None:
         self.name = line["id"]
         self.asked: dict[str, str] = {}
-        self.answer = ""
+        self.answers: set[str] = set()
         with real.client(self.name) as client:
             for number, turn in enumerate(line["turns"]):
                 said = NewTurn(role=turn["role"], content=turn["content"], created_at=1_780_000_000.0 + 60 * number)
@@ -37,7 +37,7 @@ class Dialogue:
                     if turn.get("asks"):
                         self.asked[taken.id] = turn["content"]
                     else:
-                        self.answer = taken.id
+                        self.answers.add(taken.id)
 
     def judge(self, client: Client) -> list[str]:
         """Return what is wrong with what the questions find."""
@@ -46,9 +46,9 @@ class Dialogue:
             hits = client.search(question, limit=10, reach="exact").hits
             ids = [hit.id for hit in hits]
             texts = [{hit.id, *list_shown_ids(hit.related)} for hit in hits]
-            place = next((at for at, shown in enumerate(texts) if self.answer in shown), len(ids))
+            place = next((at for at, shown in enumerate(texts) if self.answers & shown), len(ids))
             if above := [self.asked[id] for id in ids[:place] if id in self.asked]:
-                wrong.append(f"{self.name} {question!r}: {above} above the answer ({place} of {len(ids)})")
+                wrong.append(f"{self.name} {question!r}: {above} above an answer ({place} of {len(ids)})")
             if lost := self.asked.keys() - find_shown(hits):
                 wrong.append(f"{self.name} {question!r}: {sorted(self.asked[id] for id in lost)} nowhere")
         return wrong

@@ -12,7 +12,6 @@ from memoryd.client.memctl.web.reports import parts
 from memoryd.client.protocol import Change, Get, GraphNode, History, Memory, NodeMember, Usefulness
 from memoryd.client.transport.aio import AsyncClient
 
-_SEEN = ("access_count", "last_accessed_at")  # reading is no change to show
 _MOST_WORDS = 1000  # of a text whose difference is looked for
 _NEIGHBOURS = 30
 
@@ -65,7 +64,7 @@ def _show_change(change: Change) -> parts.Part:
     who = change.token, change.session and f"session {change.session[:24]}", change.process
     title = parts.line(parts.time(change.at), parts.badge(change.kind), f"operation {change.operation}", *who)
     if change.action == "updated":
-        fields = [_show_field(name, *values) for name, values in change.changed.items() if name not in _SEEN]
+        fields = [_show_field(name, *values) for name, values in change.changed.items()]
         return ["div.panel", title, *fields]
     text = str(change.changed.get("content", ("",))[0]) if change.action == "deleted" else ""
     return ["div.panel", title, ["p.text", f"{change.action}: {text}" if text else change.action]]
