@@ -15,7 +15,6 @@ from memoryd.client.patterns import compile_late
 DAY = timedelta(days=1)
 _HOUR = timedelta(hours=1)
 WEEK = 7  # days
-_WINTER = 4
 _MONDAY_OF_WEEK_1 = 4  # January: the week that has this day is the first
 _LEAP = 8  # years in which a 29 February is found
 _OLDEST_TWO = 2

@@ -39,19 +39,15 @@ Check = Callable[[], None]
 Alone = Callable[[Core, Step, Check], dict[str, int]]
 
 
-def refuse_to_write(core: Core, transaction: Transaction, steps: Sequence[Step], operation: int) -> dict[str, int]:
-    """Be the `apply` of a job that works outside the writer."""
-    raise AssertionError("this job works outside the writer")
-
-
 class Work(NamedTuple):
-    """A job's implementation. One whose `apply` changes only what is derived records no history.
+    """A job's implementation: a plan, and `apply` or `alone`. One whose `apply` changes only what is derived records no
+    history.
 
     The keys of the counts are for people: "moved", "joined", "skipped" (for steps that held no more) … A job that
     removes, or takes no room, runs also `at_limit` of the database's size, and may take the file over it.
     """
 
     plan: Plan
-    apply: Apply = refuse_to_write
+    apply: Apply | None = None
     alone: Alone | None = None
     at_limit: bool = False

@@ -187,6 +187,7 @@ class Run:
         """Apply one slice in the writer's transaction; return the seconds that it held the writer."""
 
         def write(transaction: Transaction) -> tuple[int, dict[str, int], list[SkippedStep], float]:
+            assert self.work.apply is not None
             began = time.perf_counter()
             connection = transaction.connection
             operation = self._operation

@@ -85,11 +85,6 @@ class Pulled(NamedTuple):
     head: Head
     rows: list[Remote]
 
-    @property
-    def is_last(self) -> bool:
-        """Whether the feed has nothing after this part."""
-        return not self.rows or self.rows[-1].seq >= self.head.seq
-
 
 class Offered(Struct, kw_only=True):
     """The head after an offer, and the answers in order: fewer than the offers where they would be too large.

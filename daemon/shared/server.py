@@ -162,15 +162,6 @@ def failure(error: Exception) -> MemorydError:
     return Unavailable(f"The server cannot be used: {said}.")
 
 
-def is_refusal(error: Exception) -> bool:
-    """Return whether an error is about what a row holds, so that it comes again with each attempt.
-
-    A number that was given twice is not: then the server's head is older than its memories, which concerns all rows.
-    """
-    about_row = errors.DataError | errors.IntegrityError | errors.ProgramLimitExceeded
-    return isinstance(error, about_row) and not isinstance(error, errors.UniqueViolation)
-
-
 def is_passing(error: Exception) -> bool:
     """Return whether the same transaction may succeed at once: another one was in its way."""
     return isinstance(error, errors.SerializationFailure | errors.DeadlockDetected)

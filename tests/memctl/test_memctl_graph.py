@@ -179,12 +179,6 @@ def test_graphml_is_well_formed_whatever_the_size(graph: Graph) -> None:
     assert len(root.findall(".//{*}node")) == len(graph.nodes)
 
 
-_STATEMENT = re.compile(
-    r'(digraph \w+ \{|subgraph cluster_\d+ \{|label="(?:[^"\\]|\\.)*";|\}|(?:graph|node) \[[^\]]*\];'
-    r'|n\d+(?: -> n\d+)? \[\w+=(?:"(?:[^"\\]|\\.)*"|[\w.+-]+)(?:, \w+=(?:"(?:[^"\\]|\\.)*"|[\w.+-]+))*\];)'
-)
-
-
 # The page ------------------------------------------------------------------------------------------------------------
 
 

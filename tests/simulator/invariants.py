@@ -41,7 +41,6 @@ _LIFE = (
     " JOIN namespaces n ON n.id = m.namespace ORDER BY m.row"
 )
 _FULL = "SELECT n.name, count(*) FROM turns t JOIN namespaces n ON n.id = t.namespace GROUP BY 1 HAVING count(*) > ?"
-_CROWDED = "SELECT node, count(*) FROM members GROUP BY node HAVING count(*) > ?"
 
 
 def always(core: Core) -> list[str]:
