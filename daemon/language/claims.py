@@ -40,7 +40,6 @@ _ORDERED = compile_late(
     2,
 )
 _PLEASE = compile_late(r"\b(?:please|pls|plz|bitte|s'il (?:te|vous) pla[iî]t|stp|svp)\b|请|帮我|麻烦", 2)
-_CHINESE_ORDER = compile_late(r"吧[。！]?$|^(?:把|加|改|删|做|写|跑|提交|再加|先)")
 _GUESSED = compile_late(
     r"\b(?:probably|perhaps|maybe|presumably|possibly|apparently|likely|i (?:think|believe|suspect|assume|guess|suppose"
     r"|bet|expect|fear)|i(?:'d| would) (?:guess|say|suspect|bet|take|look|try|blame|start|check)|my (?:guess|bet|money)"
@@ -98,7 +97,7 @@ def is_question(sentence: str) -> bool:
 
 def is_order(sentence: str) -> bool:
     """Return whether a sentence of a user tells the agent to do something."""
-    return bool(_ORDERED.match(sentence) or _PLEASE.search(sentence) or _CHINESE_ORDER.search(sentence))
+    return bool(_ORDERED.match(sentence) or _PLEASE.search(sentence))
 
 
 def is_guess(text: str) -> bool:
@@ -124,7 +123,7 @@ def list_statements(role: str, text: str) -> list[str]:
     if role not in ("user", "assistant"):
         return []
     sentences = split_sentences(text)
-    if role == "user" and any(is_question(one) or is_order(one) or rating.is_request(one) for one in sentences):
+    if role == "user" and any(is_question(one) or is_order(one) for one in sentences):
         return []
     if any(one.rstrip("\"')] ").endswith(("?", "？")) for one in sentences) or all(map(_is_courtesy, sentences)):
         return []

@@ -2,7 +2,9 @@
 
 `RULES` is the table. Each rule is taken out of a temporary daemon, which then stores and answers the seen half of
 `tests/data/team`, and the conversations of `--conversations FILE` where it is given: as turns that are observed, ended
-and consolidated. `memctl bench pairs` judges the seen half of `tests/data/pairs`. All figures are in %.
+and consolidated. `memctl bench pairs` judges the seen half of `tests/data/pairs`. Of the turns of `tests/data/unasked`
+(but its unseen half) it says which are held back from coming up: of those that ask or order, that are refuted, that
+should come up. All figures are in %.
 """
 
 import json
@@ -10,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,6 +89,36 @@ RULES = (
         "merges statements that differ in articles and punctuation alone",
         _replace("statements", "is_same", "lambda old, new: old == new"),
     ),
+    Rule(
+        "told changes",
+        "en de zh ja; some French",
+        "puts a newer hit that tells of a change before the older",
+        "from memoryd.daemon.search import precedence\nprecedence.tells_change = lambda old, new: False",
+    ),
+    Rule(
+        "claims: questions",
+        "any by its mark; en de fr without",
+        "holds back what a user asks",
+        _replace("claims", "is_question", "lambda sentence: False"),
+    ),
+    Rule(
+        "claims: orders",
+        "en de fr zh",
+        "holds back what a user orders",
+        _replace("claims", "is_order", "lambda _: False"),
+    ),
+    Rule(
+        "claims: guesses",
+        "en de fr zh",
+        "holds back what is not sure",
+        _replace("claims", "is_guess", "lambda _: False"),
+    ),
+    Rule(
+        "claims: denials",
+        "en de fr zh",
+        "holds back what the next messages take back; has who denies guess",
+        _replace("claims", "is_denial", "lambda text: False"),
+    ),
 )
 
 
@@ -117,6 +150,7 @@ def _measure(rule: Rule, conversations: str) -> dict[str, str]:
         found = {"team: at rank 1 · hit@5 · unasked": _rate_team(folder)}
         pairs = _run(folder, "bench", "pairs", str(_DATA / "pairs" / "pairs-seen.jsonl"))["total"]
         found["pairs: precision · recall"] = " · ".join(_percent(pairs[key]) for key in ("precision", "recall"))
+        found["held back: asking · refuted · wanted"] = _rate_claims(folder)
         if conversations:
             found["conversations: nDCG@10 · recall@10 · context of 400"] = _rate(folder, conversations)
     return found
@@ -133,11 +167,20 @@ def _rate(folder: Path, conversations: str) -> str:
     return " · ".join(map(_percent, (total["ndcg_10"], total["recall_10"], total["contexts"]["400"]["hit"])))
 
 
+def _rate_claims(folder: Path) -> str:
+    counts = _run_in(folder, [sys.executable, "-P", str(Path(__file__).with_name("claims_side.py"))])
+    return " · ".join(_percent(held / all_) for held, all_ in counts.values())
+
+
 def _run(folder: Path, *arguments: str) -> Any:
-    """Return what memctl prints, whose daemon runs without the rule; folders of its own keep it from the user's."""
+    """Return what memctl prints, whose daemon runs without the rule."""
+    return _run_in(folder, [*_MEMCTL, *arguments, "--json"])
+
+
+def _run_in(folder: Path, command: Sequence[str]) -> Any:
+    """Return the JSON that a command prints, without the rule, in folders of its own."""
     own = {name: str(folder) for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")}
     environment = os.environ | own | {"PYTHONPATH": str(folder), "MEMORYD_SOCKET": str(folder / "s")}
-    command = [*_MEMCTL, *arguments, "--json"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")

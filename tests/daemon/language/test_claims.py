@@ -60,7 +60,6 @@ def test_guesses_questions_and_announcements_are_none(text: str) -> None:
         "ok do that. and does the carrier send events for returns",
         "mach das",
         "nickel. ajoute un test",
-        "可以了,字体删掉吧",
         "what address do i give it",
         "thanks, bye",
     ],
