@@ -38,7 +38,6 @@ AREAS: dict[str, dict[str, Check]] = {
         "open-files": service.check_open_files,
         "threads": service.check_threads,
         "log": service.check_log,
-        "log-size": service.check_log_size,
     },
     "Files": {
         "data": files.check_data,

@@ -23,7 +23,6 @@ GROUPS = Path("/sys/fs/cgroup")
 LOG_TAIL_BYTES = 65536
 LOG_LINE = 120
 LOG_MARKS = ("level=error", "level=critical", "Traceback")
-LOG_BYTES = 200_000_000
 FULL = 0.8
 SWAPPED_BYTES = 50_000_000
 SPARE_BYTES = 200_000_000
@@ -255,14 +254,3 @@ def check_log(patient: Patient) -> Finding | None:
     if errors:
         return warn(f"last error: {shorten(to_one_line(errors[-1]), LOG_LINE)}", f"less +G {quote_path(path)}")
     return report_ok(f"no errors lately in {path}")
-
-
-def check_log_size(patient: Patient) -> Finding | None:
-    """See whether the log grows without end."""
-    path = patient.data_dir / "memoryd.log"
-    if not path.is_file():
-        return None
-    size = path.stat().st_size
-    if size > LOG_BYTES:
-        return warn(f"{path} has {size_text(size)}", f"truncate --size 0 {quote_path(path)}")
-    return report_ok(size_text(size))

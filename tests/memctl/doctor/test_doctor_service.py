@@ -148,15 +148,12 @@ def test_a_low_limit_of_open_files_is_told(doctor: Doctor, alive: Any) -> None:
     assert "may open 256 files" in found["message"]
 
 
-def test_errors_in_the_log_and_a_long_log_are_told(doctor: Doctor, folder: Path) -> None:
+def test_errors_in_the_log_are_told(doctor: Doctor, folder: Path) -> None:
     (folder / "data").mkdir()
     log = folder / "data" / "memoryd.log"
     log.write_text('level=info msg=fine\nlevel=error msg="disk on fire"\n')
-    found = doctor("log", "log-size")
+    found = doctor("log")
     assert (found["log"]["state"], "disk on fire" in found["log"]["message"]) == ("warn", True)
-    assert found["log-size"]["state"] == "ok"
-    os.truncate(log, 300_000_000)
-    assert doctor("log-size")["log-size"]["fix"] == f"truncate --size 0 {log}"
 
 
 def test_threads_that_fail_are_told_with_what_is_looked_at_next(doctor: Doctor, told: FakeDaemon) -> None:
