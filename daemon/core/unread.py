@@ -4,7 +4,8 @@ from collections import Counter
 
 from memoryd.client.protocol import Unread
 from memoryd.daemon.language.tongues import LONGEST, find_language
-from memoryd.daemon.store.queries import find_last_row, read_sample
+from memoryd.daemon.store.queries import read_sample
+from memoryd.daemon.store.rows import find_last_number
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.tiers.active import Active
 from memoryd.models.catalog import CATALOG
@@ -30,7 +31,7 @@ class Reading:
             return None
         turns = self._active.list_turns(None)
         with self._store.reading() as connection:
-            size = find_last_row(connection) + (turns[0].id if turns else 0)
+            size = find_last_number(connection) + (turns[0].id if turns else 0)
             if model != self._model or abs(size - self._size) > self._size // _GROWTH:
                 texts = [*read_sample(connection, _SAMPLE, LONGEST), *(turn.content for turn in turns)]
                 self._model, self._size, self._found = model, size, _compare(texts, read)

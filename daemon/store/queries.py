@@ -173,11 +173,6 @@ def count_by_namespace(connection: apsw.Connection, chosen: Filter, now: float) 
     return list(connection.execute(sql, values))
 
 
-def find_last_row(connection: apsw.Connection) -> int:
-    """Return the highest number of a row, 0 where there is none."""
-    return int(connection.execute("SELECT coalesce(max(row), 0) FROM memories").get)
-
-
 def read_sample(connection: apsw.Connection, most: int, characters: int) -> list[str]:
     """Return the beginnings of at most so many texts, spread evenly over all rows."""
     first, last = connection.execute("SELECT min(row), max(row) FROM memories").get
