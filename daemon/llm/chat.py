@@ -6,7 +6,7 @@ growing pauses and jitter; a server that failed several times in a row is left a
 costs nothing. Tokens are counted by what the server says, and no question is asked beyond a day's limit. All of it is
 in `usage`.
 
-Threads: any; at most `concurrency` questions are under way. Whoever asks waits, so nobody does whom a client waits for.
+Threads: any; one question is under way at a time. Whoever asks waits, so nobody does whom a client waits for.
 """
 
 import random
