@@ -47,10 +47,12 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     what was said in conversations, the group with the best hit first. Of one subject the newest comes first, with what
     it disagrees with below it; what was said on one day is in its order. A date stands above the lines of a day, with
     the year where that changes; a speaker before what they said one after the other; headings where there are several
-    groups. A text that is too long is cut to whole sentences; nothing is there twice. `with_ids` adds the beginning of
-    each id, for whoever wants to change memories. A `session` is given no text twice; `fresh` says that it has lost
-    what it was given, as after a compaction. What was said in the session itself is left out of its contexts. `compact`
-    leaves out the frame and the names of files. Without `touch` it counts no access of anything.
+    groups. What a memory answers, or what answers it, stands with the best ones, and with others where there is room.
+    A text that is too long is cut to whole sentences, only a sentence too long by itself to a part that ends with an
+    ellipsis; nothing is there twice. `with_ids` adds the beginning of each id, for whoever wants to change memories. A
+    `session` is given no text twice; `fresh` says that it has lost what it was given, as after a compaction. What was
+    said in the session itself is left out of its contexts. `compact` leaves out the frame and the names of files.
+    Without `touch` it counts no access of anything.
     """
 
     task: str

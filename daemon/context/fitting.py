@@ -32,17 +32,24 @@ GROUPS: dict[str, frozenset[str]] = {
     SAID: frozenset({turns.TYPE}),
 }
 STANDING_SHARE = 0.3
+_WHOLE_SHARE = 0.4  # of the budget: its notes have their spare lines at once
 DISAGREES = "disagrees with what was known on"
 _BARE = ("", "")
 _FRAMED_FROM = 100  # tokens; a smaller budget is for memories alone
 
 
 class Said(NamedTuple):
-    """What somebody said, or what a memory says by itself (no speaker); the id is there where ids are shown."""
+    """What somebody said, or what a memory says by itself (no speaker), with the id of the memory.
+
+    `mark` is what is shown of the id. What is `spare` belongs to the note and may be left out: of the best notes it is
+    shown with them, of the others where there is room left.
+    """
 
     speaker: str
     text: str
     id: str = ""
+    mark: str = ""
+    spare: bool = False
 
 
 class Note(NamedTuple):
@@ -57,7 +64,11 @@ class Note(NamedTuple):
     day: str
     lines: tuple[Said, ...]
     below: "tuple[Note, ...]" = ()  # older ones that it disagrees with
-    related: tuple[str, ...] = ()  # ids of the question and the answers in its lines
+
+    @property
+    def related(self) -> list[str]:
+        """The ids of the question and the answers in its lines."""
+        return [line.id for line in self.lines if line.id != self.id]
 
 
 class Fitted(NamedTuple):
@@ -86,33 +97,55 @@ def fit(standing: Sequence[Note], relevant: Sequence[Note], max_tokens: int, lay
     spent += sum(_count_heading(heading, by) for heading in headings)
     chosen += _select_affordable(relevant, max_tokens - spent, by, headings)
     while chosen:
-        text, stable = _text(chosen, frame, layout)
-        tokens = by.count(text)
-        if tokens <= max_tokens:
-            return Fitted(text, tokens, _order(chosen, layout), stable)
+        made = _lay_out(chosen, frame, layout, by)
+        if made.tokens <= max_tokens:
+            fuller = _lay_out(_add_spare(chosen, relevant, max_tokens - made.tokens, by), frame, layout, by)
+            return fuller if fuller.tokens <= max_tokens else made
         chosen.pop()
     return Fitted("", 0, [], 0)
+
+
+def _drop_spare(note: Note) -> Note:
+    """Return a note without its spare lines, itself where it has none."""
+    lines = tuple(line for line in note.lines if not line.spare)
+    return note if len(lines) == len(note.lines) else note._replace(lines=lines)
+
+
+def _add_spare(chosen: Sequence[Note], relevant: Iterable[Note], budget: int, by: Counter) -> list[Note]:
+    """Return the chosen notes, the best of them with their spare lines, as far as a budget pays for these."""
+    fuller = {note.id: note for note in chosen}
+    for note in relevant:
+        if note.id in fuller and len(note.lines) > len(fuller[note.id].lines):
+            cost = by.count(_write([note])) - by.count(_write([fuller[note.id]]))
+            if cost <= budget:
+                budget -= cost
+                fuller[note.id] = note
+    return list(fuller.values())
 
 
 def _select_affordable(notes: Iterable[Note], budget: int, by: Counter, headings: set[str]) -> list[Note]:
     """Return the notes that a budget pays for, with the headings and dates that are new."""
     known, dates, chosen = set(headings), set[tuple[str, str]](), []
+    least_for_whole = budget * (1 - _WHOLE_SHARE)
     for note in notes:
-        if _least_cost(note) > budget:  # counting tokens takes longer than counting words
-            continue
-        year = (note.group, _year(note.day))
-        cost = by.count(_write([note]))
-        if (note.group, note.day) in dates:
-            cost -= by.count(f"{note.day}\n")
-        elif year in dates:
-            cost -= by.count(year[1])
-        if note.group not in known:
-            cost += sum(_count_heading(heading, by) for heading in _list_new_headings(known, note.group))
-        if cost <= budget:
-            budget -= cost
-            known.add(note.group)
-            dates |= {(note.group, note.day), year}
-            chosen.append(note)
+        bare = _drop_spare(note)
+        for form in (note, bare) if bare is not note and budget >= least_for_whole else (bare,):
+            if _least_cost(form) > budget:  # counting tokens takes longer than counting words
+                continue
+            year = (form.group, _year(form.day))
+            cost = by.count(_write([form]))
+            if (form.group, form.day) in dates:
+                cost -= by.count(f"{form.day}\n")
+            elif year in dates:
+                cost -= by.count(year[1])
+            if form.group not in known:
+                cost += sum(_count_heading(heading, by) for heading in _list_new_headings(known, form.group))
+            if cost <= budget:
+                budget -= cost
+                known.add(form.group)
+                dates |= {(form.group, form.day), year}
+                chosen.append(form)
+                break
     return chosen
 
 
@@ -133,8 +166,8 @@ def _count_heading(heading: str, by: Counter) -> int:
     return by.count(_write_heading(heading))
 
 
-def _text(notes: Sequence[Note], frame: tuple[str, str], layout: Layout) -> tuple[str, int]:
-    """Return the text of some notes, and how many characters of it the standing ones take."""
+def _lay_out(notes: Sequence[Note], frame: tuple[str, str], layout: Layout, by: Counter) -> Fitted:
+    """Return some notes as text."""
     opening, closing = frame
     text, stable = opening, len(opening)
     groups = _group(notes, layout)
@@ -142,11 +175,9 @@ def _text(notes: Sequence[Note], frame: tuple[str, str], layout: Layout) -> tupl
         text += (_write_heading(heading) if heading == ALWAYS or len(groups) > 1 else "") + _write(part)
         if heading == ALWAYS:
             stable = len(text)
-    return text + closing, stable
-
-
-def _order(notes: Sequence[Note], layout: Layout) -> list[Note]:
-    return [one for part in _group(notes, layout).values() for note in part for one in (note, *note.below)]
+    text += closing
+    shown = [one for part in groups.values() for note in part for one in (note, *note.below)]
+    return Fitted(text, by.count(text), shown, stable)
 
 
 def _group(notes: Sequence[Note], layout: Layout) -> dict[str, list[Note]]:
@@ -179,8 +210,9 @@ def _write(notes: Iterable[Note]) -> str:
 
 
 def _write_line(line: Said, names_speaker: bool) -> str:
-    id = f"[{line.id[:8]}] " if line.id else ""
-    return f"{id}{line.speaker}: {line.text}" if line.speaker and names_speaker else f"- {id}{line.text}"
+    if line.speaker and names_speaker:
+        return f"{line.mark}{line.speaker}: {line.text}"
+    return f"- {line.mark}{line.text}"
 
 
 def _year(day: str) -> str:

@@ -2,9 +2,10 @@
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import NamedTuple
 
 from memoryd.client.errors import Invalid
@@ -17,7 +18,8 @@ from memoryd.daemon.context.fitting import ALWAYS, Fitted, Layout, Note, Said, f
 from memoryd.daemon.context.lines import choose_sentences
 from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language import claims
+from memoryd.daemon.language import claims, condensing
+from memoryd.daemon.language.asking import only_asks
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.related import list_shown_ids
@@ -28,11 +30,14 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
 
 _LONGEST_SHARE = 3  # one memory takes at most a third of the budget
+_LONGEST_STANDING_SHARE = 4
 _SHORTEST = 24  # tokens that a memory may have in any case
+_LEAST_ALONE, _MOST_ALONE = 40, 300  # characters of what is shown without its question or answers
 _CHARS_PER_TOKEN = 16  # a token is hardly ever longer
 _READ_CHARS = 16_000  # of a memory
 _SHORTER = 0.7
 _LEADING_SIGNS = re.compile(r"^[\W_]+")
+_CLAUSE_END = re.compile(r"[,;:](?=\s)|[，、；：]|\s[–—-](?=\s)|\n")
 _NEVER = 2.0  # a cosine that no two texts have
 
 
@@ -47,19 +52,21 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
     found = chosen.find(sources, call)
     always = chosen.find_standing(core, call)
     present = _read_present(core, found, "" if call.fresh else call.session)
-    size = max(_SHORTEST, call.max_tokens // _LONGEST_SHARE)
-    writer = _Lines(build_counter(core), size, call, chosen.are_named(present.values()))
+    by, named = build_counter(core), chosen.are_named(present.values())
+    # What is standing does not depend on the task: a context begins with the same characters whatever that is.
+    writer = _Lines(by, max(_SHORTEST, call.max_tokens // _LONGEST_STANDING_SHARE), call, named, task="")
     standing = [note for row in always if (note := writer.note(row, ALWAYS)).lines]
+    writer = _Lines(by, max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call, named, call.task)
     relevant = _select_relevant(found, present, {row.id for row in always}, writer)
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
-    made = fit(new[0], new[1], call.max_tokens, _build_layout(core, found.retrieval, relevant, call.compact), writer.by)
+    made = fit(new[0], new[1], call.max_tokens, _build_layout(core, found.retrieval, relevant, call.compact), by)
     if call.touch:
         core.effects.note(_mark(call, found, made))
     shown = {note.id for note in made.notes}
     result = ContextText(
         text=made.text,
         tokens=made.tokens,
-        tokenizer=writer.by.name,
+        tokenizer=by.name,
         ids=[id for note in made.notes for id in (note.id, *note.related)],
         stable_chars=made.stable_chars,
         omitted=sum(note.id not in shown for part in new for note in part),
@@ -75,16 +82,25 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
 class _Lines:
     """Makes the lines of a memory, none of them longer than `size` tokens, cut to the sentences nearest to the task."""
 
-    def __init__(self, by: Counter, size: int, call: GetContext, named: bool) -> None:
-        self.by, self._size, self._call, self._named = by, size, call, named
+    def __init__(self, by: Counter, size: int, call: GetContext, named: bool, task: str) -> None:
+        self._by, self._size, self._call, self._named, self._task = by, size, call, named, task
 
     def note(
-        self, row: Row, group: str, score: float = 0.0, below: Iterable[Note] = (), beside: Iterable[Row] = ()
+        self,
+        row: Row,
+        group: str,
+        score: float = 0.0,
+        below: Iterable[Note] = (),
+        beside: Iterable[Row] = (),
     ) -> Note:
-        """Return a memory as a note, with the question or the answers that are shown beside it."""
+        """Return a memory as a note, with the question or the answers that are shown beside it.
+
+        These may be left out unless it says little without them, or is so long that they cost little beside it.
+        """
         date = datetime.fromtimestamp(row.created_at, UTC)
-        others = list(beside)
-        spoken = sorted((row, *others), key=lambda one: (one.created_at, one.row < 0, abs(one.row)))
+        spoken = sorted((row, *beside), key=lambda one: (one.created_at, one.row < 0, abs(one.row)))
+        stands_alone = _LEAST_ALONE <= len(row.content) <= _MOST_ALONE and not only_asks(row.content)
+        lines = (self._say(one, one is row, one is not row and stands_alone) for one in spoken)
         return Note(
             id=row.id,
             row=max(0, row.row),
@@ -93,18 +109,20 @@ class _Lines:
             created_at=row.created_at,
             score=score,
             day=f"{date.day} {date:%B %Y}",
-            lines=tuple(line for one in spoken if (line := self._say(one, one is row)).text),
+            lines=tuple(line for line in lines if line.text),
             below=tuple(below),
-            related=tuple(one.id for one in others),
         )
 
-    def _say(self, row: Row, is_hit: bool) -> Said:
+    def _say(self, row: Row, is_hit: bool, spare: bool) -> Said:
         speaker, said = chosen.read_said(row, self._named)
         text = self._text(row, said, self._size if is_hit else self._size // 2)
+        if is_hit and not text:  # one sentence, too long by itself
+            text = self._fit(lambda chars: _cut(said[:_READ_CHARS], chars, self._task), self._size)
         if row.path is not None and not self._call.compact:
             text += f" ({origin(row)})"
         # It may begin a line, where a sign would open a heading or a list.
-        return Said(_LEADING_SIGNS.sub("", make_inert(speaker)), text, row.id if self._call.with_ids else "")
+        speaker = _LEADING_SIGNS.sub("", make_inert(speaker))
+        return Said(speaker, text, row.id, f"[{row.id[:8]}] " if self._call.with_ids else "", spare)
 
     def _text(self, row: Row, said: str, size: int) -> str:
         """Return all that a memory says, or its summary, or the whole sentences of it that are nearest to the task."""
@@ -115,9 +133,15 @@ class _Lines:
         if summary and self._is_short_enough(summary, size):
             return summary
         sentences = claims.split_sentences(said[:_READ_CHARS])
+        return self._fit(lambda chars: choose_sentences(sentences, chars, self._task), size) or self._fit(
+            lambda chars: _cut(said[:_READ_CHARS], chars, self._task), size
+        )
+
+    def _fit(self, shorten: Callable[[int], str], size: int) -> str:
+        """Return what is left of a text, shortened to as many characters as have `size` tokens; empty: nothing."""
         chars = _CHARS_PER_TOKEN * size
-        while chars > size:
-            text = make_inert(choose_sentences(sentences, chars, self._call.task))
+        while chars > 1:
+            text = make_inert(shorten(chars))
             if self._is_short_enough(text, size):
                 return text
             chars = int(chars * _SHORTER)
@@ -127,7 +151,23 @@ class _Lines:
         """Return whether a text has at most `size` tokens; none is shorter than a byte, and counting takes long."""
         if len(text.encode("utf-8", "replace")) <= size:
             return True
-        return len(text) <= _CHARS_PER_TOKEN * size and self.by.count(text) <= size
+        return len(text) <= _CHARS_PER_TOKEN * size and self._by.count(text) <= size
+
+
+def _cut(text: str, most_chars: int, task: str) -> str:
+    """Return a part of a text from the clause on that has most words of a task, to the end of a clause or a word."""
+    asked = condensing.find_words(task)
+    begins = [0, *(found.end() for found in _CLAUSE_END.finditer(text))]
+    held = [len(asked & condensing.find_words(text[begin:end])) for begin, end in pairwise([*begins, len(text)])]
+    begin = begins[held.index(max(held))]
+    part = text[begin : begin + most_chars].strip()
+    if begin + most_chars < len(text):
+        ends = [found.end() for found in _CLAUSE_END.finditer(part, len(part) // 2)] or [
+            part.rfind(" ", len(part) // 2)
+        ]
+        part = part[: ends[-1]].rstrip(" ,;:，、；：") if ends[-1] > 0 else part
+        part += "…"
+    return f"…{part}" if begin else part
 
 
 class _Head(NamedTuple):
@@ -165,7 +205,7 @@ def _select_relevant(found: chosen.Found, present: dict[str, Row], always: set[s
         group = group_of(head.row.type, head.row.tier)
         note = lines.note(head.row, group, head.score, below, beside)
         shown |= {head.row.id, *note.related, *(one.id for one in below)}
-        if note.lines:
+        if not all(line.spare for line in note.lines):
             notes.append(note)
     return notes
 

@@ -270,13 +270,42 @@ def test_a_text_that_poses_as_structure_is_inert(core: Core) -> None:
 
 def test_a_long_memory_is_shown_by_its_summary_or_by_whole_sentences(core: Core) -> None:
     add(core, "api cache " * 300, summary="the two words, in short")
-    long = [f"Entence{number} likes plum{number} and pear{number} of tree{number}." for number in range(40)]
-    add(core, " ".join([*long[:20], "The api cache is flushed on Mondays.", *long[20:]]), pinned=True)
-    made = context(core, "api cache", max_tokens=600)
+    long = [f"Entence{number} of the api cache likes plum{number} and pear{number}." for number in range(40)]
+    add(core, " ".join([*long[:20], "The api cache is flushed on Mondays.", *long[20:]]))
+    made = context(core, "api cache mondays", max_tokens=600)
     assert "the two words, in short" in made.text
     assert "The api cache is flushed on Mondays." in made.text
     assert all(line.endswith(".") for line in made.text.splitlines() if "entence" in line)
     assert made.tokens <= 600
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "apples of the api, " * 100 + "and the api cache is flushed on mondays, " + "cache of the api, " * 200,
+            "…and the",
+        ),
+        ("the api cache word " * 500, "the api cache word the"),
+        ("the api cache " + "x" * 9000, "the api cache xx"),
+        ("the api cache " + "それから" * 2000, "the api cache それから"),
+    ],
+)
+def test_one_endless_sentence_is_cut_where_the_task_is_spoken_of(core: Core, text: str, shown: str) -> None:
+    add(core, text)
+    made = context(core, "api cache mondays", max_tokens=300)
+    line = next(line for line in made.text.splitlines() if line.startswith("- "))
+    assert line.startswith(f"- {shown}")
+    assert line.endswith("…")
+    assert len(line) > 100
+
+
+@pytest.mark.parametrize("text", ["Sentence{0} likes plum{0} and pear{0}. ", "never commit any of these {0} files, "])
+def test_a_long_standing_memory_is_the_same_for_every_task(core: Core, text: str) -> None:
+    add(core, "".join(text.format(number) for number in range(99)), pinned=True)
+    one, other = (context(core, task, max_tokens=400) for task in ("what does sentence3 like", "plum70 or 70 files"))
+    assert one.text == other.text
+    assert text[:8] in one.text
 
 
 def test_a_question_and_its_answer_stand_once_and_in_their_order(core: Core) -> None:

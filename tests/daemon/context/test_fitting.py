@@ -127,6 +127,29 @@ def test_a_thousand_stores_keep_every_budget_and_come_out_alike(real: Counter, p
             assert made == fit(store.standing, store.relevant, budget, layout, real)
 
 
+def pair(number: int, spare: bool) -> Note:
+    lines = Said("Ada", "one two three", f"q{number}", spare=spare), Said("Bo", "four five six", str(number))
+    return note(number, SAID, "", day="1 May 2022")._replace(lines=lines)
+
+
+def test_the_best_notes_have_their_spare_lines_and_others_where_there_is_room() -> None:
+    def show(count: int, budget: int) -> list[str]:
+        made = fit([], [pair(number, True) for number in range(count)], budget, Layout({}, 2.0, True), WORDS)
+        return [id for one in made.notes for id in (one.id, *one.related)]
+
+    assert show(0, 100) == []
+    assert show(1, 11) == ["0", "q0"]
+    assert show(1, 10) == ["0"]
+    assert show(2, 19) == ["0", "q0", "1", "q1"]
+    assert show(2, 15) == ["0", "q0", "1"]
+    assert show(9, 40) == ["0", "q0", "1", "q1", *map(str, range(2, 7))]
+
+
+def test_what_is_not_spare_comes_with_its_note_or_the_note_does_not() -> None:
+    made = fit([], [pair(number, False) for number in range(9)], 40, Layout({}, 2.0, True), WORDS)
+    assert [(one.id, one.related) for one in made.notes] == [(str(number), [f"q{number}"]) for number in range(4)]
+
+
 def test_a_smaller_note_fits_where_a_larger_one_does_not() -> None:
     notes = [note(1, "Facts", "one two"), note(2, "Facts", "word " * 50), note(3, "Facts", "three four")]
     made = fit([], notes, 20, Layout({}, 2.0, True), WORDS)
