@@ -2,7 +2,8 @@
 
 `RULES` is the table. Each rule is taken out of a temporary daemon, which then stores and answers the seen half of
 `tests/data/team`, and the conversations of `--conversations FILE` where it is given: as turns that are observed, ended
-and consolidated. `memctl bench pairs` judges the seen half of `tests/data/pairs`. Of the turns of `tests/data/unasked`
+and consolidated. `memctl bench pairs` judges the seen half of `tests/data/pairs`. Of the pairs of `tests/data/versions`
+it says in how many the one that is asked for is found before the other. Of the turns of `tests/data/unasked`
 (but its unseen half) it says which are held back from coming up: of those that ask or order, that are refuted, that
 should come up. All figures are in %.
 """
@@ -12,15 +13,18 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness import CHECKOUT, Report, progress
+from harness import CHECKOUT, Daemon, Report, progress
+
+from memoryd.client import Client
 
 _DATA = CHECKOUT / "tests" / "data"
 _MEMCTL = [sys.executable, "-P", "-m", "memoryd.client.memctl"]
 _LIMIT_S = 1800
+_AT, _MONTH_S = 1_780_000_000.0, 30 * 86_400.0
 
 
 class Rule(NamedTuple):
@@ -150,6 +154,7 @@ def _measure(rule: Rule, conversations: str) -> dict[str, str]:
         found = {"team: at rank 1 · hit@5 · unasked": _rate_team(folder)}
         pairs = _run(folder, "bench", "pairs", str(_DATA / "pairs" / "pairs-seen.jsonl"))["total"]
         found["pairs: precision · recall"] = " · ".join(_percent(pairs[key]) for key in ("precision", "recall"))
+        found["versions: in order"] = _rate_versions(folder)
         found["held back: asking · refuted · wanted"] = _rate_claims(folder)
         if conversations:
             found["conversations: nDCG@10 · recall@10 · context of 400"] = _rate(folder, conversations)
@@ -158,13 +163,41 @@ def _measure(rule: Rule, conversations: str) -> dict[str, str]:
 
 def _rate_team(folder: Path) -> str:
     total = _run(folder, "bench", "eval", str(_DATA / "team"))["ways"]["team"]["total"]
-    unasked = total["contexts"]["500 unasked"]["hit"]
+    unasked = total["contexts"]["250 unasked"]["hit"]
     return " · ".join(map(_percent, (total["hit_1"], total["hit_5"], unasked)))
 
 
 def _rate(folder: Path, conversations: str) -> str:
     total = _run(folder, "bench", "eval", conversations, "--way", "observe")["ways"]["observe"]["total"]
     return " · ".join(map(_percent, (total["ndcg_10"], total["recall_10"], total["contexts"]["400"]["hit"])))
+
+
+def _rate_versions(folder: Path) -> str:
+    place = folder / "versions"
+    place.mkdir()
+    daemon = Daemon(place)
+    daemon.environment["PYTHONPATH"] = str(folder)
+    counts = []
+    try:
+        daemon.start()
+        for file in sorted((_DATA / "versions").glob("*.jsonl"), key=lambda path: path.stem):
+            pairs = [json.loads(line) for line in file.read_text().splitlines()]
+            with daemon.client(file.stem) as client:
+                counts.append(sum(_count_in_order(client, pairs)) / len(pairs))
+    finally:
+        daemon.stop()
+    return " · ".join(map(_percent, counts))
+
+
+def _count_in_order(client: Client, pairs: Sequence[dict[str, str]]) -> Iterator[bool]:
+    """Yield for each pair, all added to one namespace, whether the one that is asked for is found first."""
+    added = [
+        [client.add(pair[name], created_at=_AT + age_s).id for name, age_s in (("older", 0.0), ("newer", _MONTH_S))]
+        for pair in pairs
+    ]
+    for pair, ids in zip(pairs, added, strict=True):
+        found = [hit.id for hit in client.search(pair["question"], limit=10) if hit.id in ids]
+        yield found[:1] == [ids[0] if pair.get("asks") == "before" else ids[1]]
 
 
 def _rate_claims(folder: Path) -> str:
