@@ -39,7 +39,7 @@ def find_standing(core: Core, call: GetContext) -> list[Row]:
     """Return what every context within reach holds, the latest first."""
     chosen = compile_filter(call, core.store.namespaces)
     with core.store.reading() as connection:
-        return queries.find_standing(connection, chosen, core.clock.read_elapsed(), CORRECTION, _STANDING)
+        return queries.find_standing(connection, chosen, core.clock(), CORRECTION, _STANDING)
 
 
 def session_of(row: Row) -> str | None:

@@ -43,7 +43,7 @@ def choose(core: Core, call: GetUnasked) -> tuple[list[Line], list[Line]]:
     chosen = Filter(core.store.namespaces.reach(check(call.namespace), call.reach))
     with core.store.reading() as connection:
         saved = _find_saved(core, connection, call, chosen)
-        outdated = find_outdated(connection, saved, chosen, core.clock.read_elapsed())
+        outdated = find_outdated(connection, saved, chosen, core.clock())
         saved = [row for row in saved if row.id not in outdated]
         latest = _read_latest(core, connection, call)
     lines = [
@@ -62,7 +62,7 @@ def is_for_project(core: Core, row: Row, namespace: str) -> bool:
 
 def _find_saved(core: Core, connection: Connection, call: GetUnasked, chosen: Filter) -> list[Row]:
     types = sorted(set().union(*KINDS.values()))
-    found = queries.find_saved(connection, chosen, core.clock.read_elapsed(), types, _MOST_SAVED)
+    found = queries.find_saved(connection, chosen, core.clock(), types, _MOST_SAVED)
     return [row for row in found if is_for_project(core, row, call.namespace)]
 
 
@@ -114,7 +114,7 @@ def _read_latest(core: Core, connection: Connection, call: GetUnasked) -> list[T
         return []
     rows = [turns.to_row(turn) for turn in core.active.list_turns(frozenset([number]))]
     seen = {row.id for row in rows}
-    stored = sessions.find_last_turns(connection, number, core.clock.read_elapsed(), _MOST_TURNS)
+    stored = sessions.find_last_turns(connection, number, core.clock(), _MOST_TURNS)
     rows += [row for row in stored if row.id not in seen]
     said = [Turn.read(row) for row in rows]
     said = [turn for turn in said if turn.session and turn.session != call.session and turn.role != "tool"]

@@ -76,7 +76,7 @@ def _compare(core: Core, key: Key, fact: Fact, embedded: Embedded, told: Sequenc
     generation, vector = embedded
     floors = generation.embedder.floors
     mask = core.store.facts.build_mask(
-        Filter(reached=frozenset([key.namespace]), words={"tier": [L1, L2]}), core.clock.read_elapsed()
+        Filter(reached=frozenset([key.namespace]), words={"tier": [L1, L2]}), core.clock()
     )
     nearest = generation.index.find_nearest(vector, _NEIGHBOURS, mask)
     near = nearest.rows[nearest.similarities > floors.join - 0.01].tolist()
@@ -118,7 +118,7 @@ class _Run:
         turns.count(*count, "facts: known", known)
 
     def _is_known(self, news: News) -> bool:
-        connection, passed = self._transaction.connection, self._core.clock.read_elapsed()
+        connection, passed = self._transaction.connection, self._core.clock()
         equal = queries.find_equal(connection, self._key.namespace, content_hash(news.fact.text), passed)
         same = [row for row in equal if row.type != turns.TYPE] or select_living(
             connection, rows.read_ids(connection, news.same).values(), passed

@@ -26,9 +26,7 @@ def read_log(core: Core, call: GetLog) -> SessionLog:
     span = Span(call.since or 0.0, _FOR_EVER if call.until is None else call.until, call.session)
     sources = summarising.SOURCE, tasks.SOURCE
     with core.store.reading() as connection:
-        entries = sessions.find_entries(
-            connection, span, sources, visible_condition(core, call), core.clock.read_elapsed()
-        )
+        entries = sessions.find_entries(connection, span, sources, visible_condition(core, call), core.clock())
     recent = [_build_entry(turn) for turn in core.active.list_turns(reached) if turn.session and _is_in(span, turn)]
     held = [*entries[::-1], *recent[::-1]]  # of one time in the order in which it came
     found = _group(core, sorted(held, key=lambda entry: entry.created_at))
@@ -98,7 +96,7 @@ def read_around(core: Core, call: GetAround) -> Conversation:
         ordered = sorted({one.id: one for one in both}.values(), key=_place)
         place = next((n for n, one in enumerate(ordered) if _place(one) >= _place(row)), len(ordered))
         shown = ordered[max(0, place - call.around) : place + call.around + (1 if row.turns else 0)]
-        found = present.build_memories(connection, core.store.namespaces, shown, condition, core.clock.read_elapsed())
+        found = present.build_memories(connection, core.store.namespaces, shown, condition, core.clock())
     return Conversation(turns=found)
 
 

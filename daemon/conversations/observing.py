@@ -190,7 +190,7 @@ def _is_known(place: Place, id: str, key: bytes) -> bool:
 
 def _find_equal(place: Place, key: bytes) -> list[str]:
     """Return the id of what says the same in this namespace; a memory is bumped."""
-    memory = turns.find_equal_memory(place.connection, place.number, key, place.core.clock.read_elapsed())
+    memory = turns.find_equal_memory(place.connection, place.number, key, place.core.clock())
     if memory is not None:
         return _select_alive(place, [memory])
     turn = turns.find_equal_turn(place.connection, place.number, key)
@@ -199,7 +199,7 @@ def _find_equal(place: Place, key: bytes) -> list[str]:
 
 def _select_alive(place: Place, ids: list[str]) -> list[str]:
     """Return those of some memories that still are and can be seen from here, and count an access of each."""
-    passed = place.core.clock.read_elapsed()
+    passed = place.core.clock()
     known = select_living(place.connection, rows.read_ids(place.connection, ids).values(), passed)
     seen = place.core.store.namespaces.reach(place.name, None)
     there = [row for row in known if seen is None or row.namespace in seen or row.namespace == place.number]

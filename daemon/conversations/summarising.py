@@ -50,9 +50,7 @@ def think(core: Core, key: Key, heard: Sequence[Heard]) -> Finish:
 
 def _read_latest(core: Core, connection: Connection, key: Key) -> Row | None:
     """Return the note on a session."""
-    return queries.find_latest_of_session(
-        connection, (key.namespace, key.session), (TYPE, SOURCE), core.clock.read_elapsed()
-    )
+    return queries.find_latest_of_session(connection, (key.namespace, key.session), (TYPE, SOURCE), core.clock())
 
 
 def _digest(core: Core, heard: Sequence[Heard], previous: str) -> tuple[str, str]:

@@ -62,7 +62,7 @@ def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
         counts["judged"] = _judge_all(core, tools.report)
         concerned = [number for number in core.active.fill() if reached is None or number in reached]
         run.apply_stage("promote", promoting.plan_steps(core, concerned, "asked for"), promoting.apply)
-        run.apply_stage("move", sweeping.plan_all(core, core.clock.read_elapsed(), reached), sweeping.apply)
+        run.apply_stage("move", sweeping.plan_all(core, core.clock(), reached), sweeping.apply)
         _embed_all(core, tools.report)
         tools.report(Progress(stage="cluster", done=0, total=1))
         clustered = tools.cluster()
@@ -149,7 +149,7 @@ def predict(core: Core, reached: frozenset[int] | None) -> Counter[str]:
     dropped = sum(one.dropped is not None for one in leaving)
     counts.update(promoted=len(leaving) - dropped, dropped=dropped)
     kept = [one.turn for one in leaving if one.tier == L1]
-    now = core.clock.read_elapsed()
+    now = core.clock()
     ends = (compute_expiry(core, turn.source, turn.created_at) for turn in kept)  # as it is promoted
     moved = sum(end is None or end > now for end in ends)
     with core.store.reading() as connection:

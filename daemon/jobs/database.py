@@ -87,7 +87,7 @@ def _check_target(core: Core, path: str, usual: Path) -> Path:
     try:
         if not path:
             usual.mkdir(mode=0o700, exist_ok=True)
-        target = given / copies.name_at(core.clock.read_elapsed()) if given.is_dir() else given
+        target = given / copies.name_at(core.clock()) if given.is_dir() else given
         if not target.parent.is_dir():
             raise Invalid(f"There is no folder {target.parent} for the copy.")
         if target.exists():

@@ -33,7 +33,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan to delete the facts, if that was not done before."""
     if core.store.read_setting(DELETED) is not None:
         return
-    made = core.store.facts.build_mask(Filter(words={"source": [SOURCE]}), core.clock.read_elapsed()).list_rows()
+    made = core.store.facts.build_mask(Filter(words={"source": [SOURCE]}), core.clock()).list_rows()
     found = 0
     for start in range(0, len(made), _PORTION):
         with core.store.reading() as connection:

@@ -99,7 +99,7 @@ def plan_backup(core: Core, now: float) -> Iterator[Step]:
     with core.store.reading() as connection:
         changed = upkeep.marks(connection)
     if changed and (not present or upkeep.marks_of(present[-1]) != changed):
-        name = copies.free_name(core.folder / copies.FOLDER, core.clock.read_elapsed())
+        name = copies.free_name(core.folder / copies.FOLDER, core.clock())
         yield Step("copy", name, "the database changed since the latest copy" if present else "there is no copy yet")
         present.append(core.folder / copies.FOLDER / name)
     for path in [] if core.clock.has_jumped() else present[:-keep]:

@@ -66,7 +66,7 @@ def _find_repeated(core: Core, transaction: Transaction, place: Place, memory: N
     told = core.recalls.find_repeated(place.name, "", memory.content)
     if not told or duplicates.read_equal(core, connection, place, memory):
         return None  # an equal memory is merged
-    alive = queries.find_alive(connection, list(told), place.visible, core.clock.read_elapsed())
+    alive = queries.find_alive(connection, list(told), place.visible, core.clock())
     rows.count_accesses(connection, [(row.row, 1, core.clock()) for row in alive])
     turns.count(connection, place.number, "evidence", len(alive))
     return alive[0] if alive else None

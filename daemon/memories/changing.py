@@ -44,7 +44,7 @@ def visible_condition(core: Core, call: Scoped[Any]) -> str:
 
 def show(core: Core, connection: Connection, found: Iterable[Row], condition: str) -> list[protocol.Memory]:
     """Return rows as the memories that a caller sees who reaches the namespaces of a condition."""
-    return present.build_memories(connection, core.store.namespaces, found, condition, core.clock.read_elapsed())
+    return present.build_memories(connection, core.store.namespaces, found, condition, core.clock())
 
 
 @handles(Update)

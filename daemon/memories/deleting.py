@@ -51,7 +51,7 @@ def delete_where(core: Core, call: DeleteWhere, caller: Caller = USER) -> "Parts
 
 def _choose(core: Core, call: DeleteWhere, chosen: Filter, caller: Caller) -> tuple[list[str], int]:
     """Return the ids of what the filter leaves, oldest first, and how many parts of files it leaves too."""
-    condition, values = chosen.full_condition(core.clock.read_elapsed(), call.all_states)
+    condition, values = chosen.full_condition(core.clock(), call.all_states)
     with core.store.reading() as connection:
         found, documents = queries.find_deletable(connection, condition, values)
         active = select_turns(connection, chosen, call, core.active.list_turns(chosen.reached))
@@ -65,7 +65,7 @@ def _delete_part(
     core: Core, call: DeleteWhere, chosen: Filter, caller: Caller, ids: Sequence[str], number: int | None
 ) -> tuple[int, int]:
     """Delete those of some memories that the filter still leaves; return the operation and how many they were."""
-    condition, values = chosen.full_condition(core.clock.read_elapsed(), call.all_states)
+    condition, values = chosen.full_condition(core.clock(), call.all_states)
 
     def write(transaction: Transaction) -> tuple[int, int]:
         connection = transaction.connection

@@ -193,7 +193,7 @@ def judge(core: Core, connection: Connection, place: Place, new: New, known: Kno
 
 def read_equal(core: Core, connection: Connection, place: Place, memory: NewMemory) -> Row | None:
     """Return the memory of the place that has the same normalised text and type."""
-    key, passed = content_hash(memory.content), core.clock.read_elapsed()
+    key, passed = content_hash(memory.content), core.clock()
     return next(iter(queries.find_equal(connection, place.number, key, passed, memory.type, limit=1)), None)
 
 
@@ -209,7 +209,7 @@ def _select_near(core: Core, connection: Connection, place: Place, new: New) -> 
     if not (candidates := sorted({*near, *new.twins})):
         return []
     condition = f"{ALIVE} AND {build_searched()}"
-    alive = alive_values(core.clock.read_elapsed())
+    alive = alive_values(core.clock())
     exact = cosines(vectors.read_exact(connection, generation.model, candidates, condition, alive), vector)
     subject = _subject_floor(generation, place)
     known = rows.read_rows(connection, [number for number, cosine in exact.items() if cosine >= subject])

@@ -82,7 +82,7 @@ def _choose(core: Core, call: Erase) -> list[str]:
     chosen = compile_filter(asked, core.store.namespaces)
     if not chosen.condition:
         raise Invalid("The filter is empty and would erase everything; say what is to be erased.")
-    condition, values = chosen.full_condition(core.clock.read_elapsed(), True)
+    condition, values = chosen.full_condition(core.clock(), True)
     with core.store.reading() as connection:
         stored, _ = queries.find_deletable(connection, condition, values)
         active = select_turns(connection, chosen, asked, core.active.list_turns(chosen.reached))

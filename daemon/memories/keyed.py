@@ -77,7 +77,7 @@ def store(
         adding.insert(core, transaction, place, new, Verdict(None, None, []), embedded, begin())
         return new.id, "created"
     place.caller.check_change(old.id, place.name)
-    is_alive = old.superseded_by is None and not is_expired(old, core.clock.read_elapsed())
+    is_alive = old.superseded_by is None and not is_expired(old, core.clock())
     if is_alive and _describe(old) == _describe(new):
         rows.change(connection, old.row, {"expires_at": new.expires_at, "updated_at": now})
         return old.id, "unchanged"
@@ -111,7 +111,7 @@ def _replace(core: Core, transaction: Transaction, old: Row, new: Row, embedded:
     connection, now = transaction.connection, core.clock()
     history.record(connection, operation, old.id, core.store.namespaces.name(old.namespace), old)
     fields = {**_describe(new), "expires_at": new.expires_at, "updated_at": now, "superseded_by": None}
-    if is_expired(old, core.clock.read_elapsed()):
+    if is_expired(old, core.clock()):
         fields["created_at"] = now
     rows.change(connection, old.row, fields)
     adding.keep_vector(core, transaction, msgspec.structs.replace(old, **fields), embedded)
@@ -133,7 +133,7 @@ def resolve_key(core: Core, connection: Connection, namespace: str, key: str) ->
     check_key(key)
     number = core.store.namespaces.find_number(namespaces.check(namespace))
     row = None if number is None else rows.read_key(connection, number, key)
-    if row is None or is_expired(row, core.clock.read_elapsed()):
+    if row is None or is_expired(row, core.clock()):
         raise NotFound(f"There is no memory with the key {key[:80]!r} in {namespace or 'the root'}.", {"key": key})
     return row
 

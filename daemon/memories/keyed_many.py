@@ -98,7 +98,7 @@ def _choose_going(core: Core, transaction: Transaction, call: PutMany, done: Wer
         row = rows.read_key(connection, number, entry.key) if entry.memory is None else None
         if row is not None and row.id not in going:
             going[row.id] = row
-            if not keyed.is_expired(row, core.clock.read_elapsed()):
+            if not keyed.is_expired(row, core.clock()):
                 result.id, result.outcome = row.id, "deleted"
         for other in rows.read_keys(connection, number, entry.clears) if entry.clears else ():
             if other.id not in stay and other.id not in going:

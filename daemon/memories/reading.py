@@ -90,7 +90,7 @@ def _find_linked(connection: Connection, workspace: workspaces.Workspace, names:
 @handles(protocol.List)
 def list_(core: Core, call: protocol.List) -> protocol.Page:
     """Return one page of the memories that a filter leaves."""
-    chosen, passed = compile_filter(call, core.store.namespaces), core.clock.read_elapsed()
+    chosen, passed = compile_filter(call, core.store.namespaces), core.clock()
     order = queries.Order(call.sort, call.ascending, call.limit, call.offset)
     with core.store.reading() as connection:
         found, total = queries.find_page(connection, chosen.full_condition(passed, call.all_states), order)
@@ -110,7 +110,7 @@ def _give_vectors(core: Core, connection: Connection, shown: Sequence[protocol.M
 @handles(protocol.Count)
 def count_memories(core: Core, call: protocol.Count) -> protocol.Counted:
     """Return how many memories a filter leaves."""
-    chosen, passed = compile_filter(call, core.store.namespaces), core.clock.read_elapsed()
+    chosen, passed = compile_filter(call, core.store.namespaces), core.clock()
     with core.store.reading() as connection:
         return protocol.Counted(count=queries.count(connection, *chosen.full_condition(passed, call.all_states)))
 
@@ -123,7 +123,7 @@ def list_namespaces(core: Core, call: protocol.Namespaces) -> protocol.Namespace
     prefix, suffix = (namespaces.check(text).split("/") if text else [] for text in (call.prefix, call.suffix))
     counts: dict[str, int] = {}
     with core.store.reading() as connection:
-        found = queries.count_by_namespace(connection, Filter(reached), core.clock.read_elapsed())
+        found = queries.count_by_namespace(connection, Filter(reached), core.clock())
     for number, count in found:
         parts = names.name(number).split("/")
         if _is_beginning(parts, prefix) and _is_beginning(parts[::-1], suffix[::-1]):
@@ -198,7 +198,7 @@ def list_links(core: Core, call: protocol.Links) -> protocol.Disagreements:
     """Return the memories within reach that contradict each other."""
     condition = visible_condition(core, call)
     with core.store.reading() as connection:
-        pairs = links.select_contradictions(connection, condition, call.limit, core.clock.read_elapsed())
+        pairs = links.select_contradictions(connection, condition, call.limit, core.clock())
         found = rows.read_ids(connection, [id for newer, older, _ in pairs for id in (newer, older)])
         shown = {one.id: one for one in show(core, connection, found.values(), condition)}
     return protocol.Disagreements(
@@ -285,7 +285,7 @@ def _count_waiting(core: Core, reached: frozenset[int] | None) -> int | None:
     if generation is None:
         return None
     rows = np.fromiter((*generation.pending, *generation.failing), np.int64)
-    return int(core.store.build_mask(Filter(reached), core.clock.read_elapsed()).select(rows).sum()) if len(rows) else 0
+    return int(core.store.build_mask(Filter(reached), core.clock()).select(rows).sum()) if len(rows) else 0
 
 
 def count_pending(core: Core, connection: Connection, condition: str) -> int:

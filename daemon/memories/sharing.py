@@ -40,7 +40,7 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
     def write(transaction: Transaction) -> Shared:
         connection = transaction.connection
         found = {row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
-        if superseded := read_in_force(connection, found.values(), core.clock.read_elapsed()):
+        if superseded := read_in_force(connection, found.values(), core.clock()):
             id = next(row.id for row in found.values() if row.row in superseded)
             raise Conflict(f"Memory {id[:8]} is superseded; share the one that replaced it.", {"id": id})
         for row in found.values():

@@ -161,7 +161,7 @@ def begin(sources: Sources, call: protocol.Query[Any]) -> Retrieval:
     multiplier = call.candidate_multiplier or sources.config.candidate_multiplier
     wanted = call.offset + call.limit
     least = max(LEAST_DEPTH, multiplier * wanted)
-    chosen, passed = compile_filter(call, sources.store.namespaces), sources.clock.read_elapsed()
+    chosen, passed = compile_filter(call, sources.store.namespaces), sources.clock()
     turns = sources.active.list_turns(chosen.reached)  # first: one that leaves L0 meanwhile is here or in the mask
     allowed = sources.store.build_mask(chosen, passed)
     return Retrieval(

@@ -43,7 +43,7 @@ def why_not(sources: Sources, call: WhyNot) -> Why:
 
 def _find_filter(sources: Sources, connection: Connection, call: WhyNot, row: Row) -> str:
     """Return which filter leaves the memory out, empty if none does."""
-    passed = sources.clock.read_elapsed()
+    passed = sources.clock()
     if by := successors.read_in_force(connection, [row], passed):
         return f"it is superseded by {by[row.row]}"
 

@@ -37,7 +37,7 @@ def list_conflicts(core: Core, call: protocol.ListConflicts) -> protocol.SharedC
 
 def _show(core: Core, connection: Connection, found: Sequence[Row]) -> dict[str, protocol.Memory]:
     unique = {row.id: row for row in found}
-    made = present.build_memories(connection, core.store.namespaces, unique.values(), "TRUE", core.clock.read_elapsed())
+    made = present.build_memories(connection, core.store.namespaces, unique.values(), "TRUE", core.clock())
     return {memory.id: memory for memory in made}
 
 

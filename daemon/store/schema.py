@@ -77,7 +77,7 @@ CREATE INDEX memories_standing ON memories (created_at) WHERE pinned OR type = '
 CREATE INDEX memories_rated ON memories (row) WHERE feedback <> '';       -- at the start: the few with feedback
 -- What is in L1 and when it was last used: the sweep and the caps look at nothing else.
 CREATE INDEX memories_recent ON memories (namespace, updated_at, last_accessed_at) WHERE tier = 'L1';
--- Which turn answers which: they become one memory in L2.
+-- Which turn answers which.
 CREATE INDEX memories_answers ON memories (json_extract(metadata, '$.answers')) WHERE turns = 1;
 CREATE INDEX memories_superseded ON memories (superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE UNIQUE INDEX memories_key ON memories (namespace, key) WHERE key IS NOT NULL;
@@ -211,7 +211,7 @@ CREATE TABLE turns (
   importance REAL NOT NULL,
   source TEXT NOT NULL,        -- conversation, or recall: what a search brought up, never promoted
   created_at REAL NOT NULL,
-  answers TEXT,                -- key of the user's turn that it replies to
+  answers TEXT,                -- key of the other speaker's turn that it replies to
   content_hash BLOB NOT NULL,  -- as in memories
   previous TEXT NOT NULL,      -- the turn before it, if short
   content TEXT NOT NULL,

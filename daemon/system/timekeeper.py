@@ -63,11 +63,7 @@ class Timekeeper:
         self._look()
 
     def __call__(self) -> float:
-        """Return now, for what is dated."""
-        return self._clock()
-
-    def read_elapsed(self) -> float:
-        """Return now, for what expires: it is found no more."""
+        """Return now, for what is dated, and for what expires: it is found no more."""
         return self._clock()
 
     def read_settled(self) -> float:

@@ -59,7 +59,7 @@ def dream(core: Core, namespace: str, terms: Terms, dry_run: bool = False) -> Dr
 def _read_memories(core: Core, namespace: int) -> list[Row]:
     """Return what a dream is about, the oldest first: not what other machines have too."""
     with core.store.reading() as connection:
-        found = queries.find_unpinned(connection, namespace, MAX_NOTES, core.clock.read_elapsed())
+        found = queries.find_unpinned(connection, namespace, MAX_NOTES, core.clock())
         return [row for row in found[::-1] if shared.read_of_memory(connection, row.id) is None]
 
 
@@ -102,7 +102,7 @@ def _write(core: Core, found: Sequence[Row], fates: Sequence[Fate], report: Drea
         connection = transaction.connection
         pairs = [(row, found[fate.by], fate) for row, fate in zip(found, fates, strict=True) if fate.by is not None]
         there = rows.read_ids(connection, [row.id for pair in pairs for row in pair[:2]]).values()
-        present = {row.id: row for row in select_living(connection, there, core.clock.read_elapsed())}
+        present = {row.id: row for row in select_living(connection, there, core.clock())}
         sound = [
             (present[old.id], present[kept.id], fate)
             for old, kept, fate in pairs
