@@ -115,43 +115,41 @@ class _Lines:
 
     def _say(self, row: Row, is_hit: bool, spare: bool) -> Said:
         speaker, said = chosen.read_said(row, self._named)
-        text = self._text(row, said, self._size if is_hit else self._size // 2)
+        text = self._text(row, said)
         if is_hit and not text:  # one sentence, too long by itself
-            text = self._fit(lambda chars: _cut(said[:_READ_CHARS], chars, self._task), self._size)
+            text = self._fit(lambda chars: _cut(said[:_READ_CHARS], chars, self._task))
         if row.path is not None and not self._call.compact:
             text += f" ({origin(row)})"
         # It may begin a line, where a sign would open a heading or a list.
         speaker = _LEADING_SIGNS.sub("", make_inert(speaker))
         return Said(speaker, text, row.id, f"[{row.id[:8]}] " if self._call.with_ids else "", spare)
 
-    def _text(self, row: Row, said: str, size: int) -> str:
+    def _text(self, row: Row, said: str) -> str:
         """Return all that a memory says, or its summary, or the whole sentences of it that are nearest to the task."""
         text = make_inert(said[:_READ_CHARS])
-        if self._is_short_enough(text, size):
+        if self._is_short_enough(text):
             return text
         summary = make_inert(row.summary)
-        if summary and self._is_short_enough(summary, size):
+        if summary and self._is_short_enough(summary):
             return summary
         sentences = claims.split_sentences(said[:_READ_CHARS])
-        return self._fit(lambda chars: choose_sentences(sentences, chars, self._task), size) or self._fit(
-            lambda chars: _cut(said[:_READ_CHARS], chars, self._task), size
-        )
+        return self._fit(lambda chars: choose_sentences(sentences, chars, self._task))
 
-    def _fit(self, shorten: Callable[[int], str], size: int) -> str:
-        """Return what is left of a text, shortened to as many characters as have `size` tokens; empty: nothing."""
-        chars = _CHARS_PER_TOKEN * size
+    def _fit(self, shorten: Callable[[int], str]) -> str:
+        """Return what is left of a text, shortened to as many characters as have no more tokens; empty: nothing."""
+        chars = _CHARS_PER_TOKEN * self._size
         while chars > 1:
             text = make_inert(shorten(chars))
-            if self._is_short_enough(text, size):
+            if self._is_short_enough(text):
                 return text
             chars = int(chars * _SHORTER)
         return ""
 
-    def _is_short_enough(self, text: str, size: int) -> bool:
+    def _is_short_enough(self, text: str) -> bool:
         """Return whether a text has at most `size` tokens; none is shorter than a byte, and counting takes long."""
-        if len(text.encode("utf-8", "replace")) <= size:
+        if len(text.encode("utf-8", "replace")) <= self._size:
             return True
-        return len(text) <= _CHARS_PER_TOKEN * size and self._by.count(text) <= size
+        return len(text) <= _CHARS_PER_TOKEN * self._size and self._by.count(text) <= self._size
 
 
 def _cut(text: str, most_chars: int, task: str) -> str:
