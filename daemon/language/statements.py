@@ -6,6 +6,8 @@ attribute of the same thing. It is claimed only where the words of content show 
 word or number differs where a value is said, what is said of all is said of some alone, what was waited for is done, or
 the newer one says that something changed. Clauses between commas are compared as well. Another identifier, number of a
 thing, name, place or time is another thing. What is long, no statement, or about something not named is never judged.
+Of two answers to one question the newer may tell in its own words that something changed: that decides on their order
+alone.
 
 Languages: English, German, Chinese, Japanese (`words`); texts in others contradict each other only by a number or a
 name. `tests/data/pairs` has the pairs by which each rule was kept. Turns of talk are not for these rules: of what they

@@ -132,3 +132,16 @@ def test_what_is_replaced_is_named_by_both_and_not_asked_for() -> None:
     assert shares_answer("Where do crashes go?", "Crashes go to Sentry.", "Sentry is cancelled.")
     assert not shares_answer("Where do crashes go?", "Crashes go to Sentry.", "Crashes are rare.")
     assert not shares_answer("", "", "")
+
+
+def test_versions_tell_of_a_change_and_look_alikes_hardly_ever() -> None:
+    files = DATA.glob("versions/practice*.jsonl")
+    versions = [msgspec.json.decode(line) for file in files for line in file.read_bytes().splitlines()]
+    look_alikes = [pair for pairs in (SEEN, *PRACTICE) for pair in pairs if pair["kind"].startswith("other-")]
+    told, alike = (
+        sum(tells_change(pair["older"], pair["newer"]) for pair in pairs) / len(pairs)
+        for pairs in (versions, look_alikes)
+    )
+    assert len(versions) > 150
+    assert told >= 0.55
+    assert alike <= 0.02
