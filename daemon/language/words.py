@@ -173,8 +173,8 @@ CHANGE = _compile_phrases(
     turns out; since the; no wait; after all; misread; is wrong; is gone; had it wrong; mistaken; not \\S+ but;
     rather than; from (?:this|next) \\w+ on; ditched; dropped; abandoned; scrapped; put off; postponed; rescheduled;
     shifted; delayed (?:to|until); brought forward; moved up; (?:pushed|put) (?:back|to|out); push(?: \\S+){1,3} to;
-    slipped to; extended to; shortened to; tak(?:en|es|ing) over; took over; handed (?:over )?to; passed (?:from|to);
-    succeeded; stepped (?:in|down|up);
+    slipped to; extended to; shortened to; tak(?:en|es|ing) over; took over; handed; g[ai]ven? up; retired;
+    (?:was|were|been) set to; passed (?:from|to); succeeded; stepped (?:in|down|up);
     (?:updat|upgrad|downgrad|rais|bump|increas|decreas|reduc|lower)ed(?: \\S+){0,2} to; cut to; doubled; halved; upped;
     (?:went|gone|goes) (?:up|down); (?:down|risen|rose|fell|fallen|grew|grown|shrank|climbed|dropped) to; jetzt; nun;
     statt(?= ); stattdessen; ab sofort; ab heute; künftig; nicht mehr; mittlerweile; inzwischen; seitdem; nur noch;
@@ -190,9 +190,9 @@ CHANGE = _compile_phrases(
 )
 # The newer statement may tell that something changed, or why: less sure, for the order of two answers. French as well.
 RETOLD = _compile_phrases(
-    """again; g[ai]ven? up; stopped; cancell?ed; closed; handed; retired; died; left; no more; back; settled; decided;
-    agreed; rather; finally; since; as of; until; from .{1,15} on; because; so; too (?:long|many|much); seit; wieder;
-    entschieden; wegen; désormais; depuis; n'est plus""",
+    """again; stopped; cancell?ed; closed; died; left; no more; back; settled; decided; agreed; rather; finally; since;
+    as of; until; from .{1,15} on; because; so; too (?:long|many|much); seit; wieder; entschieden; wegen; désormais;
+    depuis; n'est plus""",
     "以后|挪",
 )
 # Of these some only seem to add something: another one may take the place of one.
