@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
+from secrets import token_hex
 
 import hypothesis
 import msgspec
@@ -126,13 +127,19 @@ class Clock:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _outside_a_checkout() -> Iterator[None]:
+def _outside_a_checkout() -> Iterator[Path]:
     """Run all tests outside of git: in this checkout a client that names no namespace would be in its project."""
     before, outside = Path.cwd(), make_folder()
     os.chdir(outside)
-    yield
+    yield outside
     os.chdir(before)
     shutil.rmtree(outside)
+
+
+@pytest.fixture(autouse=True)
+def _no_data_of_the_user(_outside_a_checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what a test writes where data are by default from the user, and from other tests: projects, above all."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(_outside_a_checkout / token_hex(4)))
 
 
 @pytest.fixture

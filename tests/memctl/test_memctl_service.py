@@ -75,7 +75,7 @@ def test_a_command_starts_the_daemon_when_none_answers(memctl: Memctl) -> None:
 def test_config_shows_the_settings_in_force(memctl: Memctl, folder: Path) -> None:
     (folder / "config.toml").write_text(NO_MODEL)
     assert memctl("config", "--json").json["model"]["name"] == "none"
-    assert '[model]\nname         "none"' in memctl("config", "show").out
+    assert '[model]\nname    "none"' in memctl("config", "show").out
     assert memctl("config", "path").out == f"{folder / 'config.toml'}\n"
     assert memctl("config", "path", "--json").json == {"path": str(folder / "config.toml"), "exists": True}
 
