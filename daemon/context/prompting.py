@@ -6,13 +6,16 @@ question; and where the session has something surer already, it needs nothing el
 """
 
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from memoryd.client.protocol import GetUnasked, Search, Trace, method_name
+from memoryd.client.protocol import GetUnasked, Search, StageTrace, Trace, method_name
 from memoryd.daemon.context import sureness
 from memoryd.daemon.context.lines import Line, Turn, find_outdated, show_saved, show_turn
 from memoryd.daemon.context.starting import PREFERENCE, is_for_project
+from memoryd.daemon.context.sureness import Measured
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.language import claims
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.retrieval import Retrieval, Sources, elapsed_ms
 from memoryd.daemon.store import queries, sessions, turns
@@ -23,8 +26,9 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
 
 _CONSIDERED = 40  # hits of the search
-# Factor of the confidence: it is low, and where a prompt of work is not about a memory, lower than half the floor.
-_ANSWERS = 2.0
+# Factor of the confidence, of a prompt that asks: it is low, and of an answer seldom above half.
+_ANSWERS = 3.0
+MORE = 0.15  # how much surer it must be of a second line
 _FOLLOWING = 2  # turns that may take back what was said
 
 
@@ -37,16 +41,43 @@ class Found(NamedTuple):
 
 
 class _Rated(NamedTuple):
-    """A memory or turn that may come up, and how sure it is that it is about the prompt."""
+    """A memory or turn that may come up, how sure it is that it is about the prompt, and what is known of it there."""
 
     row: Row
     kind: Kind
     sure: float
+    measured: Measured | None
 
 
 def find(core: Core, sources: Sources, call: GetUnasked, given: dict[str, bytes]) -> Found:
     """Return what is surely about a prompt and not `given` to its session, by id and content hash."""
-    search = Search(
+    began_at = time.perf_counter()
+    retrieval, stages = pipeline.retrieve(sources, _build_search(call))
+    took_ms = elapsed_ms(began_at)
+    with core.store.reading() as connection:
+        rated = _rate_all(core, connection, retrieval, call)
+        had = [one for one in rated if given.get(one.row.id) == one.row.content_hash]
+        least = max([core.config.hooks.prompt_floor, *(one.sure for one in had)])
+        surest = [one for one in rated if one not in had and one.sure >= least]
+        # Beside a first line a second one has to be worth more: the prompt may have got what it needs.
+        chosen = [one for at, one in enumerate(surest) if at == 0 or one.sure >= core.config.hooks.prompt_floor + MORE]
+        lines = [_make_line(core, connection, one, call) for one in chosen]
+    stages.append(StageTrace(name="sureness", took_ms=0.0, entered=len(rated), left=len(lines), notes=_explain(rated)))
+    about = pipeline.keep_trace(sources, retrieval, stages, took_ms).trace
+    about.kind, about.session, about.touch = method_name(type(call)), call.session, call.touch
+    lines = [line for line in lines if line.text]
+    about.given = [line.id for line in lines]
+    return Found(lines, retrieval, about)
+
+
+def _explain(rated: Sequence[_Rated]) -> dict[str, dict[str, float]]:
+    """Return how sure it is of each memory that it is about the prompt, and why."""
+    return {one.row.id: {"sure": one.sure, **(one.measured._asdict() if one.measured else {})} for one in rated}
+
+
+def _build_search(call: GetUnasked) -> Search:
+    """Return the search for what may be about a prompt."""
+    return Search(
         query=call.prompt,
         namespace=call.namespace,
         reach=call.reach,
@@ -54,28 +85,6 @@ def find(core: Core, sources: Sources, call: GetUnasked, given: dict[str, bytes]
         deadline_ms=call.deadline_ms,
         touch=call.touch,
     )
-    began_at = time.perf_counter()
-    retrieval, stages = pipeline.retrieve(sources, search)
-    took_ms = elapsed_ms(began_at)
-    with core.store.reading() as connection:
-        rated = _rate_all(core, connection, retrieval, call)
-        outdated = find_outdated(connection, [one.row for one in rated], retrieval.chosen, retrieval.passed)
-        began = _find_beginning(core, call)
-        had = [one for one in rated if given.get(one.row.id) == one.row.content_hash]
-        least = max([core.config.hooks.prompt_floor, *(one.sure for one in had)])
-        lines = [
-            _make_line(core, connection, one, call)
-            for one in rated
-            if one not in had
-            and one.sure >= least
-            and one.row.id not in outdated
-            and not _is_of_session(core, one.row, call, began)
-        ]
-    about = pipeline.keep_trace(sources, retrieval, stages, took_ms).trace
-    about.kind, about.session, about.touch = method_name(type(call)), call.session, call.touch
-    lines = [line for line in lines if line.text]
-    about.given = [line.id for line in lines]
-    return Found(lines, retrieval, about)
 
 
 def _rate_all(core: Core, connection: Connection, retrieval: Retrieval, call: GetUnasked) -> list[_Rated]:
@@ -89,14 +98,18 @@ def _rate_all(core: Core, connection: Connection, retrieval: Retrieval, call: Ge
             similarity = candidate.similarity if row is candidate.record else None
             found[row.id] = row, kind, similarity, candidate.confidence
     standing = sureness.read_standing(connection, retrieval, _hold_person_back(core, retrieval, call))
-    rows = [(kind, row.row, similarity) for row, kind, similarity, _ in found.values()]
+    known = [sureness.Given(kind, row.row, row.content, similarity) for row, kind, similarity, _ in found.values()]
+    share = _ANSWERS if any(map(claims.is_question, claims.split_sentences(call.prompt))) else 0.0
     rated = [
-        _Rated(row, kind, max(sure, min(1.0, _ANSWERS * confidence)))
-        for (row, kind, _, confidence), sure in zip(
-            found.values(), sureness.rate(retrieval, standing, rows), strict=True
+        _Rated(row, kind, max(one.sure if one else 0.0, min(1.0, share * confidence)), one)
+        for (row, kind, _, confidence), one in zip(
+            found.values(), sureness.measure(retrieval, standing, known), strict=True
         )
     ]
-    return sorted(rated, key=lambda one: -one.sure)
+    outdated = find_outdated(connection, [one.row for one in rated], retrieval.chosen, retrieval.passed)
+    began = _find_beginning(core, call)
+    new = [one for one in rated if one.row.id not in outdated and not _is_of_session(core, one.row, call, began)]
+    return sorted(new, key=lambda one: -one.sure)
 
 
 def _find_kind(row: Row) -> Kind | None:

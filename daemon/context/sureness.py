@@ -1,20 +1,24 @@
 """How sure it is that a memory is about a prompt: it stands out among all that might come up there.
 
 A prompt is no question. It asks for work in words that what matters to it need not have, and its cosine with that is
-mostly below what a search calls relevant. But unrelated memories are all about equally far from it, in whatever
-language it is. So a memory is compared with the others of its kind within reach: by how many standard deviations its
-cosine is above theirs, what the words weigh that it has in common with the prompt, and how many others there are, of
-which one may stand out by chance.
+mostly below what a search calls relevant. But unrelated memories are all about equally far from it; those in its own
+language are nearer than others, of which a model of English tells little more. So a memory is compared with others of
+its kind and language: by how many standard deviations its cosine is above theirs. Besides that count what the words
+weigh that it has in common with the prompt, how many words the prompt has (of few nothing follows), and how many
+others there are, of which one may stand out by chance. What an agent said in passing is held to more than what was
+saved on purpose.
 
-A logistic regression on the seen halves of `tests/data/unasked` and `tests/data/team` (of a project without its own
-prompts, the figures are the same). What an agent said in passing is held to more than what was saved on purpose.
+A logistic regression; `tests/benchmarks/fit_sureness.py` fits it and prints what it gives to projects that were left
+out of the fit.
 """
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from memoryd.daemon.context.lines import list_statements
+from memoryd.daemon.language.tongues import find_language, is_telling
 from memoryd.daemon.search.confidence import weigh_held
 from memoryd.daemon.search.retrieval import Retrieval
 from memoryd.daemon.store import queries
@@ -22,28 +26,61 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.queries import Kind
 
+_KEPT = 1000  # texts whose language is known
 _COMPARED: dict[Kind, int] = {"saved": 300, "said": 100}  # the latest memories of a kind
-_CONSTANT, _ABOVE, _WORDS, _OTHERS = 2.135, 1.006, 0.919, -1.97
-_SAID = -1.25  # of what an agent said
-# As if there were two more that have nothing to do with the prompt: a single memory is compared with them alone.
+# Of what `Measured` says of a memory, in its order.
+_CONSTANT, _FACTORS = -1.763, (0.891, 0.661, -1.357, 1.136, -0.584, -0.438)
+# As if there were two more, which have nothing to do with the prompt: a single memory is compared with them alone.
 _BEFORE, _BEFORE_MEAN, _BEFORE_DEVIATION = 2, 0.1, 0.1
 _LEAST_DEVIATION = 0.05
-_LEAST_COSINE = 0.25  # without a word in common
+
+
+class Measured(NamedTuple):
+    """What is known of a memory beside a prompt: what the factors of the regression are for."""
+
+    above: float  # standard deviations of its cosine above others of its kind and language
+    words: float  # log of what the telling words weigh that it shares with the prompt
+    others: float  # log of how many there are of its kind
+    asked: float  # log of how many telling words the prompt has
+    said: float  # 1 of what an agent said, 0 of what was saved
+    said_above: float  # `above` of what an agent said, 0 of what was saved
+
+    @property
+    def sure(self) -> float:
+        """How sure it is that the memory is about the prompt, 0 to 1."""
+        value = _CONSTANT + sum(factor * known for factor, known in zip(_FACTORS, self, strict=True))
+        return 1.0 / (1.0 + math.exp(-value))
 
 
 class Standing(NamedTuple):
-    """The cosines with a prompt of what memories of one kind are compared with, by row."""
+    """What memories of one kind are compared with: by row the cosine with the prompt and the language."""
 
-    cosines: dict[int, float]
+    known: dict[int, tuple[float, str]]
 
-    def measure(self, row: int, cosine: float) -> tuple[float, int]:
+    def measure(self, row: int, cosine: float, language: str) -> tuple[float, int]:
         """Return by how many standard deviations a cosine is above the others', and how many memories there are."""
-        others = [value for other, value in self.cosines.items() if other != row]
-        count = _BEFORE + len(others)
-        mean = (_BEFORE * _BEFORE_MEAN + sum(others)) / count
-        squares = _BEFORE * (_BEFORE_DEVIATION**2 + _BEFORE_MEAN**2) + sum(value * value for value in others)
-        variance = max(0.0, squares / count - mean * mean)
-        return (cosine - mean) / math.sqrt(variance + _LEAST_DEVIATION**2), count + 1
+        others = [(value, its) for other, (value, its) in self.known.items() if other != row]
+        squares_before = _BEFORE_DEVIATION**2 + _BEFORE_MEAN**2
+        of_all = _average([value for value, _ in others], (_BEFORE_MEAN, squares_before))
+        mean, squares = _average([value for value, its in others if its == language], of_all)
+        variance = max(0.0, squares - mean * mean)
+        return (cosine - mean) / math.sqrt(variance + _LEAST_DEVIATION**2), _BEFORE + len(others) + 1
+
+
+def _average(values: Sequence[float], before: tuple[float, float]) -> tuple[float, float]:
+    """Return the mean of some values and that of their squares, as if `before` were those of two more."""
+    count = _BEFORE + len(values)
+    mean = (_BEFORE * before[0] + sum(values)) / count
+    return mean, (_BEFORE * before[1] + sum(value * value for value in values)) / count
+
+
+class Given(NamedTuple):
+    """A memory that may come up: its kind, its row, its text, and its cosine where that is known."""
+
+    kind: Kind
+    row: int
+    text: str
+    cosine: float | None
 
 
 def read_standing(connection: Connection, retrieval: Retrieval, chosen: Filter) -> dict[Kind, Standing]:
@@ -54,23 +91,33 @@ def read_standing(connection: Connection, retrieval: Retrieval, chosen: Filter) 
     found: dict[Kind, Standing] = {}
     for kind, limit in _COMPARED.items():
         rows = queries.find_latest(connection, chosen, retrieval.passed, kind, limit)
-        numbers = [row for row, text in rows if kind == "saved" or list_statements("assistant", text)]
-        known, matrix = generation.read_exact(connection, numbers)
-        found[kind] = Standing(dict(zip(known, (matrix @ vector).tolist(), strict=True)))
+        texts = {row: text for row, text in rows if kind == "saved" or list_statements("assistant", text)}
+        numbers, matrix = generation.read_exact(connection, list(texts))
+        cosines = (matrix @ vector).tolist()
+        found[kind] = Standing(
+            {row: (cosine, _find_language(texts[row])) for row, cosine in zip(numbers, cosines, strict=True)}
+        )
     return found
 
 
-def rate(
-    retrieval: Retrieval, standing: dict[Kind, Standing], rows: Sequence[tuple[Kind, int, float | None]]
-) -> list[float]:
-    """Return how sure it is of each row, given with its kind and its cosine, that it is about the prompt: 0 to 1."""
-    rated: list[float] = []
-    for (kind, row, found), weight in zip(rows, weigh_held(retrieval, [row for _, row, _ in rows]), strict=True):
-        cosine = found if found is not None else standing[kind].cosines.get(row)
-        if cosine is None or (cosine < _LEAST_COSINE and weight <= 0.0):
-            rated.append(0.0)
+def measure(retrieval: Retrieval, standing: dict[Kind, Standing], memories: Sequence[Given]) -> list[Measured | None]:
+    """Return what is known of each memory; None of one without a vector."""
+    words = retrieval.question.words if retrieval.question else []
+    asked = math.log1p(sum(is_telling(word.text) for word in words))
+    measured: list[Measured | None] = []
+    weights = weigh_held(retrieval, [one.row for one in memories], is_telling)
+    for one, weight in zip(memories, weights, strict=True):
+        compared = standing[one.kind]
+        cosine = compared.known[one.row][0] if one.cosine is None and one.row in compared.known else one.cosine
+        if cosine is None:
+            measured.append(None)
             continue
-        above, count = standing[kind].measure(row, cosine)
-        value = _CONSTANT + _ABOVE * above + _WORDS * math.log1p(weight) + _OTHERS * math.log(count)
-        rated.append(1.0 / (1.0 + math.exp(-value - (_SAID if kind == "said" else 0.0))))
-    return rated
+        above, count = compared.measure(one.row, cosine, _find_language(one.text))
+        said = 1.0 if one.kind == "said" else 0.0
+        measured.append(Measured(above, math.log1p(weight), math.log(count), asked, said, said * above))
+    return measured
+
+
+@lru_cache(_KEPT)
+def _find_language(text: str) -> str:
+    return find_language(text) or "English"

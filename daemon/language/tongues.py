@@ -85,6 +85,11 @@ def find_language(text: str) -> str:
     return best if most >= _FEWEST else ""
 
 
+def is_telling(word: str) -> bool:
+    """Return whether a word in lower case says what a text is about: no small word of a language, no lone character."""
+    return len(word) > 1 and word not in _LANGUAGES
+
+
 def _name_script(counts: dict[str, int]) -> str:
     if counts["Japanese"]:
         return "Japanese"

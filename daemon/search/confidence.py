@@ -7,7 +7,7 @@ proper name of the question is missing from the hit. What comes with a hit (its 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,12 +64,13 @@ def _measure_shares(retrieval: Retrieval) -> list[float]:
     return shares
 
 
-def weigh_held(retrieval: Retrieval, rows: Sequence[int]) -> list[float]:
-    """Return of each row what the words asked weigh that it holds, each word by its rarity."""
+def weigh_held(retrieval: Retrieval, rows: Sequence[int], counts: Callable[[str], bool]) -> list[float]:
+    """Return of each row what the words asked weigh that it holds and that count, each word by its rarity."""
     words = retrieval.question.words if retrieval.question else []
     if not words or not rows:
         return [0.0] * len(rows)
-    weights: list[float] = (np.array([word.rarity for word in words]) @ _find_held(retrieval, rows)).tolist()
+    rarities = np.array([word.rarity if counts(word.text) else 0.0 for word in words])
+    weights: list[float] = (rarities @ _find_held(retrieval, rows)).tolist()
     return weights
 
 

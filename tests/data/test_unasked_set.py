@@ -2,6 +2,7 @@
 
 from collections import Counter
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -10,32 +11,33 @@ from memoryd.client.memctl.bench.unasked import EndSession, Memory, Point, Promp
 
 HERE = Path(__file__).parent / "unasked"
 HALVES = ("seen", "unseen")
+FILES = (*HALVES, "practice-2")
 SHORT = 20  # characters: "thanks" is in both
 
 
 @cache
-def read(half: str) -> list[Row]:
-    return read_rows(HERE / f"{half}.jsonl")
+def read(name: str) -> list[Row]:
+    return read_rows(HERE / f"{name}.jsonl")
 
 
-@pytest.mark.parametrize("half", HALVES)
-def test_the_table_of_the_readme_holds(half: str) -> None:
-    rows = read(half)
+@pytest.mark.parametrize("name", FILES)
+def test_the_table_of_the_readme_holds(name: str) -> None:
+    rows = read(name)
     kinds = Counter(type(row) for row in rows)
     nothing = sum(row.nothing for row in rows if isinstance(row, Prompt))
     sessions = len({(row.namespace, row.session) for row in rows if isinstance(row, Turn)})
     counts = (kinds[Space], kinds[Memory], kinds[Turn], sessions, kinds[Start], kinds[Prompt], nothing)
-    line = f"| `{half}.jsonl` | {len(rows)} | {' | '.join(map(str, counts))} |"
+    line = f"| `{name}.jsonl` | {len(rows)} | {' | '.join(map(str, counts))} |"
     assert line in (HERE / "README.md").read_text(encoding="utf-8").splitlines()
     assert kinds[EndSession] == sessions
 
 
-@pytest.mark.parametrize("half", HALVES)
-def test_marks_agree_with_what_is_known_of_things(half: str) -> None:
+@pytest.mark.parametrize("name", FILES)
+def test_marks_agree_with_what_is_known_of_things(name: str) -> None:
     things: dict[str, Memory | Turn] = {}
     replaced: set[str | None] = set()
     wrong: list[str] = []
-    for row in read(half):
+    for row in read(name):
         if isinstance(row, Point):
             good, bad = [*row.wanted, *row.helps], [harm.ref for harm in row.harms]
             wrong += [f"{row.id} names {ref} twice" for ref, times in Counter([*good, *bad]).items() if times > 1]
@@ -56,12 +58,12 @@ def test_marks_agree_with_what_is_known_of_things(half: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("half", HALVES)
-def test_sessions_come_one_after_the_other(half: str) -> None:
+@pytest.mark.parametrize("name", FILES)
+def test_sessions_come_one_after_the_other(name: str) -> None:
     open_now: str | None = None
     ended: set[str] = set()
     wrong: list[str] = []
-    for row in read(half):
+    for row in read(name):
         if isinstance(row, EndSession):
             ended.add(row.session)
             open_now = None
@@ -73,13 +75,12 @@ def test_sessions_come_one_after_the_other(half: str) -> None:
     assert open_now is None
 
 
-def test_the_halves_share_no_sentence() -> None:
-    shared = count_shared()
-    assert shared == 0
-    assert all((HERE / f"{half}.jsonl").stat().st_size < 400_000 for half in HALVES)
+def test_the_files_share_no_sentence() -> None:
+    assert {pair: count_shared(*pair) for pair in combinations(FILES, 2)} == dict.fromkeys(combinations(FILES, 2), 0)
+    assert all((HERE / f"{name}.jsonl").stat().st_size < 400_000 for name in FILES)
 
 
-def count_shared() -> int:
-    """Return how many texts are in both halves; what a failure shows must not be the texts."""
-    texts = [{row.content for row in read(half) if isinstance(row, Memory | Turn)} for half in HALVES]
+def count_shared(*names: str) -> int:
+    """Return how many texts are in both of two files; what a failure shows must not be the texts."""
+    texts = [{row.content for row in read(name) if isinstance(row, Memory | Turn)} for name in names]
     return sum(len(text) >= SHORT for text in texts[0] & texts[1])

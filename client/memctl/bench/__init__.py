@@ -156,13 +156,20 @@ def _run_unasked(args: Namespace) -> None:
     points = [row.id for row in rows if isinstance(row, unasked.Start | unasked.Prompt)]
     if unknown := set(args.show) - set(points):
         raise Usage(f"{path} has no test point {min(unknown)}.")
-    model, judged = _replay(args, rows)
+    model, judged = _judge(args, rows)
     made = judging.make_report(path, model, judged, points if args.verbose else args.show)
     show(args, made, lambda: judging.report_text(made))
 
 
-def _replay(args: Namespace, rows: Sequence[unasked.Row]) -> tuple[str, list[judging.Judged]]:
-    config = ["--config", str(paths.config_path(args.config))]
+def _judge(args: Namespace, rows: Sequence[unasked.Row]) -> tuple[str, list[judging.Judged]]:
+    with replay_alone(paths.config_path(args.config), rows) as (place, injections):
+        return _model_name(place), judging.judge_all(rows, injections)
+
+
+@contextmanager
+def replay_alone(config_path: Path, rows: Sequence[unasked.Row]) -> Iterator[tuple[Place, list[replaying.Injection]]]:
+    """Replay data of `unasked` on a daemon of its own; it ends with the context."""
+    config = ["--config", str(config_path)]
     everything = msgspec.json.decode(read_output("memoryd.daemon", ["--print-config", *config]))
     settings = everything["cognition"]
     quiet_s, summed_up_s = settings["quiet_s"], settings["summary_after_s"]
@@ -174,7 +181,7 @@ def _replay(args: Namespace, rows: Sequence[unasked.Row]) -> tuple[str, list[jud
         _run_alone([*config, "--seed", "0"], began_at) as (place, daemon),
         replaying.set_hooks_environment(daemon.socket, daemon.data_dir),
     ):
-        return _model_name(place), judging.judge_all(rows, replaying.replay(place, rows, rests))
+        yield place, replaying.replay(place, rows, rests)
 
 
 # The daemon ----------------------------------------------------------------------------------------------------------

@@ -194,7 +194,7 @@ class _Player:
             pinned=row.pinned,
             supersedes=self._stored.get(row.supersedes or ""),
             created_at=row.seconds,
-            id=_make_id(row.id),
+            id=make_id(row.id),
         )
         self._stored[row.id] = added.id
         self._refs[added.id] = row.id
@@ -207,7 +207,7 @@ class _Player:
         try:
             for call in answering.list_calls(asked):
                 for turn in call.get("turns", ()):
-                    turn["id"] = _make_id(id)
+                    turn["id"] = make_id(id)
                     self._refs[turn["id"]] = id
                 if link.call(**call).get("accepted"):
                     self._note_heard(row.namespace)
@@ -254,7 +254,7 @@ class _Player:
         """Wait until it is noted what was given: what is found after it is noted after it."""
         client = self._client(PROBE)
         if not self._probes:
-            client.add(PROBE_TEXT, id=_make_id(PROBE))
+            client.add(PROBE_TEXT, id=make_id(PROBE))
             settle(client, conversations=False)
         client.search(PROBE_TEXT, limit=1, reach="exact")
         self._probes += 1
@@ -272,5 +272,6 @@ def _wait_until(is_done: Callable[[], bool], what: str) -> None:
         time.sleep(POLL_S)
 
 
-def _make_id(id: str) -> str:
+def make_id(id: str) -> str:
+    """Return the id that a thing of the data gets."""
     return sha256(id.encode()).hexdigest()[:32]

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from conversing import observe, settle
-from memoryd.client.protocol import GetUnasked, NewTurn, Unasked
-from memoryd.daemon.context import sureness, unasked
+from memoryd.client.protocol import GetTrace, GetUnasked, NewTurn, Unasked
+from memoryd.daemon.context import prompting, sureness, unasked
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.search import pipeline
 from workbench import LIMIT_S, Clock, add, add_many
 
 PLACE = "acme/api"
@@ -164,16 +165,54 @@ def test_only_what_the_settings_name_is_said(core: Core, set_hooks: Callable[...
     assert texts(ask(core)) == [PORT]
 
 
+def test_a_second_line_has_to_be_surer_than_a_first_one(core: Core, set_hooks: Callable[..., None]) -> None:
+    fill(core)
+    ports = [add(core, f"Port 543{number} is that of staging.", PLACE, dedup=False).id for number in range(2)]
+    prompt = "start the staging database at its port"
+    sure = sorted(explain(core, prompt)[id]["sure"] for id in ports)
+    set_hooks(prompt_floor=max(0.0, sure[0] - prompting.MORE / 2))
+    assert len(ask(core, prompt).lines) == 1
+    set_hooks(prompt_floor=max(0.0, sure[0] - 1.5 * prompting.MORE))
+    assert len(ask(core, prompt).lines) == 2
+
+
+def test_the_trace_says_how_sure_it_was_of_what_and_why(core: Core) -> None:
+    made = add(core, PORT, PLACE, type="fact")
+    fill(core)
+    known = explain(core, PROMPT)
+    assert len(known) > 1
+    assert known[made.id]["sure"] == max(one["sure"] for one in known.values())
+    assert known[made.id]["words"] > 0.0
+    assert set(sureness.Measured._fields) < set(known[made.id])
+
+
+def explain(core: Core, prompt: str) -> dict[str, dict[str, float]]:
+    """Return what the trace says of each memory that may come up, by id."""
+    trace = pipeline.trace(core.sources, GetTrace(id=ask(core, prompt).trace))
+    [stage] = [stage for stage in trace.stages if stage.name == "sureness"]
+    return stage.notes
+
+
+def test_a_command_that_a_memory_has_in_it_asks_for_nothing(core: Core) -> None:
+    say(core, ("user", "what of the release?"), ("assistant", "The release is ready to go and waits for its notes."))
+    fill(core)
+    assert texts(ask(core, "go", session="s2")) == []
+
+
 @pytest.mark.parametrize(
-    ("cosines", "row", "cosine", "above", "count"),
+    ("cosines", "above", "count"),
     [
-        ({}, 1, 0.3, 0.2 / (0.1**2 + 0.05**2) ** 0.5, 3),
-        ({1: 0.3}, 1, 0.3, 0.2 / (0.1**2 + 0.05**2) ** 0.5, 3),  # it is not compared with itself
-        ({1: 0.3, 2: 0.1, 3: 0.1}, 1, 0.3, 0.2 / (0.005 + 0.05**2) ** 0.5, 5),
+        ({}, 0.2 / (0.1**2 + 0.05**2) ** 0.5, 3),
+        ({1: 0.3}, 0.2 / (0.1**2 + 0.05**2) ** 0.5, 3),  # it is not compared with itself
+        ({1: 0.3, 2: 0.1, 3: 0.1}, 0.2 / (0.0025 + 0.05**2) ** 0.5, 5),
     ],
 )
-def test_how_far_a_memory_stands_out(
-    cosines: dict[int, float], row: int, cosine: float, above: float, count: int
-) -> None:
-    measured = sureness.Standing(cosines).measure(row, cosine)
-    assert measured == (pytest.approx(above), count)
+def test_how_far_a_memory_stands_out(cosines: dict[int, float], above: float, count: int) -> None:
+    standing = sureness.Standing({row: (cosine, "English") for row, cosine in cosines.items()})
+    assert standing.measure(1, 0.3, "English") == (pytest.approx(above), count)
+
+
+def test_a_memory_is_compared_with_those_of_its_language() -> None:
+    near, far = dict.fromkeys(range(2, 9), (0.4, "German")), dict.fromkeys(range(9, 16), (0.0, "English"))
+    standing = sureness.Standing({1: (0.3, "English"), **near, **far})
+    assert standing.measure(1, 0.3, "English")[0] > 1 > 0 > standing.measure(1, 0.3, "German")[0]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memoryd.daemon.language.tongues import find_language
+from memoryd.daemon.language.tongues import find_language, is_telling
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,8 @@ def test_a_word_of_another_script_does_not_make_a_text_foreign() -> None:
 
 def test_only_the_beginning_of_a_long_text_is_looked_at() -> None:
     assert find_language("The cache is in the rack. " * 40 + "Der Cache ist nicht in dem Schrank. " * 1000) == "English"
+
+
+def test_small_words_and_lone_characters_tell_nothing() -> None:
+    assert not any(map(is_telling, ("the", "und", "les", "1", "s", "")))
+    assert all(map(is_telling, ("port", "打印", "42", "käse")))
