@@ -13,7 +13,7 @@ out of the fit.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -52,26 +52,43 @@ class Measured(NamedTuple):
         return 1.0 / (1.0 + math.exp(-value))
 
 
-class Standing(NamedTuple):
+class _Sums(NamedTuple):
+    """Of some cosines how many they are, their sum and that of their squares."""
+
+    many: int = 0
+    values: float = 0.0
+    squares: float = 0.0
+
+    def add(self, value: float, times: int = 1) -> "_Sums":
+        """Return the sums with a cosine added; `times` -1 takes it out."""
+        return _Sums(self.many + times, self.values + times * value, self.squares + times * value * value)
+
+    def average(self, before: tuple[float, float]) -> tuple[float, float]:
+        """Return the mean and that of the squares, as if `before` were those of two more."""
+        many = _BEFORE + self.many
+        return (_BEFORE * before[0] + self.values) / many, (_BEFORE * before[1] + self.squares) / many
+
+
+class Standing:
     """What memories of one kind are compared with: by row the cosine with the prompt and the language."""
 
-    known: dict[int, tuple[float, str]]
+    def __init__(self, known: Mapping[int, tuple[float, str]]) -> None:
+        self.known = known
+        self._all, self._alike = _Sums(), dict[str, _Sums]()
+        for value, language in known.values():
+            self._all = self._all.add(value)
+            self._alike[language] = self._alike.get(language, _Sums()).add(value)
 
     def measure(self, row: int, cosine: float, language: str) -> tuple[float, int]:
         """Return by how many standard deviations a cosine is above the others', and how many memories there are."""
-        others = [(value, its) for other, (value, its) in self.known.items() if other != row]
-        squares_before = _BEFORE_DEVIATION**2 + _BEFORE_MEAN**2
-        of_all = _average([value for value, _ in others], (_BEFORE_MEAN, squares_before))
-        mean, squares = _average([value for value, its in others if its == language], of_all)
+        others, alike = self._all, self._alike.get(language, _Sums())
+        if row in self.known:
+            own, its = self.known[row]
+            others, alike = others.add(own, -1), alike.add(own, -1) if its == language else alike
+        before = others.average((_BEFORE_MEAN, _BEFORE_DEVIATION**2 + _BEFORE_MEAN**2))
+        mean, squares = alike.average(before)
         variance = max(0.0, squares - mean * mean)
-        return (cosine - mean) / math.sqrt(variance + _LEAST_DEVIATION**2), _BEFORE + len(others) + 1
-
-
-def _average(values: Sequence[float], before: tuple[float, float]) -> tuple[float, float]:
-    """Return the mean of some values and that of their squares, as if `before` were those of two more."""
-    count = _BEFORE + len(values)
-    mean = (_BEFORE * before[0] + sum(values)) / count
-    return mean, (_BEFORE * before[1] + sum(value * value for value in values)) / count
+        return (cosine - mean) / math.sqrt(variance + _LEAST_DEVIATION**2), _BEFORE + others.many + 1
 
 
 class Given(NamedTuple):
