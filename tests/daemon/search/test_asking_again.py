@@ -17,11 +17,15 @@ from workbench import Process, wait_until
 
 DATA = Path(__file__).parents[2] / "data" / "asking"
 OTHER = os.environ.get("MEMORYD_DIALOGUES")
-MOST_WRONG = {Path(OTHER): 0} if OTHER else {
-    DATA / "dialogues.jsonl": 0,
-    DATA / "dialogues-2.jsonl": 4,
-    DATA / "dialogues-3.jsonl": 12,
-}
+MOST_WRONG = (
+    {Path(OTHER): 0}
+    if OTHER
+    else {
+        DATA / "dialogues.jsonl": 0,
+        DATA / "dialogues-2.jsonl": 4,
+        DATA / "dialogues-3.jsonl": 12,
+    }
+)
 LIMIT_S = 240
 
 
