@@ -2,8 +2,7 @@
 
 *Standing* is what is pinned and what corrected an agent once: it is in every context, in the order in which it came
 in, so that a context begins with the same bytes as long as none of these memories changes. The rest is what a search
-for the task finds, as far as it is relevant: by meaning above the model's floor, or by most of the task's rare words;
-and as far as its score is not much lower than the best one.
+for the task finds, as far as it is relevant: by meaning above the model's floor, or by most of the task's rare words.
 """
 
 from collections.abc import Iterable
@@ -24,7 +23,6 @@ from memoryd.daemon.store.tiers import L0
 
 CORRECTION = "correction"
 CONSIDERED = 40  # hits of the search
-_LEAST_OF_BEST = 0.45  # of the best hit's score: evidence that is weaker beside it is left out
 _NAME_CHARS = 60
 _STANDING = 64  # memories, the latest
 
@@ -92,8 +90,4 @@ def find(sources: Sources, call: GetContext) -> Found:
     about.kind, about.session, about.given = method_name(type(call)), call.session, []
     about.touch = call.touch
     relevant = [hit for hit in retrieval.hits if retrieval.is_relevant(hit.similarity, hit.bm25)]
-    least = _LEAST_OF_BEST * max((hit.score for hit in relevant), default=0.0)
-    relevant = [
-        hit for hit in relevant if hit.similarity is None or hit.score >= least
-    ]  # no vector yet: too low a score
     return Found(relevant, retrieval, about)

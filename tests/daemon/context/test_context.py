@@ -6,7 +6,7 @@ import pytest
 
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import ContextText, GetContext, NewTurn, Observe, ResetSession
-from memoryd.daemon.context import given, notes, preparing
+from memoryd.daemon.context import given, preparing
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import rows
@@ -230,17 +230,6 @@ def test_superseded_expired_and_deleted_memories_are_not_in_it(core: Core) -> No
     assert shown(context(core)) == ["the api has a new cache"]
     undo(core)
     assert len(context(core).ids) == 2
-
-
-@pytest.mark.parametrize(("least", "count"), [(0.0, 2), (1.0, 1)])
-def test_what_scores_much_lower_than_the_best_is_not_in_it(
-    core: Core, monkeypatch: pytest.MonkeyPatch, least: float, count: int
-) -> None:
-    monkeypatch.setattr(notes, "_LEAST_OF_BEST", least)
-    best = add(core, "add a cache to the api", dedup=False)
-    add(core, "a cache was added to the api by somebody who liked caches", dedup=False)
-    found = context(core).ids
-    assert (len(found), best.id in found) == (count, True)
 
 
 def test_only_what_the_namespace_reaches_is_in_it(core: Core) -> None:
