@@ -335,4 +335,4 @@ def in_thread(work: Callable[[], Any]) -> Callable[[], Any]:
     pool = ThreadPoolExecutor(1)
     future = pool.submit(work)
     pool.shutdown(wait=False)
-    return lambda: future.result(30)
+    return lambda: future.result(120)

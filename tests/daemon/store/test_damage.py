@@ -127,6 +127,7 @@ def reads_with_advice(core: Core) -> bool:
     """Return whether a read that meets the damage names the command."""
     try:
         with core.store.reading() as connection:
+            connection.pragma("shrink_memory")  # what it read before the damage
             connection.execute("SELECT sum(length(content)) FROM memories NOT INDEXED").fetchall()
     except StorageFailed as error:
         return COMMAND in error.message
