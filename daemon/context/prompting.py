@@ -62,7 +62,10 @@ def find(core: Core, sources: Sources, call: GetUnasked, given: dict[str, bytes]
         # Beside a first line a second one has to be worth more: the prompt may have got what it needs.
         chosen = [one for at, one in enumerate(surest) if at == 0 or one.sure >= core.config.hooks.prompt_floor + MORE]
         lines = [_make_line(core, connection, one, call) for one in chosen]
-    stages.append(StageTrace(name="sureness", took_ms=0.0, entered=len(rated), left=len(lines), notes=_explain(rated)))
+    stage_ms = elapsed_ms(began_at) - took_ms
+    stages.append(
+        StageTrace(name="sureness", took_ms=stage_ms, entered=len(rated), left=len(lines), notes=_explain(rated))
+    )
     about = pipeline.keep_trace(sources, retrieval, stages, took_ms).trace
     about.kind, about.session, about.touch = method_name(type(call)), call.session, call.touch
     lines = [line for line in lines if line.text]

@@ -3,8 +3,8 @@
 A turn that only asks is shown by what answers it, at its place. Asked again by the same person in other words, and not
 answered again, it is named there. A question that nobody answered, and what a tool printed, keep a share of their
 score: they come after what is said about the thing. Of two memories that surely contradict each other the newer stands
-directly before the older, unless the question asks for what was before; so does, of the best hits, a newer statement
-that tells in words of its own what became of an older one. Nothing is left out, only shown elsewhere.
+directly before the older, unless the question asks for what was before. Among the best hits a newer statement also
+stands before an older one when it tells in other words what became of it. Nothing is left out, only shown elsewhere.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -25,7 +25,7 @@ _SPOOLING_S = 0.7  # of that, for what is not sent yet
 
 
 class OutOfTime(BaseException):
-    """The alarm: what is not sent is spooled, and that is all."""
+    """The hook has no time left but to spool what is not sent."""
 
 
 def main(words: Sequence[str]) -> NoReturn:
@@ -109,7 +109,10 @@ class Answer:
 
 
 def handle(event: str, agent: str, data: bytes, answer: Answer, unsent: list[dict[str, Any]]) -> None:
-    """Answer an event and report it to the daemon; what cannot be sent is spooled, `unsent` is what is neither yet."""
+    """Answer an event and report it to the daemon; what cannot be sent is spooled.
+
+    `unsent` gets the calls to be made, and loses each that was sent or spooled.
+    """
     from memoryd.client.errors import Untrusted
     from memoryd.client.memctl.agents.hooks import answering
     from memoryd.client.memctl.agents.hooks.wire import Silent
