@@ -128,8 +128,12 @@ class Store:
                 log.error("a part of the database cannot be read: %s", error)
                 self.repair_soon()
                 raise StorageFailed(f"A part of the database is damaged. {self._damage_advice}") from error
+            except apsw.IOError as error:
+                log.error("the database cannot be read: %s", error)
+                raise StorageFailed(f"The database cannot be read: {error}.") from error
             finally:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:  # SQLite ends it by itself at some errors
+                    connection.execute("ROLLBACK")
 
     def interrupt_reading(self, thread: int) -> None:
         """Interrupt the statement that a thread reads with, if there is one."""

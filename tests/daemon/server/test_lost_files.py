@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import apsw
 import pytest
 
 from configs import NO_MODEL
@@ -53,6 +54,15 @@ def test_a_log_of_another_database_is_not_deleted_with_the_connection(folder: Pa
         with pytest.raises(StorageFailed):
             add(core, "lost")
     assert log.read_bytes() == b"another's"
+
+
+def test_what_cannot_be_read_from_the_disk_is_said_in_one_sentence(folder: Path) -> None:
+    with running(folder, CountingEmbedder()) as core:
+        with pytest.raises(StorageFailed, match="cannot be read: disk I/O error"), core.store.reading() as connection:
+            connection.execute("ROLLBACK")  # as SQLite does by itself where a page cannot be read
+            raise apsw.IOError("disk I/O error")
+        add(core, "kept")
+    assert contents(folder / "data") == {"kept"}
 
 
 def test_a_log_that_was_deleted_is_written_into_the_database_at_the_end(folder: Path) -> None:
