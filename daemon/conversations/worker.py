@@ -1,7 +1,7 @@
 """The extraction worker: one thread at low priority for all that is made of conversations.
 
 It judges turns first, since a search may look for what was just said, then draws facts and summaries out of
-conversations that rest (`thinking`), and has a language model name nodes of the graph (`graph/naming`). Each step is
+conversations that rest (`thinking`), then does what capabilities leave for such times. Each step is
 one small batch, after which the thread rests. While turns come without end, facts still have their turn. What is to be
 done is on disk, so neither a crash nor a stop loses any.
 """
@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 
 from memoryd.client.errors import Unavailable
+from memoryd.daemon.capability import installed
 from memoryd.daemon.conversations import judging, thinking
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.graph.naming import Naming
 
 _JUDGED_FIRST = 4  # batches of judging before one of thinking
 
@@ -23,7 +23,7 @@ class Worker:
 
     def __init__(self, core: Core, thinks: bool = True) -> None:
         self._core, self._thinks = core, thinks
-        self._naming = Naming(core)
+        self._idle = [work for capability in installed() for work in capability.idle(core)]
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -51,7 +51,7 @@ class Worker:
             return None
         waits = [judging.wait_s(self._core)]
         if self._thinks:
-            waits += [thinking.wait_s(self._core), self._naming.wait_s()]
+            waits += [thinking.wait_s(self._core), *(work.wait_s() for work in self._idle)]
         return min((wait for wait in waits if wait is not None), default=None)
 
     def _is_ending(self) -> bool:
@@ -75,4 +75,4 @@ class Worker:
     def _think(self, core: Core) -> bool:
         if core.store.is_full():  # what comes of a conversation would be added
             return False
-        return thinking.step(core) or self._naming.step()
+        return thinking.step(core) or any(work.step() for work in self._idle)

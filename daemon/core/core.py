@@ -8,16 +8,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 from memoryd.client.errors import MemorydError, StorageFailed, Unavailable
+from memoryd.daemon.capability import installed
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.events import Events
 from memoryd.daemon.core.privacy import Privacy
 from memoryd.daemon.core.unread import Reading
 from memoryd.daemon.core.workspaces import Workspaces
 from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
-from memoryd.daemon.graph.names import Names
-from memoryd.daemon.graph.nodes import Centroids
 from memoryd.daemon.llm import llm
 from memoryd.daemon.llm.chat import Ledger
 from memoryd.daemon.llm.provider import Cognition
@@ -36,6 +36,8 @@ from memoryd.daemon.tiers.citations import Citations
 from memoryd.daemon.tiers.hot import HotBuffer
 from memoryd.daemon.tiers.recalls import Recalls
 from memoryd.daemon.tiers.remote import Remote
+
+S = TypeVar("S")
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +66,8 @@ class Core:
         self.supervisor.clock = self.clock
         self.tokens = Tokens(self.store, folder, self.clock, config.access.require_token)
         self.embedding = Embedding(self.store, config.model, models_folder, load, fetch)
-        self.centroids, self.names = Centroids(), Names()
+        self._states: dict[type[Any], Any] = {}
+        self._states_lock = threading.Lock()
         self.store.on_repair = self.read_again
         traces = Traces()
         with self.store.reading() as connection:
@@ -95,6 +98,14 @@ class Core:
         self.embedding.start()
         self.effects.start()
 
+    def state(self, kind: type[S]) -> S:
+        """Return the one object of a class that a capability keeps in RAM, made by `kind()` when first asked for."""
+        with self._states_lock:
+            if kind not in self._states:
+                self._states[kind] = kind()
+            state: S = self._states[kind]
+            return state
+
     def check_going_on(self) -> None:
         """Raise `Unavailable` once calls that go on part by part have to end."""
         if self.ending.is_set():
@@ -109,7 +120,8 @@ class Core:
     def read_again(self) -> None:
         """Read again what is derived from the memories and kept in RAM: the database was repaired."""
         self.embedding.rebuild()
-        self.centroids.forget()
+        for capability in installed():
+            capability.forget(self)
 
     def rest(self, took_s: float) -> None:
         """Rest after so much background work: as long again while clients are being served, else for a moment."""

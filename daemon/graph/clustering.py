@@ -20,6 +20,8 @@ from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.graph.draft import Draft, Numbers, Setting
 from memoryd.daemon.graph.groups import is_due, plan_concepts, topics
+from memoryd.daemon.graph.names import Names
+from memoryd.daemon.graph.nodes import Centroids
 from memoryd.daemon.graph.writes import DONE, apply
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import graph as stored
@@ -148,7 +150,7 @@ def read_states(core: Core, generation: Generation) -> list[State]:
         unsettled = graph_reading.count_clusters(connection, unsettled=True)
         new = graph_reading.count_clusters(connection, without_topic=True)
         places = sorted({*waiting, *unsettled, *new})
-        count = core.centroids.build_counter(connection, generation.model, generation.index.dimensions)
+        count = core.state(Centroids).build_counter(connection, generation.model, generation.index.dimensions)
     return [
         State(place, waiting.get(place, []), unsettled.get(place, 0), new.get(place, 0), count(place))
         for place in places
@@ -169,7 +171,7 @@ def _build_draft(
     core: Core, generation: Generation, namespace: int, numbers: Numbers, merge: float | None = None
 ) -> Draft:
     floors = generation.embedder.floors
-    setting = Setting(core.store, core.names, generation, namespace, numbers, floors.join, merge or floors.merge)
+    setting = Setting(core.store, core.state(Names), generation, namespace, numbers, floors.join, merge or floors.merge)
     return Draft(setting)
 
 
@@ -199,7 +201,7 @@ def _find_nearest(core: Core, connection: Connection, draft: Draft, matrix: Any)
     found = {
         node
         for vector in matrix
-        for node, _ in core.centroids.find_nearest(
+        for node, _ in core.state(Centroids).find_nearest(
             connection, setting.generation.model, vector, _NEAR, frozenset([setting.namespace])
         )
     }

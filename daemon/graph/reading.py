@@ -8,6 +8,7 @@ from memoryd.client import protocol
 from memoryd.client.errors import NotFound
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.graph.clusters import unit
+from memoryd.daemon.graph.nodes import Centroids
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import graph as stored
@@ -163,7 +164,9 @@ def _find_similar(core: Core, connection: Connection, node: stored.Node, count: 
     if len(centre) != generation.index.dimensions:
         return []
     place = frozenset([node.namespace])
-    near = core.centroids.find_nearest(connection, generation.model, np.ascontiguousarray(centre), count + 1, place)
+    near = core.state(Centroids).find_nearest(
+        connection, generation.model, np.ascontiguousarray(centre), count + 1, place
+    )
     near = [(other, cosine) for other, cosine in near if other != node.id][:count]
     labels = graph_reading.read_labels(connection, {other for other, _ in near})
     return [

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step
+from memoryd.daemon.graph.nodes import Centroids
 from memoryd.daemon.store import graph as store
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.graph import ABSTRACTED_FROM, CLUSTER, CONCEPT, DERIVED_FROM
@@ -143,7 +144,7 @@ def _merge(core: Core, transaction: Transaction, merge: Merge) -> bool:
         return False
     store.merge_nodes(connection, into, gone)
     _recentre(core, transaction, into, sum(merge.sizes), merge)
-    transaction.after_commit(lambda: core.centroids.remove(gone))
+    transaction.after_commit(lambda: core.state(Centroids).remove(gone))
     return True
 
 
@@ -152,7 +153,7 @@ def _drop(core: Core, transaction: Transaction, drop: Drop) -> bool:
     if store.size_of(connection, drop.node) is None or store.count_members(connection, drop.node):
         return False
     store.delete_node(connection, drop.node)
-    transaction.after_commit(lambda: core.centroids.remove(drop.node))
+    transaction.after_commit(lambda: core.state(Centroids).remove(drop.node))
     return True
 
 
@@ -202,4 +203,4 @@ def _insert(core: Core, connection: Connection, made: Put | Concept, kind: str, 
 
 def _recentre(core: Core, transaction: Transaction, node: int, size: int, made: Put | Merge) -> None:
     store.update_centroid(transaction.connection, node, size, made.mean, core.clock())
-    transaction.after_commit(lambda: core.centroids.put(made.model, node, made.namespace, made.mean))
+    transaction.after_commit(lambda: core.state(Centroids).put(made.model, node, made.namespace, made.mean))

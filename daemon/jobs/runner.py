@@ -20,7 +20,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.agenda import Agenda
 from memoryd.daemon.jobs.plans import MAX_STEPS, Plan, Plans
 from memoryd.daemon.jobs.run import Run, Stopped, Terms
-from memoryd.daemon.jobs.table import JOBS, Row
+from memoryd.daemon.jobs.table import Row, list_jobs
 from memoryd.daemon.registry import Report
 from memoryd.daemon.store import jobs
 
@@ -43,11 +43,11 @@ class Runner:
     """Runs jobs. `changed` is called when a job is due at another time."""
 
     def __init__(
-        self, core: Core, table: Mapping[str, Row] = JOBS, ticks: Callable[[], float] = time.monotonic
+        self, core: Core, table: Mapping[str, Row] | None = None, ticks: Callable[[], float] = time.monotonic
     ) -> None:
         self._core, self._ticks = core, ticks
         self.changed: Callable[[str], None] = lambda name: None
-        self._agenda = Agenda(core, table)
+        self._agenda = Agenda(core, list_jobs() if table is None else table)
         self._plans = Plans()
         self._orders: deque[_Order] = deque()
         self._current: _Order | None = None

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memoryd.client import protocol
+from memoryd.daemon.capability import installed
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import graph_reading, shared, thoughts, turns
+from memoryd.daemon.store import shared, thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.facts import Standing
 from memoryd.daemon.store.namespaces import check
@@ -68,7 +69,11 @@ def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.T
         account = turns.read_flows(connection, condition)
         waiting = turns.count_waiting(connection, condition)
         heard = thoughts.count_waiting(connection, condition)
-        nodes = graph_reading.count_nodes(connection, condition)
+        reported = {
+            name: count
+            for capability in installed()
+            for name, count in capability.report_tiers(connection, condition).items()
+        }
         on_servers = shared.count_within(connection, condition)
     active = core.active.list_turns(reached)
     hot = {
@@ -82,7 +87,7 @@ def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.T
         flows=_sum(account),
         waiting=waiting,
         heard=heard,
-        nodes=nodes,
+        **reported,
     )
 
 

@@ -11,6 +11,7 @@ import msgspec
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Erase, Erased
 from memoryd.client.transport.batches import split_evenly
+from memoryd.daemon.capability import installed
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.parts import cut_short
 from memoryd.daemon.registry import Parts, handles
@@ -125,7 +126,8 @@ def _forget(core: Core, ids: Sequence[str], erased: erasing.Erased) -> None:
     """Forget in RAM what was erased."""
     core.embedding.remove_rows(erased.rows)
     core.embedding.refresh(erased.changed)
-    core.centroids.forget()
+    for capability in installed():
+        capability.forget(core)
     core.sources.traces.clear()
     core.recalls.forget(ids)
 

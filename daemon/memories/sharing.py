@@ -18,7 +18,7 @@ from memoryd.daemon.memories import adding, duplicates
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.memories.duplicates import Embedded, Known, New, Place
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import contexts, feedback, graph, history, links, namespaces, rows, shared, vectors
+from memoryd.daemon.store import contexts, feedback, history, links, namespaces, rows, shared, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
@@ -162,7 +162,6 @@ def _move(core: Core, transaction: Transaction, place: Place, going: _Going, ope
     rows.change(connection, source.row, moved)
     contexts.remove(connection, [source.row])
     shared.name_for_sharing(connection, source.id)
-    graph.leave_nodes(connection, [source.row])  # its node belongs to the old namespace
     transaction.after_commit(lambda: core.embedding.refresh([source.row]))
     return SharedMemory(id=source.id, origin=source.id, outcome="moved")
 

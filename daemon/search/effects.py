@@ -9,11 +9,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
-from itertools import combinations
 from typing import NamedTuple
 
 from memoryd.client.errors import MemorydError
-from memoryd.daemon.store import graph, rows
+from memoryd.daemon.capability import installed
+from memoryd.daemon.store import rows
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.tiers.hot import HotBuffer
@@ -22,7 +22,6 @@ from memoryd.daemon.tiers.recalls import Recalls
 SOON_S = 0.2  # after a search: its marks are in RAM, and on disk if nothing was written lately
 PAUSE_S = 2.0  # between two writes, each of which makes every reader read its pages again
 _MAX_NOTED = 4096  # searches; those beyond leave no mark
-_MOST_TOPICS = 5  # of one search that count as having met
 
 log = logging.getLogger(__name__)
 
@@ -122,11 +121,5 @@ def _write(transaction: Transaction, marks: list[Mark]) -> None:
     accesses = Counter(row for mark in marks for row in mark.accessed)
     last = {row: mark.at for mark in sorted(marks, key=lambda mark: mark.at) for row in mark.accessed}
     rows.count_accesses(transaction.connection, ((row, count, last[row]) for row, count in accesses.items()))
-    nodes = graph.find_nodes(transaction.connection, {row for mark in marks for row in mark.met})
-    met: Counter[tuple[int, int]] = Counter()
-    for mark in marks:
-        topics = list(dict.fromkeys(nodes[row] for row in mark.met if row in nodes))[:_MOST_TOPICS]
-        met.update(combinations(sorted(topics), 2))
-    for weight in set(met.values()):
-        pairs = [pair for pair, count in met.items() if count == weight]
-        graph.strengthen(transaction.connection, pairs, float(weight))
+    for capability in installed():
+        capability.note_searches(transaction.connection, [mark.met for mark in marks])

@@ -1,14 +1,17 @@
-"""The pipeline: `PIPELINE` lists the stages in order; `run` times each and keeps the trace.
+"""The pipeline: `list_stages` lists the stages in order; `run` times each and keeps the trace.
 
-A stage is a function of the retrieval and the sources. To add one: a module with the function, and a line here.
+A stage is a function of the retrieval and the sources. To add one: a module with the function, and a line
+here or in its capability.
 """
 
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from memoryd.client import protocol
 from memoryd.client.errors import Invalid
+from memoryd.daemon.capability import installed
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.active import active
 from memoryd.daemon.search.candidates import candidates
@@ -19,7 +22,6 @@ from memoryd.daemon.search.cut import cut
 from memoryd.daemon.search.diversify import diversify
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.embed import embed
-from memoryd.daemon.search.expand import expand
 from memoryd.daemon.search.fuse import fuse
 from memoryd.daemon.search.hot import hot
 from memoryd.daemon.search.postprocess import postprocess
@@ -35,7 +37,10 @@ from memoryd.daemon.store.present import convert_to
 
 Stage = Callable[[Retrieval, Sources], None]
 
-PIPELINE: tuple[Stage, ...] = (
+MAX_QUERY_CHARS = 100_000
+_QUERY_SHOWN = 1000  # characters in a list of traces
+
+_KERNEL: tuple[Stage, ...] = (
     embed,
     candidates,
     hot,
@@ -43,7 +48,6 @@ PIPELINE: tuple[Stage, ...] = (
     shared,
     fuse,
     cues,
-    expand,
     cut,
     rank,
     diversify,
@@ -52,8 +56,15 @@ PIPELINE: tuple[Stage, ...] = (
     postprocess,
 )
 
-MAX_QUERY_CHARS = 100_000
-_QUERY_SHOWN = 1000  # characters in a list of traces
+
+@cache
+def list_stages() -> tuple[Stage, ...]:
+    """Return all stages in order: those of the kernel, each with those of capabilities that follow it."""
+    stages = list(_KERNEL)
+    for capability in installed():
+        for name, stage in capability.stages.items():
+            stages.insert(1 + [one.__name__ for one in stages].index(name), stage)
+    return tuple(stages)
 
 
 @handles(protocol.Search)
@@ -146,7 +157,7 @@ def retrieve(sources: Sources, call: protocol.Query[Any]) -> tuple[Retrieval, li
     """Run the stages; return the final state and each stage's account."""
     retrieval = begin(sources, call)
     stages: list[protocol.StageTrace] = []
-    for stage in PIPELINE:
+    for stage in list_stages():
         stages.append(_run_timed(stage, retrieval, sources, entered=stages[-1].left if stages else 0))
     return retrieval, stages
 

@@ -1,9 +1,8 @@
 """Importing this module imports every module that registers handlers."""
 
+from memoryd.daemon.capability import installed
 from memoryd.daemon.context import counting, given, preparing, unasked
 from memoryd.daemon.conversations import flushing, log, observing, pausing, running_summary, seeding, tasks, thinking
-from memoryd.daemon.graph import clustering
-from memoryd.daemon.graph import reading as graph_reading
 from memoryd.daemon.jobs import calls as jobs_calls
 from memoryd.daemon.jobs import consolidating, database, tiers
 from memoryd.daemon.memories import (
@@ -26,3 +25,5 @@ from memoryd.daemon.shared import conflicts
 from memoryd.daemon.workspaces import calls as workspaces_calls
 from memoryd.daemon.workspaces import writing
 from memoryd.daemon.workspaces.dreams import job as dreams_job
+
+installed()

@@ -7,6 +7,7 @@ file unused, which costs room until it is compacted.
 Where rows of a table cannot be read a new file is needed: `memctl repair --recover` (`rescue`), or a copy.
 """
 
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,8 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.store import fulltext, graph_faults, hashes, salvage, settings, turns, vectors
+from memoryd.daemon.capability import installed
+from memoryd.daemon.store import fulltext, hashes, salvage, settings, turns, vectors
 from memoryd.daemon.store.connection import open_reader, open_writer
 from memoryd.daemon.store.migrations import find_schema_problems, restore_schema
 
@@ -33,8 +35,12 @@ _ADVICE = "The table {} is damaged. `memctl repair --recover` reads the rest int
 _NOTED, _MOST_NOTED = "repairs", 20
 # What a start reads of small tables; those of memories and vectors are read by whoever needs them.
 _AT_START = ("settings", "models", "namespaces", "tokens", "turns", "pauses", "workspaces", "jobs", "shared_roots")
-# What a check of the file itself does not see, each in a snapshot.
-CHECKS = (find_schema_problems, vectors.find_problems, turns.check_conservation, graph_faults.find_problems)
+_CHECKS = (find_schema_problems, vectors.find_problems, turns.check_conservation)
+
+
+def list_checks() -> list[Callable[[apsw.Connection], list[str]]]:
+    """Return what a check of the file itself does not see, each to be run in a snapshot."""
+    return [*_CHECKS, *(capability.find_problems for capability in installed())]
 
 
 def check_start(connection: apsw.Connection) -> None:
@@ -168,5 +174,6 @@ def rebuild_derived(connection: apsw.Connection) -> None:
     hashes.fix(connection, hashes.find_wrong(connection))
     fulltext.rebuild(connection)
     vectors.drop_wrong(connection)
-    if graph_faults.find_problems(connection):
-        graph_faults.clear(connection)
+    for capability in installed():
+        if capability.find_problems(connection):
+            capability.clear(connection)

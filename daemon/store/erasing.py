@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
-from memoryd.daemon.store import graph, history, rows, shared, turns, vectors
+from memoryd.daemon.capability import installed
+from memoryd.daemon.store import history, rows, shared, turns, vectors
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.history import Image
 from memoryd.daemon.store.rows import Row
@@ -172,7 +173,8 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     _record(connection, operation, ids, [*found.values(), *active.values()])
     marks = ", ".join("?" * len(wanted))
     connection.execute(f"DELETE FROM history WHERE memory IN ({marks}) AND operation <> ?", (*wanted, operation))
-    _forget_nodes(connection, [row.row for row in found.values()])
+    for capability in installed():
+        capability.erase(connection, [row.row for row in found.values()])
     with shared.change_locally(connection):  # `mark_purged` says it
         rows.delete(connection, [row.row for row in found.values()])
     turns.remove(connection, active.values())
@@ -214,23 +216,6 @@ def _record(connection: apsw.Connection, operation: int, ids: Iterable[str], hel
         last: Any = connection.execute("SELECT namespace FROM history WHERE memory = ? ORDER BY id DESC", (id,)).get
         if name is not None or last is not None:  # else it was erased before
             history.record(connection, operation, id, str(last if name is None else name), None)
-
-
-def _forget_nodes(connection: apsw.Connection, numbers: Sequence[int]) -> None:
-    """Delete the nodes of some memories with concepts and topics above them, whose labels may have their words."""
-    listed = ", ".join(map(str, numbers))
-    nodes = f"SELECT node FROM members WHERE memory IN ({listed})"
-    above = (
-        f"SELECT origin FROM edges WHERE target IN ({nodes}) UNION SELECT target FROM edges WHERE origin IN ({nodes})"
-    )
-    sql = f"SELECT id, topic FROM nodes WHERE id IN ({nodes}) OR (kind <> 'cluster' AND id IN ({above}))"
-    found: Any = connection.execute(sql).fetchall()
-    topics = ", ".join({str(topic) for _, topic in found if topic})
-    for node, _ in found:
-        connection.execute("DELETE FROM names WHERE node = ?", (node,))
-        graph.delete_node(connection, node)
-    connection.execute(f"UPDATE nodes SET topic = NULL WHERE topic IN ({topics})")
-    connection.execute(f"DELETE FROM topics WHERE id IN ({topics})")
 
 
 def _forget_neighbours(connection: apsw.Connection, texts: Sequence[str]) -> tuple[list[int], set[bytes]]:

@@ -7,7 +7,9 @@ was made of. Reads may be given thousands of numbers; results hold only what exi
 graph is for one node; it runs in the writer's transaction.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import apsw
@@ -17,6 +19,7 @@ from memoryd.daemon.store.vectors import Vector, build_matrix
 
 CLUSTER, CONCEPT = "cluster", "concept"
 DERIVED_FROM, ABSTRACTED_FROM = "derived_from", "abstracted_from"
+_MOST_MET = 5  # nodes of one search that count as having met
 
 
 class Node(NamedTuple):
@@ -120,6 +123,17 @@ def neighbours(
     for here, there, weight in connection.execute(_NEIGHBOURS.format(join(numbers), among), (limit,)):
         found.setdefault(here, []).append((there, weight))
     return found
+
+
+def note_searches(connection: apsw.Connection, searches: Sequence[Iterable[int]]) -> None:
+    """Strengthen the edges between the nodes of rows that one search found together, each search's best few nodes."""
+    nodes = find_nodes(connection, {row for rows in searches for row in rows})
+    met: Counter[tuple[int, int]] = Counter()
+    for rows in searches:
+        found = list(dict.fromkeys(nodes[row] for row in rows if row in nodes))[:_MOST_MET]
+        met.update(combinations(sorted(found), 2))
+    for weight in set(met.values()):
+        strengthen(connection, [pair for pair, count in met.items() if count == weight], float(weight))
 
 
 def strengthen(connection: apsw.Connection, pairs: Iterable[tuple[int, int]], weight: float = 1.0) -> None:
@@ -256,11 +270,6 @@ def join_from_backlog(connection: apsw.Connection, node: int, namespace: int, ne
     )
 
 
-def leave_nodes(connection: apsw.Connection, memories: Iterable[int]) -> None:
-    """Take memories out of their nodes."""
-    connection.executemany("DELETE FROM members WHERE memory = ?", ((row,) for row in memories))
-
-
 def move_members(connection: apsw.Connection, node: int, moved: Iterable[tuple[int, int]]) -> None:
     """Move memories (row, its node now) into a node."""
     sql = "UPDATE members SET node = ?1 WHERE memory = ?2 AND node = ?3"
@@ -338,6 +347,23 @@ def size_of(connection: apsw.Connection, node: int) -> int | None:
 def count_members(connection: apsw.Connection, node: int) -> int:
     """Return how many memories are in a node."""
     return int(connection.execute("SELECT count(*) FROM members WHERE node = ?", (node,)).get)
+
+
+def erase(connection: apsw.Connection, numbers: Sequence[int]) -> None:
+    """Delete the nodes of some memories with concepts and topics above them, whose labels may have their words."""
+    listed = ", ".join(map(str, numbers))
+    nodes = f"SELECT node FROM members WHERE memory IN ({listed})"
+    above = (
+        f"SELECT origin FROM edges WHERE target IN ({nodes}) UNION SELECT target FROM edges WHERE origin IN ({nodes})"
+    )
+    sql = f"SELECT id, topic FROM nodes WHERE id IN ({nodes}) OR (kind <> 'cluster' AND id IN ({above}))"
+    found: Any = connection.execute(sql).fetchall()
+    topics = ", ".join({str(topic) for _, topic in found if topic})
+    for node, _ in found:
+        connection.execute("DELETE FROM names WHERE node = ?", (node,))
+        delete_node(connection, node)
+    connection.execute(f"UPDATE nodes SET topic = NULL WHERE topic IN ({topics})")
+    connection.execute(f"DELETE FROM topics WHERE id IN ({topics})")
 
 
 def _encode(mean: Vector) -> bytes:

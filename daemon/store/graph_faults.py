@@ -8,6 +8,7 @@ import numpy as np
 from memoryd.daemon.store import graph
 from memoryd.daemon.store.tiers import L2
 
+DERIVED = ("edges", "members", "nodes", "topics", "backlog")
 _CHECKED = 256  # nodes whose centroid is rebuilt
 
 _FAULTS = {
@@ -20,9 +21,8 @@ _FAULTS = {
         "(SELECT memory FROM members UNION ALL SELECT memory FROM backlog) g"
         f" JOIN memories m ON m.row = g.memory WHERE m.tier <> {L2!r}"
     ),
-    "members, edges or waiting ones lead nowhere": (
-        "(SELECT 1 FROM pragma_foreign_key_check('members') UNION ALL"
-        " SELECT 1 FROM pragma_foreign_key_check('edges') UNION ALL SELECT 1 FROM pragma_foreign_key_check('backlog'))"
+    "nodes, members, edges, topics or waiting ones lead nowhere": (
+        f'(SELECT 1 FROM pragma_foreign_key_check WHERE "table" IN ({", ".join(map(repr, DERIVED))}))'
     ),
     "members are in a node of another namespace": (
         "members p JOIN memories m ON m.row = p.memory JOIN nodes n ON n.id = p.node WHERE n.namespace <> m.namespace"
@@ -64,6 +64,6 @@ def _is_centred(connection: apsw.Connection, node: int, model: int) -> bool:
 
 def clear(connection: apsw.Connection) -> None:
     """Delete the graph; all of L2 waits for a node."""
-    for table in ("edges", "members", "nodes", "topics", "backlog"):
+    for table in DERIVED:
         connection.execute(f"DELETE FROM {table}")
     connection.execute(f"INSERT INTO backlog SELECT row FROM memories WHERE tier = {L2!r}")

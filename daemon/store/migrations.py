@@ -1,8 +1,8 @@
 """Bringing a database to the present schema, and whether it has that and nothing else.
 
-A new database gets `SCHEMA` as a whole. One of the version before is brought along by `STEP`; whoever raises `VERSION`
-writes it anew. Both are one transaction with the number: a start that is killed has changed nothing. Older databases
-are refused, and those of a newer memoryd.
+A new database gets the schema as a whole. One of the version before is brought along by `STEP`; whoever raises
+`VERSION` writes it anew. Both are one transaction with the number: a start that is killed has changed nothing. Older
+databases are refused, and those of a newer memoryd.
 
 A copy may come from somebody else: a trigger or view that does not belong into the schema would act with each write or
 read. It is dropped; a table that is another than it should be is refused.
@@ -16,8 +16,9 @@ from functools import cache
 import apsw
 
 from memoryd.client.errors import StorageFailed
+from memoryd.daemon.capability import installed
 from memoryd.daemon.store.connection import read_pragma
-from memoryd.daemon.store.schema import SCHEMA, VERSION
+from memoryd.daemon.store.schema import VERSION, build_schema
 from memoryd.daemon.store.shared_tables import ADOPT, ENTRIES, NAMESPACES, ROOTS
 
 # From the schema before this one. Of what was shared by the former protocol the server says what is there.
@@ -45,10 +46,7 @@ _OBJECTS = (
     "SELECT type, name, sql FROM sqlite_schema"
     " WHERE type NOT IN ('table', 'index') OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
 )
-_LOOSE_ENDS = (
-    'SELECT "table", count(*) FROM pragma_foreign_key_check'
-    " WHERE \"table\" NOT IN ('members', 'edges', 'backlog') GROUP BY 1"  # the graph reports its own
-)
+_LOOSE_ENDS = 'SELECT "table", count(*) FROM pragma_foreign_key_check GROUP BY 1'
 _DROP_ORDER = ("trigger", "view", "index", "table")  # what others need is dropped last
 
 Name = tuple[str, str]  # type and name
@@ -60,6 +58,7 @@ def migrate(connection: apsw.Connection) -> None:
     """Bring the database to the present schema; refuse one that this memoryd cannot bring along."""
     version = read_pragma(connection, "user_version")
     if version == VERSION:
+        _add_capabilities(connection)
         return
     if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
         raise StorageFailed("The database file is not one of memoryd; choose another data directory.")
@@ -69,12 +68,22 @@ def migrate(connection: apsw.Connection) -> None:
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)  # what somebody else put there does not act
     try:
         with connection:
-            connection.execute(STEP if version else SCHEMA)
+            connection.execute(STEP if version else build_schema())
             connection.pragma("user_version", VERSION)
             if version and (tables := [name for type, name in _compare(connection)[1] if type == "table"]):
                 raise StorageFailed(f"The table {tables[0]} is not the one that memoryd makes.")
     finally:
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
+
+
+def _add_capabilities(connection: apsw.Connection) -> None:
+    """Make the tables of capabilities that were added since the database was made."""
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    for capability in installed():
+        if capability.tables and there.isdisjoint(re.findall(r"CREATE TABLE (\w+)", capability.tables)):
+            with connection:
+                connection.execute(capability.tables)
+                capability.clear(connection)
 
 
 def check_version(version: int, named: str) -> None:
@@ -98,7 +107,7 @@ def check_version(version: int, named: str) -> None:
 @cache
 def _read_expected() -> dict[Name, str]:
     with closing(apsw.Connection(":memory:")) as connection:
-        connection.execute(SCHEMA)
+        connection.execute(build_schema())
         return _read_objects(connection)
 
 
@@ -129,7 +138,10 @@ def find_schema_problems(connection: apsw.Connection) -> list[str]:
     lines = [f"schema: the {type} {name} is not one of memoryd's" for type, name in extra]
     lines += [f"schema: the {type} {name} is missing" for type, name in missing if (type, name) not in extra]
     found = connection.execute(_LOOSE_ENDS)
-    return lines + [f"{table}: {number} rows refer to what does not exist" for table, number in found]
+    derived = {table for capability in installed() for table in capability.derived}  # these are checked by their own
+    return lines + [
+        f"{table}: {number} rows refer to what does not exist" for table, number in found if table not in derived
+    ]
 
 
 def restore_schema(connection: apsw.Connection) -> list[str]:

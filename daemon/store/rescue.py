@@ -21,7 +21,8 @@ import msgspec
 from memoryd.client.errors import Conflict, MemorydError, StorageFailed
 from memoryd.client.rescue import Report
 from memoryd.client.transport import paths
-from memoryd.daemon.store import fulltext, graph_faults, salvage, shared, swap, turns, vectors
+from memoryd.daemon.capability import installed
+from memoryd.daemon.store import fulltext, salvage, shared, swap, turns, vectors
 from memoryd.daemon.store.copies import find_faults, open_plain, read_counts
 from memoryd.daemon.store.migrations import check_version, migrate, restore_schema
 from memoryd.daemon.store.salvage import Table
@@ -121,7 +122,6 @@ def _begin(folder: Path) -> Path:
 
 
 _PAGES = 1024  # of a copy at once
-_DERIVED = frozenset({"nodes", "members", "edges", "topics", "backlog"})
 _COMMANDS: dict[str, Callable[[Path, Any], Report]] = {
     "restore": _restore,
     "recover": _recover,
@@ -294,7 +294,8 @@ def list_tables(connection: apsw.Connection) -> list[Table]:
         "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
         " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE 'memories\\_fts%' ESCAPE '\\' ORDER BY name"
     ).fetchall()
-    return [salvage.describe_table(connection, name, wr) for name, wr in found if name not in _DERIVED]
+    derived = {name for capability in installed() for name in capability.derived}
+    return [salvage.describe_table(connection, name, wr) for name, wr in found if name not in derived]
 
 
 def _copy_tables(source: apsw.Connection, target: apsw.Connection, tell: Callable[[str], None]) -> Recovered:
@@ -311,7 +312,8 @@ def _make_derived(transaction: Transaction) -> None:
     connection = transaction.connection
     fulltext.rebuild(connection)
     vectors.drop_wrong(connection)
-    graph_faults.clear(connection)
+    for capability in installed():
+        capability.clear(connection)
     turns.settle(connection)
 
 

@@ -260,7 +260,7 @@ class Store:
         """Check the file, the full-text index, the vectors and the graph, in snapshots; return what is wrong."""
         found = self._check_integrity("PRAGMA integrity_check(10)") + self._find_wrong_hashes()
         try:
-            for check in damage.CHECKS:
+            for check in damage.list_checks():
                 with self.reading() as connection:
                     found += check(connection)
         except StorageFailed:

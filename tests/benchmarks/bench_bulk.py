@@ -23,7 +23,7 @@ import corpus
 from harness import Daemon, Report, database, give_vectors, percentile, progress, running_on, synthetic, timed
 
 from memoryd.client import Client, MemorydError, methods, protocol
-from memoryd.daemon.jobs.table import JOBS
+from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.store import examine
 
 _BULK, _OTHERS = 30_000_000, 40_000_000  # numbers of texts that no database holds
@@ -84,7 +84,7 @@ def _works(daemon: Daemon, part: int) -> Iterator[tuple[str, Work]]:
     yield "verify", lambda client: client.verify()
     yield "backup, checked as by restore", lambda client: client.backup()
     yield "consolidate a namespace", lambda client: client.call(protocol.Consolidate(namespace=_SMALL, reach="exact"))
-    for job in JOBS:
+    for job in list_jobs():
         yield f"job {job}", partial(_run, job=job)
     yield "topics, nodes, export of the graph", lambda client: _repeat(lambda: _read_graph(client))
     chosen = {"namespace": _SMALL, "reach": "exact", "type": ["lesson"]}

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from memoryd.client import Client
 from memoryd.client.memctl.agents.hooks.hosts import EVENTS
-from memoryd.daemon.jobs.table import JOBS
+from memoryd.daemon.jobs.table import list_jobs
 from waiting import wait_until
 
 MEMCTL = [sys.executable, "-P", "-m", "memoryd.client.memctl"]
-EVERY_S = "\n".join(f"{name} = 1.0" for name in JOBS)
+EVERY_S = "\n".join(f"{name} = 1.0" for name in list_jobs())
 CONFIG = f"[jobs.every_s]\n{EVERY_S}\n\n[cognition]\nquiet_s = 0.1\n"
 NOTES = {"MEMORY.md": "# Memory\n\nThe cache is Valkey.\n", "memory/2026-01-05.md": "- The wiki moved to port 8081.\n"}
 # The doctor has advice to give; the job that dreams each second may be first to write, once it is allowed to.
@@ -90,7 +90,7 @@ def all_jobs() -> None:
         def ran(name: str) -> int:
             return sum(run.by == "scheduler" for run in client.job_history(name, limit=500).runs)
 
-        wait_until(lambda: all(ran(name) >= ROUNDS for name in JOBS), 120)
+        wait_until(lambda: all(ran(name) >= ROUNDS for name in list_jobs()), 120)
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ import workbench
 from configs import NO_MODEL
 from memoryd.client import AsyncClient, Busy
 from memoryd.client.protocol import Consolidate, GraphExport, GraphNodes, JobHistory, Jobs, RunJob, Verify
-from memoryd.daemon.jobs.table import JOBS
+from memoryd.daemon.jobs.table import list_jobs
 from waiting import wait_until
 from wire import Wire, request
 from workbench import CountingEmbedder, add, found, running
@@ -311,7 +311,7 @@ def read_everything(client: Any, size: int, ids: list[str]) -> None:
     client.call(Consolidate(dry_run=True))
     for job in client.call(Jobs()).jobs:
         client.call(RunJob(name=job.name))
-    assert {run.job for run in client.call(JobHistory(limit=100)).runs} == set(JOBS)
+    assert {run.job for run in client.call(JobHistory(limit=100)).runs} == set(list_jobs())
     client.call(GraphNodes())
     client.call(GraphExport())
     client.graph_topics()

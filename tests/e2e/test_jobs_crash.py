@@ -12,13 +12,13 @@ from killing import open_snapshot
 from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client, MemorydError
 from memoryd.client.protocol import JobHistory, Jobs, NewMemory, RunJob, Verify
-from memoryd.daemon.jobs.table import JOBS
+from memoryd.daemon.jobs.table import list_jobs
 from workbench import wait_until
 
 LIVES = 12
 BIRDS = ("heron", "egret", "stork", "crane", "ibis", "bittern", "spoonbill", "avocet", "plover", "dunlin", "snipe")
 DAY_S = 86400.0
-WITHOUT_A_PAUSE = "[jobs]\n[jobs.every_s]\n" + "".join(f"{name} = 0.02\n" for name in JOBS)
+WITHOUT_A_PAUSE = "[jobs]\n[jobs.every_s]\n" + "".join(f"{name} = 0.02\n" for name in list_jobs())
 CONSTANTS = {
     "daemon.__main__.FIRST_JOBS_AFTER_S": 0.0,
     "daemon.jobs.agenda.BACKOFF_S": 0.001,
@@ -75,7 +75,7 @@ def live_and_die(process: Any, dice: random.Random, expected: set[str]) -> None:
     """Start, write while the jobs run, kill at any moment."""
     process.start()
     with process.client("birds", timeout_s=20) as client:
-        wait_until(lambda: {run.job for run in client.call(JobHistory(limit=200)).runs} >= set(JOBS))
+        wait_until(lambda: {run.job for run in client.call(JobHistory(limit=200)).runs} >= set(list_jobs()))
         for _ in range(dice.randrange(1, 12)):
             added = client.add_many(some_memories(dice, 20), dedup=False)
             expected.update(result.id for result in added.results)
@@ -106,7 +106,7 @@ def test_nothing_is_lost_or_half_done_when_the_daemon_is_killed_while_jobs_run(
         assert client.call(Verify()).problems == []
         runs = client.call(JobHistory(limit=1000)).runs
         assert Counter(run.outcome for run in runs)["running"] == 0
-        assert Counter(run.job for run in runs).keys() == JOBS.keys()
+        assert Counter(run.job for run in runs).keys() == list_jobs().keys()
         assert {job.state for job in client.call(Jobs()).jobs} == {"off"}
     assert process.stop() == 0
 
@@ -118,7 +118,7 @@ def test_a_stop_while_every_job_runs_is_prompt_and_leaves_no_run_under_way(
     process.start()
     with process.client("birds") as client:
         client.add_many(some_memories(random.Random(1), 500), dedup=False)
-        wait_until(lambda: {run.job for run in client.call(JobHistory(limit=200)).runs} >= set(JOBS))
+        wait_until(lambda: {run.job for run in client.call(JobHistory(limit=200)).runs} >= set(list_jobs()))
     assert process.stop() == 0
     with open_snapshot(process) as connection:
         assert connection.execute("SELECT count(*) FROM runs WHERE outcome = 'running'").get == 0
@@ -131,7 +131,7 @@ def test_jobs_by_hand_go_on_beside_those_of_the_scheduler(process: Any, environm
     process.start()
     with process.client() as client:
         client.add_many(some_memories(random.Random(2), 100), dedup=False)
-        outcomes = Counter(_attempt(client, name) for _ in range(20) for name in JOBS)
+        outcomes = Counter(_attempt(client, name) for _ in range(20) for name in list_jobs())
     assert outcomes["done"] > 0
     assert outcomes.keys() <= {"done", "conflict"}
 

@@ -8,6 +8,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.graph import nodes
 from memoryd.daemon.graph.groups import find_communities, find_similar, renumber, weights
 from memoryd.daemon.graph.names import Names, take_first_words
+from memoryd.daemon.graph.nodes import Centroids
 from memoryd.daemon.store import graph
 
 
@@ -65,7 +66,7 @@ def nearest(core: Core, vector, k: int = 3, places: frozenset[int] | None = None
     generation = core.embedding.active
     assert generation is not None
     with core.store.reading() as connection:
-        return core.centroids.find_nearest(connection, generation.model, vector, k, places)
+        return core.state(Centroids).find_nearest(connection, generation.model, vector, k, places)
 
 
 def test_the_nearest_nodes_are_found_in_the_namespaces_asked_for(core: Core) -> None:
@@ -97,10 +98,10 @@ def test_the_index_of_centroids_follows_every_change(core: Core) -> None:
 
 def test_a_change_before_the_index_is_built_is_in_it(core: Core) -> None:
     [row] = remember(core, ["one"], given=[near(0)])
-    core.centroids.put(1, 77, 1, near(3))  # committed after the snapshot that the index is built from
+    core.state(Centroids).put(1, 77, 1, near(3))  # committed after the snapshot that the index is built from
     maintain(core)
     assert next(node for node, _ in nearest(core, near(0))) == nodes_by_row(core, [row])[0]
-    core.centroids.forget()
+    core.state(Centroids).forget()
     assert len(nearest(core, near(0))) == 1
 
 

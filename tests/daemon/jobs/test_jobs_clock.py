@@ -13,7 +13,7 @@ from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import trim
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.jobs.table import JOBS
+from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import copies
 from moving import run
@@ -45,7 +45,7 @@ def fill(core: Core) -> None:
 
 
 def round_of(jobs: Runner) -> None:
-    for name in JOBS:
+    for name in list_jobs():
         assert run(jobs, name).outcome == "done", name
 
 

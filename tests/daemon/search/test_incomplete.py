@@ -141,8 +141,9 @@ def test_a_turn_that_leaves_l0_amid_a_search_is_found(
     def move(retrieval: Any, sources: Any) -> None:
         leave(core)
 
-    at = [stage.__name__ for stage in pipeline.PIPELINE].index(after) + 1
-    monkeypatch.setattr(pipeline, "PIPELINE", (*pipeline.PIPELINE[:at], move, *pipeline.PIPELINE[at:]))
+    stages = list(pipeline.list_stages())
+    stages.insert([stage.__name__ for stage in stages].index(after) + 1, move)
+    monkeypatch.setattr(pipeline, "list_stages", lambda: stages)
     assert found(core, "herons", mode=mode) == ["herons fish at dawn"]
 
 
@@ -170,7 +171,8 @@ def test_a_turn_that_is_deleted_amid_a_search_is_not_returned(core: Core, monkey
 
         core.store.write(job).result(LIMIT_S)
 
-    monkeypatch.setattr(pipeline, "PIPELINE", (remove, *pipeline.PIPELINE))
+    stages = (remove, *pipeline.list_stages())
+    monkeypatch.setattr(pipeline, "list_stages", lambda: stages)
     assert found(core, "herons") == []
 
 

@@ -24,7 +24,7 @@ def test_a_trace_tells_stages_counts_and_what_became_of_each_candidate(core: Cor
     assert (kept.query, kept.namespace, kept.reach, kept.degraded) == ("heron one", "", "all", [])
     assert kept.model == core.embedding.report_state().name
     stages = {stage.name: stage for stage in kept.stages}
-    assert list(stages) == [stage.__name__ for stage in pipeline.PIPELINE]
+    assert list(stages) == [stage.__name__ for stage in pipeline.list_stages()]
     counts = {name: (stage.entered, stage.left) for name, stage in stages.items()}
     assert (counts["embed"], counts["candidates"], counts["fuse"]) == ((0, 0), (0, 4), (4, 4))
     assert counts["postprocess"][1] == 2

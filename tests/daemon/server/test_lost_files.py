@@ -17,6 +17,7 @@ from configs import NO_MODEL
 from memoryd.client import MemorydError, StorageFailed
 from memoryd.client.protocol import Backup, Erase, Jobs, RunJob, Verify
 from memoryd.daemon import __main__ as entry
+from memoryd.daemon.core.core import Core
 from memoryd.daemon.server.watchdog import LOST
 from memoryd.daemon.store.store import FILE_NAME as DATABASE
 from memoryd.daemon.system import presence
@@ -56,11 +57,16 @@ def test_a_log_of_another_database_is_not_deleted_with_the_connection(folder: Pa
     assert log.read_bytes() == b"another's"
 
 
+def _fail_to_read(core: Core) -> None:
+    with core.store.reading() as connection:
+        connection.execute("ROLLBACK")  # as SQLite does by itself where a page cannot be read
+        raise apsw.IOError("disk I/O error")
+
+
 def test_what_cannot_be_read_from_the_disk_is_said_in_one_sentence(folder: Path) -> None:
     with running(folder, CountingEmbedder()) as core:
-        with pytest.raises(StorageFailed, match="cannot be read: disk I/O error"), core.store.reading() as connection:
-            connection.execute("ROLLBACK")  # as SQLite does by itself where a page cannot be read
-            raise apsw.IOError("disk I/O error")
+        with pytest.raises(StorageFailed, match="cannot be read: disk I/O error"):
+            _fail_to_read(core)
         add(core, "kept")
     assert contents(folder / "data") == {"kept"}
 

@@ -12,7 +12,7 @@ import pytest
 from memoryd.client import StorageFailed, StorageFull
 from memoryd.client.protocol import DECLARED, NewMemory, method_name
 from memoryd.daemon.config import Config, StorageConfig
-from memoryd.daemon.jobs.table import JOBS
+from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.store import reserve, turns, upkeep
 from memoryd.daemon.store.store import Store
 from workbench import CountingEmbedder, Daemon, add, delete, running, search, undo, wait_until
@@ -186,7 +186,7 @@ def no_room_at_all(store: Store) -> None:
 
 
 def test_jobs_that_remove_or_take_no_room_go_on_at_the_limit() -> None:
-    stop = {name for name, row in JOBS.items() if not row.work.at_limit}
+    stop = {name for name, row in list_jobs().items() if not row.work.at_limit}
     assert stop == {"promote", "sweep", "cluster", "dream"}, "a job that takes no room says `at_limit=True` in its Work"
 
 

@@ -82,7 +82,7 @@ def test_no_job_touches_chunks_however_old_they_are(folder: Path, root: Path) ->
         before = without_accesses(core)
         runner = Runner(core)
         clock.advance(400 * DAY_S)
-        for name in table.JOBS:
+        for name in table.list_jobs():
             assert runner.run(RunJob(name=name), lambda event: None).result().outcome == "done"
         assert without_accesses(core) == before
         assert reading.list_(core, List(tier=["documents"], all_states=True, limit=1000)).total == 31

@@ -1,0 +1,18 @@
+"""The list of capabilities: parts of memoryd that can be taken out by deleting the folders of their name.
+
+A capability has a folder in `daemon/`, in `client/`, or in both. To add one: its folders, and a row here.
+"""
+
+from typing import NamedTuple
+
+
+class Listed(NamedTuple):
+    """What is known of a capability that may not be there: what it is, the first words of its commands in memctl."""
+
+    about: str
+    commands: tuple[str, ...] = ()
+
+
+CAPABILITIES: dict[str, Listed] = {
+    "topics": Listed("clusters of memories, edges between them, topics", ("graph",)),
+}

@@ -1,0 +1,36 @@
+"""What topics bring to the kernel: tables, a job, a stage of searches, calls on the graph."""
+
+from memoryd.daemon.capability import Capability
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.graph import clustering, reading  # noqa: F401  (handlers)
+from memoryd.daemon.graph.naming import Naming
+from memoryd.daemon.graph.nodes import Centroids
+from memoryd.daemon.jobs.table import MIN, Row
+from memoryd.daemon.search.expand import expand
+from memoryd.daemon.store import graph, graph_faults, graph_reading, graph_schema
+from memoryd.daemon.store.connection import Connection
+
+_CLUSTER = "Put memories of L2 into nodes; split, merge, name these."
+
+
+def _forget(core: Core) -> None:
+    core.state(Centroids).forget()
+
+
+def _report_tiers(connection: Connection, visible: str) -> dict[str, int]:
+    return {"nodes": graph_reading.count_nodes(connection, visible)}
+
+
+CAPABILITY = Capability(
+    tables=graph_schema.TABLES,
+    derived=graph_faults.DERIVED,
+    find_problems=graph_faults.find_problems,
+    clear=graph_faults.clear,
+    erase=graph.erase,
+    forget=_forget,
+    note_searches=graph.note_searches,
+    report_tiers=_report_tiers,
+    idle=lambda core: [Naming(core)],
+    jobs={"cluster": Row(5 * MIN, 10 * MIN, _CLUSTER, clustering.CLUSTER)},
+    stages={"cues": expand},
+)
