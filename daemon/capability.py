@@ -1,7 +1,7 @@
 """Capabilities: what the daemon can do beside keeping and finding memories, each in a folder that can be taken out.
 
 The capability `topics` is the folder `daemon/topics`; its module `capability.py` holds one value, `CAPABILITY`, which
-lists all that it brings to the kernel. Importing that module registers its handlers. The kernel imports no capability:
+lists all that it brings to the kernel. The kernel imports no capability:
 where it has room for one it asks `installed()`. One whose folder is not there is left out.
 """
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any, Protocol
 
 from memoryd.client.capabilities import CAPABILITIES
@@ -32,6 +33,8 @@ class Capability:
     Each function has a default that does nothing.
     """
 
+    handlers: Collection[ModuleType] = ()
+    """modules whose functions with `@handles` answer its calls"""
     tables: str = ""
     """SQL that makes its tables, indexes and triggers"""
     derived: Collection[str] = ()

@@ -7,10 +7,10 @@ import numpy as np
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step
-from memoryd.daemon.graph import clustering
-from memoryd.daemon.graph.writes import apply
 from memoryd.daemon.store import vectors
 from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.topics import clustering
+from memoryd.daemon.topics.writes import apply
 from workbench import LIMIT_S, insert
 
 DIMENSIONS = 64  # of the words' embedder

@@ -2,13 +2,13 @@
 
 from memoryd.daemon.capability import Capability
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.graph import clustering, reading  # noqa: F401  (handlers)
-from memoryd.daemon.graph.naming import Naming
-from memoryd.daemon.graph.nodes import Centroids
 from memoryd.daemon.jobs.table import MIN, Row
-from memoryd.daemon.search.expand import expand
-from memoryd.daemon.store import graph, graph_faults, graph_reading, graph_schema
 from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.topics import clustering, reading
+from memoryd.daemon.topics.expand import expand
+from memoryd.daemon.topics.naming import Naming
+from memoryd.daemon.topics.nodes import Centroids
+from memoryd.daemon.topics.tables import graph, graph_faults, graph_reading, graph_schema
 
 _CLUSTER = "Put memories of L2 into nodes; split, merge, name these."
 
@@ -22,6 +22,7 @@ def _report_tiers(connection: Connection, visible: str) -> dict[str, int]:
 
 
 CAPABILITY = Capability(
+    handlers=(clustering, reading),
     tables=graph_schema.TABLES,
     derived=graph_faults.DERIVED,
     find_problems=graph_faults.find_problems,

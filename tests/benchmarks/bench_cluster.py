@@ -27,9 +27,9 @@ from harness import Report, Vectors, vectors
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step
-from memoryd.daemon.graph import clustering
-from memoryd.daemon.graph.writes import apply
 from memoryd.daemon.store import vectors as stored_vectors
+from memoryd.daemon.topics import clustering
+from memoryd.daemon.topics.writes import apply
 from memoryd.models.catalog import CATALOG, DEFAULT
 
 SLICE = 64  # steps

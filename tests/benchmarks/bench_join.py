@@ -29,8 +29,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memoryd.daemon.graph.clusters import MAX_MEMBERS, Clusters, find_mergeable, split
 from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.topics.clusters import MAX_MEMBERS, Clusters, find_mergeable, split
 from memoryd.models import Embedder, default_models_dir, load, pull
 
 FLOORS = (0.30, 0.35, 0.40, 0.45, 0.50, 0.55, 0.60, 0.65, 0.70, 0.75, 0.80)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphs import check, maintain, near, remember, steps
-from memoryd.daemon.store import graph_faults
+from memoryd.daemon.topics.tables import graph_faults
 from workbench import CountingEmbedder, running
 
 # Clusters in slices of three steps and says so after each; what it writes comes round by round, so that nodes are

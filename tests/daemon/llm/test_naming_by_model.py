@@ -10,9 +10,6 @@ import pytest
 from memoryd.client.protocol import Consolidate, Delete, GetStats, GraphNodes, List
 from memoryd.daemon.config import Config, LlmConfig
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.graph import clustering
-from memoryd.daemon.graph import reading as graph
-from memoryd.daemon.graph.naming import BATCH, Naming
 from memoryd.daemon.jobs import consolidating
 from memoryd.daemon.llm import chat
 from memoryd.daemon.llm.chat import Chat, ChatFailed
@@ -20,6 +17,9 @@ from memoryd.daemon.llm.llm import Llm
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.memories import changing, reading
 from memoryd.daemon.store import history
+from memoryd.daemon.topics import clustering
+from memoryd.daemon.topics import reading as graph
+from memoryd.daemon.topics.naming import BATCH, Naming
 from model_server import Behaviour, ModelServer, Request, fails, says
 from workbench import LIMIT_S, CountingEmbedder, add, running
 

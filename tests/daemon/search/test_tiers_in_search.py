@@ -13,14 +13,14 @@ from memoryd.daemon.conversations import judging, observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from memoryd.daemon.search import active, postprocess, whynot
-from memoryd.daemon.search.expand import LEAST_WEIGHT
-from memoryd.daemon.store import graph as stored
 from memoryd.daemon.store import rows, turns
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L2, TIERS
 from memoryd.daemon.store.tokenizer import stem_words
 from memoryd.daemon.store.turns import Turn
 from memoryd.daemon.tiers.hot import HotBuffer
+from memoryd.daemon.topics.expand import LEAST_WEIGHT
+from memoryd.daemon.topics.tables import graph as stored
 from workbench import (
     LIMIT_S,
     CountingEmbedder,

@@ -33,7 +33,7 @@ from two_worlds import (
 
 from memoryd.client import protocol
 from memoryd.client.protocol import METHODS, Call, NewMemory, NewTurn, method_name
-from memoryd.daemon.store import graph
+from memoryd.daemon.topics.tables import graph
 
 if TYPE_CHECKING:
     from conftest import Daemon

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import RULES, Provider
-from memoryd.daemon.store import graph as stored
-from memoryd.daemon.store import graph_names
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.graph_names import Label
 from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.topics.tables import graph as stored
+from memoryd.daemon.topics.tables import graph_names
+from memoryd.daemon.topics.tables.graph_names import Label
 
 BATCH = 8  # nodes of one question
 _PAUSE_S = 600.0  # after a failure

@@ -13,15 +13,15 @@ import numpy as np
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.work import Step
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.graph.clusters import MAX_MEMBERS, Clusters, find_mergeable, split
-from memoryd.daemon.graph.names import LONGEST, Namer, Names, take_first_words
-from memoryd.daemon.graph.writes import Coming, Drop, Merge, Name, Put
 from memoryd.daemon.llm.provider import RULES
-from memoryd.daemon.store import graph as stored
-from memoryd.daemon.store import graph_reading
-from memoryd.daemon.store.graph import Node
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.topics.clusters import MAX_MEMBERS, Clusters, find_mergeable, split
+from memoryd.daemon.topics.names import LONGEST, Namer, Names, take_first_words
+from memoryd.daemon.topics.tables import graph as stored
+from memoryd.daemon.topics.tables import graph_reading
+from memoryd.daemon.topics.tables.graph import Node
+from memoryd.daemon.topics.writes import Coming, Drop, Merge, Name, Put
 
 _FIRST = 400  # characters that a first label is made of
 CHUNK = 1024  # rows that join before full nodes are split and steps are given

@@ -8,11 +8,11 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 
 from memoryd.client.transport.batches import split_evenly
-from memoryd.daemon.graph.clusters import unit
-from memoryd.daemon.store import graph as stored
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.index import VectorIndex
 from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.topics.clusters import unit
+from memoryd.daemon.topics.tables import graph as stored
 
 _RESCORED = 8  # more than are asked for: the codes are exact to about 0.001
 

@@ -7,14 +7,15 @@ import numpy as np
 from memoryd.client import protocol
 from memoryd.client.errors import NotFound
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.graph.clusters import unit
-from memoryd.daemon.graph.nodes import Centroids
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import graph as stored
-from memoryd.daemon.store import graph_reading, vectors
+from memoryd.daemon.store import vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.topics.clusters import unit
+from memoryd.daemon.topics.nodes import Centroids
+from memoryd.daemon.topics.tables import graph as stored
+from memoryd.daemon.topics.tables import graph_reading
 
 SIMILAR = 5  # similar nodes that are shown
 EXPORTED_SIMILAR = 3

@@ -6,7 +6,7 @@ from typing import Any
 
 import apsw
 
-from memoryd.daemon.store import graph
+from memoryd.daemon.topics.tables import graph
 
 _BOTH = "e.origin IN (SELECT n.id FROM nodes n WHERE {0}) AND e.target IN (SELECT n.id FROM nodes n WHERE {0})"
 _ORDER = {"size": "n.size DESC, n.id", "updated": "n.updated_at DESC, n.id", "label": "n.label, n.id"}

@@ -18,8 +18,8 @@ from memoryd.client.protocol import (
     Verify,
 )
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.graph import clustering, reading
-from memoryd.daemon.store.graph import strengthen
+from memoryd.daemon.topics import clustering, reading
+from memoryd.daemon.topics.tables.graph import strengthen
 
 SUBJECTS = (
     ("deploy the billing service on Friday", "deploy the billing service on Monday", "deploy billing again"),

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step
-from memoryd.daemon.graph.nodes import Centroids
-from memoryd.daemon.store import graph as store
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.graph import ABSTRACTED_FROM, CLUSTER, CONCEPT, DERIVED_FROM
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.topics.nodes import Centroids
+from memoryd.daemon.topics.tables import graph as store
+from memoryd.daemon.topics.tables.graph import ABSTRACTED_FROM, CLUSTER, CONCEPT, DERIVED_FROM
 
 # What a step did, in the counts of a run.
 DONE = {

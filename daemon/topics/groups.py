@@ -17,12 +17,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from memoryd.daemon.core.work import Step
-from memoryd.daemon.graph.clusters import MAX_MEMBERS, Places, group_vectors, split
-from memoryd.daemon.graph.draft import Draft
-from memoryd.daemon.graph.writes import Concept, Drop, Topic
-from memoryd.daemon.store import graph as stored
-from memoryd.daemon.store import graph_reading
 from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.topics.clusters import MAX_MEMBERS, Places, group_vectors, split
+from memoryd.daemon.topics.draft import Draft
+from memoryd.daemon.topics.tables import graph as stored
+from memoryd.daemon.topics.tables import graph_reading
+from memoryd.daemon.topics.writes import Concept, Drop, Topic
 
 LEAST = 3  # clusters that a concept represents
 _PER_NODE, _TEXTS = 3, 48  # texts that a group is named by

@@ -18,15 +18,16 @@ from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.graph.draft import Draft, Numbers, Setting
-from memoryd.daemon.graph.groups import is_due, plan_concepts, topics
-from memoryd.daemon.graph.names import Names
-from memoryd.daemon.graph.nodes import Centroids
-from memoryd.daemon.graph.writes import DONE, apply
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import graph as stored
-from memoryd.daemon.store import graph_reading, namespaces, vectors
+from memoryd.daemon.store import namespaces, vectors
 from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.topics.draft import Draft, Numbers, Setting
+from memoryd.daemon.topics.groups import is_due, plan_concepts, topics
+from memoryd.daemon.topics.names import Names
+from memoryd.daemon.topics.nodes import Centroids
+from memoryd.daemon.topics.tables import graph as stored
+from memoryd.daemon.topics.tables import graph_reading
+from memoryd.daemon.topics.writes import DONE, apply
 from memoryd.models import Floors
 
 FEW = 64  # changes up to which only the nodes near them are looked at

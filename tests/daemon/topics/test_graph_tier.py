@@ -5,11 +5,11 @@ import pytest
 
 from graphs import ask, maintain, near, remember
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.graph import nodes
-from memoryd.daemon.graph.groups import find_communities, find_similar, renumber, weights
-from memoryd.daemon.graph.names import Names, take_first_words
-from memoryd.daemon.graph.nodes import Centroids
-from memoryd.daemon.store import graph
+from memoryd.daemon.topics import nodes
+from memoryd.daemon.topics.groups import find_communities, find_similar, renumber, weights
+from memoryd.daemon.topics.names import Names, take_first_words
+from memoryd.daemon.topics.nodes import Centroids
+from memoryd.daemon.topics.tables import graph
 
 
 def nodes_by_row(core: Core, rows: list[int]) -> list[int]:

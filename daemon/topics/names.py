@@ -11,9 +11,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 
-from memoryd.daemon.store import graph_names, tokenizer
+from memoryd.daemon.store import tokenizer
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.stopwords import STOP_WORDS
+from memoryd.daemon.topics.tables import graph_names
 
 # What names nodes: the texts of each node's members → a label each. The connection is there to ask what is known.
 Namer = Callable[[Connection, Sequence[Sequence[str]]], list[str]]

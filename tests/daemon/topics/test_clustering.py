@@ -10,7 +10,7 @@ from graphs import ask, carry_out, check, graph, groups, maintain, near, remembe
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding import embedder
-from memoryd.daemon.store.graph import strengthen
+from memoryd.daemon.topics.tables.graph import strengthen
 from workbench import CountingEmbedder, add, delete, insert, running, undo, update, wait_until
 
 

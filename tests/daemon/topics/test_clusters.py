@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import near
-from memoryd.daemon.graph.clusters import (
+from memoryd.daemon.topics.clusters import (
     MAX_MEMBERS,
     Clusters,
     cut_equal_parts,

@@ -11,9 +11,9 @@ from memoryd.daemon.search.candidates import cosines
 from memoryd.daemon.search.fuse import order, score_of
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
-from memoryd.daemon.store import graph
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.vectors import Vector
+from memoryd.daemon.topics.tables import graph
 
 ANCHORS = 5  # hits whose nodes are looked at
 NEIGHBOURS = 4  # nodes looked at for each of them

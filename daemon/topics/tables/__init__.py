@@ -1,0 +1,1 @@
+"""The tables of topics and all SQL on them."""
