@@ -15,4 +15,5 @@ class Listed(NamedTuple):
 
 CAPABILITIES: dict[str, Listed] = {
     "topics": Listed("clusters of memories, edges between them, topics", ("graph",)),
+    "dreams": Listed("MEMORY.md of workspaces, and memories of namespaces, put in order", ("dream",)),
 }

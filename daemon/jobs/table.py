@@ -13,7 +13,6 @@ from memoryd.daemon.config import JobsConfig
 from memoryd.daemon.conversations import promoting
 from memoryd.daemon.core.work import Work
 from memoryd.daemon.jobs import caps, expiring, redacting, rule_facts, scanning, sweeping, trim, upkeep
-from memoryd.daemon.workspaces.dreams import job as dream_job
 
 MIN, HOUR, DAY = 60.0, 3600.0, 86400.0  # seconds
 
@@ -34,7 +33,6 @@ _KERNEL: dict[str, Row] = {
     "expire": Row(HOUR, 5 * MIN, "Delete memories whose time was over long ago.", expiring.EXPIRE),
     "embed": Row(5 * MIN, MIN, "Try again to embed memories that have no vector.", upkeep.EMBED),
     "workspaces": Row(10 * MIN, 5 * MIN, "Look at all files of the workspaces, as a safety net.", scanning.SCAN),
-    "dream": Row(DAY, 10 * MIN, "Tidy MEMORY.md of workspaces that allow it, by daily files.", dream_job.DREAM),
     "checkpoint": Row(5 * MIN, MIN, "Fold the write-ahead log into the database file.", upkeep.CHECKPOINT),
     "optimize": Row(HOUR, 2 * MIN, "Merge the segments of the full-text index.", upkeep.OPTIMIZE),
     "release": Row(5 * MIN, MIN, "Give memory that was freed back to the system.", upkeep.RELEASE),

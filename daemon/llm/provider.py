@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from memoryd.client.protocol import LlmUsage
-from memoryd.daemon.language import condensing, digesting, dreaming, rating
-from memoryd.daemon.language.dreaming import Fate, Likeness, Note
+from memoryd.daemon.language import condensing, digesting, rating
+from memoryd.daemon.llm.chat import Chat
 
 _BREATH_S = 0.001  # between two texts: rules are Python, which other threads wait for
 
@@ -37,6 +37,10 @@ class Provider(Protocol):
 
     name: str
 
+    @property
+    def chat(self) -> Chat | None:
+        """Return the language model that capabilities ask questions of their own; None: there is none."""
+
     def rate(self, turns: Sequence[Spoken]) -> list[float]:
         """Return how much each turn matters, 0 to 1."""
 
@@ -49,9 +53,6 @@ class Provider(Protocol):
     def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int) -> str:
         """Return what a session came to, a line for each point; `previous` is what it came to before these turns."""
 
-    def dream(self, notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
-        """Return the outcome of notes about like things, the oldest of which comes first."""
-
     def label(self, groups: Sequence[Sequence[str]], terms: Terms) -> list[str]:
         """Return a label for each group of texts; `terms` gives those of the rules."""
 
@@ -63,6 +64,7 @@ class Rules:
     """Features and central sentences: no model of language, no network."""
 
     name = "rules"
+    chat = None
 
     def rate(self, turns: Sequence[Spoken]) -> list[float]:
         """Rate by features, one turn after the other with a breath between them."""
@@ -86,10 +88,6 @@ class Rules:
         """Choose the most central and most important sentences."""
         time.sleep(_BREATH_S)
         return digesting.summary(turns, previous, max_tokens)
-
-    def dream(self, notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
-        """Leave out repeats and what a newer note puts out of date."""
-        return dreaming.find_fates(notes, likeness)
 
     def label(self, groups: Sequence[Sequence[str]], terms: Terms) -> list[str]:
         """Take the most distinctive terms."""

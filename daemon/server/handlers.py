@@ -24,6 +24,5 @@ from memoryd.daemon.shared import calls as shared_calls
 from memoryd.daemon.shared import conflicts
 from memoryd.daemon.workspaces import calls as workspaces_calls
 from memoryd.daemon.workspaces import writing
-from memoryd.daemon.workspaces.dreams import job as dreams_job
 
 installed()

@@ -374,29 +374,6 @@ CREATE TABLE mentions (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX mentions_memory ON mentions (memory);
 
--- What was dreamt of: equal inputs are not dreamt of again. What a workspace's dreams have seen, by note.
-CREATE TABLE dreams (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  subject TEXT NOT NULL,         -- "workspace 3", "namespace acme/api"
-  workspace INTEGER REFERENCES workspaces (id) ON DELETE CASCADE,
-  at REAL NOT NULL,
-  inputs BLOB NOT NULL,          -- SHA-256 of all that was read
-  result BLOB NOT NULL,          -- of the same with what was made of it
-  state TEXT NOT NULL,           -- begun, done, unchanged, undone
-  before BLOB,                   -- SHA-256 of MEMORY.md; null: there was none
-  "after" BLOB,
-  backup TEXT,                   -- where the old MEMORY.md is, relative to the root; null: it did not change
-  diary TEXT
-) STRICT;
-CREATE INDEX dreams_subject ON dreams (subject);
-CREATE INDEX dreams_workspace ON dreams (workspace);
-CREATE TABLE dreamt (
-  workspace INTEGER NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
-  note BLOB NOT NULL,            -- of SHA-256 of its normalised text
-  date TEXT NOT NULL,            -- YYYY-MM-DD; empty: before the first dream
-  PRIMARY KEY (workspace, note)
-) STRICT, WITHOUT ROWID;
-
 -- Where observing is paused.
 CREATE TABLE pauses (
   kind TEXT NOT NULL,          -- session, namespace, folder

@@ -14,7 +14,6 @@ from memoryd.daemon.store import workspaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import chunks, comparing, indexing, placing, registry
 from memoryd.daemon.workspaces.committing import Tell
-from memoryd.daemon.workspaces.dreams import dreaming
 
 _POLL_S = 0.05
 
@@ -135,7 +134,7 @@ def status(core: Core, workspace: Workspace) -> WorkspaceStatus:
         pending_embeddings=pending,
         problems=[protocol.FileProblem(path=path, problem=problem) for path, problem in sorted(found.items())],
         left_out=[protocol.FileProblem(path=path, problem=reason) for path, reason in live.left_out.items()],
-        dreams_write=dreaming.is_write_allowed(core, workspace),
+        dreams_write=registry.is_write_allowed(core, workspace),
         reason=live.reason,
         since=live.since,
         watches=live.watches,

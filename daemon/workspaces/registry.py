@@ -16,6 +16,7 @@ from memoryd.daemon.workspaces.documents.globs import check_globs
 from memoryd.daemon.workspaces.documents.scan import GLOBS, WHOLE
 
 _SHOWN = 10
+_ALLOWED, _YES = "dreams write ", "yes"  # of a setting, followed by the folder
 
 
 def list_all(core: Core) -> list[Workspace]:
@@ -135,3 +136,13 @@ def remove(core: Core, name_or_path: str, tell: Tell = lambda done, total: None)
     core.workspaces.forget(workspace.id)  # before its watcher ends, which looks whether it was removed
     core.workspaces.changed()
     return workspace, committing.sweep(core, tell)
+
+
+def is_write_allowed(core: Core, workspace: Workspace) -> bool:
+    """Return whether dreams may write MEMORY.md of a workspace, a person's file: once somebody has allowed it there."""
+    return core.store.read_setting(f"{_ALLOWED}{workspace.root}") == _YES
+
+
+def allow_writing(core: Core, workspace: Workspace, may_write: bool) -> None:
+    """Keep whether dreams may write MEMORY.md of a workspace from now on."""
+    core.store.set_setting(f"{_ALLOWED}{workspace.root}", _YES if may_write else "no").result()

@@ -22,11 +22,21 @@ from memoryd.client.protocol import DreamStep
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.condensing import split_sentences
-from memoryd.daemon.language.dreaming import Fate, Likeness, Note, find_distinct, group_notes, simplify, spread
+from memoryd.daemon.language.dreaming import (
+    Fate,
+    Likeness,
+    Note,
+    find_distinct,
+    find_fates,
+    group_notes,
+    simplify,
+    spread,
+)
 from memoryd.daemon.llm.provider import RULES, Provider, ask
 from memoryd.daemon.store import dreams, workspaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
+from memoryd.daemon.workspaces.dreams.asking import ask_model
 from memoryd.daemon.workspaces.editing import decode
 from memoryd.daemon.workspaces.items import MAX_CHARS, Change, Item, change_items, list_items, strip_time
 from memoryd.daemon.workspaces.replacing import read_file
@@ -42,7 +52,6 @@ _ASKED = 40  # notes in one question to a model; a larger group is for the rules
 _MODEL_S = 300.0  # for questions to a model in one dream; the rest is for the rules
 _KEY_BYTES = 12
 _NEVER = "9999-99-99"
-_ALLOWED, _YES = "dreams write ", "yes"  # of a setting, followed by the folder
 
 log = logging.getLogger(__name__)
 
@@ -127,16 +136,6 @@ def subject_of(workspace: Workspace) -> str:
 def day_of(core: Core, now: float) -> datetime:
     """Return the moment as the names of daily files have it."""
     return datetime.fromtimestamp(now) if core.config.workspaces.local_dates else datetime.fromtimestamp(now, UTC)
-
-
-def is_write_allowed(core: Core, workspace: Workspace) -> bool:
-    """Return whether dreams may write MEMORY.md of a workspace, a person's file: once somebody has allowed it there."""
-    return core.store.read_setting(f"{_ALLOWED}{workspace.root}") == _YES
-
-
-def allow_writing(core: Core, workspace: Workspace, may_write: bool) -> None:
-    """Keep whether dreams may write MEMORY.md of a workspace from now on."""
-    core.store.set_setting(f"{_ALLOWED}{workspace.root}", _YES if may_write else "no").result()
 
 
 # Drafting ------------------------------------------------------------------------------------------------------------
@@ -245,7 +244,9 @@ def _group_questions(
 def _ask(provider: Provider, notes: Sequence[Note], likeness: Likeness) -> tuple[str, list[Fate]]:
     """Return who says something of notes, and what: a provider, or the rules where it fails or there are too many."""
     chosen = provider if len(notes) <= _ASKED else RULES
-    return ask(log, chosen, "dream", lambda by: by.dream(notes, likeness))
+    return ask(
+        log, chosen, "dream", lambda by: find_fates(notes, likeness) if by.chat is None else ask_model(by.chat, notes)
+    )
 
 
 def measure_likeness(core: Core, texts: Sequence[str], terms: Terms) -> Likeness:

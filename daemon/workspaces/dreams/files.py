@@ -16,7 +16,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import dreams
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.store.writer import Transaction
-from memoryd.daemon.workspaces import indexing
+from memoryd.daemon.workspaces import indexing, registry
 from memoryd.daemon.workspaces.documents.scan import DREAMS
 from memoryd.daemon.workspaces.dreams import dreaming
 from memoryd.daemon.workspaces.dreams.dreaming import MEMORY, Draft, Reading, Terms
@@ -57,7 +57,7 @@ def dream(core: Core, workspace: Workspace, terms: Terms, dry_run: bool = False)
         )
     elif dry_run:
         report.outcome = "planned"
-    elif draft.new != old and not dreaming.is_write_allowed(core, workspace):
+    elif draft.new != old and not registry.is_write_allowed(core, workspace):
         report.outcome = "planned"
         report.problem = (
             f"{MEMORY} is yours: `memctl dream {workspace.namespace} --allow` writes this, and lets later dreams write."

@@ -36,7 +36,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
             days = dreaming.list_daily_files(core, workspace, today)
             if (
                 not days
-                or not dreaming.is_write_allowed(core, workspace)
+                or not registry.is_write_allowed(core, workspace)
                 or dreaming.is_dreamt(core, workspace, dreaming.read(core, workspace, today))
             ):
                 continue
@@ -92,7 +92,7 @@ def dream(core: Core, call: Dream, terms: Terms) -> Dreamt:
         return Dreamt(dreams=dream_files.dream_all(core, chosen, terms, call.dry_run))
     workspace = None if call.facts else _find_workspace(core, call)
     if call.allow is not None:
-        dreaming.allow_writing(core, workspace or registry.find(core, call.place), call.allow)
+        registry.allow_writing(core, workspace or registry.find(core, call.place), call.allow)
     if workspace is None:
         return Dreamt(dreams=[dream_facts.dream(core, namespaces.check(call.place.strip("/")), terms, call.dry_run)])
     if call.undo:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from memoryd.daemon.config import LlmConfig
-from memoryd.daemon.language.dreaming import Note
 from memoryd.daemon.language.support import is_supported, is_told
 from memoryd.daemon.llm import chat
 from memoryd.daemon.llm.chat import Chat, ChatFailed
@@ -59,9 +58,6 @@ def test_no_text_ends_its_quotation_in_any_prompt(llm: Llm, server: ModelServer,
     server.will(says({"done": []}))
     llm.digest(turns, text, 100)
     assert sent(server) == {"before_these_turns": text, "turns": quoted}
-    server.will(says({"notes": [{"number": 1, "fate": "keep"}]}))
-    llm.dream([Note(text, "2027-01-01", stands=True)], lambda a, b: 0.0)
-    assert [note["text"] for note in sent(server)["notes"]] == [text]
     server.will(says({"labels": ["A label"]}))
     llm.label([[text]], lambda groups: [])
     assert sent(server)["groups"][0]["notes"] == [" ".join(text.split())]

@@ -13,14 +13,12 @@ from memoryd.client.protocol import Dream, DreamReport, List
 from memoryd.daemon.config import CognitionConfig, Config
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.language.dreaming import Fate
-from memoryd.daemon.llm.provider import RULES, Rules
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import dreams
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import calls, indexing, registry
 from memoryd.daemon.workspaces.dreams import job as dream_job
-from memoryd.daemon.workspaces.dreams.dreaming import Terms, allow_writing
+from memoryd.daemon.workspaces.dreams.dreaming import Terms
 from memoryd.models import load
 from moving import run
 from workbench import Clock, no_model, running
@@ -237,27 +235,17 @@ def test_a_memory_file_that_a_dream_made_is_gone_after_its_undo(core: Core, root
     assert not (root / "MEMORY.md").exists()
 
 
-class Saving(Rules):
-    """Somebody saves MEMORY.md while the dream goes on."""
-
-    name = "saving"
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def dream(self, notes: Any, likeness: Any) -> list[Fate]:
-        self.path.write_text("saved meanwhile\n")
-        return super().dream(notes, likeness)
-
-
 def test_a_file_that_is_saved_meanwhile_is_not_overwritten(core: Core, root: Path) -> None:
     write(root, "# Memory\n", d05="- The API listens on port 8443\n")
-    added(core, root)
-    core.cognition.provider = Saving(root / "MEMORY.md")
+    workspace = added(core, root)
+    registry.allow_writing(core, workspace, True)
+
+    def save(stage: str, done: int, total: int) -> None:
+        (root / "MEMORY.md").write_text("saved meanwhile\n")
+
     with pytest.raises(Conflict, match="changed during the dream"):
-        dream(core)
+        dream_job.dream(core, Dream(place="notes"), Terms(tell=save))
     assert memory(root) == "saved meanwhile\n"
-    core.cognition.provider = RULES
     assert dream(core).outcome == "written"
     assert "8443" in memory(root)
 
@@ -343,7 +331,7 @@ def test_the_job_dreams_of_the_days_that_are_over(core: Core, root: Path) -> Non
     added(core, root)
     with runner(core) as jobs:
         assert run(jobs, "dream").counts == {}, "nobody has allowed it"
-        allow_writing(core, registry.list_all(core)[0], True)
+        registry.allow_writing(core, registry.list_all(core)[0], True)
         planned = run(jobs, "dream", dry_run=True)
         assert [(step.action, step.target) for step in planned.steps] == [("dream", "notes")]
         assert memory(root) == "# Memory\n"
@@ -373,7 +361,7 @@ def test_one_workspace_that_cannot_be_dreamt_of_does_not_keep_the_others_from_it
         write(folder / name, "# Memory\n", d05="- The API listens on port 8443\n")
         workspace = registry.add(core, str(folder / name), name, ())
         indexing.index(core, workspace)
-        allow_writing(core, workspace, True)
+        registry.allow_writing(core, workspace, True)
     (folder / "one" / "MEMORY.md").write_bytes("- a\n".encode("utf-16"))
     with runner(core) as jobs:
         assert run(jobs, "dream").counts == {"refused": 1, "written": 1}
