@@ -1,9 +1,9 @@
 """What dreams bring to the kernel: tables, a job, the call that dreams by hand."""
 
 from memoryd.daemon.capability import Capability
+from memoryd.daemon.dreams import job
+from memoryd.daemon.dreams.tables import dreams
 from memoryd.daemon.jobs.table import DAY, MIN, Row
-from memoryd.daemon.store import dreams
-from memoryd.daemon.workspaces.dreams import job
 
 _DREAM = "Tidy MEMORY.md of workspaces that allow it, by daily files."
 

@@ -9,10 +9,10 @@ import pytest
 
 from memoryd.client.protocol import Dream, DreamReport
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.dreams import job as dream_job
+from memoryd.daemon.dreams.dreaming import Terms
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.workspaces.dreams import job as dream_job
-from memoryd.daemon.workspaces.dreams.dreaming import Terms
 from memoryd.models import load
 from workbench import add, found, running, undo, update
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from memoryd.daemon.language.dreaming import Fate, Judgement, Note
+from memoryd.daemon.dreams.fates import Fate, Judgement, Note
 from memoryd.daemon.llm.chat import Chat
 from memoryd.daemon.llm.llm import DATA, cut
 

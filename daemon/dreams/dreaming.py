@@ -1,6 +1,6 @@
 """A dream of a workspace: MEMORY.md is put in order with what the daily files `memory/YYYY-MM-DD.md` say.
 
-Notes that no dream has seen are compared with the items of MEMORY.md (`language/dreaming.py`); their outcome
+Notes that no dream has seen are compared with the items of MEMORY.md (`fates`); their outcome
 is a draft, which `files` writes. Daily files are only read. Those in sub-folders of `memory/` belong to namespaces of
 their own and are left alone. What is processed is noted by hash, so no restart makes a dream come twice. An item of
 MEMORY.md without a date of its own is older than all notes in the first dream, and from then on as old as it was when a
@@ -21,8 +21,8 @@ from memoryd.client.errors import Invalid, ModelUnavailable, NotFound
 from memoryd.client.protocol import DreamStep
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language.condensing import split_sentences
-from memoryd.daemon.language.dreaming import (
+from memoryd.daemon.dreams.asking import ask_model
+from memoryd.daemon.dreams.fates import (
     Fate,
     Likeness,
     Note,
@@ -32,13 +32,14 @@ from memoryd.daemon.language.dreaming import (
     simplify,
     spread,
 )
+from memoryd.daemon.dreams.items import MAX_CHARS, Change, Item, change_items, list_items, strip_time
+from memoryd.daemon.dreams.tables import dreams
+from memoryd.daemon.language.condensing import split_sentences
 from memoryd.daemon.llm.provider import RULES, Provider, ask
-from memoryd.daemon.store import dreams, workspaces
+from memoryd.daemon.store import workspaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
-from memoryd.daemon.workspaces.dreams.asking import ask_model
 from memoryd.daemon.workspaces.editing import decode
-from memoryd.daemon.workspaces.items import MAX_CHARS, Change, Item, change_items, list_items, strip_time
 from memoryd.daemon.workspaces.replacing import read_file
 
 MEMORY = "MEMORY.md"

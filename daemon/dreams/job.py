@@ -11,14 +11,14 @@ from memoryd.client.errors import Invalid, MemorydError, Unavailable
 from memoryd.client.protocol import Dream, Dreamt, Progress
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Check, Step, Work
+from memoryd.daemon.dreams import dreaming
+from memoryd.daemon.dreams import facts as dream_facts
+from memoryd.daemon.dreams import files as dream_files
+from memoryd.daemon.dreams.dreaming import Terms
 from memoryd.daemon.registry import Report, handles
 from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import registry
-from memoryd.daemon.workspaces.dreams import dreaming
-from memoryd.daemon.workspaces.dreams import facts as dream_facts
-from memoryd.daemon.workspaces.dreams import files as dream_files
-from memoryd.daemon.workspaces.dreams.dreaming import Terms
 
 log = logging.getLogger(__name__)
 

@@ -10,13 +10,13 @@ import pytest
 from memoryd.client.protocol import Dream, DreamReport, GetStats, LlmUsage
 from memoryd.daemon.config import Config, LlmConfig
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language.dreaming import Note
+from memoryd.daemon.dreams import job as dream_job
+from memoryd.daemon.dreams.asking import ask_model
+from memoryd.daemon.dreams.dreaming import Terms
+from memoryd.daemon.dreams.fates import Note
 from memoryd.daemon.llm.chat import Chat
 from memoryd.daemon.memories import reading
 from memoryd.daemon.workspaces import indexing, registry
-from memoryd.daemon.workspaces.dreams import job as dream_job
-from memoryd.daemon.workspaces.dreams.asking import ask_model
-from memoryd.daemon.workspaces.dreams.dreaming import Terms
 from memoryd.models import load
 from model_server import ModelServer, fails, says
 from workbench import running

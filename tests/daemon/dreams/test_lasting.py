@@ -2,7 +2,7 @@
 
 import pytest
 
-from memoryd.daemon.language.lasting import is_durable
+from memoryd.daemon.dreams.lasting import is_durable
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.daemon.workspaces.items import Change, change_items, list_items, strip_time
+from memoryd.daemon.dreams.items import Change, change_items, list_items, strip_time
 
 TEXT = """---
 title: x

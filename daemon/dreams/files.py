@@ -13,13 +13,13 @@ from typing import NamedTuple
 from memoryd.client.errors import Conflict, Invalid, MemorydError, NotFound
 from memoryd.client.protocol import DreamReport, DreamStep
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import dreams
+from memoryd.daemon.dreams import dreaming
+from memoryd.daemon.dreams.dreaming import MEMORY, Draft, Reading, Terms
+from memoryd.daemon.dreams.tables import dreams
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces import indexing, registry
 from memoryd.daemon.workspaces.documents.scan import DREAMS
-from memoryd.daemon.workspaces.dreams import dreaming
-from memoryd.daemon.workspaces.dreams.dreaming import MEMORY, Draft, Reading, Terms
 from memoryd.daemon.workspaces.replacing import change_file, read_file, remove_file
 
 _NOTHING_NEW = "Nothing is new since the last dream."

@@ -15,12 +15,13 @@ from memoryd.client.errors import Invalid
 from memoryd.client.protocol import DreamReport, DreamStep
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.language.dreaming import Fate, Note
-from memoryd.daemon.store import dreams, history, queries, rows, shared
+from memoryd.daemon.dreams.dreaming import MAX_NOTES, Terms, judge
+from memoryd.daemon.dreams.fates import Fate, Note
+from memoryd.daemon.dreams.tables import dreams
+from memoryd.daemon.store import history, queries, rows, shared
 from memoryd.daemon.store.filters import select_living
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
-from memoryd.daemon.workspaces.dreams.dreaming import MAX_NOTES, Terms, judge
 
 KIND = "dream"
 

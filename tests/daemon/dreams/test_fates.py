@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.daemon.language.dreaming import (
+from memoryd.daemon.dreams.fates import (
     Fate,
     Likeness,
     Note,

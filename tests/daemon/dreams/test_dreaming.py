@@ -12,13 +12,13 @@ from memoryd.client.errors import Conflict, Invalid, ModelUnavailable, NotFound,
 from memoryd.client.protocol import Dream, DreamReport, List
 from memoryd.daemon.config import CognitionConfig, Config
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.dreams import job as dream_job
+from memoryd.daemon.dreams.dreaming import Terms
+from memoryd.daemon.dreams.tables import dreams
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.memories import reading
-from memoryd.daemon.store import dreams
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import calls, indexing, registry
-from memoryd.daemon.workspaces.dreams import job as dream_job
-from memoryd.daemon.workspaces.dreams.dreaming import Terms
 from memoryd.models import load
 from moving import run
 from workbench import Clock, no_model, running

@@ -1,0 +1,1 @@
+"""The tables of dreams: `dreams`, `dreamt`."""

@@ -1,1 +1,0 @@
-"""The parts of dreams: see `daemon/dreams`."""
