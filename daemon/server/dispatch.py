@@ -15,7 +15,10 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
 from memoryd.client import protocol
+from memoryd.client.capabilities import CAPABILITIES
+from memoryd.client.errors import UnknownMethod
 from memoryd.client.protocol import Call, Subscribed, method_name
+from memoryd.daemon.capability import installed
 from memoryd.daemon.core import privacy
 from memoryd.daemon.core.checks import check_metadata
 from memoryd.daemon.core.core import Core
@@ -85,7 +88,9 @@ def run_call(context: Context, call: Call[R]) -> Answer[R]:
     clean, redacted = context.core.privacy.clean(call)
     if isinstance(clean, protocol.Filtered):
         check_metadata(clean.metadata)
-    handler = HANDLERS[type(call)]
+    handler = HANDLERS.get(type(call))
+    if handler is None:
+        raise UnknownMethod(f"This memoryd was installed without what answers `{method_name(type(call))}`.")
     needs = {name: getattr(context, name) for name in _read_needs(handler)}
     actor = Actor(context.caller.name, getattr(clean, "session", None) or "", context.process)
     with act_as(actor):
@@ -121,9 +126,12 @@ def perform(context: Context, call: Call[R]) -> R:
 
 
 def check() -> None:
-    """Refuse to start while a method has no handler, or one that takes what there is not."""
+    """Refuse to start while a method has no handler, or one that takes what there is not.
+
+    Where a capability is not there, its methods have none.
+    """
     missing = [method_name(method) for method in protocol.METHODS if method not in HANDLERS]
-    if missing:
+    if missing and len(installed()) == len(CAPABILITIES):
         raise RuntimeError(f"no handler for: {', '.join(missing)}")
     for method, handler in HANDLERS.items():
         if unknown := [name for name in _read_needs(handler) if not hasattr(Context, name)]:

@@ -15,7 +15,7 @@ import pytest
 from client_methods import document
 
 from memoryd.client import calls, errors, protocol
-from memoryd.client.errors import ERRORS, MemorydError
+from memoryd.client.errors import ERRORS, MemorydError, UnknownMethod
 from memoryd.client.method import method
 from memoryd.client.protocol import DECLARED, METHODS, READS, Call, method_name, result_type
 from memoryd.client.transport.aio import AsyncClient
@@ -44,6 +44,16 @@ def test_a_method_without_a_handler_keeps_the_daemon_from_starting(monkeypatch: 
     monkeypatch.delitem(HANDLERS, protocol.Search)
     with pytest.raises(RuntimeError, match="no handler for: search"):
         dispatch.check()
+
+
+def test_a_daemon_without_a_capability_starts_and_refuses_its_calls(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(HANDLERS, protocol.Search)
+    monkeypatch.setattr(dispatch, "installed", lambda: ())
+    dispatch.check()
+    with pytest.raises(UnknownMethod, match="without what answers `search`"):
+        client.search("a walrus")
 
 
 def test_a_second_handler_for_a_method_is_refused() -> None:
