@@ -16,4 +16,5 @@ class Listed(NamedTuple):
 CAPABILITIES: dict[str, Listed] = {
     "topics": Listed("clusters of memories, edges between them, topics", ("graph",)),
     "dreams": Listed("MEMORY.md of workspaces, and memories of namespaces, put in order", ("dream",)),
+    "shared": Listed("L3: memories of chosen namespaces in PostgreSQL, shared by several machines", ("shared",)),
 }

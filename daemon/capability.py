@@ -6,6 +6,7 @@ where it has room for one it asks `installed()`. One whose folder is not there i
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -36,27 +37,54 @@ class Capability:
     handlers: Collection[ModuleType] = ()
     """modules whose functions with `@handles` answer its calls"""
     tables: str = ""
-    """SQL that makes its tables, indexes and triggers"""
+    """SQL that makes its tables, indexes and triggers. What a trigger refuses is told to the caller in its words"""
+    step: str = ""
+    """SQL that brings its tables from the schema before this one"""
     derived: Collection[str] = ()
     """those of its tables that can be made again from the others: a rescue does not copy them, it calls `clear`"""
     find_problems: Callable[[Any], list[str]] = lambda connection: []
     """(connection) → a line for each thing that is wrong with its tables, for `verify`"""
     clear: Callable[[Any], None] = lambda connection: None
     """(connection): start what is derived again, after a repair that found problems, and after a rescue"""
-    erase: Callable[[Any, Sequence[int]], None] = lambda connection, rows: None
-    """(connection, rows of memories): erase what was derived from these, which are about to be erased"""
+    erase: Callable[[Any, Sequence[str], Sequence[int]], None] = lambda connection, ids, rows: None
+    """(connection, ids of memories and turns, rows of those that are stored): these are about to be erased"""
+    find_siblings: Callable[[Any, Iterable[str]], Iterable[str]] = lambda connection, ids: ()
+    """(connection, ids of memories) → the ids of what else is to be erased with them"""
     forget: Callable[[Any], None] = lambda core: None
     """(core): forget in RAM what was read of the tables: something was erased or repaired"""
+    shares: str = "FALSE"
+    """SQL condition of memories `m` that other machines have too: limits of this one leave them alone"""
+    change_locally: Callable[[Any], AbstractContextManager[None]] = lambda connection: nullcontext()
+    """(connection) → a context: what is changed within it is changed on this machine alone"""
+    note_shared: Callable[[Any, str], None] = lambda connection, id: None
+    """(connection, id of a memory): somebody moved or copied it outward, into the namespace that it is in"""
+    find_origins: Callable[[Any, Sequence[str]], Mapping[str, str]] = lambda connection, ids: {}
+    """(connection, ids of memories) → by id which machine changed it last, of those that another one did"""
+    in_force: str = ""
+    """SQL: a value for each thing in its tables that acts by itself, as connecting to a server"""
+    disarm: Callable[[Any, Collection[Any]], Mapping[str, list[str]]] = lambda connection, in_force: {}
+    """(connection of a restored copy, values of `in_force` in the former database): have nothing act that did not act
+    there → fields of the `Report` of the restore"""
+    start: Callable[[Any], None] = lambda core: None
+    """(core): begin its work in the background, before the first call is answered"""
+    stop: Callable[[Any], None] = lambda core: None
+    """(core): end that; calls may still be under way"""
     note_searches: Callable[[Any, Sequence[Iterable[int]]], None] = lambda connection, searches: None
     """(connection, for each search the rows of its relevant hits): searches were answered"""
     report_tiers: Callable[[Any, str], Mapping[str, int]] = lambda connection, visible: {}
-    """(connection, SQL condition of visible rows) → fields of `TierReport`"""
+    """(connection, SQL condition of visible rows) → fields of `TierReport`, and by tier what it holds elsewhere"""
+    report_runtime: Callable[[Any], Mapping[str, Any]] = lambda core: {}
+    """(core) → fields of `Runtime`"""
     idle: Callable[[Any], Sequence[Idle]] = lambda core: ()
     """(core) → what the extraction worker does while no conversation waits"""
     jobs: Mapping[str, Any] = field(default_factory=dict)
     """jobs by name, each a `Row` of `jobs/table`"""
     stages: Mapping[str, Callable[[Any, Any], None]] = field(default_factory=dict)
     """stages of a search, each by the name of the stage that it follows"""
+    ask: Callable[[Any, Any], None] = lambda retrieval, sources: None
+    """(retrieval, sources): the words and the vector of a query are known: begin what a stage will wait for"""
+    note_hits: Callable[[Any, Any], None] = lambda retrieval, sources: None
+    """(retrieval, sources): a search is about to return its hits"""
 
 
 @cache

@@ -35,7 +35,6 @@ from memoryd.daemon.tiers.active import Active
 from memoryd.daemon.tiers.citations import Citations
 from memoryd.daemon.tiers.hot import HotBuffer
 from memoryd.daemon.tiers.recalls import Recalls
-from memoryd.daemon.tiers.remote import Remote
 
 S = TypeVar("S")
 
@@ -87,9 +86,8 @@ class Core:
         self.effects = Effects(self.store, self.hot, self.recalls)
         self.privacy = Privacy(config.privacy)
         self.workspaces = Workspaces(config.workspaces, config.privacy)
-        self.remote = Remote()
         given = self.store, self.embedding, config.search, traces, self.clock
-        self.sources = Sources(*given, self.active, self.hot, self.effects, self.remote)
+        self.sources = Sources(*given, self.active, self.hot, self.effects, self.state)
 
     def start(self) -> None:
         """Begin the background work."""
@@ -98,11 +96,11 @@ class Core:
         self.embedding.start()
         self.effects.start()
 
-    def state(self, kind: type[S]) -> S:
-        """Return the one object of a class that a capability keeps in RAM, made by `kind()` when first asked for."""
+    def state(self, kind: type[S], *given: object) -> S:
+        """Return the one object of a class that a capability keeps in RAM; the first time `kind(*given)` makes it."""
         with self._states_lock:
             if kind not in self._states:
-                self._states[kind] = kind()
+                self._states[kind] = kind(*given)
             state: S = self._states[kind]
             return state
 

@@ -18,8 +18,9 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.dreams.dreaming import MAX_NOTES, Terms, judge
 from memoryd.daemon.dreams.fates import Fate, Note
 from memoryd.daemon.dreams.tables import dreams
-from memoryd.daemon.store import history, queries, rows, shared
+from memoryd.daemon.store import history, queries, rows
 from memoryd.daemon.store.filters import select_living
+from memoryd.daemon.store.local import select_own
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
@@ -61,7 +62,7 @@ def _read_memories(core: Core, namespace: int) -> list[Row]:
     """Return what a dream is about, the oldest first: not what other machines have too."""
     with core.store.reading() as connection:
         found = queries.find_unpinned(connection, namespace, MAX_NOTES, core.clock())
-        return [row for row in found[::-1] if shared.read_of_memory(connection, row.id) is None]
+        return select_own(connection, found[::-1])
 
 
 def _digest(found: Sequence[Row]) -> bytes:

@@ -15,9 +15,10 @@ from memoryd.daemon.jobs import sweeping
 from memoryd.daemon.jobs.sweeping import DAY_S
 from memoryd.daemon.llm.llm import CORRECTION
 from memoryd.daemon.memories.removing import remove
-from memoryd.daemon.store import aging, rows, shared
+from memoryd.daemon.store import aging, rows
 from memoryd.daemon.store.aging import Group
 from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.local import change_locally
 from memoryd.daemon.store.tiers import L1, L2, TIERS
 from memoryd.daemon.store.turns import TYPE
 from memoryd.daemon.store.writer import Transaction
@@ -65,7 +66,7 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
         for row in present.values()
         if (row.tier == L2 or row.source == SOURCE or row.type == TYPE) and not row.pinned
     ]
-    with shared.change_locally(transaction.connection):  # other machines have limits of their own
+    with change_locally(transaction.connection):  # other machines have limits of their own
         remove(core, transaction, going, operation)
     counts.update(deleted=len(going), skipped=len(weak) - len(going))
     return +counts

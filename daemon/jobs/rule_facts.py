@@ -1,7 +1,7 @@
 """Facts that a former memoryd made of turns by rules are deleted, once: most were orders, passing or false.
 
-What somebody has touched since stays: pinned, changed, shared or voted for; so does what lies in a namespace that is
-shared with other machines, and what a language model made. The turns that the facts were made of are still there. The
+What somebody has touched since stays: pinned, changed, shared or voted for; so does what other
+machines have too, and what a language model made. The turns that the facts were made of are still there. The
 daemon runs this before it serves anybody; `undo` brings the facts back, and they stay then.
 """
 
@@ -14,9 +14,10 @@ from memoryd.daemon.conversations.learning import SOURCE
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.memories.removing import remove
-from memoryd.daemon.store import rows, settings, shared
+from memoryd.daemon.store import rows, settings
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
+from memoryd.daemon.store.local import select_own
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
@@ -46,14 +47,12 @@ def plan(core: Core, now: float) -> Iterator[Step]:
 
 def _select(connection: Connection, numbers: Sequence[int]) -> list[Row]:
     """Return those of some memories that rules made and nobody has touched."""
-    kept = shared.list_shared_namespaces(connection)
     return [
         row
-        for row in rows.read_rows(connection, numbers).values()
+        for row in select_own(connection, list(rows.read_rows(connection, numbers).values()))
         if row.source == SOURCE
         and msgspec.json.decode(row.metadata).get("by") == "rules"
         and not (row.pinned or row.feedback or row.key is not None or row.updated_at != row.created_at)
-        and row.namespace not in kept
     ]
 
 

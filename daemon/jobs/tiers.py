@@ -9,7 +9,7 @@ from memoryd.daemon.capability import installed
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import shared, thoughts, turns
+from memoryd.daemon.store import thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.facts import Standing
 from memoryd.daemon.store.namespaces import check
@@ -74,7 +74,7 @@ def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.T
             for capability in installed()
             for name, count in capability.report_tiers(connection, condition).items()
         }
-        on_servers = shared.count_within(connection, condition)
+    on_servers = reported.pop(SHARED, None)
     active = core.active.list_turns(reached)
     hot = {
         name: fill

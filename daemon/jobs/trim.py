@@ -12,6 +12,7 @@ from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.language.talk import is_turn
 from memoryd.daemon.store import links, rows, trimming
 from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.local import select_own
 from memoryd.daemon.store.turns import KEEP_SKIPPED
 from memoryd.daemon.store.writer import Transaction
 
@@ -55,13 +56,12 @@ def plan(core: Core, now: float) -> Iterator[Step]:
 
 
 def _find_links_of_turns(connection: Connection) -> list[tuple[str, str]]:
+    """Return the contradictions with turns, but those of what machines made of one memory."""
     linked = links.list_contradictions(connection)
-    turns = {
-        id
-        for id, row in rows.read_ids(connection, sorted({id for pair in linked for id in pair})).items()
-        if is_turn(row)
-    }
-    return [pair for pair in linked if not turns.isdisjoint(pair)]
+    found = rows.read_ids(connection, sorted({id for pair in linked for id in pair}))
+    own = {row.id for row in select_own(connection, list(found.values()))}
+    turns = {id for id, row in found.items() if is_turn(row)}
+    return [pair for pair in linked if not turns.isdisjoint(pair) and own.issuperset(pair)]
 
 
 def _build_steps(what: str, ids: Sequence[Any], reason: str, at: float) -> Iterator[Step]:

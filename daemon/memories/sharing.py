@@ -12,13 +12,14 @@ import msgspec
 
 from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol import AddMany, NewMemory, Share, Shared, SharedMemory
+from memoryd.daemon.capability import installed
 from memoryd.daemon.core.checks import check_editable
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding, duplicates
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.memories.duplicates import Embedded, Known, New, Place
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import contexts, feedback, history, links, namespaces, rows, shared, vectors
+from memoryd.daemon.store import contexts, feedback, history, links, namespaces, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
@@ -140,7 +141,8 @@ def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, ope
     )
     adding.insert(core, transaction, place, copy, verdict, going.new.embedded, operation)
     links.add(connection, copy.id, source.id, "shared_from", core.clock())
-    shared.name_for_sharing(connection, copy.id)
+    for capability in installed():
+        capability.note_shared(connection, copy.id)
     return SharedMemory(id=copy.id, origin=source.id, outcome="copied")
 
 
@@ -161,7 +163,8 @@ def _move(core: Core, transaction: Transaction, place: Place, going: _Going, ope
     moved = {"namespace": place.number, "neighbours": "", "feedback": votes, "updated_at": core.clock()}
     rows.change(connection, source.row, moved)
     contexts.remove(connection, [source.row])
-    shared.name_for_sharing(connection, source.id)
+    for capability in installed():
+        capability.note_shared(connection, source.id)
     transaction.after_commit(lambda: core.embedding.refresh([source.row]))
     return SharedMemory(id=source.id, origin=source.id, outcome="moved")
 

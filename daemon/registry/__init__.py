@@ -1,7 +1,7 @@
 """Which function answers which call: `@handles(Method)` above a function registers it.
 
 A handler takes the call as `call` and, by the names of its parameters, what else it needs of the call's `Context`:
-`core`, `caller`, `report`, `sources`, `jobs`, `lines`, `server`, `become`, `follow`, or `context` itself. It returns
+`core`, `caller`, `report`, `sources`, `jobs`, `server`, `become`, `follow`, or `context` itself. It returns
 the result, or a future of it while the writer works; one that reads long does so in parts. `dispatch.check` refuses to
 start the daemon while a method has no handler.
 """

@@ -16,10 +16,10 @@ from functools import partial
 import numpy as np
 
 from memoryd.client.errors import StorageFailed
+from memoryd.daemon.capability import installed
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.hints import read_hints
 from memoryd.daemon.search.retrieval import Near, Retrieval, Sources, elapsed_ms
-from memoryd.daemon.search.shared import ask
 from memoryd.daemon.store import fulltext, parts, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.index import RESCORE
@@ -52,7 +52,8 @@ def candidates(retrieval: Retrieval, sources: Sources) -> None:
         _find_nearest_when_embedded(retrieval, sources)
         by_words = _search_words(retrieval, sources)
         _await_vector(retrieval, sources)
-    ask(retrieval, sources, retrieval.vector)
+    for capability in installed():
+        capability.ask(retrieval, sources)
     if generation and retrieval.vector is not None and by_words is not None:
         try:
             _add_dense(retrieval, sources, generation, retrieval.vector, by_words)

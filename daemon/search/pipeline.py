@@ -28,7 +28,6 @@ from memoryd.daemon.search.postprocess import postprocess
 from memoryd.daemon.search.profiles import PROFILES
 from memoryd.daemon.search.rank import rank
 from memoryd.daemon.search.retrieval import LEAST_DEPTH, Retrieval, Sources, elapsed_ms
-from memoryd.daemon.search.shared import keep, shared
 from memoryd.daemon.search.traces import Kept, build_whole
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.filters import Filter, compile_filter
@@ -45,7 +44,6 @@ _KERNEL: tuple[Stage, ...] = (
     candidates,
     hot,
     active,
-    shared,
     fuse,
     cues,
     cut,
@@ -72,7 +70,8 @@ def search(sources: Sources, call: protocol.Search) -> protocol.Hits:
     """Return the hits of a search."""
     retrieval, kept = run(sources, call)
     sources.effects.note(_mark(retrieval))
-    keep(retrieval, sources)
+    for capability in installed():
+        capability.note_hits(retrieval, sources)
     return protocol.Hits(
         hits=retrieval.hits,
         degraded=kept.trace.degraded,

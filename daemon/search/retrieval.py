@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -25,7 +26,6 @@ from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.system.timekeeper import Timekeeper
 from memoryd.daemon.tiers.active import Active
 from memoryd.daemon.tiers.hot import HotBuffer
-from memoryd.daemon.tiers.remote import Asked, Remote
 
 LEAST_DEPTH = 50
 _MOST_WORDS = 0.4  # of what the query's words weigh: makes up for no cosine …
@@ -43,7 +43,7 @@ class Sources(NamedTuple):
     active: Active  # L0
     hot: HotBuffer
     effects: Effects
-    remote: Remote  # L3
+    state: Callable[[type[Any]], Any]  # of capabilities in RAM, by its class
     caller: Caller = USER
 
 
@@ -88,7 +88,7 @@ class Retrieval:
     words: dict[int, tuple[int, float]] = field(default_factory=dict)  # row: rank and BM25
     recent: dict[int, Row] = field(default_factory=dict)  # turns of L0, by the negative of their number
     shared: SharedOutcome = ""  # what became of asking the servers of what is not here
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[Any] = field(default_factory=list)  # of them
     origins: dict[int, str] = field(default_factory=dict)  # of what is not here: which machine changed it last
     excluded: str = ""  # id of the memory that the hits are to be like
     candidates: dict[int, Candidate] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import SHARED
 from memoryd.daemon.store.tokenizer import stem_words
 from memoryd.daemon.store.vectors import Vector
-from memoryd.daemon.tiers.remote import Asked, Asker, Known, Question
+from memoryd.daemon.tiers.remote import Asked, Asker, Askers, Known, Question
 
 _FIRST = -(1 << 52)  # numbers of rows that are not here, far from those of turns
 _REST_S = 0.02  # of the deadline, left for the stages that follow
@@ -28,12 +28,13 @@ _MOST_WORDS = 4
 _WORST: tuple[SharedOutcome, ...] = ("unasked", "offline", "late", "asked", "")
 
 
-def ask(retrieval: Retrieval, sources: Sources, vector: Vector | None) -> None:
+def ask(retrieval: Retrieval, sources: Sources) -> None:
     """Ask the servers that hold more of the reached namespaces than this machine, once the vector is known."""
-    if not sources.remote.askers:
+    askers = sources.state(Askers).list_all()
+    if not askers:
         return
-    reached = retrieval.chosen.reached
-    found = [(one, one.list_namespaces()) for one in list(sources.remote.askers.values())]
+    reached, vector = retrieval.chosen.reached, retrieval.vector
+    found = [(one, one.list_namespaces()) for one in askers]
     chosen = [(one, held if reached is None else held & reached) for one, held in found]
     chosen = [(one, places) for one, places in chosen if places]
     if not chosen:
@@ -139,5 +140,5 @@ def keep(retrieval: Retrieval, sources: Sources) -> None:
     if not (retrieval.origins and retrieval.call.touch):
         return
     ids = {retrieval.recent[hit.row].id for hit in retrieval.ranked if hit.row in retrieval.origins}
-    for asker in list(sources.remote.askers.values()) if ids else ():
+    for asker in sources.state(Askers).list_all() if ids else ():
         asker.keep(retrieval.call.namespace, ids)

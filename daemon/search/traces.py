@@ -10,7 +10,8 @@ import msgspec
 
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import CandidateTrace, Trace
-from memoryd.daemon.store import rows, shared
+from memoryd.daemon.capability import installed
+from memoryd.daemon.store import rows
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.present import convert_to
 from memoryd.daemon.store.rows import Row
@@ -95,7 +96,10 @@ def build_whole(connection: Connection, kept: Kept, seen: frozenset[int] | None 
     """Return the trace with every candidate, best first; without those deleted since and those outside `seen`."""
     stored = rows.read_rows(connection, [candidate.row for candidate in kept.candidates if candidate.row > 0])
     found = {number: row for number, row in {**stored, **kept.recent}.items() if seen is None or row.namespace in seen}
-    origins = shared.read_origins(connection, [row.id for row in stored.values()])
+    ids = [row.id for row in stored.values()]
+    origins = {
+        id: machine for capability in installed() for id, machine in capability.find_origins(connection, ids).items()
+    }
     candidates = [
         convert_to(
             CandidateTrace,

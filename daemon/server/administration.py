@@ -12,6 +12,7 @@ import memoryd
 from memoryd.client import protocol
 from memoryd.client.errors import Unauthenticated
 from memoryd.client.protocol import NewToken, Subscribed
+from memoryd.daemon.capability import installed
 from memoryd.daemon.jobs import tiers as reporting
 from memoryd.daemon.memories import reading
 from memoryd.daemon.registry import handles
@@ -126,6 +127,7 @@ def _read_runtime(context: Context, found: protocol.Stats) -> protocol.Runtime:
     core, server = context.core, context.server
     generation = core.embedding.active
     tiers = reporting.tiers(core, protocol.Tiers(reach="all"))
+    reported = {name: value for capability in installed() for name, value in capability.report_runtime(core).items()}
     return protocol.Runtime(
         version=memoryd.__version__,
         pid=os.getpid(),
@@ -142,7 +144,7 @@ def _read_runtime(context: Context, found: protocol.Stats) -> protocol.Runtime:
         jobs=context.jobs.list().jobs,
         clients=server.clients(),
         threads=core.supervisor.list_states(),
-        shared=context.lines.report().roots,
+        **reported,
     )
 
 

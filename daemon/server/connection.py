@@ -28,7 +28,6 @@ from memoryd.daemon.server.lanes import Work
 from memoryd.daemon.server.meters import Meters
 from memoryd.daemon.server.subscriptions import Subscription, Subscriptions
 from memoryd.daemon.server.view import View
-from memoryd.daemon.shared.sharing import Lines
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
 from memoryd.daemon.system.process import Peer, find_peer, process_name
 
@@ -55,7 +54,6 @@ class Host(Protocol):
     core: Core
     config: ServerConfig
     jobs: Runner
-    lines: Lines
     loop: asyncio.AbstractEventLoop
     meters: Meters
     subscriptions: Subscriptions
@@ -293,7 +291,7 @@ class Connection(asyncio.Protocol):
         server.served_at = time.monotonic()
         report, follow = partial(self._report, request_id), partial(self._follow, request_id)
         declared = DECLARED[type(call)]
-        given = server.core, report, server.facts, self._caller, self._become, server.jobs, follow, server.lines
+        given = server.core, report, server.facts, self._caller, self._become, server.jobs, follow
         context = Context(*given, "" if declared.reads else self._find_process())
         if declared.lane == "inline":
             self._finish(call, began, numbers.answer(request_id, context.sight, partial(run_call, context, call)))

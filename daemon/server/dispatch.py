@@ -27,7 +27,6 @@ from memoryd.daemon.registry import HANDLERS, Answer, Parts, Report, finish
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.server.numbers import Sight
 from memoryd.daemon.server.view import View
-from memoryd.daemon.shared.sharing import Lines
 from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.caller import Caller
 
@@ -38,8 +37,7 @@ class Context(NamedTuple):
     """What a handler gets beside its call.
 
     The core, how to report progress, what the server knows of itself, who calls, how the connection becomes somebody
-    else's, who runs jobs, how the client follows events, at most so many, what exchanges shared roots, and which
-    process the client is.
+    else's, who runs jobs, how the client follows events, at most so many, and which process the client is.
     """
 
     core: Core
@@ -49,7 +47,6 @@ class Context(NamedTuple):
     become: Callable[[Caller], None]
     jobs: Runner
     follow: "Callable[[View, int | None], Future[Subscribed]]"
-    lines: Lines
     process: str = ""
 
     @property

@@ -20,8 +20,6 @@ from memoryd.daemon.memories import (
 )
 from memoryd.daemon.search import pipeline, whynot
 from memoryd.daemon.server import administration
-from memoryd.daemon.shared import calls as shared_calls
-from memoryd.daemon.shared import conflicts
 from memoryd.daemon.workspaces import calls as workspaces_calls
 from memoryd.daemon.workspaces import writing
 

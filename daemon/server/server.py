@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from memoryd.client.errors import Unavailable
 from memoryd.client.protocol import Call, Subscribed, Welcome
+from memoryd.daemon.capability import installed
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
@@ -25,7 +26,6 @@ from memoryd.daemon.server.meters import Meters
 from memoryd.daemon.server.subscriptions import Subscriptions
 from memoryd.daemon.server.succession import Succession
 from memoryd.daemon.server.view import View
-from memoryd.daemon.shared.sharing import Lines
 from memoryd.daemon.store.caller import USER
 from memoryd.daemon.system.listen import BACKLOG, open_bound
 
@@ -74,12 +74,12 @@ class Server:
         )
         self._asyncio_server: asyncio.Server | None = None
         self._bound: list[asyncio.Server] = []  # of sockets that are bound to a token
-        self.lines = Lines(core)
 
     async def start(self) -> None:
         """Begin to accept connections."""
         self.loop = asyncio.get_running_loop()
-        await asyncio.to_thread(self.lines.start)  # first: a search knows whom it could ask
+        for capability in installed():
+            await asyncio.to_thread(capability.start, self.core)
         # Its unix variant removes the socket's file at the end from Python 3.13 on, whoever it belongs to. A duplicate,
         # since asyncio closes what it is given: clients that come during the drain wait in the queue of the other one.
         self._asyncio_server = await self.loop.create_server(
@@ -102,7 +102,8 @@ class Server:
                 server.close()
         self.subscriptions.close(stopping_error())
         await asyncio.to_thread(self.jobs.close)
-        await asyncio.to_thread(self.lines.close)
+        for capability in installed():
+            await asyncio.to_thread(capability.stop, self.core)
         give_up_at = time.monotonic() + DRAIN_S
         await self._wait_until_quiet(give_up_at)
         self.core.end_calls()
@@ -143,7 +144,7 @@ class Server:
 
     def perform(self, call: Call[R]) -> R:
         """Run a call of the daemon's own, on the calling thread; wait for its result."""
-        given = self.core, lambda event: None, self.facts, USER, lambda caller: None, self.jobs, _refuse, self.lines
+        given = self.core, lambda event: None, self.facts, USER, lambda caller: None, self.jobs, _refuse
         return perform(Context(*given), call)
 
     def _is_crowded(self) -> bool:

@@ -14,7 +14,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import removing
 from memoryd.daemon.registry import handles
 from memoryd.daemon.shared import sharing
-from memoryd.daemon.shared.sharing import Lines
+from memoryd.daemon.shared.sharing import lines_of
 from memoryd.daemon.store import history, namespaces, rows, shared
 from memoryd.daemon.store.shared import Root
 from memoryd.daemon.store.writer import Transaction
@@ -30,13 +30,13 @@ T = TypeVar("T")
 
 
 @handles(protocol.GetSharing)
-def report(lines: Lines, call: protocol.GetSharing) -> protocol.Sharing:
+def report(core: Core, call: protocol.GetSharing) -> protocol.Sharing:
     """Return how sharing is."""
-    return lines.report()
+    return lines_of(core).report()
 
 
 @handles(protocol.ShareRoot)
-def share_root(core: Core, lines: Lines, call: protocol.ShareRoot) -> protocol.RootPlan:
+def share_root(core: Core, call: protocol.ShareRoot) -> protocol.RootPlan:
     """Share a root, or show what that would do."""
     sharing.check_installed()
     from memoryd.daemon.shared import exchange, schema
@@ -54,7 +54,7 @@ def share_root(core: Core, lines: Lines, call: protocol.ShareRoot) -> protocol.R
     exists, there = _ask(core, root, look)
     chosen = _choose_namespaces(core, call)
     if not call.dry_run:
-        lines.open(sharing.add_root(core, root, [one.namespace for one in chosen]))
+        lines_of(core).open(sharing.add_root(core, root, [one.namespace for one in chosen]))
     return protocol.RootPlan(
         root=call.root, server=root.server, namespaces=chosen, there=there, exists=exists, dry_run=call.dry_run
     )
@@ -164,7 +164,7 @@ def _ask(core: Core, root: Root, question: "Callable[[Server], T]", limit_s: flo
 
 
 @handles(protocol.UnshareRoot)
-def unshare(core: Core, lines: Lines, call: protocol.UnshareRoot) -> protocol.Done:
+def unshare(core: Core, call: protocol.UnshareRoot) -> protocol.Done:
     """Stop sharing a root; keep or delete what is here of it."""
     with core.store.reading() as connection:
         root = shared.find_root(connection, call.root)
@@ -177,7 +177,7 @@ def unshare(core: Core, lines: Lines, call: protocol.UnshareRoot) -> protocol.Do
             " `memctl shared status` shows none, or give --force.",
             {"waiting": waiting},
         )
-    lines.shut(call.root)
+    lines_of(core).shut(call.root)
     number = root.id
     core.store.write(lambda transaction: shared.remove_root(transaction.connection, number), over_limit=True).result()
     if not call.drop:

@@ -11,7 +11,7 @@ from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import erasing, removing
 from memoryd.daemon.registry import Parts, handles
-from memoryd.daemon.shared.sharing import Lines
+from memoryd.daemon.shared.sharing import lines_of
 from memoryd.daemon.store import history, links, present, rows, shared, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
@@ -97,7 +97,7 @@ def _set_text(core: Core, transaction: Transaction, first: Row, kept: Row, conte
 
 
 @handles(protocol.PurgeShared)
-def purge(core: Core, lines: Lines, call: protocol.PurgeShared) -> "Parts[PurgedMemories]":
+def purge(core: Core, call: protocol.PurgeShared) -> "Parts[PurgedMemories]":
     """Erase memories here; the push that follows erases them everywhere."""
     if not call.ids:
         raise Invalid("No ids are given to purge.")
@@ -108,6 +108,7 @@ def purge(core: Core, lines: Lines, call: protocol.PurgeShared) -> "Parts[Purged
     if missing:
         raise Conflict(f"Memory {missing[0][:8]} is not shared, so no other machine has it.", {"id": missing[0]})
     done = yield from erasing.erase(core, protocol.Erase(ids=ids, reach="all"))
+    lines = lines_of(core)
     lines.wake()
     there = sorted({machine for root in lines.report() for machine in root.machines})
     held = [f"the copy {path} on this machine" for path in done.copies]

@@ -23,6 +23,7 @@ from memoryd.daemon.shared.reader import Reader
 from memoryd.daemon.shared.server import Server
 from memoryd.daemon.store import shared
 from memoryd.daemon.store.shared import Root
+from memoryd.daemon.tiers.remote import Askers
 
 _LONGEST_PAUSE_S = 15.0  # while the server does not answer
 _TOGETHER_S = 0.03  # changes within that are pushed together
@@ -45,7 +46,7 @@ class Line:
         self._reported_at, self._channel = 0.0, ""  # on which it listens
         self._reader = Reader(core, self.engine.root, self._open) if settings.max_rows or root.partial else None
         if self._reader is not None:
-            core.remote.askers[root.name] = self._reader
+            core.state(Askers).by_root[root.name] = self._reader
         self._name = f"shared {root.name}"
         self._thread = core.supervisor.start(self._name, self._work, self._stopping)
 
@@ -63,7 +64,7 @@ class Line:
             connected.give_up()
         self._thread.join()
         if self._reader is not None:
-            self._core.remote.askers.pop(self.engine.root.name, None)
+            self._core.state(Askers).by_root.pop(self.engine.root.name, None)
             self._reader.close()
         self.engine.close()
         self._waiting.close()

@@ -26,7 +26,7 @@ _MACHINE = "shared_machine"  # setting: what this machine is called on the serve
 
 
 class Lines:
-    """The threads of the shared roots."""
+    """The threads of the shared roots; `lines_of` returns those of a core."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -34,8 +34,12 @@ class Lines:
 
     def start(self) -> None:
         """Begin to exchange what is shared."""
-        with self._core.store.reading() as connection:
-            roots = shared.read_roots(connection)
+        try:
+            with self._core.store.reading() as connection:
+                roots = shared.read_roots(connection)
+        except MemorydError as error:
+            log.warning("nothing is exchanged with other machines: %s", error.message)
+            return
         for root in roots:
             if not root.confirmed:
                 log.warning(
@@ -115,6 +119,11 @@ class Lines:
             for name in ("state", "error", "pulled", "pushed", "compared", "ready_at", "machines"):
                 setattr(result, name, getattr(figures, name))
         return result
+
+
+def lines_of(core: Core) -> Lines:
+    """Return the threads of the shared roots of a core."""
+    return core.state(Lines, core)
 
 
 def check_installed() -> None:

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import apsw
 
 from memoryd.daemon.store import namespaces
+from memoryd.daemon.store.local import build_own
 from memoryd.daemon.store.tiers import DOCUMENTS, L1
 
 _USED = "max(m.updated_at, coalesce(m.last_accessed_at, 0))"  # when a memory was last used
@@ -54,8 +55,7 @@ class Group(NamedTuple):
 
     def condition(self) -> str:
         """Return the condition on the alias `m`. The literal lets the index of one tier be used."""
-        shared = " AND NOT EXISTS (SELECT 1 FROM shared_entries e WHERE e.memory = m.id)" if self.own else ""
-        return f"m.{self.column} = '{self.value}'{shared}"
+        return f"m.{self.column} = '{self.value}'{f' AND {build_own()}' if self.own else ''}"
 
 
 def find_unused(connection: apsw.Connection, now: float, used_before: float, created_before: float) -> Iterator[Leaf]:

@@ -34,7 +34,7 @@ _INDEXES = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_nam
 _ADVICE = "The table {} is damaged. `memctl repair --recover` reads the rest into a new file and keeps this one."
 _NOTED, _MOST_NOTED = "repairs", 20
 # What a start reads of small tables; those of memories and vectors are read by whoever needs them.
-_AT_START = ("settings", "models", "namespaces", "tokens", "turns", "pauses", "workspaces", "jobs", "shared_roots")
+_AT_START = ("settings", "models", "namespaces", "tokens", "turns", "pauses", "workspaces", "jobs")
 _CHECKS = (find_schema_problems, vectors.find_problems, turns.check_conservation)
 
 
@@ -170,7 +170,6 @@ def _replace_fulltext(connection: apsw.Connection) -> None:
 def rebuild_derived(connection: apsw.Connection) -> None:
     """Build the full-text index and wrong hashes again; drop what cannot be right, and what is not memoryd's."""
     restore_schema(connection)
-    connection.execute("DELETE FROM shared_unnoticed")  # nothing is under way
     hashes.fix(connection, hashes.find_wrong(connection))
     fulltext.rebuild(connection)
     vectors.drop_wrong(connection)

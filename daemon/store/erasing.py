@@ -11,7 +11,7 @@ import apsw
 import msgspec
 
 from memoryd.daemon.capability import installed
-from memoryd.daemon.store import history, rows, shared, turns, vectors
+from memoryd.daemon.store import history, rows, turns, vectors
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.history import Image
 from memoryd.daemon.store.rows import Row
@@ -101,8 +101,10 @@ def find_derived(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
         for place, session, at in _find_sessions(connection, new):
             sessions[place, session] = min(at, sessions.get((place, session), at))
         listed = msgspec.json.encode(sorted(new)).decode()
-        for sql in (_FACTS, _COPIES, _SIBLINGS):
+        for sql in (_FACTS, _COPIES):
             wanted |= _read_ids(connection, sql, (listed,))
+        for capability in installed():
+            wanted.update(capability.find_siblings(connection, new))
         for one in find_past(connection):
             if one.image.row and _is_made_of(one.image.row, known, sessions):
                 wanted.add(one.id)
@@ -120,13 +122,6 @@ _FACTS = (
     " WHERE json_type(m.metadata, '$.turns') = 'array' AND t.value IN (SELECT value FROM json_each(?))"
 )
 _COPIES = "SELECT origin FROM links WHERE kind = 'shared_from' AND target IN (SELECT value FROM json_each(?))"
-
-_SIBLINGS = (
-    "SELECT s.memory FROM shared_entries e JOIN shared_entries s ON s.root = e.root AND s.id <> e.id"
-    " AND s.conflict_of IN (e.id, iif(substr(e.conflict_of, 17) = substr(e.id, 17), NULL, e.conflict_of))"
-    " AND substr(s.id, 17) = substr(e.id, 17)"  # not one that only wanted the same key
-    " WHERE s.memory IS NOT NULL AND e.memory IN (SELECT value FROM json_each(?))"
-)
 
 
 def _read_ids(connection: apsw.Connection, sql: str, values: tuple[Any, ...]) -> set[str]:
@@ -174,9 +169,8 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     marks = ", ".join("?" * len(wanted))
     connection.execute(f"DELETE FROM history WHERE memory IN ({marks}) AND operation <> ?", (*wanted, operation))
     for capability in installed():
-        capability.erase(connection, [row.row for row in found.values()])
-    with shared.change_locally(connection):  # `mark_purged` says it
-        rows.delete(connection, [row.row for row in found.values()])
+        capability.erase(connection, ids, [row.row for row in found.values()])
+    rows.delete(connection, [row.row for row in found.values()])
     turns.remove(connection, active.values())
     for turn in active.values():
         turns.count(connection, turn.namespace, f"gone: {history.ERASE}")
@@ -185,7 +179,6 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     changed, keys = _forget_neighbours(connection, texts)
     connection.executemany("DELETE FROM skipped WHERE content = ?", ((text[:KEPT_CHARS],) for text in texts))
     forget_vectors(connection, hashes | keys)
-    shared.mark_purged(connection, ids)
     rings = {turn.namespace for turn in active.values()}
     return operation, Erased([row.row for row in found.values()], rings, texts, changed)
 

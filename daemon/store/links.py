@@ -66,11 +66,8 @@ def select_contradictions(
 
 
 def list_contradictions(connection: apsw.Connection) -> list[tuple[str, str]]:
-    """Return (origin, target) of all contradictions but those of two versions that machines made of a memory."""
-    sql = (
-        "SELECT l.origin, l.target FROM links l WHERE l.kind = ? AND NOT EXISTS (SELECT 1 FROM shared_entries e"
-        " WHERE e.memory IN (l.origin, l.target) AND e.conflict_of IS NOT NULL) ORDER BY l.origin, l.target"
-    )
+    """Return (origin, target) of all contradictions."""
+    sql = "SELECT origin, target FROM links WHERE kind = ? ORDER BY origin, target"
     return list(connection.execute(sql, (CONTRADICTS,)))
 
 

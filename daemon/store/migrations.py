@@ -19,29 +19,8 @@ from memoryd.client.errors import StorageFailed
 from memoryd.daemon.capability import installed
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.schema import VERSION, build_schema
-from memoryd.daemon.store.shared_tables import ADOPT, ENTRIES, NAMESPACES, ROOTS
 
-# From the schema before this one. Of what was shared by the former protocol the server says what is there.
-STEP = f"""
-DROP TRIGGER IF EXISTS shared_added;
-DROP TRIGGER IF EXISTS shared_changed;
-DROP TRIGGER IF EXISTS shared_deleted;
-DROP TABLE shared_stuck;
-DROP TABLE shared_outbox;
-DROP TABLE shared_versions;
-ALTER TABLE shared_roots RENAME TO former_roots;
-{ROOTS}
-INSERT INTO shared_roots (id, name, server, passfile, conversations, partial, added_at)
-  SELECT id, name, server, passfile, conversations, partial, added_at FROM former_roots;
-CREATE TABLE chosen_namespaces AS SELECT namespace, root FROM shared_namespaces;
-DROP TABLE shared_namespaces;
-DROP TABLE former_roots;
-{NAMESPACES}
-INSERT INTO shared_namespaces SELECT namespace, root FROM chosen_namespaces;
-DROP TABLE chosen_namespaces;
-{ENTRIES}
-{ADOPT.replace("?1", "r.id")};
-"""
+STEP = ""  # from the schema before this one, without what capabilities bring
 _OBJECTS = (
     "SELECT type, name, sql FROM sqlite_schema"
     " WHERE type NOT IN ('table', 'index') OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
@@ -68,12 +47,17 @@ def migrate(connection: apsw.Connection) -> None:
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)  # what somebody else put there does not act
     try:
         with connection:
-            connection.execute(STEP if version else build_schema())
+            connection.execute(build_step() if version else build_schema())
             connection.pragma("user_version", VERSION)
             if version and (tables := [name for type, name in _compare(connection)[1] if type == "table"]):
                 raise StorageFailed(f"The table {tables[0]} is not the one that memoryd makes.")
     finally:
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
+
+
+def build_step() -> str:
+    """Return the statements that bring a database here from the schema before this one."""
+    return "\n".join([STEP, *(capability.step for capability in installed())])
 
 
 def _add_capabilities(connection: apsw.Connection) -> None:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from memoryd.daemon.store import contexts, erasing, rows, shared, vectors
+from memoryd.daemon.store import contexts, erasing, rows, vectors
 from memoryd.daemon.store.hashes import content_hash
+from memoryd.daemon.store.local import change_locally
 
 _BATCH = 500
 _DERIVED = "turns > 0 OR source IN ('extraction', 'session_summary')"
@@ -70,7 +71,7 @@ def replace(connection: apsw.Connection, held: Held, texts: tuple[str, ...]) -> 
         fields["text_hash"] = vectors.text_hash(rows.build_embedded_text(texts[0]))
         connection.execute("DELETE FROM contexts WHERE memory = ?", (held.key,))
     listed = ", ".join(f"{column} = ?" for column in fields)
-    with shared.change_locally(connection):  # each machine redacts its own copy
+    with change_locally(connection):  # each machine redacts its own copy
         connection.execute(f"UPDATE {held.table} SET {listed} WHERE {key} = ?", (*fields.values(), held.key))
     if held.table == "memories":
         contexts.add_missing_of(connection, [held.key])

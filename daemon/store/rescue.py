@@ -22,7 +22,7 @@ from memoryd.client.errors import Conflict, MemorydError, StorageFailed
 from memoryd.client.rescue import Report
 from memoryd.client.transport import paths
 from memoryd.daemon.capability import installed
-from memoryd.daemon.store import fulltext, salvage, shared, swap, turns, vectors
+from memoryd.daemon.store import fulltext, salvage, swap, turns, vectors
 from memoryd.daemon.store.copies import find_faults, open_plain, read_counts
 from memoryd.daemon.store.migrations import check_version, migrate, restore_schema
 from memoryd.daemon.store.salvage import Table
@@ -71,7 +71,8 @@ def _restore(folder: Path, given: argparse.Namespace) -> Report:
     place = _begin(folder)
     found = restore(given.file, place, folder / FILE_NAME, given.tokens)
     swap.mark_ready(folder, "restore", given.discard)
-    return _take_up(folder, given, Report(**found._asdict()))
+    report = msgspec.structs.replace(Report(found.memories, dropped=found.dropped), **found.left_out)
+    return _take_up(folder, given, report)
 
 
 def _recover(folder: Path, given: argparse.Namespace) -> Report:
@@ -136,20 +137,17 @@ _COMMANDS: dict[str, Callable[[Path, Any], Report]] = {
 
 
 class Restored(NamedTuple):
-    """How many memories a copy holds, what of its schema was dropped, and what of it is not in force here."""
+    """How many memories a copy holds, what of its schema was dropped, what of it is not in force here: of a report."""
 
     memories: int
     dropped: list[str]
-    tokens: list[str]
-    workspaces: list[str]
-    roots: list[str]
+    left_out: dict[str, list[str]]
 
 
 # What is in force in a database, of what would act here. Each value names one of them.
 _IN_FORCE = {
     "tokens": "SELECT hash FROM tokens",
     "workspaces": "SELECT root FROM workspaces",
-    "roots": "SELECT name || ' ' || server FROM shared_roots",
 }
 
 
@@ -157,8 +155,8 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
     """Put a checked copy of `file` into `folder`; raise `StorageFailed`.
 
     What would act here is out of force unless it is in force in the `former` database, as somebody else may have made
-    the file: tokens (unless they are to be kept; some may have been revoked since) and workspaces are deleted, shared
-    roots wait until somebody confirms them.
+    the file: tokens (unless they are to be kept; some may have been revoked since) and workspaces are deleted, and
+    capabilities disarm what is theirs.
     """
     if not file.is_file():
         raise StorageFailed(f"{file}: there is no such file.")
@@ -176,33 +174,33 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
 
 
 def _read_in_force(path: Path | None) -> dict[str, list[Any]]:
-    """Return what is in force, nothing where there is no database or it cannot be read."""
-    found: dict[str, list[Any]] = {name: [] for name in _IN_FORCE}
+    """Return what each query finds in force, nothing where there is no database or it cannot be read."""
+    queries = [*_IN_FORCE.values(), *(capability.in_force for capability in installed())]
+    found: dict[str, list[Any]] = {sql: [] for sql in queries}
     if path is None or not path.is_file():
         return found
     with closing(open_plain(path)) as connection:
-        for name, sql in _IN_FORCE.items():
+        for sql in queries:
             with suppress(apsw.Error):
-                found[name] = [value for (value,) in connection.execute(sql)]
+                found[sql] = [value for (value,) in connection.execute(sql)]
     return found
 
 
-def _leave_out(connection: apsw.Connection, in_force: dict[str, list[Any]], keep_tokens: bool) -> tuple[list[str], ...]:
-    """Take out of force what is not in force already; return the tokens, workspaces and shared roots."""
+def _leave_out(connection: apsw.Connection, in_force: dict[str, list[Any]], keep_tokens: bool) -> dict[str, list[str]]:
+    """Take out of force what is not in force already; return it by field of a report."""
     tokens: Any = connection.execute("SELECT id, hash, name, role, namespace FROM tokens").fetchall()
-    gone = [one for one in tokens if one[1] not in in_force["tokens"] and not keep_tokens]
+    gone = [one for one in tokens if one[1] not in in_force[_IN_FORCE["tokens"]] and not keep_tokens]
     connection.executemany("DELETE FROM tokens WHERE id = ?", [(id,) for id, *_ in gone])
     spaces: Any = connection.execute("SELECT id, root, namespace FROM workspaces").fetchall()
-    left = [one for one in spaces if one[1] not in in_force["workspaces"]]
+    left = [one for one in spaces if one[1] not in in_force[_IN_FORCE["workspaces"]]]
     connection.executemany("DELETE FROM workspaces WHERE id = ?", [(id,) for id, *_ in left])
-    waiting = [root for root in shared.read_roots(connection) if f"{root.name} {root.server}" not in in_force["roots"]]
-    for root in waiting:
-        shared.change_root(connection, root.id, confirmed=0)
-    return (
-        [f"{name} ({role} of {place or 'the root'})" for _, _, name, role, place in gone],
-        [f"{path} ({place})" for _, path, place in left],
-        [f"{root.name} ({root.server})" for root in waiting],
-    )
+    found = {
+        "tokens": [f"{name} ({role} of {place or 'the root'})" for _, _, name, role, place in gone],
+        "workspaces": [f"{path} ({place})" for _, path, place in left],
+    }
+    for capability in installed():
+        found |= capability.disarm(connection, in_force[capability.in_force])
+    return found
 
 
 def _copy_pages(source: apsw.Connection, target: Path) -> tuple[list[str], list[str]]:
@@ -237,7 +235,7 @@ def _open_restored(folder: Path, file: Path, in_force: dict[str, list[Any]], kee
         with store.reading() as connection:
             memories, _ = read_counts(connection)
         left_out = store.write(lambda one: _leave_out(one.connection, in_force, keep_tokens)).result()
-        return Restored(memories, [], *left_out)
+        return Restored(memories, [], left_out)
 
 
 # Recovering what is readable ------------------------------------------------------------------------------------------

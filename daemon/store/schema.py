@@ -2,13 +2,11 @@
 
 A change raises `VERSION`, is made here, and is brought to databases of the version before by `STEP` in `migrations`.
 Those of a capability are in its module `tables`.
-What is shared with other machines is in `shared_tables`.
 """
 
 from functools import cache
 
 from memoryd.daemon.capability import installed
-from memoryd.daemon.store.shared_tables import TABLES as SHARED
 
 VERSION = 11
 
@@ -381,7 +379,7 @@ CREATE TABLE pauses (
   since REAL NOT NULL,
   PRIMARY KEY (kind, name)
 ) STRICT, WITHOUT ROWID;
-{SHARED}"""
+"""
 
 
 @cache

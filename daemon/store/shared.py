@@ -5,7 +5,7 @@ namespace that was chosen, and note each change as dirty, in the writer's transa
 What changes this machine's copy alone is done within `change_locally`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -16,6 +16,8 @@ from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.shared_tables import ADOPT, MAY_LEAVE, NEXT_CHANGE, TRIGGERS
 
+IN_FORCE = "SELECT name || ' ' || server FROM shared_roots"  # what a restored copy does not connect to
+SHARES = "EXISTS (SELECT 1 FROM shared_entries e WHERE e.memory = m.id)"
 Misfit = apsw.ConstraintError  # what a row raises that those here leave no place for
 
 
@@ -141,6 +143,26 @@ def name_for_sharing(connection: apsw.Connection, memory: str) -> None:
     """Note that somebody shared a memory by name: it may leave although it comes from a conversation."""
     connection.execute("INSERT OR IGNORE INTO shared_by_name VALUES (?)", (memory,))
     connection.execute("UPDATE memories SET type = type WHERE id = ?", (memory,))  # by which it gets its entry
+
+
+def disarm(connection: apsw.Connection, in_force: Collection[str]) -> dict[str, list[str]]:
+    """Have roots of a restored copy wait for a person, but those that are in force already; return their names."""
+    waiting = [root for root in read_roots(connection) if f"{root.name} {root.server}" not in in_force]
+    for root in waiting:
+        change_root(connection, root.id, confirmed=0)
+    return {"roots": [f"{root.name} ({root.server})" for root in waiting]}
+
+
+def find_problems(connection: apsw.Connection) -> list[str]:
+    """Return a line for each fault that a check of the schema does not see."""
+    if not connection.execute("SELECT count(*) FROM shared_unnoticed").get:
+        return []
+    return ["shared_unnoticed: a row is left, so changes here go unnoticed"]
+
+
+def clear(connection: apsw.Connection) -> None:
+    """Have changes noticed again: nothing is under way that changes this machine's copy alone."""
+    connection.execute("DELETE FROM shared_unnoticed")
 
 
 def find_fault(connection: apsw.Connection) -> str:
@@ -354,6 +376,19 @@ def mark_purged(connection: apsw.Connection, memories: Iterable[str]) -> None:
         put_entry(connection, msgspec.structs.replace(entry, purged=1, **emptied))
         touch(connection, entry)
         forget_stuck(connection, entry)
+
+
+def find_siblings(connection: apsw.Connection, memories: Iterable[str]) -> list[str]:
+    """Return the memories here that are other versions of some, made on other machines."""
+    return [id for (id,) in connection.execute(_SIBLINGS, (msgspec.json.encode(sorted(memories)).decode(),))]
+
+
+_SIBLINGS = (
+    "SELECT s.memory FROM shared_entries e JOIN shared_entries s ON s.root = e.root AND s.id <> e.id"
+    " AND s.conflict_of IN (e.id, iif(substr(e.conflict_of, 17) = substr(e.id, 17), NULL, e.conflict_of))"
+    " AND substr(s.id, 17) = substr(e.id, 17)"  # not one that only wanted the same key
+    " WHERE s.memory IS NOT NULL AND e.memory IN (SELECT value FROM json_each(?))"
+)
 
 
 # Conflicts -----------------------------------------------------------------------------------------------------------

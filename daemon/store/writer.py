@@ -26,7 +26,6 @@ from memoryd.daemon.store.actor import PRESENT, Actor
 from memoryd.daemon.store.changes import Change, Written
 from memoryd.daemon.store.connection import BUSY_TIMEOUT_MS
 from memoryd.daemon.store.reserve import Reserve, let_grow
-from memoryd.daemon.store.shared_tables import READ_ONLY
 from memoryd.daemon.system.presence import Held, find_missing
 from memoryd.daemon.system.supervisor import Supervisor
 
@@ -353,8 +352,8 @@ class Writer:
             return self._full()
         if isinstance(error, apsw.ConstraintError) and _KEYS in str(error):
             return Conflict("Another memory of the namespace has the same key.")
-        if isinstance(error, apsw.ConstraintError) and READ_ONLY in str(error):
-            return Forbidden(f"Nothing was changed: {READ_ONLY} that this is in (`memctl shared status`).")
+        if getattr(error, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_TRIGGER:
+            return Forbidden(f"Nothing was changed: {error}.")
         if isinstance(error, apsw.Error | OSError):
             log.error("writing failed: %s", error)
             return StorageFailed(f"The database cannot be written: {error}.")

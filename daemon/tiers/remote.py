@@ -71,8 +71,12 @@ class Asker(Protocol):
         """Keep memories here that an answer brought and a search returned."""
 
 
-class Remote:
+class Askers:
     """The servers that can be asked, by root."""
 
     def __init__(self) -> None:
-        self.askers: dict[str, Asker] = {}
+        self.by_root: dict[str, Asker] = {}
+
+    def list_all(self) -> list[Asker]:
+        """Return all of them."""
+        return list(self.by_root.values())

@@ -33,6 +33,7 @@ from memoryd.daemon.shared import room, schema, server, vectors  # noqa: E402
 from memoryd.daemon.shared.reader import Reader  # noqa: E402
 from memoryd.daemon.store import shared  # noqa: E402
 from memoryd.daemon.store.vectors import text_hash  # noqa: E402
+from memoryd.daemon.tiers.remote import Askers  # noqa: E402
 from memoryd.models.catalog import DEFAULT  # noqa: E402
 from postgres import Cable, Postgres  # noqa: E402
 from workbench import WordEmbedder, wait_until  # noqa: E402
@@ -109,7 +110,7 @@ def _measure(report: Report, postgres: Postgres, count: int, asked: int) -> None
                 rows,
             )
         finally:
-            machine.core.remote.askers.pop("acme").close()  # type: ignore[attr-defined]
+            machine.core.state(Askers).by_root.pop("acme").close()  # type: ignore[attr-defined]
             machine.close()
             cable.close()
 
@@ -183,7 +184,7 @@ def _search_all(machine: Machine, count: int, asked: int) -> list[dict[str, Any]
     progress(f"first copy of {HELD:,}: {HELD / (time.perf_counter() - began):.0f} rows/s")
     wait_until(lambda: not core.embedding.count_pending(), 300)
     assert not room.fit(core, engine.root, HELD)
-    core.remote.askers["acme"] = Reader(core, engine.root, lambda: server.connect(machine.address))
+    core.state(Askers).by_root["acme"] = Reader(core, engine.root, lambda: server.connect(machine.address))
     model = models.load(DEFAULT, model_dir())
     questions = np.stack([model.embed_query(text) for text in corpus.questions(asked, 10_000)])
     rows = []

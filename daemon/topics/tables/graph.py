@@ -349,7 +349,7 @@ def count_members(connection: apsw.Connection, node: int) -> int:
     return int(connection.execute("SELECT count(*) FROM members WHERE node = ?", (node,)).get)
 
 
-def erase(connection: apsw.Connection, numbers: Sequence[int]) -> None:
+def erase(connection: apsw.Connection, ids: Sequence[str], numbers: Sequence[int]) -> None:
     """Delete the nodes of some memories with concepts and topics above them, whose labels may have their words."""
     listed = ", ".join(map(str, numbers))
     nodes = f"SELECT node FROM members WHERE memory IN ({listed})"

@@ -11,10 +11,8 @@ from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import trim
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.store import links, shared
-from memoryd.daemon.store.shared import Entry, Root
+from memoryd.daemon.store import links
 from memoryd.daemon.store.turns import KEEP_SKIPPED
-from memoryd.daemon.store.writer import Transaction
 from moving import run
 from workbench import add, delete, found, undo, update
 
@@ -185,19 +183,3 @@ def test_links_that_former_versions_made_of_turns_are_forgotten(core: Core, jobs
         left = links.list_contradictions(connection)
     assert left == sorted((new, old) for old, new in made if old not in ids[:turns] and new not in ids[:turns])
     assert run(jobs, "trim").counts == {}
-
-
-def test_two_versions_that_machines_made_of_a_turn_stay_linked(core: Core, jobs: Runner) -> None:
-    one, other = (add(core, text, metadata={"speaker": "Ada"}).id for text in ("The limit is three", "It is five"))
-
-    def link(transaction: Transaction) -> None:
-        connection = transaction.connection
-        links.add(connection, other, one, links.CONTRADICTS, 1.0)
-        root = shared.add_root(connection, Root(name="team", server="", passfile="", conversations=0, added_at=1.0))
-        shared.put_entry(connection, Entry(root=root, id=one, memory=one))
-        shared.put_entry(connection, Entry(root=root, id=other, memory=other, conflict_of=one))
-
-    core.store.write(link).result()
-    assert run(jobs, "trim").counts == {}
-    with core.store.reading() as connection:
-        assert links.find_contradicted(connection, one) == [other]

@@ -14,8 +14,6 @@ from memoryd.daemon.conversations import thinking
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.rule_facts import RULE_FACTS, are_left
 from memoryd.daemon.memories import reading
-from memoryd.daemon.store import shared
-from memoryd.daemon.store.shared import Root
 from memoryd.daemon.store.store import FILE_NAME
 from workbench import LIMIT_S, CountingEmbedder, Process, add, found, running, undo
 
@@ -71,22 +69,6 @@ def test_undo_brings_them_back_for_good(former: Core) -> None:
     assert facts(former) == {PINNED, CHANGED, VOTED_FOR, *LEFT_ALONE}
     assert not are_left(former)
     assert list(RULE_FACTS.plan(former, 0.0)) == []
-
-
-def test_what_lies_in_a_shared_namespace_stays(former: Core) -> None:
-    def share(transaction: Any) -> None:
-        root = shared.add_root(
-            transaction.connection,
-            Root(name="team", server="postgresql://nowhere", passfile="", conversations=0, added_at=1.0),
-        )
-        number = former.store.namespaces.find_number("team")
-        assert number is not None
-        shared.share_namespaces(transaction.connection, root, [number])
-
-    former.store.write(share).result(LIMIT_S)
-    _, counts = run(former, RULE_FACTS, kind="rule-facts")
-    assert counts == {"deleted": 3}
-    assert len(facts(former, "team")) == 6
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 1203])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from memoryd.client.protocol import NewTurn, Observe
+from memoryd.daemon.capability import Capability
 from memoryd.daemon.config import Config
 from memoryd.daemon.conversations import judging, observing, promoting
 from memoryd.daemon.conversations.worker import Worker
@@ -179,12 +180,15 @@ def test_a_turn_that_is_deleted_amid_a_search_is_not_returned(core: Core, monkey
 # The start -----------------------------------------------------------------------------------------------------------
 
 
-def test_nobody_is_served_before_it_is_known_which_servers_could_be_asked(core: Core, folder: Path) -> None:
+def test_nobody_is_served_before_capabilities_have_started(
+    core: Core, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     served: list[bool] = []
 
     async def run(serve: Callable[[], Server]) -> None:
         server = serve()
-        server.lines.start = lambda: served.append(server._asyncio_server is not None)  # type: ignore[method-assign]
+        starting = Capability(start=lambda core: served.append(server._asyncio_server is not None))
+        monkeypatch.setattr("memoryd.daemon.server.server.installed", lambda: (starting,))
         await server.start()
         await server.stop()
 

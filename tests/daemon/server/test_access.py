@@ -282,7 +282,7 @@ def test_a_revoked_token_ends_a_long_call_between_two_parts(daemon: "Daemon", cl
     connect("acme/alpha")
     caller = daemon.core.tokens.find_named("acme/alpha 0")
     call = AddMany(memories=[NewMemory(content=f"Fact {number}") for number in range(150)], namespace="acme/alpha")
-    context: Any = Context(daemon.core, lambda event: None, *[None] * 6)._replace(caller=caller)  # type: ignore[arg-type]
+    context: Any = Context(daemon.core, lambda event: None, *[None] * 5)._replace(caller=caller)  # type: ignore[arg-type]
     parts: Any = run_call(context, call)
     next(parts)
     client.call(RevokeToken(name="acme/alpha 0"))

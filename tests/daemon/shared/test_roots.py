@@ -29,6 +29,7 @@ from memoryd.client.protocol import (
     UnshareRoot,
 )
 from memoryd.daemon.shared import sharing
+from memoryd.daemon.shared.sharing import lines_of
 from postgres import Postgres
 from waiting import wait_until
 
@@ -277,8 +278,8 @@ def test_a_daemon_that_starts_again_goes_on_sharing(
     daemon = start_daemon(shared={"acme": {"poll_s": 0.2}})
     with daemon.client("acme") as client:
         client.call(ShareRoot(root="acme", server=address, namespaces=["acme"]))
-    daemon.server.lines.close()
-    daemon.server.lines.start()
+    lines_of(daemon.core).close()
+    lines_of(daemon.core).start()
     with daemon.client("acme") as client:
         client.add("after the start")
         wait_until(lambda: root_of(client).memories == 1)

@@ -84,9 +84,9 @@ def test_tokens_that_are_not_in_force_here_are_left_out_unless_they_are_wanted(c
     change(
         copy, "INSERT INTO tokens (name, hash, namespace, role, created_at) VALUES ('theirs', x'00', '', 'lead', 1.0)"
     )
-    assert restore(copy).tokens == ["theirs (lead of the root)"]
+    assert restore(copy).left_out["tokens"] == ["theirs (lead of the root)"]
     shutil.rmtree(copy.parent / "restored")
-    assert restore(copy, keep_tokens=True).tokens == []
+    assert restore(copy, keep_tokens=True).left_out["tokens"] == []
 
 
 def test_a_trigger_of_others_in_the_database_itself_is_reported_and_dropped_by_repair(copy: Path) -> None:
@@ -101,16 +101,12 @@ def test_a_trigger_of_others_in_the_database_itself_is_reported_and_dropped_by_r
     store.close()
 
 
-def test_roots_and_workspaces_that_are_not_in_force_here_wait_until_somebody_wants_them(copy: Path) -> None:
+def test_workspaces_that_are_not_in_force_here_wait_until_somebody_wants_them(copy: Path) -> None:
     change(
         copy,
         "INSERT INTO workspaces (namespace, root, globs, device, created_at) VALUES"
-        " ('docs', '/their/docs', '[]', 0, 1.0);"
-        "INSERT INTO shared_roots (name, server, passfile, conversations, added_at)"
-        " VALUES ('acme', 'host=x', '', 0, 1.0)",
+        " ('docs', '/their/docs', '[]', 0, 1.0)",
     )
-    found = restore(copy)
-    assert (found.workspaces, found.roots) == (["/their/docs (docs)"], ["acme (host=x)"])
+    assert restore(copy).left_out["workspaces"] == ["/their/docs (docs)"]
     with closing(apsw.Connection(str(copy.parent / "restored" / FILE_NAME))) as opened:
         assert opened.execute("SELECT count(*) FROM workspaces").get == 0
-        assert opened.execute("SELECT name, confirmed FROM shared_roots").fetchall() == [("acme", 0)]

@@ -54,7 +54,7 @@ def test_a_step_that_fails_or_makes_another_schema_leaves_the_database_as_it_was
     path = folder / FILE_NAME
     shutil.copy(FORMER, path)
     before = schema(path)
-    for step in (f"{migrations.STEP} SELECT no_such_function();", "DROP TABLE shared_stuck;"):
+    for step in (f"{migrations.STEP} SELECT no_such_function();", "DROP TABLE pauses;"):
         monkeypatch.setattr(migrations, "STEP", step)
         with pytest.raises(StorageFailed, match=r"cannot be used|is not the one that memoryd makes"):
             Store(folder)
