@@ -326,7 +326,7 @@ async def _run(
     await _wait_for_end(stopping, timer, settings.jobs)
     await asyncio.to_thread(timer.stop)
     await asyncio.to_thread(textfile.close)
-    core.workspaces.stopping.set()  # a long pass is interrupted; calls that read single files are still answered
+    core.apart.stopping.set()  # a long pass is interrupted; calls that read single files are still answered
     await server.stop()
     await asyncio.to_thread(watchers.close)
     lost = watching.done()

@@ -225,7 +225,7 @@ class Daemon:
             self._ready.set()
             await self._stop.wait()
             judge.close()
-            self.core.workspaces.stopping.set()
+            self.core.apart.stopping.set()
             await self.server.stop()
             await asyncio.to_thread(watchers.close)
 

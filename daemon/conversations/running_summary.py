@@ -22,7 +22,7 @@ def handle(core: Core, call: Summarize, caller: Caller = USER) -> "Future[Summar
     """Sum up the older part of a conversation."""
     by = build_counter(core, call.tokenizer, caller)
     if call.wait:
-        return core.workspaces.run_apart("summarize", lambda: summarize(core, call, by))
+        return core.apart.run("summarize", lambda: summarize(core, call, by))
     done: Future[Summarized] = Future()
     done.set_result(summarize(core, call, by))
     return done

@@ -75,7 +75,7 @@ def end(core: Core, call: EndSession, report: Report = lambda progress: None) ->
     begun = core.store.write(write)
     if not call.wait:
         return begun
-    return core.workspaces.run_apart("end", lambda: _wait_for(core, call, begun.result(), report))
+    return core.apart.run("end", lambda: _wait_for(core, call, begun.result(), report))
 
 
 def _wait_for(core: Core, call: EndSession, begun: SessionEnded, report: Report) -> SessionEnded:
@@ -89,8 +89,8 @@ def _wait_for(core: Core, call: EndSession, begun: SessionEnded, report: Report)
             break
         most = max(most, sum(due.values()))
         report(Progress(stage="summary and facts", done=most - sum(due.values()), total=most))
-        core.workspaces.check_open()
-        core.workspaces.stopping.wait(_POLL_S)
+        core.apart.check_open()
+        core.apart.stopping.wait(_POLL_S)
     with core.store.reading() as connection:
         return SessionEnded(waiting=[] if number is None else thoughts.list_kinds(connection, number, call.session))
 

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 from memoryd.client.errors import MemorydError, StorageFailed, Unavailable
 from memoryd.daemon.capability import installed
 from memoryd.daemon.config import Config
+from memoryd.daemon.core.apart import Apart
 from memoryd.daemon.core.events import Events
 from memoryd.daemon.core.privacy import Privacy
 from memoryd.daemon.core.unread import Reading
-from memoryd.daemon.core.workspaces import Workspaces
 from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
 from memoryd.daemon.llm import llm
 from memoryd.daemon.llm.chat import Ledger
@@ -85,7 +85,7 @@ class Core:
         self.events = Events(self.store, self.clock)
         self.effects = Effects(self.store, self.hot, self.recalls)
         self.privacy = Privacy(config.privacy)
-        self.workspaces = Workspaces(config.workspaces, config.privacy)
+        self.apart = Apart()
         given = self.store, self.embedding, config.search, traces, self.clock
         self.sources = Sources(*given, self.active, self.hot, self.effects, self.state)
 
@@ -127,7 +127,7 @@ class Core:
 
     def close(self) -> None:
         """Stop the background work, write everything down, close the database."""
-        self.workspaces.close()
+        self.apart.close()
         self.effects.close()
         self.has_ended &= self.embedding.close()
         with suppress(MemorydError):  # the next start makes do with what an earlier look found

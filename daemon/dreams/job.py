@@ -116,7 +116,7 @@ def begin(core: Core, report: Report, call: Dream) -> "Future[Dreamt]":
     check(call)
 
     def report_progress(stage: str, done: int, total: int) -> None:
-        core.workspaces.check_open()
+        core.apart.check_open()
         report(Progress(stage=stage, done=done, total=total))
 
-    return core.workspaces.run_apart("dream", lambda: dream(core, call, Terms(force=call.force, tell=report_progress)))
+    return core.apart.run("dream", lambda: dream(core, call, Terms(force=call.force, tell=report_progress)))

@@ -49,7 +49,7 @@ def backup(core: Core, report: Report, call: Backup) -> "Parts[BackedUp]":
     """Copy the database to a file and check the copy; the oldest copies in the usual folder go."""
 
     def check() -> None:
-        if core.workspaces.stopping.is_set():
+        if core.apart.stopping.is_set():
             raise Unavailable("The daemon is stopping; no copy was made.")
 
     for _ in copies.hold(core.store):

@@ -14,6 +14,7 @@ from memoryd.daemon.store import workspaces
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import chunks, comparing, indexing, placing, registry
 from memoryd.daemon.workspaces.committing import Tell
+from memoryd.daemon.workspaces.live import get_live
 
 _POLL_S = 0.05
 
@@ -57,7 +58,7 @@ def index_workspace(core: Core, report: Report, call: protocol.IndexWorkspace) -
             wait_for_vectors(core, workspace, _build_teller(report, f"embed {workspace.namespace}"))
         return Indexed(workspaces=results)
 
-    return core.workspaces.run_apart("index", work)
+    return core.apart.run("index", work)
 
 
 def _find_file(core: Core, workspace: Workspace, path: str) -> str | None:
@@ -95,7 +96,7 @@ def diff_workspaces(core: Core, report: Report, call: protocol.DiffWorkspaces) -
     """Begin to compare; the lane is free again at once."""
     chosen = registry.list_all(core) if call.workspace is None else [registry.find(core, call.workspace)]
     tell = _build_teller(report, "compare")
-    return core.workspaces.run_apart("diff", lambda: comparing.compare(core, chosen, tell))
+    return core.apart.run("diff", lambda: comparing.compare(core, chosen, tell))
 
 
 def _build_teller(report: Report, stage: str) -> Tell:
@@ -117,13 +118,13 @@ def describe(core: Core, workspace: Workspace) -> protocol.Workspace:
         created_at=created_at,
         files=sums.files,
         chunks=sums.chunks,
-        watching=core.workspaces.get_live(workspace.id).watching,
+        watching=get_live(core, workspace).watching,
     )
 
 
 def status(core: Core, workspace: Workspace) -> WorkspaceStatus:
     """Report how a workspace is."""
-    live, generation = core.workspaces.get_live(workspace.id), core.embedding.active
+    live, generation = get_live(core, workspace), core.embedding.active
     with core.store.reading() as connection:
         found = {**workspaces.read_problems(connection, workspace.id), **live.problems}
         sums = workspaces.count_indexed(connection, workspace)
@@ -167,8 +168,8 @@ def wait_for_vectors(core: Core, workspace: Workspace, tell: Tell) -> None:
     while left := _count_pending(core, workspace):
         most = max(most, left)
         tell(most - left, most)
-        core.workspaces.check_open()
-        core.workspaces.stopping.wait(_POLL_S)
+        core.apart.check_open()
+        core.apart.stopping.wait(_POLL_S)
 
 
 def _count_pending(core: Core, workspace: Workspace) -> int:

@@ -13,12 +13,12 @@ from memoryd.client.errors import NotFound
 from memoryd.client.protocol import IndexedWorkspace as Counts
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import SLICE_S
-from memoryd.daemon.core.workspaces import FIRST_SLICE
 from memoryd.daemon.store import rows, workspaces
 from memoryd.daemon.store.workspaces import Stat, Workspace
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 from memoryd.daemon.workspaces import chunks
 from memoryd.daemon.workspaces.chunks import File
+from memoryd.daemon.workspaces.live import FIRST_SLICE, get_live
 
 _LARGEST_SLICE = 256  # chunks that are written together
 
@@ -48,7 +48,7 @@ class Change(NamedTuple):
 
 def write(core: Core, workspace: Workspace, changes: Iterable[Change], counts: Counts) -> list[str]:
     """Write changes as they come; return the files whose change is overtaken, so that they are to be read again."""
-    live = core.workspaces.get_live(workspace.id)
+    live = get_live(core, workspace)
     overtaken, part, weight = list[str](), list[Change](), 0
     began = time.perf_counter()
     for change in changes:
@@ -64,7 +64,7 @@ def write(core: Core, workspace: Workspace, changes: Iterable[Change], counts: C
 
 def _write_slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Counts, began: float) -> list[str]:
     """Write some changes in one transaction and rest; return the files whose change is overtaken."""
-    live, weight = core.workspaces.get_live(workspace.id), sum(change.weight() for change in part)
+    live, weight = get_live(core, workspace), sum(change.weight() for change in part)
     if any(change.is_larger() for change in part):
         core.store.check_room()
     prepared_s = time.perf_counter() - began
@@ -121,7 +121,7 @@ def add_counts(counts: Counts, other: Counts) -> None:
 
 def write_patiently(core: Core, job: Callable[[Transaction], T], alone: bool = False) -> T:
     """Write, however long the queue of the writer is. Also at the limit of size: who adds has looked at that."""
-    return wait_patiently(lambda: core.store.write(job, alone, over_limit=True), core.workspaces.check_open)
+    return wait_patiently(lambda: core.store.write(job, alone, over_limit=True), core.apart.check_open)
 
 
 def sweep(core: Core, tell: Tell = lambda done, total: None) -> int:
@@ -130,7 +130,7 @@ def sweep(core: Core, tell: Tell = lambda done, total: None) -> int:
         waiting = workspaces.find_orphans(connection)
     gone, size, total = 0, FIRST_SLICE, len(waiting)
     while waiting:
-        core.workspaces.check_open()
+        core.apart.check_open()
         part, waiting = waiting[:size], waiting[size:]
         removed, took_s = write_patiently(core, partial(_sweep, core, part))
         gone += removed

@@ -11,6 +11,7 @@ from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import chunks, indexing
 from memoryd.daemon.workspaces.committing import Tell
 from memoryd.daemon.workspaces.documents.document import Document
+from memoryd.daemon.workspaces.live import get_live
 
 BATCH = 64  # files that are read together
 LISTED = 1000  # files that differ, of which the rest is counted
@@ -25,7 +26,7 @@ def compare(core: Core, chosen: Sequence[Workspace], tell: Tell) -> Differences:
     for workspace in chosen:
         names = _names(core, workspace)
         for part in split_evenly(names, BATCH):
-            core.workspaces.check_open()
+            core.apart.check_open()
             differing = [difference.path for difference in _compare(core, workspace, part)]
             if differing:  # a second look, since the index may have followed a change just now
                 root = chunks.absolute_path(workspace, "")
@@ -44,7 +45,7 @@ def _names(core: Core, workspace: Workspace) -> list[str]:
 
 
 def _compare(core: Core, workspace: Workspace, names: Sequence[str]) -> list[FileDifference]:
-    documents = core.workspaces.get_live(workspace.id).reader.read(workspace.root, names)
+    documents = get_live(core, workspace).reader.read(workspace.root, names)
     differences = (_find_difference(core, workspace, name, document) for name, document in documents)
     return [difference for difference in differences if difference]
 

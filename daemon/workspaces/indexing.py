@@ -20,7 +20,6 @@ from memoryd.client.errors import Conflict, MemorydError, NotFound
 from memoryd.client.protocol import IndexedWorkspace as Counts
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.workspaces import Live
 from memoryd.daemon.store import workspaces
 from memoryd.daemon.store.workspaces import Stat, Workspace
 from memoryd.daemon.system.process import lower_priority
@@ -28,6 +27,7 @@ from memoryd.daemon.workspaces import chunks, committing
 from memoryd.daemon.workspaces.chunks import File
 from memoryd.daemon.workspaces.committing import Change, Tell
 from memoryd.daemon.workspaces.documents.document import Document, Found, Scan
+from memoryd.daemon.workspaces.live import Live, get_live
 
 BATCH = 64  # files that are read together
 _ATTEMPTS = 10  # to write what a file holds that is read elsewhere at the same moment
@@ -45,7 +45,7 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
 
     `tell` hears of files done and files to do.
     """
-    live = core.workspaces.get_live(workspace.id)
+    live = get_live(core, workspace)
     _wait_for(core, live, tell)
     try:
         with core.store.reading() as connection:
@@ -83,7 +83,7 @@ def _read_ahead(core: Core, live: Live, workspace: Workspace, relatives: Sequenc
         coming = deque(pool.submit(_read, core, live, workspace, part) for part in parts[:1])
         for following in [*parts[1:], ()]:
             documents = coming.popleft().result() if coming else []
-            core.workspaces.check_open()
+            core.apart.check_open()
             if following:
                 coming.append(pool.submit(_read, core, live, workspace, following))
             if documents:
@@ -93,14 +93,14 @@ def _read_ahead(core: Core, live: Live, workspace: Workspace, relatives: Sequenc
 def _wait_for(core: Core, live: Live, tell: Tell) -> None:
     """Wait for the pass that is under way, and report its progress."""
     while not live.passing.acquire(timeout=0.1):
-        core.workspaces.check_open()
+        core.apart.check_open()
         if live.progress:
             tell(*live.progress)
 
 
 def scan(core: Core, workspace: Workspace) -> Scan:
     """Return the files of a workspace; raise `Gone` when its folder, or its disk, is not there."""
-    live = core.workspaces.get_live(workspace.id)
+    live = get_live(core, workspace)
     check_there(workspace)
     try:
         found = live.reader.scan(workspace.root, workspace.globs)
@@ -143,7 +143,7 @@ def reindex(core: Core, workspace: Workspace, relatives: Sequence[str], force: b
     Files that the workspace's globs do not name, or that an ignore file leaves out, are the caller's to leave out.
     """
     counts, waiting = Counts(namespace=workspace.namespace, scanned=len(relatives)), list(relatives)
-    live = core.workspaces.get_live(workspace.id)
+    live = get_live(core, workspace)
     for _ in range(_ATTEMPTS):
         check_there(workspace)
         with core.store.reading() as connection:

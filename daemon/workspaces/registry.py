@@ -14,6 +14,7 @@ from memoryd.daemon.workspaces import committing
 from memoryd.daemon.workspaces.committing import Tell
 from memoryd.daemon.workspaces.documents.globs import check_globs
 from memoryd.daemon.workspaces.documents.scan import GLOBS, WHOLE
+from memoryd.daemon.workspaces.live import get_lives
 
 _SHOWN = 10
 _ALLOWED, _YES = "dreams write ", "yes"  # of a setting, followed by the folder
@@ -68,7 +69,7 @@ def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> W
         return Workspace(number, name, root, patterns)
 
     added = core.store.write(write).result()
-    core.workspaces.changed()
+    get_lives(core).changed()
     return added
 
 
@@ -133,8 +134,8 @@ def remove(core: Core, name_or_path: str, tell: Tell = lambda done, total: None)
     core.store.write(
         lambda transaction: workspaces.delete(transaction.connection, workspace.id), over_limit=True
     ).result()
-    core.workspaces.forget(workspace.id)  # before its watcher ends, which looks whether it was removed
-    core.workspaces.changed()
+    get_lives(core).forget(workspace.id)  # before its watcher ends, which looks whether it was removed
+    get_lives(core).changed()
     return workspace, committing.sweep(core, tell)
 
 

@@ -25,6 +25,7 @@ from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import committing, indexing, registry
 from memoryd.daemon.workspaces.chunks import absolute_path
 from memoryd.daemon.workspaces.indexing import Gone
+from memoryd.daemon.workspaces.live import get_live, get_lives
 
 SCAN_EVERY_S = 5.0  # a folder whose changes the system does not report
 _DEBOUNCE_MS = 1000  # a burst is taken in parts of so long
@@ -83,9 +84,9 @@ class Watchers:
 
     def start(self) -> None:
         """Begin to watch, and to bring the index up to date with what happened while nobody did."""
-        workspaces = self._core.workspaces
-        workspaces.changed = self._follow_changes
-        self._thread = self._core.supervisor.start("workspaces", self._work, workspaces.stopping, self._wake, nice=True)
+        get_lives(self._core).changed = self._follow_changes
+        stopping = self._core.apart.stopping
+        self._thread = self._core.supervisor.start("workspaces", self._work, stopping, self._wake, nice=True)
 
     def _work(self) -> None:
         self.follow()
@@ -110,7 +111,7 @@ class Watchers:
     def follow(self) -> None:
         """Watch the workspaces that there are, and no other."""
         with self._lock:
-            if self._core.workspaces.stopping.is_set():
+            if self._core.apart.stopping.is_set():
                 return
             known = {workspace.id: workspace for workspace in registry.list_all(self._core)}
             for number, watcher in list(self._watchers.items()):
@@ -129,7 +130,7 @@ class Watchers:
             watchers = list(self._watchers.values())
         for watcher in watchers:
             watcher.close()
-        self._core.workspaces.close()
+        self._core.apart.close()
         self._wake.set()
         give_up_at = time.monotonic() + _CLOSE_LIMIT_S
         for thread in [self._thread, *(watcher.thread for watcher in watchers)]:
@@ -142,7 +143,7 @@ class _Watcher:
 
     def __init__(self, core: Core, workspace: Workspace, notify: Callable[[Sequence[str]], Notify]) -> None:
         self.core, self.workspace = core, workspace
-        self.live = core.workspaces.get_live(workspace.id)
+        self.live = get_live(core, workspace)
         self.stop, self._wake = threading.Event(), threading.Event()
         self.thread: threading.Thread | None = None
         self._notify = notify
@@ -179,7 +180,7 @@ class _Watcher:
         return 0.0
 
     def _note_end(self) -> bool:
-        return self.stop.is_set() or self.core.workspaces.stopping.is_set() or self.live.removed
+        return self.stop.is_set() or self.core.apart.stopping.is_set() or self.live.removed
 
     def _say(self, watching: Watching, reason: str, watches: int = 0) -> None:
         """Keep for `status`, and log, how the workspace is watched."""

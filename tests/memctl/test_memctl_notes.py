@@ -106,9 +106,9 @@ def test_diff_is_silent_about_what_is_equal_and_exits_as_diff_does(memctl: Memct
     equal = memctl("diff")
     assert (equal.code, equal.out, equal.err) == (0, "The index is equal to 1 file.\n", "")
     wait_until(lambda: "inotify" in memctl("workspace", "list").out)  # before it has begun it is off as well
-    daemon.core.workspaces.stopping.set()  # nobody watches from here on
+    daemon.core.apart.stopping.set()  # nobody watches from here on
     wait_until(lambda: "off" in memctl("workspace", "list").out)
-    daemon.core.workspaces.stopping.clear()
+    daemon.core.apart.stopping.clear()
     (notes / "memory/birds.md").write_text("# Birds\n\n- Herons run.\n")
     (notes / "memory/fish.md").write_text("Pike\n")
     found = memctl("diff", "notes")

@@ -21,6 +21,7 @@ from memoryd.daemon.store.store import Store
 from memoryd.daemon.system import supervisor as supervising
 from memoryd.daemon.system.supervisor import Supervisor
 from memoryd.daemon.workspaces import registry, watching
+from memoryd.daemon.workspaces.live import get_live
 from memoryd.daemon.workspaces.watching import Watchers
 from workbench import LIMIT_S, CountingEmbedder, add, running, search, wait_until
 
@@ -266,7 +267,7 @@ def test_workspaces_are_watched_once_the_database_opens_again(
         watchers = Watchers(core)
         watchers.start()
         try:
-            live = core.workspaces.get_live(workspace.id)
+            live = get_live(core, workspace)
             wait_until(lambda: live.watching == "inotify")
             assert works_again(core.supervisor, "workspaces")
         finally:
@@ -288,7 +289,7 @@ def test_a_panic_of_what_watches_a_folder_ends_nothing(folder: Path, quick: None
         try:
             workspace = registry.add(core, str(folder / "notes"), None, ())
             name = f"workspace-{workspace.id}"
-            live = core.workspaces.get_live(workspace.id)
+            live = get_live(core, workspace)
             wait_until(lambda: live.watching == "inotify")
             assert state(core.supervisor, name).restarts == 2
             registry.remove(core, "notes")

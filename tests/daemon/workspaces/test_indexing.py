@@ -297,7 +297,7 @@ def test_a_file_that_is_too_large_is_told_and_comes_back_when_it_shrinks(
     folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(root, "memory/a.md", "word " * 100)
-    monkeypatch.setattr("memoryd.daemon.core.workspaces.Limits", partial(Limits, max_bytes=100))
+    monkeypatch.setattr("memoryd.daemon.workspaces.live.Limits", partial(Limits, max_bytes=100))
     with running(folder, WordEmbedder()) as core:
         workspace = added(core, root)
         assert chunks(core) == {}

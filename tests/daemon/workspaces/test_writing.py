@@ -29,6 +29,7 @@ from memoryd.daemon.memories import changing, reading, sharing
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import comparing, registry, writing
+from memoryd.daemon.workspaces.live import get_live
 from workbench import add, found, search, undo, wait_until
 
 TODAY = "2027-01-15"  # of the tests' clock
@@ -327,7 +328,7 @@ class registry_paused:
     """The watcher's thread does nothing: a change is met by the call itself."""
 
     def __init__(self, watched: Watched, workspace: Workspace) -> None:
-        self.live = watched.core.workspaces.get_live(workspace.id)
+        self.live = get_live(watched.core, workspace)
 
     def __enter__(self) -> None:
         self.live.passing.acquire()

@@ -1,28 +1,21 @@
-"""What RAM holds of workspaces: the readers of their files, their locks, how each is watched, threads at work on them.
+"""What RAM holds of workspaces: the readers of their files, their locks, how each is watched.
 
 Each workspace has a reader, locks and a state of its own, so that one whose disk hangs holds up no other.
 
 Locks: `passing` is held while one thread looks at all files of a workspace. Whoever reads single files needs none: what
-is read later wins (see `workspaces/committing.py`).
+is read later wins (see `committing`).
 """
 
 import threading
-import time
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import TypeVar
 
-from memoryd.client.errors import Unavailable
 from memoryd.client.protocol import Watching
-from memoryd.daemon.config import PrivacyConfig, WorkspacesConfig
-from memoryd.daemon.system.process import lower_priority
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces.documents.document import Limits
 from memoryd.daemon.workspaces.documents.reader import Reader
 
-T = TypeVar("T")
-
 FIRST_SLICE = 16
-_JOIN_LIMIT_S = 2.0  # for all
 
 
 class Live:
@@ -44,10 +37,11 @@ class Live:
         self.watches = 0  # of inotify
 
 
-class Workspaces:
-    """All workspaces of a core. `changed` hears of one that was added or removed."""
+class Lives:
+    """What RAM holds of the workspaces of a core. `changed` hears of one that was added or removed."""
 
-    def __init__(self, config: WorkspacesConfig, privacy: PrivacyConfig) -> None:
+    def __init__(self, core: Core) -> None:
+        config, privacy = core.config.workspaces, core.config.privacy
         self._limits = Limits(
             config.chunk_chars,
             config.overlap_chars,
@@ -55,12 +49,11 @@ class Workspaces:
             allow=tuple(privacy.allow),
         )
         self._lives: dict[int, Live] = {}
-        self._threads: set[threading.Thread] = set()
         self._lock = threading.Lock()
-        self.stopping = threading.Event()
         self.changed: Callable[[], None] = lambda: None
+        core.apart.on_close.append(self.close)
 
-    def get_live(self, number: int) -> Live:
+    def get(self, number: int) -> Live:
         """Return what RAM holds of a workspace."""
         with self._lock:
             found = self._lives.get(number)
@@ -76,39 +69,19 @@ class Workspaces:
             found.removed = True
             found.reader.close()
 
-    def check_open(self) -> None:
-        """Raise `Unavailable` once the daemon stops."""
-        if self.stopping.is_set():
-            raise Unavailable("The daemon is stopping; the rest is indexed after its next start.")
-
-    def run_apart(self, name: str, work: Callable[[], T]) -> "Future[T]":
-        """Run work on a low-priority thread of its own."""
-        self.check_open()
-        future: Future[T] = Future()
-
-        def run() -> None:
-            lower_priority()
-            try:
-                future.set_result(work())
-            except BaseException as error:
-                future.set_exception(error)
-            finally:
-                with self._lock:
-                    self._threads.discard(thread)
-
-        thread = threading.Thread(target=run, name=name, daemon=True)
-        with self._lock:  # else it might end before it is known
-            thread.start()
-            self._threads.add(thread)
-        return future
-
     def close(self) -> None:
-        """Stop what is at work and end the readers."""
-        self.stopping.set()
+        """End the readers: whoever reads ends at once, however slow the disk is."""
         with self._lock:
-            threads, lives = list(self._threads), list(self._lives.values())
+            lives = list(self._lives.values())
         for live in lives:
-            live.reader.close()  # whoever reads ends at once, however slow the disk is
-        give_up_at = time.monotonic() + _JOIN_LIMIT_S
-        for thread in threads:
-            thread.join(max(0.0, give_up_at - time.monotonic()))
+            live.reader.close()
+
+
+def get_lives(core: Core) -> Lives:
+    """Return what RAM holds of all workspaces."""
+    return core.state(Lives, core)
+
+
+def get_live(core: Core, workspace: Workspace) -> Live:
+    """Return what RAM holds of a workspace."""
+    return get_lives(core).get(workspace.id)
