@@ -15,6 +15,10 @@ class Listed(NamedTuple):
 
 CAPABILITIES: dict[str, Listed] = {
     "topics": Listed("clusters of memories, edges between them, topics", ("graph",)),
+    "workspaces": Listed(
+        "folders of Markdown files that are indexed, watched and written into",
+        ("workspace", "flush", "remember", "forget", "diff"),
+    ),
     "dreams": Listed("MEMORY.md of workspaces, and memories of namespaces, put in order", ("dream",)),
     "shared": Listed("L3: memories of chosen namespaces in PostgreSQL, shared by several machines", ("shared",)),
 }

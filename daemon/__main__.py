@@ -293,13 +293,13 @@ async def _run(
     """Serve until a signal or a call says to stop, or a file is lost, then drain; return the exit code."""
     from memoryd.client import exposition
     from memoryd.client.protocol import GetStats
+    from memoryd.daemon.capability import installed
     from memoryd.daemon.jobs.runner import Runner
     from memoryd.daemon.server.envelope import FAREWELL
     from memoryd.daemon.server.server import Server
     from memoryd.daemon.server.succession import RESTART
     from memoryd.daemon.server.textfile import Textfile
     from memoryd.daemon.server.timer import Timer
-    from memoryd.daemon.workspaces.watching import Watchers
 
     stopping = _stop_on_signals()
     runner = Runner(core)
@@ -318,17 +318,19 @@ async def _run(
     gc.freeze()  # what stays is not examined again and again, for which all threads wait
     gc.enable()
     notify.notify_starter(ready_fd, "READY")
-    watchers = Watchers(core)
-    watchers.start()
+    services = [service for capability in installed() for service in capability.services(core)]
+    for service in services:
+        service.start()
     textfile = Textfile(settings.metrics, lambda: exposition.format_stats(server.perform(GetStats())), core.supervisor)
     textfile.start()
     timer = Timer(server)
     await _wait_for_end(stopping, timer, settings.jobs)
     await asyncio.to_thread(timer.stop)
     await asyncio.to_thread(textfile.close)
-    core.apart.stopping.set()  # a long pass is interrupted; calls that read single files are still answered
+    core.apart.stopping.set()  # what is long is interrupted; short calls are still answered
     await server.stop()
-    await asyncio.to_thread(watchers.close)
+    for service in reversed(services):
+        await asyncio.to_thread(service.close)
     lost = watching.done()
     watching.cancel()
     beating.cancel()

@@ -27,6 +27,16 @@ class Idle(Protocol):
         """Return the seconds until there may be something to do; None: until the worker is woken."""
 
 
+class Service(Protocol):
+    """What runs beside calls, on threads of its own."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def close(self) -> None:
+        """End."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Capability:
     """What one capability brings. Connections are those of the store; `core` is the daemon's core.
@@ -40,6 +50,8 @@ class Capability:
     """SQL that makes its tables, indexes and triggers. What a trigger refuses is told to the caller in its words"""
     step: str = ""
     """SQL that brings its tables from the schema before this one"""
+    at_start: Collection[str] = ()
+    """those of its tables that are read when the daemon starts: damage is repaired before"""
     derived: Collection[str] = ()
     """those of its tables that can be made again from the others: a rescue does not copy them, it calls `clear`"""
     find_problems: Callable[[Any], list[str]] = lambda connection: []
@@ -58,6 +70,8 @@ class Capability:
     """(connection) → a context: what is changed within it is changed on this machine alone"""
     note_shared: Callable[[Any, str], None] = lambda connection, id: None
     """(connection, id of a memory): somebody moved or copied it outward, into the namespace that it is in"""
+    show: Callable[[Any, Any, Any, str], None] = lambda connection, row, memory, reached: None
+    """(connection, row, `Memory` made of it, SQL condition of visible rows): add to a memory that is read by its id"""
     find_origins: Callable[[Any, Sequence[str]], Mapping[str, str]] = lambda connection, ids: {}
     """(connection, ids of memories) → by id which machine changed it last, of those that another one did"""
     in_force: str = ""
@@ -69,6 +83,8 @@ class Capability:
     """(core): begin its work in the background, before the first call is answered"""
     stop: Callable[[Any], None] = lambda core: None
     """(core): end that; calls may still be under way"""
+    services: Callable[[Any], Sequence[Service]] = lambda core: ()
+    """(core) → what runs beside calls, from when the model has had time to load until no call is under way any more"""
     note_searches: Callable[[Any, Sequence[Iterable[int]]], None] = lambda connection, searches: None
     """(connection, for each search the rows of its relevant hits): searches were answered"""
     report_tiers: Callable[[Any, str], Mapping[str, int]] = lambda connection, visible: {}

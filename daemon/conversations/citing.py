@@ -12,7 +12,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.feedback import find_voter
 from memoryd.daemon.store import feedback, rows
 from memoryd.daemon.store.caller import Caller
-from memoryd.daemon.store.workspaces import TIER
+from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.tiers.citations import Said
 
@@ -46,7 +46,7 @@ def _count(core: Core, transaction: Transaction, found: Sequence[tuple[Said, lis
         seen = core.store.namespaces.reach(one.namespace, None)
         session = hashlib.sha256(f"{one.namespace}\n{one.session}".encode()).hexdigest()[:12]
         for row in (present[id] for id in ids if id in present):
-            if row.tier == TIER or (seen is not None and row.namespace not in seen):
+            if row.tier == DOCUMENTS or (seen is not None and row.namespace not in seen):
                 continue
             if (column := feedback.note_citation(row.feedback, one.by, session, core.clock())) is not None:
                 row.feedback = column

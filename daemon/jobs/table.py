@@ -12,7 +12,7 @@ from memoryd.daemon.capability import installed
 from memoryd.daemon.config import JobsConfig
 from memoryd.daemon.conversations import promoting
 from memoryd.daemon.core.work import Work
-from memoryd.daemon.jobs import caps, expiring, redacting, rule_facts, scanning, sweeping, trim, upkeep
+from memoryd.daemon.jobs import caps, expiring, redacting, rule_facts, sweeping, trim, upkeep
 
 MIN, HOUR, DAY = 60.0, 3600.0, 86400.0  # seconds
 
@@ -32,7 +32,6 @@ _KERNEL: dict[str, Row] = {
     "caps": Row(5 * MIN, 5 * MIN, "Bring L1 and L2 of each namespace below their limits.", caps.CAPS),
     "expire": Row(HOUR, 5 * MIN, "Delete memories whose time was over long ago.", expiring.EXPIRE),
     "embed": Row(5 * MIN, MIN, "Try again to embed memories that have no vector.", upkeep.EMBED),
-    "workspaces": Row(10 * MIN, 5 * MIN, "Look at all files of the workspaces, as a safety net.", scanning.SCAN),
     "checkpoint": Row(5 * MIN, MIN, "Fold the write-ahead log into the database file.", upkeep.CHECKPOINT),
     "optimize": Row(HOUR, 2 * MIN, "Merge the segments of the full-text index.", upkeep.OPTIMIZE),
     "release": Row(5 * MIN, MIN, "Give memory that was freed back to the system.", upkeep.RELEASE),

@@ -15,9 +15,8 @@ from memoryd.daemon.memories.changing import show, visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import feedback, history, rows
 from memoryd.daemon.store.caller import USER, Caller
-from memoryd.daemon.store.tiers import L0
+from memoryd.daemon.store.tiers import DOCUMENTS, L0
 from memoryd.daemon.store.turns import resolve_row
-from memoryd.daemon.store.workspaces import TIER
 from memoryd.daemon.store.writer import Transaction
 
 
@@ -52,6 +51,6 @@ def give(core: Core, call: Feedback, caller: Caller = USER) -> "Future[Changed]"
 def _check_rateable(row: rows.Row) -> None:
     if row.tier == L0:
         raise Conflict(f"{row.id[:8]} is a turn that is still in L0; feedback is for memories.", {"id": row.id})
-    if row.tier == TIER:
+    if row.tier == DOCUMENTS:
         reason = "feedback is for memories that are in no file"
         raise Conflict(f"Memory {row.id[:8]} is a part of the file {row.path}; {reason}.", {"id": row.id})

@@ -1,7 +1,4 @@
-"""Reading memories, their history, namespaces and what is stored; it changes nothing but counts of accesses.
-
-Links between the files of a workspace, `[[name]]`, are resolved to the files of that name when a memory is shown.
-"""
+"""Reading memories, their history, namespaces and what is stored; it changes nothing but counts of accesses."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,12 +8,13 @@ import numpy as np
 
 from memoryd.client import protocol
 from memoryd.client.errors import NotFound
+from memoryd.daemon.capability import installed
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import keyed
 from memoryd.daemon.memories.changing import show, visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
-from memoryd.daemon.store import feedback, history, links, namespaces, present, queries, rows, vectors, workspaces
+from memoryd.daemon.store import feedback, history, links, namespaces, present, queries, rows, vectors
 from memoryd.daemon.store import operations as log
 from memoryd.daemon.store.actor import Actor
 from memoryd.daemon.store.caller import USER, Caller
@@ -24,12 +22,10 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import resolve_row
-from memoryd.daemon.workspaces.documents.links import name_of
 
 # The first changes with every change; reading is none, and notes the others whenever it gets to it.
 _HIDDEN = ("updated_at", "access_count", "last_accessed_at")
 _PREVIEW = 160  # characters
-_MOST_LINKS = 100  # between files, of one memory, each way
 
 
 @handles(protocol.Get)
@@ -56,35 +52,12 @@ def _select(core: Core, call: protocol.Get) -> tuple[Row, protocol.Memory]:
         else:
             row = resolve_row(connection, call.id, condition)
         [memory] = show(core, connection, [row], condition)
-        _show_links(connection, row, memory, condition)
+        for capability in installed():
+            capability.show(connection, row, memory, condition)
         if call.include_vectors:
             _give_vectors(core, connection, [memory], [row])
     memory.usefulness = feedback.rate_usefulness(row.feedback, notes=True)
     return row, memory
-
-
-def _show_links(connection: Connection, row: Row, memory: protocol.Memory, reached: str) -> None:
-    """Set what a chunk of a file links to and what links to its file, as far as it is in the `reached` namespaces."""
-    workspace = workspaces.find_holding(connection, row.path) if row.tier == workspaces.TIER and row.path else None
-    if workspace is None or row.path is None:
-        return
-    names = sorted(workspaces.read_mentioned(connection, [row.row]).get(row.row, ()))
-    if names:
-        memory.links = _find_linked(connection, workspace, names, reached)[:_MOST_LINKS]
-    memory.linked_from = workspaces.find_mentioning(connection, workspace, name_of(row.path), reached, _MOST_LINKS)
-
-
-def _find_linked(connection: Connection, workspace: workspaces.Workspace, names: list[str], reached: str) -> list[str]:
-    """Return the paths of the files with these names; a name without one, or with one out of reach, says so."""
-    files: dict[str, list[str]] = {name: [] for name in names}
-    for path in workspaces.list_paths(connection, workspace):
-        if (name := name_of(path)) in files:
-            files[name].append(path)
-    found: list[str] = []
-    for name, paths in files.items():
-        seen = [path for path in paths if workspaces.can_see(connection, path, reached)]
-        found += sorted(seen) or [f"{name} (not found)"]
-    return found
 
 
 @handles(protocol.List)

@@ -24,8 +24,7 @@ from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.successors import read_in_force
-from memoryd.daemon.store.tiers import L1
-from memoryd.daemon.store.workspaces import TIER
+from memoryd.daemon.store.tiers import DOCUMENTS, L1
 from memoryd.daemon.store.writer import Transaction
 
 
@@ -103,7 +102,7 @@ def _text(row: Row) -> tuple[str, str, bytes]:
 
 def _memory(row: Row) -> Row:
     """Return what is shared of a part of a file: its text, without the headings above it that searches go by."""
-    return msgspec.structs.replace(row, text_hash=vectors.text_hash(row.content)) if row.tier == TIER else row
+    return msgspec.structs.replace(row, text_hash=vectors.text_hash(row.content)) if row.tier == DOCUMENTS else row
 
 
 def _check(row: Row, namespace: str, call: Share, caller: Caller) -> None:

@@ -2,7 +2,7 @@
 
 from memoryd.daemon.capability import installed
 from memoryd.daemon.context import counting, given, preparing, unasked
-from memoryd.daemon.conversations import flushing, log, observing, pausing, running_summary, seeding, tasks, thinking
+from memoryd.daemon.conversations import log, observing, pausing, running_summary, seeding, tasks, thinking
 from memoryd.daemon.jobs import calls as jobs_calls
 from memoryd.daemon.jobs import consolidating, database, tiers
 from memoryd.daemon.memories import (
@@ -20,7 +20,5 @@ from memoryd.daemon.memories import (
 )
 from memoryd.daemon.search import pipeline, whynot
 from memoryd.daemon.server import administration
-from memoryd.daemon.workspaces import calls as workspaces_calls
-from memoryd.daemon.workspaces import writing
 
 installed()

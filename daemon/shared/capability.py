@@ -29,6 +29,7 @@ CAPABILITY = Capability(
     handlers=(calls, conflicts),
     tables=shared_tables.TABLES,
     step=shared_tables.STEP,
+    at_start=("shared_roots",),
     derived=("shared_unnoticed",),
     find_problems=shared.find_problems,
     clear=shared.clear,

@@ -34,7 +34,7 @@ _INDEXES = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_nam
 _ADVICE = "The table {} is damaged. `memctl repair --recover` reads the rest into a new file and keeps this one."
 _NOTED, _MOST_NOTED = "repairs", 20
 # What a start reads of small tables; those of memories and vectors are read by whoever needs them.
-_AT_START = ("settings", "models", "namespaces", "tokens", "turns", "pauses", "workspaces", "jobs")
+_AT_START = ("settings", "models", "namespaces", "tokens", "turns", "pauses", "jobs")
 _CHECKS = (find_schema_problems, vectors.find_problems, turns.check_conservation)
 
 
@@ -45,7 +45,7 @@ def list_checks() -> list[Callable[[apsw.Connection], list[str]]]:
 
 def check_start(connection: apsw.Connection) -> None:
     """Read what a start needs of small tables; raise `apsw.CorruptError` when it cannot be read."""
-    for table in _AT_START:
+    for table in [*_AT_START, *(table for capability in installed() for table in capability.at_start)]:
         for _ in connection.execute(f"SELECT * FROM {table}"):
             pass
 

@@ -342,36 +342,6 @@ CREATE TABLE tokens (
   last_used_at REAL
 ) STRICT;
 
--- Folders of Markdown files that are indexed and watched. The files are the truth; what is derived from them lies in
--- `memories` (tier documents), found by its path.
-CREATE TABLE workspaces (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  namespace TEXT NOT NULL UNIQUE,
-  root TEXT NOT NULL UNIQUE,     -- absolute, symlinks resolved
-  globs TEXT NOT NULL,           -- a JSON list of patterns, relative to the root
-  device INTEGER NOT NULL,       -- the file system it lay on when it last held files: another one that holds none is
-                                 -- not its disk
-  created_at REAL NOT NULL
-) STRICT;
-CREATE TABLE files (
-  id INTEGER PRIMARY KEY,
-  workspace INTEGER NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
-  path TEXT NOT NULL,            -- relative to the root
-  size INTEGER NOT NULL,
-  mtime_ns INTEGER NOT NULL,     -- size and time as they were: a file that has both still is not read again
-  hash BLOB NOT NULL,            -- SHA-256 of its bytes
-  indexed_at REAL NOT NULL,
-  problem TEXT,                  -- why nothing, or not all of it, is indexed
-  UNIQUE (workspace, path)
-) STRICT;
--- Which name a chunk of a file refers to as [[name]]; resolved when it is shown, as files come and go.
-CREATE TABLE mentions (
-  memory INTEGER NOT NULL REFERENCES memories (row) ON DELETE CASCADE,
-  name TEXT NOT NULL,            -- lower case, without .md
-  PRIMARY KEY (name, memory)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX mentions_memory ON mentions (memory);
-
 -- Where observing is paused.
 CREATE TABLE pauses (
   kind TEXT NOT NULL,          -- session, namespace, folder

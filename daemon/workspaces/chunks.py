@@ -15,6 +15,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import namespaces, rows, vectors, workspaces
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces.documents.document import Chunk, Document
@@ -89,7 +90,7 @@ def build_file(workspace: Workspace, relative: str, document: Document) -> File:
             namespace=0,  # its number is known to the writer
             type=front.type,
             source=SOURCE,
-            tier=workspaces.TIER,
+            tier=DOCUMENTS,
             importance=0.5,
             created_at=changed_at if date is None else date,
             updated_at=changed_at,

@@ -15,8 +15,9 @@ from memoryd.daemon.store import rows, workspaces
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.turns import resolve_row
-from memoryd.daemon.store.workspaces import TIER, Workspace
+from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import chunks, indexing, registry
 from memoryd.daemon.workspaces.documents.document import MAX_BYTES
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
@@ -105,11 +106,11 @@ def forget(core: Core, call: Forget, caller: Caller = USER) -> Forgotten:
     with core.store.reading() as connection:
         condition = changing.visible_condition(core, call)
         found = {row.id: row for row in (resolve_row(connection, prefix, condition) for prefix in call.ids)}
-        paths = dict.fromkeys(str(row.path) for row in found.values() if row.tier == TIER)
+        paths = dict.fromkeys(str(row.path) for row in found.values() if row.tier == DOCUMENTS)
         files = {path: _read_chunks(connection, path) for path in paths}  # as they were when the ids were found
     for row in found.values():
         caller.check_change(row.id, core.store.namespaces.name(row.namespace))
-    others = [row.id for row in found.values() if row.tier != TIER]
+    others = [row.id for row in found.values() if row.tier != DOCUMENTS]
     if others and (call.text is not None or call.start_line is not None):
         raise Invalid(f"Memory {others[0][:8]} is of no file; `text` and lines are for those of files.")
     forgetting = [_Forgetting(core, call, path, everyone, set(found)) for path, everyone in files.items()]

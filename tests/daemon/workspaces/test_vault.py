@@ -9,10 +9,9 @@ from notes import Watched, write
 
 from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol import AddWorkspace, Flush, Get, IndexWorkspace, List, ListFiles, Memory, NewTurn, Remember
-from memoryd.daemon.conversations import flushing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from memoryd.daemon.workspaces import calls, registry, writing
+from memoryd.daemon.workspaces import calls, flushing, registry, writing
 from workbench import found, search, wait_until
 
 LIMIT_S = 60

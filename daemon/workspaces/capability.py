@@ -1,0 +1,18 @@
+"""What workspaces bring to the kernel: tables, a job, threads that watch files, calls on files and folders."""
+
+from memoryd.daemon.capability import Capability
+from memoryd.daemon.jobs.table import MIN, Row
+from memoryd.daemon.store import workspaces
+from memoryd.daemon.workspaces import calls, flushing, linking, scanning, writing
+from memoryd.daemon.workspaces.watching import Watchers
+
+_SCAN = "Look at all files of the workspaces, as a safety net."
+
+CAPABILITY = Capability(
+    handlers=(calls, flushing, writing),
+    tables=workspaces.TABLES,
+    at_start=("workspaces",),
+    show=linking.show,
+    services=lambda core: [Watchers(core)],
+    jobs={"workspaces": Row(10 * MIN, 5 * MIN, _SCAN, scanning.SCAN)},
+)
