@@ -36,11 +36,11 @@ from memoryd.daemon.dreams.items import MAX_CHARS, Change, Item, change_items, l
 from memoryd.daemon.dreams.tables import dreams
 from memoryd.daemon.language.condensing import split_sentences
 from memoryd.daemon.llm.provider import RULES, Provider, ask
-from memoryd.daemon.store import workspaces
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
 from memoryd.daemon.workspaces.editing import decode
 from memoryd.daemon.workspaces.replacing import read_file
+from memoryd.daemon.workspaces.tables import workspaces
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 
 MEMORY = "MEMORY.md"
 HEADING = "## Learned"  # what is taken over is here when MEMORY.md has nothing like it

@@ -16,11 +16,11 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.dreams import dreaming
 from memoryd.daemon.dreams.dreaming import MEMORY, Draft, Reading, Terms
 from memoryd.daemon.dreams.tables import dreams
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces import indexing, registry
 from memoryd.daemon.workspaces.documents.scan import DREAMS
 from memoryd.daemon.workspaces.replacing import change_file, read_file, remove_file
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 
 _NOTHING_NEW = "Nothing is new since the last dream."
 _DAY_S = 86_400.0

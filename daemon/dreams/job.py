@@ -17,8 +17,8 @@ from memoryd.daemon.dreams import files as dream_files
 from memoryd.daemon.dreams.dreaming import Terms
 from memoryd.daemon.registry import Report, handles
 from memoryd.daemon.store import namespaces
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import registry
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 
 log = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ from memoryd.client.errors import MemorydError, ModelUnavailable, Unavailable
 from memoryd.client.protocol import Differences, Indexed, Progress, WorkspaceStatus
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import Report, handles
-from memoryd.daemon.store import workspaces
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import chunks, comparing, indexing, placing, registry
 from memoryd.daemon.workspaces.committing import Tell
 from memoryd.daemon.workspaces.live import get_live
+from memoryd.daemon.workspaces.tables import workspaces
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 
 _POLL_S = 0.05
 

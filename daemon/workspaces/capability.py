@@ -2,8 +2,8 @@
 
 from memoryd.daemon.capability import Capability
 from memoryd.daemon.jobs.table import MIN, Row
-from memoryd.daemon.store import workspaces
 from memoryd.daemon.workspaces import calls, flushing, linking, scanning, writing
+from memoryd.daemon.workspaces.tables import workspaces
 from memoryd.daemon.workspaces.watching import Watchers
 
 _SCAN = "Look at all files of the workspaces, as a safety net."

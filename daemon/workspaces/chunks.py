@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 from memoryd.daemon.core.checks import check_word, content_hash, metadata_text
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import namespaces, rows, vectors, workspaces
+from memoryd.daemon.store import namespaces, rows, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces.documents.document import Chunk, Document
+from memoryd.daemon.workspaces.tables import workspaces
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 
 SOURCE = "file"
 _HEADING, _TAGS = "heading", "tags"

@@ -13,12 +13,13 @@ from memoryd.client.errors import NotFound
 from memoryd.client.protocol import IndexedWorkspace as Counts
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import SLICE_S
-from memoryd.daemon.store import rows, workspaces
-from memoryd.daemon.store.workspaces import Stat, Workspace
+from memoryd.daemon.store import rows
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 from memoryd.daemon.workspaces import chunks
 from memoryd.daemon.workspaces.chunks import File
 from memoryd.daemon.workspaces.live import FIRST_SLICE, get_live
+from memoryd.daemon.workspaces.tables import workspaces
+from memoryd.daemon.workspaces.tables.workspaces import Stat, Workspace
 
 _LARGEST_SLICE = 256  # chunks that are written together
 

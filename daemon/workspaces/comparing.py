@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from memoryd.client.protocol import ChunkDifference, Differences, FileDifference
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import rows, workspaces
+from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import chunks, indexing
 from memoryd.daemon.workspaces.committing import Tell
 from memoryd.daemon.workspaces.documents.document import Document
 from memoryd.daemon.workspaces.live import get_live
+from memoryd.daemon.workspaces.tables import workspaces
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 
 BATCH = 64  # files that are read together
 LISTED = 1000  # files that differ, of which the rest is counted

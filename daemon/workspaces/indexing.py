@@ -20,14 +20,14 @@ from memoryd.client.errors import Conflict, MemorydError, NotFound
 from memoryd.client.protocol import IndexedWorkspace as Counts
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import workspaces
-from memoryd.daemon.store.workspaces import Stat, Workspace
 from memoryd.daemon.system.process import lower_priority
 from memoryd.daemon.workspaces import chunks, committing
 from memoryd.daemon.workspaces.chunks import File
 from memoryd.daemon.workspaces.committing import Change, Tell
 from memoryd.daemon.workspaces.documents.document import Document, Found, Scan
 from memoryd.daemon.workspaces.live import Live, get_live
+from memoryd.daemon.workspaces.tables import workspaces
+from memoryd.daemon.workspaces.tables.workspaces import Stat, Workspace
 
 BATCH = 64  # files that are read together
 _ATTEMPTS = 10  # to write what a file holds that is read elsewhere at the same moment

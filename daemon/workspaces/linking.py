@@ -1,12 +1,12 @@
 """Links between the files of a workspace, `[[name]]`: resolved to the files of that name when a memory is shown."""
 
 from memoryd.client.protocol import Memory
-from memoryd.daemon.store import workspaces
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces.documents.links import name_of
+from memoryd.daemon.workspaces.tables import workspaces
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 
 _MOST_LINKS = 100  # of one memory, each way
 

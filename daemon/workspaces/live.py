@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from memoryd.client.protocol import Watching
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces.documents.document import Limits
 from memoryd.daemon.workspaces.documents.reader import Reader
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 
 FIRST_SLICE = 16
 

@@ -8,10 +8,10 @@ import msgspec
 
 from memoryd.client.errors import Invalid
 from memoryd.daemon.core.checks import MAX_PATH_BYTES
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces.chunks import absolute_path
 from memoryd.daemon.workspaces.documents import ignore
 from memoryd.daemon.workspaces.documents.globs import check_globs, level
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 
 TODAY = "today"
 _DAILY = ".obsidian/daily-notes.json"

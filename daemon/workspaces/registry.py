@@ -7,14 +7,15 @@ from pathlib import Path
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.daemon.core.checks import MAX_PATH_BYTES
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import namespaces, workspaces
-from memoryd.daemon.store.workspaces import Workspace
+from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces import committing
 from memoryd.daemon.workspaces.committing import Tell
 from memoryd.daemon.workspaces.documents.globs import check_globs
 from memoryd.daemon.workspaces.documents.scan import GLOBS, WHOLE
 from memoryd.daemon.workspaces.live import get_lives
+from memoryd.daemon.workspaces.tables import workspaces
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 
 _SHOWN = 10
 _ALLOWED, _YES = "dreams write ", "yes"  # of a setting, followed by the folder

@@ -20,12 +20,12 @@ from typing import Protocol
 from memoryd.client.errors import MemorydError, NotFound, Unavailable
 from memoryd.client.protocol import Watching
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import workspaces
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import committing, indexing, registry
 from memoryd.daemon.workspaces.chunks import absolute_path
 from memoryd.daemon.workspaces.indexing import Gone
 from memoryd.daemon.workspaces.live import get_live, get_lives
+from memoryd.daemon.workspaces.tables import workspaces
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 
 SCAN_EVERY_S = 5.0  # a folder whose changes the system does not report
 _DEBOUNCE_MS = 1000  # a burst is taken in parts of so long

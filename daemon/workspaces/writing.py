@@ -11,19 +11,20 @@ from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import changing
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import rows, workspaces
+from memoryd.daemon.store import rows
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.turns import resolve_row
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import chunks, indexing, registry
 from memoryd.daemon.workspaces.documents.document import MAX_BYTES
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
 from memoryd.daemon.workspaces.editing import append, cut, decode, find_item, split
 from memoryd.daemon.workspaces.placing import relative_path
 from memoryd.daemon.workspaces.replacing import change_file, read_file
+from memoryd.daemon.workspaces.tables import workspaces
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 
 _MARK = "\ufeff"
 

@@ -1,1 +1,1 @@
-"""The tables of dreams: `dreams`, `dreamt`."""
+"""The tables of dreams and all SQL on them."""

@@ -17,8 +17,8 @@ from memoryd.daemon.dreams.dreaming import Terms
 from memoryd.daemon.dreams.tables import dreams
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.memories import reading
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import calls, indexing, registry
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 from memoryd.models import load
 from moving import run
 from workbench import Clock, no_model, running

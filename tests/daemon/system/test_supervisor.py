@@ -20,9 +20,6 @@ from memoryd.daemon.store.readers import Readers
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.system import supervisor as supervising
 from memoryd.daemon.system.supervisor import Supervisor
-from memoryd.daemon.workspaces import registry, watching
-from memoryd.daemon.workspaces.live import get_live
-from memoryd.daemon.workspaces.watching import Watchers
 from workbench import LIMIT_S, CountingEmbedder, add, running, search, wait_until
 
 
@@ -248,54 +245,6 @@ def test_a_failure_of_the_writer_itself_keeps_nobody_waiting(
             core.store.write(lambda transaction: None).result(LIMIT_S)
     assert core.store.write(lambda transaction: 1).result(LIMIT_S) == 1
     wait_until(lambda: works_again(core.supervisor, "writer"))
-
-
-def test_workspaces_are_watched_once_the_database_opens_again(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, quick: None
-) -> None:
-    (folder / "notes").mkdir()
-    with running(folder, CountingEmbedder()) as core:
-        workspace = registry.add(core, str(folder / "notes"), None, ())
-        errors, real = [apsw.CantOpenError("unable to open database file")], registry.list_all
-
-        def everyone(core: Core) -> Any:
-            if errors:
-                raise errors.pop()
-            return real(core)
-
-        monkeypatch.setattr(registry, "list_all", everyone)
-        watchers = Watchers(core)
-        watchers.start()
-        try:
-            live = get_live(core, workspace)
-            wait_until(lambda: live.watching == "inotify")
-            assert works_again(core.supervisor, "workspaces")
-        finally:
-            watchers.close()
-
-
-def test_a_panic_of_what_watches_a_folder_ends_nothing(folder: Path, quick: None) -> None:
-    (folder / "notes").mkdir()
-    panics = [Panic("poisoned lock"), Panic("poisoned lock")]
-
-    def notify(folders: Any) -> watching.Notify:
-        if panics:
-            raise panics.pop()
-        return watching.open_inotify(folders)
-
-    with running(folder, CountingEmbedder()) as core:
-        watchers = Watchers(core, notify)
-        watchers.start()
-        try:
-            workspace = registry.add(core, str(folder / "notes"), None, ())
-            name = f"workspace-{workspace.id}"
-            live = get_live(core, workspace)
-            wait_until(lambda: live.watching == "inotify")
-            assert state(core.supervisor, name).restarts == 2
-            registry.remove(core, "notes")
-            wait_until(lambda: name not in [one.name for one in core.supervisor.list_states()])
-        finally:
-            watchers.close()
 
 
 def test_a_thread_that_ends_at_once_leaves_no_state(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Fixtures of workspaces: a folder of notes; a core that watches, with an embedder that counts."""
+"""Fixtures of workspaces: a folder of notes; a core that watches, with an embedder that counts; jobs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from notes import Watched
 
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.workspaces.watching import Watchers
 from workbench import CountingEmbedder, running
 
@@ -25,3 +27,10 @@ def watched(folder: Path) -> Iterator[Watched]:
         watchers.start()
         yield Watched(core, embedder)
         watchers.close()
+
+
+@pytest.fixture
+def jobs(core: Core) -> Iterator[Runner]:
+    made = Runner(core)
+    yield made
+    made.close()

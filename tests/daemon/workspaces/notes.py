@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from memoryd.client.protocol import List, WorkspaceStatus
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import calls, registry
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 from workbench import found, wait_until
 
 FILLER = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu " * 9

@@ -15,8 +15,8 @@ from memoryd.daemon.jobs import table
 from memoryd.daemon.jobs import tiers as reporting
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.memories import reading
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import indexing, registry
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 from memoryd.models import ModelMissing
 from workbench import Clock, CountingEmbedder, add, disk_and_memory, found, running, search, wait_until
 

@@ -16,9 +16,9 @@ from memoryd.client.protocol import Get, List
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import expiring
 from memoryd.daemon.memories import reading
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import calls, committing, indexing, registry
 from memoryd.daemon.workspaces.documents.document import Limits
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 from workbench import CountingEmbedder, WordEmbedder, found, running, wait_until
 
 

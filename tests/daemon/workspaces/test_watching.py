@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from notes import Watched, sections, write
 
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import indexing, registry
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 from memoryd.daemon.workspaces.watching import Watchers
 from workbench import CountingEmbedder, running, wait_until
 

@@ -27,9 +27,9 @@ from memoryd.client.protocol import (
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import changing, reading, sharing
 from memoryd.daemon.store.caller import Caller
-from memoryd.daemon.store.workspaces import Workspace
 from memoryd.daemon.workspaces import comparing, registry, writing
 from memoryd.daemon.workspaces.live import get_live
+from memoryd.daemon.workspaces.tables.workspaces import Workspace
 from workbench import add, found, search, undo, wait_until
 
 TODAY = "2027-01-15"  # of the tests' clock

@@ -1,0 +1,1 @@
+"""The tables of workspaces and all SQL on them."""
