@@ -144,19 +144,15 @@ class Restored(NamedTuple):
     left_out: dict[str, list[str]]
 
 
-# What is in force in a database, of what would act here. Each value names one of them.
-_IN_FORCE = {
-    "tokens": "SELECT hash FROM tokens",
-    "workspaces": "SELECT root FROM workspaces",
-}
+_TOKENS = "SELECT hash FROM tokens"  # in force in a database, as is what capabilities say
 
 
 def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: bool = False) -> Restored:
     """Put a checked copy of `file` into `folder`; raise `StorageFailed`.
 
     What would act here is out of force unless it is in force in the `former` database, as somebody else may have made
-    the file: tokens (unless they are to be kept; some may have been revoked since) and workspaces are deleted, and
-    capabilities disarm what is theirs.
+    the file: tokens are deleted (unless they are to be kept; some may have been revoked since), and capabilities disarm
+    what is theirs.
     """
     if not file.is_file():
         raise StorageFailed(f"{file}: there is no such file.")
@@ -175,7 +171,7 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
 
 def _read_in_force(path: Path | None) -> dict[str, list[Any]]:
     """Return what each query finds in force, nothing where there is no database or it cannot be read."""
-    queries = [*_IN_FORCE.values(), *(capability.in_force for capability in installed())]
+    queries = [_TOKENS, *(capability.in_force for capability in installed())]
     found: dict[str, list[Any]] = {sql: [] for sql in queries}
     if path is None or not path.is_file():
         return found
@@ -189,15 +185,9 @@ def _read_in_force(path: Path | None) -> dict[str, list[Any]]:
 def _leave_out(connection: apsw.Connection, in_force: dict[str, list[Any]], keep_tokens: bool) -> dict[str, list[str]]:
     """Take out of force what is not in force already; return it by field of a report."""
     tokens: Any = connection.execute("SELECT id, hash, name, role, namespace FROM tokens").fetchall()
-    gone = [one for one in tokens if one[1] not in in_force[_IN_FORCE["tokens"]] and not keep_tokens]
+    gone = [one for one in tokens if one[1] not in in_force[_TOKENS] and not keep_tokens]
     connection.executemany("DELETE FROM tokens WHERE id = ?", [(id,) for id, *_ in gone])
-    spaces: Any = connection.execute("SELECT id, root, namespace FROM workspaces").fetchall()
-    left = [one for one in spaces if one[1] not in in_force[_IN_FORCE["workspaces"]]]
-    connection.executemany("DELETE FROM workspaces WHERE id = ?", [(id,) for id, *_ in left])
-    found = {
-        "tokens": [f"{name} ({role} of {place or 'the root'})" for _, _, name, role, place in gone],
-        "workspaces": [f"{path} ({place})" for _, path, place in left],
-    }
+    found = {"tokens": [f"{name} ({role} of {place or 'the root'})" for _, _, name, role, place in gone]}
     for capability in installed():
         found |= capability.disarm(connection, in_force[capability.in_force])
     return found

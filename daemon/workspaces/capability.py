@@ -13,6 +13,8 @@ CAPABILITY = Capability(
     tables=workspaces.TABLES,
     at_start=("workspaces",),
     show=linking.show,
+    in_force=workspaces.IN_FORCE,
+    disarm=workspaces.disarm,
     services=lambda core: [Watchers(core)],
     jobs={"workspaces": Row(10 * MIN, 5 * MIN, _SCAN, scanning.SCAN)},
 )

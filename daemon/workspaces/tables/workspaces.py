@@ -1,7 +1,7 @@
 """Rows of `workspaces` and `files`, and what is asked of the chunks of files: where they lie, what mentions what."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +41,7 @@ CREATE TABLE mentions (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX mentions_memory ON mentions (memory);
 """
+IN_FORCE = "SELECT root FROM workspaces"
 
 
 class Workspace(NamedTuple):
@@ -121,6 +122,14 @@ def set_globs(connection: apsw.Connection, number: int, globs: Iterable[str]) ->
 def delete(connection: apsw.Connection, number: int) -> None:
     """Delete a workspace with its files; the chunks are deleted by `indexing.sweep`."""
     connection.execute("DELETE FROM workspaces WHERE id = ?", (number,))
+
+
+def disarm(connection: apsw.Connection, in_force: Collection[str]) -> dict[str, list[str]]:
+    """Delete the workspaces of a restored copy, but those that are in force already; return their names."""
+    found: Any = connection.execute("SELECT id, root, namespace FROM workspaces").fetchall()
+    left = [one for one in found if one[1] not in in_force]
+    connection.executemany("DELETE FROM workspaces WHERE id = ?", [(number,) for number, *_ in left])
+    return {"workspaces": [f"{root} ({namespace})" for _, root, namespace in left]}
 
 
 # Files ---------------------------------------------------------------------------------------------------------------

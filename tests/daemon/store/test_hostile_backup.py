@@ -1,7 +1,6 @@
 """A copy that somebody else made: nothing comes with it that acts later, and no token that nobody here gave out."""
 
 import shutil
-from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -99,14 +98,3 @@ def test_a_trigger_of_others_in_the_database_itself_is_reported_and_dropped_by_r
     store.rebuild().result()
     assert store.find_problems() == []
     store.close()
-
-
-def test_workspaces_that_are_not_in_force_here_wait_until_somebody_wants_them(copy: Path) -> None:
-    change(
-        copy,
-        "INSERT INTO workspaces (namespace, root, globs, device, created_at) VALUES"
-        " ('docs', '/their/docs', '[]', 0, 1.0)",
-    )
-    assert restore(copy).left_out["workspaces"] == ["/their/docs (docs)"]
-    with closing(apsw.Connection(str(copy.parent / "restored" / FILE_NAME))) as opened:
-        assert opened.execute("SELECT count(*) FROM workspaces").get == 0
