@@ -3,6 +3,8 @@
 A capability has a folder in `daemon/`, in `client/`, or in both. To add one: its folders, and a row here.
 """
 
+from functools import cache
+from importlib.util import find_spec
 from typing import NamedTuple
 
 
@@ -22,3 +24,17 @@ CAPABILITIES: dict[str, Listed] = {
     "dreams": Listed("MEMORY.md of workspaces, and memories of namespaces, put in order", ("dream",)),
     "shared": Listed("L3: memories of chosen namespaces in PostgreSQL, shared by several machines", ("shared",)),
 }
+
+
+@cache
+def list_modules(side: str, module: str) -> dict[str, str]:
+    """Return the full name of a module by capability, for those that have it. `side` is "client" or "daemon"."""
+    names = {capability: f"memoryd.{side}.{capability}.{module}" for capability in CAPABILITIES}
+    return {capability: name for capability, name in names.items() if _exists(name)}
+
+
+def _exists(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # its package is not there either
+        return False

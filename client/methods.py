@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from memoryd.client import protocol
 from memoryd.client.method import method
 from memoryd.client.protocol import Reach
+
+if TYPE_CHECKING:
+    from memoryd.client.topics import calls as topics
 
 
 def authenticate(token: str) -> protocol.Authenticate:
@@ -159,68 +162,6 @@ def resume_job(name: str) -> protocol.ResumeJob:
 def job_history(name: str | None = None, limit: int = 20) -> protocol.JobHistory:
     """Report how the runs of a job, or of all jobs, went."""
     return protocol.JobHistory(name=name, limit=limit)
-
-
-def graph_nodes(
-    query: str = "",
-    topic: int | None = None,
-    kind: Literal["cluster", "concept"] | None = None,
-    sort: Literal["size", "updated", "label"] = "size",
-    limit: int = 20,
-    offset: int = 0,
-    *,
-    reach: Reach | None = None,
-) -> protocol.GraphNodes:
-    """List the nodes of the graph, the largest first unless `sort` says otherwise."""
-    return protocol.GraphNodes(query=query, topic=topic, kind=kind, sort=sort, limit=limit, offset=offset, reach=reach)
-
-
-def graph_edges(
-    kind: Literal["co_occurs", "derived_from", "abstracted_from"] | None = None,
-    node: int | None = None,
-    limit: int = 20,
-    offset: int = 0,
-    *,
-    reach: Reach | None = None,
-) -> protocol.GraphEdges:
-    """List the edges between nodes within reach, the heaviest first."""
-    return protocol.GraphEdges(kind=kind, node=node, limit=limit, offset=offset, reach=reach)
-
-
-def graph_node(node: int, *, reach: Reach | None = None) -> protocol.GraphNode:
-    """Show one node: its members, its topic, its neighbours."""
-    return protocol.GraphNode(node=node, reach=reach)
-
-
-def graph_topics(*, reach: Reach | None = None) -> protocol.GraphTopics:
-    """List the topics: communities of nodes that are alike or were retrieved together."""
-    return protocol.GraphTopics(reach=reach)
-
-
-def graph_dedupe(
-    threshold: float | None = None, dry_run: bool = False, *, reach: Reach | None = None
-) -> protocol.GraphDedupe:
-    """Merge the nodes within reach that are alike: cosine at or above `threshold`, by default the model's own."""
-    return protocol.GraphDedupe(threshold=threshold, dry_run=dry_run, reach=reach)
-
-
-def graph_abstract(
-    threshold: float | None = None, dry_run: bool = False, *, reach: Reach | None = None
-) -> protocol.GraphAbstract:
-    """Give each group of three or more clusters that are alike a concept node; doing it again changes nothing."""
-    return protocol.GraphAbstract(threshold=threshold, dry_run=dry_run, reach=reach)
-
-
-def graph_regroup(dry_run: bool = False, *, reach: Reach | None = None) -> protocol.GraphRegroup:
-    """Find the topics again; a topic keeps its number as long as most of its nodes stay together."""
-    return protocol.GraphRegroup(dry_run=dry_run, reach=reach)
-
-
-def graph_export(
-    after: int = 0, limit: int = 500, preview: int = 80, *, reach: Reach | None = None
-) -> protocol.GraphExport:
-    """Return a part of the graph within reach: the nodes with numbers above `after`, in order."""
-    return protocol.GraphExport(after=after, limit=limit, preview=preview, reach=reach)
 
 
 def history(id: str, *, reach: Reach | None = None) -> protocol.History:
@@ -444,6 +385,84 @@ def workspaces() -> protocol.Workspaces:
     return protocol.Workspaces()
 
 
+def graph_nodes(
+    query: str = "",
+    topic: int | None = None,
+    kind: Literal["cluster", "concept"] | None = None,
+    sort: Literal["size", "updated", "label"] = "size",
+    limit: int = 20,
+    offset: int = 0,
+    *,
+    reach: Reach | None = None,
+) -> topics.GraphNodes:
+    """List the nodes of the graph, the largest first unless `sort` says otherwise."""
+    from memoryd.client.topics.calls import GraphNodes
+
+    return GraphNodes(query=query, topic=topic, kind=kind, sort=sort, limit=limit, offset=offset, reach=reach)
+
+
+def graph_edges(
+    kind: Literal["co_occurs", "derived_from", "abstracted_from"] | None = None,
+    node: int | None = None,
+    limit: int = 20,
+    offset: int = 0,
+    *,
+    reach: Reach | None = None,
+) -> topics.GraphEdges:
+    """List the edges between nodes within reach, the heaviest first."""
+    from memoryd.client.topics.calls import GraphEdges
+
+    return GraphEdges(kind=kind, node=node, limit=limit, offset=offset, reach=reach)
+
+
+def graph_node(node: int, *, reach: Reach | None = None) -> topics.GraphNode:
+    """Show one node: its members, its topic, its neighbours."""
+    from memoryd.client.topics.calls import GraphNode
+
+    return GraphNode(node=node, reach=reach)
+
+
+def graph_topics(*, reach: Reach | None = None) -> topics.GraphTopics:
+    """List the topics: communities of nodes that are alike or were retrieved together."""
+    from memoryd.client.topics.calls import GraphTopics
+
+    return GraphTopics(reach=reach)
+
+
+def graph_dedupe(
+    threshold: float | None = None, dry_run: bool = False, *, reach: Reach | None = None
+) -> topics.GraphDedupe:
+    """Merge the nodes within reach that are alike: cosine at or above `threshold`, by default the model's own."""
+    from memoryd.client.topics.calls import GraphDedupe
+
+    return GraphDedupe(threshold=threshold, dry_run=dry_run, reach=reach)
+
+
+def graph_abstract(
+    threshold: float | None = None, dry_run: bool = False, *, reach: Reach | None = None
+) -> topics.GraphAbstract:
+    """Give each group of three or more clusters that are alike a concept node; doing it again changes nothing."""
+    from memoryd.client.topics.calls import GraphAbstract
+
+    return GraphAbstract(threshold=threshold, dry_run=dry_run, reach=reach)
+
+
+def graph_regroup(dry_run: bool = False, *, reach: Reach | None = None) -> topics.GraphRegroup:
+    """Find the topics again; a topic keeps its number as long as most of its nodes stay together."""
+    from memoryd.client.topics.calls import GraphRegroup
+
+    return GraphRegroup(dry_run=dry_run, reach=reach)
+
+
+def graph_export(
+    after: int = 0, limit: int = 500, preview: int = 80, *, reach: Reach | None = None
+) -> topics.GraphExport:
+    """Return a part of the graph within reach: the nodes with numbers above `after`, in order."""
+    from memoryd.client.topics.calls import GraphExport
+
+    return GraphExport(after=after, limit=limit, preview=preview, reach=reach)
+
+
 class DeclaredMethods:
     """A method for each call that has none written by hand."""
 
@@ -463,14 +482,6 @@ class DeclaredMethods:
     pause_job = method(pause_job)
     resume_job = method(resume_job)
     job_history = method(job_history)
-    graph_nodes = method(graph_nodes)
-    graph_edges = method(graph_edges)
-    graph_node = method(graph_node)
-    graph_topics = method(graph_topics)
-    graph_dedupe = method(graph_dedupe)
-    graph_abstract = method(graph_abstract)
-    graph_regroup = method(graph_regroup)
-    graph_export = method(graph_export)
     history = method(history)
     operations = method(operations)
     operation = method(operation)
@@ -506,3 +517,11 @@ class DeclaredMethods:
     get_log = method(get_log)
     get_around = method(get_around)
     workspaces = method(workspaces)
+    graph_nodes = method(graph_nodes)
+    graph_edges = method(graph_edges)
+    graph_node = method(graph_node)
+    graph_topics = method(graph_topics)
+    graph_dedupe = method(graph_dedupe)
+    graph_abstract = method(graph_abstract)
+    graph_regroup = method(graph_regroup)
+    graph_export = method(graph_export)

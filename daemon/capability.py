@@ -10,11 +10,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Protocol
 
-from memoryd.client.capabilities import CAPABILITIES
+from memoryd.client.capabilities import list_modules
 
 
 class Idle(Protocol):
@@ -106,15 +105,4 @@ class Capability:
 @cache
 def installed() -> tuple[Capability, ...]:
     """Return the capabilities whose folder is there, in the order of `CAPABILITIES`. Do not call it while importing."""
-    return tuple(import_module(name).CAPABILITY for name in map(_module_of, CAPABILITIES) if _exists(name))
-
-
-def _module_of(capability: str) -> str:
-    return f"memoryd.daemon.{capability}.capability"
-
-
-def _exists(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # its package is not there either
-        return False
+    return tuple(import_module(name).CAPABILITY for name in list_modules("daemon", "capability").values())

@@ -13,8 +13,18 @@ from typing import Any, NoReturn, get_args
 import msgspec
 
 import memoryd
+from memoryd.client.capabilities import CAPABILITIES
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.commands import COMMANDS, DEFAULT_VERBS, EXAMPLES, Command, summary, verbs
+from memoryd.client.memctl.commands import (
+    EXAMPLES,
+    Command,
+    find_capability,
+    find_default_verb,
+    find_rows,
+    list_commands,
+    summary,
+    verbs,
+)
 from memoryd.client.memctl.output import columns, say
 from memoryd.client.patterns import compile_late
 from memoryd.client.protocol import ProfileName, Reach, Tier
@@ -61,11 +71,12 @@ def parse(argv: list[str]) -> tuple[Command, argparse.Namespace]:
 
 def command_of(name: str) -> tuple[Command, Parser]:
     """Return a command and its parser."""
-    module = import_module(f"memoryd.client.memctl.{COMMANDS[name].module}")
+    row = find_rows(name.split()[0])[name]
+    module = import_module(f"memoryd.client.{row.folder}.{row.module}")
     if name not in module.COMMANDS:
         raise LookupError(f"give {name!r} a row in COMMANDS of {module.__file__}")
     command: Command = module.COMMANDS[name]
-    about = COMMANDS[name].help
+    about = row.help
     examples = command.examples and f"examples:\n{command.examples}"
     parser = Parser(f"memctl {name}", f"{about[:1].upper()}{about[1:]}.", examples)
     command.configure(parser)
@@ -86,7 +97,10 @@ def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
     name = rest.pop(first)
     choices = verbs(name)
     if not choices:
-        if name not in COMMANDS or " " in name:
+        if name not in find_rows(name):
+            if capability := find_capability(name):
+                about = CAPABILITIES[capability].about
+                raise Usage(f"`memctl {name}` is not in this installation: it belongs to {capability} ({about}).")
             raise Usage(f"{name!r} is not a command; {_suggest(name)}`memctl --help` lists them.")
         return name, rest
     second = find_next_word(rest, first)
@@ -95,8 +109,9 @@ def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
         raise SystemExit(0)
     if second is not None and rest[second] in choices:
         return f"{name} {rest.pop(second)}", rest
-    if name in DEFAULT_VERBS and (second is None or second > first):  # else the word is the value of an option
-        return f"{name} {DEFAULT_VERBS[name]}", rest
+    default = find_default_verb(name)
+    if default and (second is None or second > first):  # else the word is the value of an option
+        return f"{name} {default}", rest
     raise Usage(f"`memctl {name}` needs one of: {', '.join(choices)}.")
 
 
@@ -104,7 +119,7 @@ def _suggest(name: str) -> str:
     """Return a question that names the command most like a misspelt one, empty where none is like it."""
     from difflib import get_close_matches  # here: no other call needs it
 
-    found = get_close_matches(name, sorted({command.split()[0] for command in COMMANDS}), n=1, cutoff=0.6)
+    found = get_close_matches(name, sorted({command.split()[0] for command in list_commands()}), n=1, cutoff=0.6)
     return f"did you mean `memctl {found[0]}`? " if found else ""
 
 

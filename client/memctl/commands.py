@@ -1,19 +1,25 @@
 """The table of commands: name → module and help, in the groups that `memctl --help` shows.
 
 A module holds a table `COMMANDS` of its own: name → `Command`. A name of two words is a verb of a command
-(`model pull`). To add a command: a row here and a row in its module; a test finds the half that is missing.
+(`model pull`). To add a command: a row here and a row in its module; a test finds the half that is missing. Those of a
+capability are in `GROUPS` and `DEFAULT_VERBS` of its module `client/NAME/commands.py`.
 """
 
 import argparse
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from typing import NamedTuple
+
+from memoryd.client.capabilities import CAPABILITIES, list_modules
 
 
 class Row(NamedTuple):
-    """Where a command lives and its line in `memctl --help`."""
+    """Where a command lives, a module of a folder of `client/`, and its line in `memctl --help`."""
 
     module: str
     help: str
+    folder: str = "memctl"
 
 
 class Command(NamedTuple):
@@ -24,7 +30,7 @@ class Command(NamedTuple):
     examples: str = ""
 
 
-GROUPS: dict[str, dict[str, Row]] = {
+_KERNEL: dict[str, dict[str, Row]] = {
     "Memories": {
         "add": Row("memories", "remember one thing (`-` reads standard input)"),
         "put": Row("memories", "store a memory under a key, in place of the one that has it"),
@@ -127,15 +133,6 @@ GROUPS: dict[str, dict[str, Row]] = {
         "shared grant": Row("shared", "let a role of the server read or write a root, or keep it out"),
         "shared migrate": Row("shared", "make memoryd's tables on a server, or bring them up to date"),
     },
-    "Graph": {
-        "graph nodes": Row("graph", "the topic clusters of L2, the largest first"),
-        "graph edges": Row("graph", "what is between nodes, the heaviest first"),
-        "graph show": Row("graph", "one node: its memories and neighbours"),
-        "graph topics": Row("graph", "communities of nodes; --recompute finds them again"),
-        "graph dedupe": Row("graph", "merge nodes that are alike"),
-        "graph abstract": Row("graph", "make concept nodes over clusters that are alike"),
-        "graph export": Row("graph_export", "the graph as a page to look at, or as GraphML"),
-    },
     "Background jobs": {
         "jobs list": Row("jobs", "background jobs: state, last run, next run"),
         "jobs run": Row("jobs", "run a job now, or show what it would do"),
@@ -163,11 +160,8 @@ GROUPS: dict[str, dict[str, Row]] = {
     },
 }
 
-COMMANDS: dict[str, Row] = {name: row for rows in GROUPS.values() for name, row in rows.items()}
-
 # The verb meant where a command of two words is given as one.
-DEFAULT_VERBS = {
-    "graph": "nodes",
+_DEFAULT_VERBS = {
     "model": "list",
     "jobs": "list",
     "config": "show",
@@ -188,21 +182,61 @@ examples:
 """
 
 
+class Table(NamedTuple):
+    """Commands in their groups, and the verb that is meant where a command of two words is given as one."""
+
+    groups: dict[str, dict[str, Row]]
+    default_verbs: dict[str, str]
+
+
+@cache
+def list_all() -> Table:
+    """Return all commands: those of the kernel, then those of the capabilities that are there."""
+    groups, default_verbs = dict(_KERNEL), dict(_DEFAULT_VERBS)
+    for module in map(import_module, list_modules("client", "commands").values()):
+        groups |= module.GROUPS
+        default_verbs |= module.DEFAULT_VERBS
+    return Table(groups, default_verbs)
+
+
+def list_commands() -> dict[str, Row]:
+    """Return all commands by name."""
+    return {name: row for rows in list_all().groups.values() for name, row in rows.items()}
+
+
+@cache
+def find_rows(first: str) -> dict[str, Row]:
+    """Return the rows whose name begins with a word; a capability is imported only for its own words."""
+    groups = list_all().groups if find_capability(first) else _KERNEL
+    return {name: row for rows in groups.values() for name, row in rows.items() if name.split()[0] == first}
+
+
+def find_default_verb(first: str) -> str | None:
+    """Return the verb that is meant where a command of two words is given as one."""
+    return (list_all().default_verbs if find_capability(first) else _DEFAULT_VERBS).get(first)
+
+
+def find_capability(first: str) -> str | None:
+    """Return the capability, there or not, whose commands begin with a word."""
+    return next((name for name, listed in CAPABILITIES.items() if first in listed.commands), None)
+
+
 def verbs(first: str) -> list[str]:
     """Return the second words that may follow `first`, none for a command of one word."""
-    return [name.split()[1] for name in COMMANDS if name.startswith(first + " ")]
+    return [name.split()[1] for name in find_rows(first) if " " in name]
 
 
 def summary(first: str = "", columns: int = 80) -> str:
     """Return the commands in their groups for `memctl --help`, or those that begin with the word `first`."""
     from textwrap import wrap
 
-    chosen = {group: [name for name in rows if first in ("", name.split()[0])] for group, rows in GROUPS.items()}
+    groups = list_all().groups
+    chosen = {group: [name for name in rows if first in ("", name.split()[0])] for group, rows in groups.items()}
     broadest = max(len(name) for names in chosen.values() for name in names)
     lines = []
     for group, names in chosen.items():
         lines += [f"\n{group}:"] if names else []
         for name in names:
-            begun, *others = wrap(COMMANDS[name].help, columns - broadest - 4)
+            begun, *others = wrap(groups[group][name].help, columns - broadest - 4)
             lines += [f"  {name:<{broadest}}  {begun}", *(f"{'':{broadest + 4}}{other}" for other in others)]
     return "\n".join(lines)

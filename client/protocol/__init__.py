@@ -15,6 +15,7 @@ from a shell: what is on that way names a call as `protocol.Add` where it needs 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_args
 
+from memoryd.client.capabilities import list_modules
 from memoryd.client.protocol.base import *
 from memoryd.client.protocol.base import DECLARED, Call, R
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from memoryd.client.protocol.erase import *
     from memoryd.client.protocol.events import *
     from memoryd.client.protocol.feedback import *
-    from memoryd.client.protocol.graph import *
     from memoryd.client.protocol.history import *
     from memoryd.client.protocol.jobs import *
     from memoryd.client.protocol.keyed import *
@@ -48,29 +48,36 @@ if TYPE_CHECKING:
     READS: frozenset[type[Call[Any]]]
     UNVERSIONED: frozenset[str]
 
-# In this order PROTOCOL.md lists the methods.
-_MODULES = (
-    "access base chosen context dreams erase events memories feedback jobs graph history keyed links tiers notes"
+# In this order PROTOCOL.md lists the methods, then those of capabilities.
+_KERNEL = (
+    "access base chosen context dreams erase events memories feedback jobs history keyed links tiers notes"
     " observing roots search service sessions statistics summaries transfer workspaces"
 ).split()
-_SOONER = ("base", "memories", "search", "service")  # where names are looked for first: all that a search needs
+# Where names are looked for first: all that a search needs.
+_SOONER = tuple(f"{__name__}.{module}" for module in ("base", "memories", "search", "service"))
 
 
 def __getattr__(name: str) -> Any:
     """Return a name of the contract, from the first module that has it."""
     if name.startswith("__"):
         raise AttributeError(name)
-    for module in (*_SOONER, *_MODULES):
-        names = vars(import_module(f"{__name__}.{module}"))
+    for module in (*_SOONER, *_list_modules()):
+        names = vars(import_module(module))
         if name in names:
             globals()[name] = names[name]
             return names[name]
     return _build_tables(name)
 
 
+def _list_modules() -> list[str]:
+    """Return the modules of the contract."""
+    return [*(f"{__name__}.{module}" for module in _KERNEL), *list_modules("client", "calls").values()]
+
+
 def _build_tables(name: str) -> Any:
     """Return one of the tables of all calls; by now all are declared."""
-    methods = tuple(sorted(DECLARED, key=lambda call: _MODULES.index(call.__module__.rpartition(".")[2])))
+    modules = _list_modules()
+    methods = tuple(sorted(DECLARED, key=lambda call: modules.index(call.__module__)))
     made = {
         "METHODS": methods,
         # Calls that change nothing: a client may send them again after a broken connection.

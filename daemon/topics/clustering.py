@@ -13,7 +13,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from memoryd.client.errors import ModelUnavailable
-from memoryd.client.protocol import GraphAbstract, GraphChange, GraphDedupe, GraphRegroup, PlannedStep
+from memoryd.client.protocol import PlannedStep
+from memoryd.client.topics.calls import GraphAbstract, GraphChange, GraphDedupe, GraphRegroup
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work

@@ -6,6 +6,7 @@ import numpy as np
 
 from memoryd.client import protocol
 from memoryd.client.errors import NotFound
+from memoryd.client.topics import calls
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
@@ -23,37 +24,37 @@ _PREVIEW = 200
 _OTHER_END: dict[str, Any] = {"derived_from": "derived", "abstracted_from": "abstraction", "co_occurs": "co_occurs"}
 
 
-@handles(protocol.GraphNodes)
-def list_nodes(core: Core, call: protocol.GraphNodes) -> protocol.NodePage:
+@handles(calls.GraphNodes)
+def list_nodes(core: Core, call: calls.GraphNodes) -> calls.NodePage:
     """Return one page of nodes."""
     exact = [("kind", call.kind), ("topic", call.topic)]
     page = (call.sort, call.limit, call.offset)
     with core.store.reading() as connection:
         found, total = graph_reading.find_nodes(connection, _condition(core, call), call.query, exact, page)
         waiting = graph_reading.count_backlog(connection, visible_condition(core, call))
-    return protocol.NodePage(nodes=[_show(core, node) for node in found], total=total, waiting=waiting)
+    return calls.NodePage(nodes=[_show(core, node) for node in found], total=total, waiting=waiting)
 
 
-@handles(protocol.GraphEdges)
-def edges(core: Core, call: protocol.GraphEdges) -> protocol.EdgePage:
+@handles(calls.GraphEdges)
+def edges(core: Core, call: calls.GraphEdges) -> calls.EdgePage:
     """Return one page of edges with both ends within reach."""
     window = (call.limit, call.offset)
     with core.store.reading() as connection:
         found, total = graph_reading.find_edges(connection, _condition(core, call), call.kind, call.node, window)
         ends = {end for origin, target, _, _ in found for end in (origin, target)}
         labels = graph_reading.read_labels(connection, ends)
-    return protocol.EdgePage(edges=_edges(found), total=total, labels=sorted(labels.items()))
+    return calls.EdgePage(edges=_edges(found), total=total, labels=sorted(labels.items()))
 
 
-@handles(protocol.GraphNode)
-def show(core: Core, call: protocol.GraphNode) -> protocol.NodeDetail:
+@handles(calls.GraphNode)
+def show(core: Core, call: calls.GraphNode) -> calls.NodeDetail:
     """Return one node with its members and neighbours; raise `NotFound` for one that is not within reach."""
     within = _condition(core, call)
     with core.store.reading() as connection:
         node = stored.find_node(connection, call.node, within)
         if node is None:
             raise NotFound(f"There is no node {call.node}.", {"node": call.node})
-        return protocol.NodeDetail(
+        return calls.NodeDetail(
             node=_show(core, node),
             topic=graph_reading.read_topic_label(connection, node.topic),
             members=_read_members(core, connection, node),
@@ -61,22 +62,22 @@ def show(core: Core, call: protocol.GraphNode) -> protocol.NodeDetail:
         )
 
 
-@handles(protocol.GraphTopics)
-def topics(core: Core, call: protocol.GraphTopics) -> protocol.TopicList:
+@handles(calls.GraphTopics)
+def topics(core: Core, call: calls.GraphTopics) -> calls.TopicList:
     """Return the topics within reach, the largest first."""
     within = _condition(core, call)
     with core.store.reading() as connection:
         found = graph_reading.find_topics(connection, within)
         alone = graph_reading.count_without_topic(connection, within)
     shown = [
-        protocol.Topic(id=id, namespace=core.store.namespaces.name(place), label=label, nodes=nodes, memories=memories)
+        calls.Topic(id=id, namespace=core.store.namespaces.name(place), label=label, nodes=nodes, memories=memories)
         for id, place, label, nodes, memories in found
     ]
-    return protocol.TopicList(topics=shown, alone=alone)
+    return calls.TopicList(topics=shown, alone=alone)
 
 
-@handles(protocol.GraphExport)
-def export(core: Core, call: protocol.GraphExport) -> protocol.GraphPart:
+@handles(calls.GraphExport)
+def export(core: Core, call: calls.GraphExport) -> calls.GraphPart:
     """Return the next part of the graph."""
     within = _condition(core, call)
     with core.store.reading() as connection:
@@ -84,7 +85,7 @@ def export(core: Core, call: protocol.GraphExport) -> protocol.GraphPart:
         previews = _read_previews(connection, [node.id for node in found], call.preview)
         edges = _edges(graph_reading.edges_of(connection, within, [node.id for node in found]))
         exported = [
-            protocol.ExportedNode(
+            calls.ExportedNode(
                 node=_show(core, node),
                 members=previews.get(node.id, []),
                 similar=[(n.node, n.weight) for n in _find_similar(core, connection, node, EXPORTED_SIMILAR)],
@@ -92,7 +93,7 @@ def export(core: Core, call: protocol.GraphExport) -> protocol.GraphPart:
             for node in found
         ]
     more = found[-1].id if len(found) == call.limit else None
-    return protocol.GraphPart(nodes=exported, edges=edges, next=more)
+    return calls.GraphPart(nodes=exported, edges=edges, next=more)
 
 
 # Parts ----------------------------------------------------------------------------------------------------------------
@@ -103,8 +104,8 @@ def _condition(core: Core, call: protocol.Scoped[Any]) -> str:
     return visible_condition(core, call).replace("m.namespace", "n.namespace")
 
 
-def _show(core: Core, node: stored.Node) -> protocol.Node:
-    return protocol.Node(
+def _show(core: Core, node: stored.Node) -> calls.Node:
+    return calls.Node(
         id=node.id,
         namespace=core.store.namespaces.name(node.namespace),
         kind="concept" if node.kind == stored.CONCEPT else "cluster",
@@ -117,16 +118,16 @@ def _show(core: Core, node: stored.Node) -> protocol.Node:
     )
 
 
-def _edges(found: list[graph_reading.Edge]) -> list[protocol.Edge]:
-    return [protocol.Edge(origin=a, target=b, kind=kind, weight=weight) for a, b, kind, weight in found]
+def _edges(found: list[graph_reading.Edge]) -> list[calls.Edge]:
+    return [calls.Edge(origin=a, target=b, kind=kind, weight=weight) for a, b, kind, weight in found]
 
 
-def _read_members(core: Core, connection: Connection, node: stored.Node) -> list[protocol.NodeMember]:
+def _read_members(core: Core, connection: Connection, node: stored.Node) -> list[calls.NodeMember]:
     rows = stored.read_members(connection, [node.id]).get(node.id, [])
     similarities = _compute_similarities(core, connection, node, rows)
     found = graph_reading.read_beginnings(connection, rows, 2 * _PREVIEW)
     members = [
-        protocol.NodeMember(id=id, preview=_shorten(text, _PREVIEW), created_at=at, similarity=similarities.get(row))
+        calls.NodeMember(id=id, preview=_shorten(text, _PREVIEW), created_at=at, similarity=similarities.get(row))
         for row, id, text, at in found
     ]
     return sorted(members, key=lambda member: (-(member.similarity or -2.0), member.created_at))
@@ -148,15 +149,15 @@ def _find_centre(connection: Connection, node: int) -> Vector | None:
     return unit(means)[0] if len(means) else None
 
 
-def _neighbours(connection: Connection, node: int, within: str) -> list[protocol.Neighbour]:
+def _neighbours(connection: Connection, node: int, within: str) -> list[calls.Neighbour]:
     found = graph_reading.neighbours_of(connection, node, within)
     return [
-        protocol.Neighbour(node=other, label=label, relation=kind if outward else _OTHER_END[kind], weight=weight)
+        calls.Neighbour(node=other, label=label, relation=kind if outward else _OTHER_END[kind], weight=weight)
         for kind, other, label, weight, outward in found
     ]
 
 
-def _find_similar(core: Core, connection: Connection, node: stored.Node, count: int) -> list[protocol.Neighbour]:
+def _find_similar(core: Core, connection: Connection, node: stored.Node, count: int) -> list[calls.Neighbour]:
     """Return the clusters of the same namespace nearest to a cluster, from what counts as related on."""
     generation = core.embedding.active
     centre = _find_centre(connection, node.id)
@@ -171,7 +172,7 @@ def _find_similar(core: Core, connection: Connection, node: stored.Node, count: 
     near = [(other, cosine) for other, cosine in near if other != node.id][:count]
     labels = graph_reading.read_labels(connection, {other for other, _ in near})
     return [
-        protocol.Neighbour(node=other, label=labels[other], relation="similar", weight=round(cosine, 4))
+        calls.Neighbour(node=other, label=labels[other], relation="similar", weight=round(cosine, 4))
         for other, cosine in near
         if cosine >= generation.embedder.floors.relevant
     ]

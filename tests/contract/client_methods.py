@@ -16,6 +16,7 @@ import msgspec
 from protocol_document import docstring
 
 from memoryd.client import protocol
+from memoryd.client.capabilities import list_modules
 from memoryd.client.protocol import METHODS, Call, Reach, method_name
 
 CALLS = Path(protocol.__file__).parent.parent / "calls.py"
@@ -23,21 +24,26 @@ HEAD = '''"""The clients' methods that follow from the contract. Written by `mak
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from memoryd.client import protocol
 from memoryd.client.method import method
 from memoryd.client.protocol import Reach
+
+if TYPE_CHECKING:
 '''
+CAPABILITY = re.compile(r"memoryd\.client\.(\w+)\.calls")  # the module of a capability's calls
 
 
 def document() -> str:
     """Return the text of client/methods.py."""
     calls = [call for call in METHODS if call.__name__ not in written_by_hand()]
+    capabilities = list_modules("client", "calls")
+    imports = "".join(f"    from memoryd.client.{name} import calls as {name}\n" for name in capabilities)
     functions = "".join(_function(call) for call in calls)
     table = "".join(f"    {method_name(call)} = method({method_name(call)})\n" for call in calls)
     owner = '\n\nclass DeclaredMethods:\n    """A method for each call that has none written by hand."""\n\n'
-    return HEAD + functions + owner + table
+    return HEAD + imports + functions + owner + table
 
 
 def written_by_hand() -> set[str]:
@@ -52,10 +58,19 @@ def _function(call: type[Call[Any]]) -> str:
     signature = ", ".join(text for text, _ in parameters)
     given = ", ".join(f"{name}={name}" for _, name in parameters if name)
     summary = " ".join(docstring(call).split("\n\n")[0].split())
+    owner = _owner(call.__module__)
+    here = "" if owner == "protocol" else f"    from {call.__module__} import {call.__name__}\n\n"
+    name = call.__name__ if here else f"protocol.{call.__name__}"
     return (
-        f"\n\ndef {method_name(call)}({signature}) -> protocol.{call.__name__}:\n"
-        f'    """{_wrapped(summary)}"""\n    return protocol.{call.__name__}({given})\n'
+        f"\n\ndef {method_name(call)}({signature}) -> {owner}.{call.__name__}:\n"
+        f'    """{_wrapped(summary)}"""\n{here}    return {name}({given})\n'
     )
+
+
+def _owner(module: str) -> str:
+    """Return the name in the written file by which what a module declares is found."""
+    capability = CAPABILITY.fullmatch(module)
+    return capability[1] if capability else "protocol"
 
 
 def _wrapped(text: str) -> str:
@@ -95,7 +110,7 @@ def _type(hint: Any) -> str:
     if arguments := typing.get_args(hint):
         return f"{typing.get_origin(hint).__name__}[{', '.join(map(_type, arguments))}]"
     name = str(getattr(hint, "__name__", hint))
-    return f"protocol.{name}" if hasattr(protocol, name) and name != "Any" else name
+    return f"{_owner(hint.__module__)}.{name}" if hasattr(protocol, name) and name != "Any" else name
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from inspect import get_annotations
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -15,6 +16,7 @@ import pytest
 from client_methods import document
 
 from memoryd.client import calls, errors, protocol
+from memoryd.client.capabilities import list_modules
 from memoryd.client.errors import ERRORS, MemorydError, UnknownMethod
 from memoryd.client.method import method
 from memoryd.client.protocol import DECLARED, METHODS, READS, Call, method_name, result_type
@@ -149,8 +151,9 @@ def test_both_clients_have_the_same_public_methods() -> None:
 
 
 def test_every_method_can_be_called_by_both_clients() -> None:
+    declared = {name: import_module(module) for name, module in list_modules("client", "calls").items()}
     unreachable = {call.__name__ for call in METHODS} - {
-        get_annotations(value.build, eval_str=True)["return"].__name__
+        get_annotations(value.build, eval_str=True, locals=declared)["return"].__name__
         for owner in calls.Methods.__mro__
         for value in vars(owner).values()
         if isinstance(value, method)

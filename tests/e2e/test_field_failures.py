@@ -16,7 +16,8 @@ import pytest
 import workbench
 from configs import NO_MODEL
 from memoryd.client import AsyncClient, Busy
-from memoryd.client.protocol import Consolidate, GraphExport, GraphNodes, JobHistory, Jobs, RunJob, Verify
+from memoryd.client.protocol import Consolidate, JobHistory, Jobs, RunJob, Verify
+from memoryd.client.topics.calls import GraphExport, GraphNodes
 from memoryd.daemon.jobs.table import list_jobs
 from waiting import wait_until
 from wire import Wire, request

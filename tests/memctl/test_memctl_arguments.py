@@ -15,19 +15,17 @@ from memoryd.client.memctl.arguments import (
     parse_timeout,
     parse_where,
 )
-from memoryd.client.memctl.commands import COMMANDS, DEFAULT_VERBS, verbs
+from memoryd.client.memctl.commands import list_all, list_commands, verbs
 
 
 def test_every_row_of_the_table_has_its_command_and_every_command_its_row() -> None:
-    modules = {row.module for row in COMMANDS.values()}
-    offered = {
-        (module, name) for module in modules for name in import_module(f"memoryd.client.memctl.{module}").COMMANDS
-    }
-    assert offered == {(row.module, name) for name, row in COMMANDS.items()}
+    modules = {f"{row.folder}.{row.module}" for row in list_commands().values()}
+    offered = {(module, name) for module in modules for name in import_module(f"memoryd.client.{module}").COMMANDS}
+    assert offered == {(f"{row.folder}.{row.module}", name) for name, row in list_commands().items()}
 
 
 def test_every_default_verb_is_a_command() -> None:
-    assert all(f"{first} {verb}" in COMMANDS for first, verb in DEFAULT_VERBS.items())
+    assert all(f"{first} {verb}" in list_commands() for first, verb in list_all().default_verbs.items())
     assert verbs("model") == ["list", "pull", "import", "use", "bench"]
     assert verbs("search") == []
 
@@ -115,7 +113,7 @@ def test_a_timeout_is_a_positive_number_of_seconds() -> None:
             parse_timeout(wrong)
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("name", sorted(list_commands()))
 def test_every_command_has_help_with_examples_that_fits_a_narrow_terminal(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +127,7 @@ def test_every_command_has_help_with_examples_that_fits_a_narrow_terminal(
     assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("name", sorted(list_commands()))
 def test_the_examples_of_a_command_are_calls_of_it_that_its_parser_takes(name: str) -> None:
     examples = list(invocations(command_of(name)[0].examples))
     assert examples, "a command without an example"

@@ -8,9 +8,9 @@ import pytest
 from examples import invocations
 from fake_daemon import Memctl
 
-from memoryd.client import memctl as memctl_package
+import memoryd.client as client_package
 from memoryd.client.memctl.arguments import command_of, parse
-from memoryd.client.memctl.commands import COMMANDS, EXAMPLES, GROUPS
+from memoryd.client.memctl.commands import EXAMPLES, list_all, list_commands
 
 NARROW = 80
 
@@ -35,7 +35,7 @@ def test_the_examples_of_memctl_work() -> None:
         parse(words)
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("name", sorted(list_commands()))
 def test_every_argument_is_explained(name: str) -> None:
     actions = command_of(name)[1]._actions
     assert [action.dest for action in actions if not action.help] == []
@@ -46,25 +46,25 @@ def test_every_argument_is_explained(name: str) -> None:
 def test_the_help_of_memctl_fits_a_narrow_terminal(memctl: Memctl) -> None:
     text = memctl("--help").out
     assert [line for line in text.splitlines() if len(line) > NARROW] == []
-    assert all(f"\n{group}:\n" in text for group in GROUPS)
+    assert all(f"\n{group}:\n" in text for group in list_all().groups)
 
 
-@pytest.mark.parametrize("first", sorted({name.split()[0] for name in COMMANDS if " " in name}))
+@pytest.mark.parametrize("first", sorted({name.split()[0] for name in list_commands() if " " in name}))
 def test_the_help_of_a_command_with_verbs_fits_a_narrow_terminal(first: str, memctl: Memctl) -> None:
     text = memctl(first, "--help").out
     assert [line for line in text.splitlines() if len(line) > NARROW] == []
 
 
 def test_each_command_of_a_module_has_its_row_in_the_table_and_each_row_its_command() -> None:
-    folder = Path(str(memctl_package.__file__)).parent
-    rows = {(row.module, name) for name, row in COMMANDS.items()}
+    folder = Path(str(client_package.__file__)).parent
+    rows = {(f"{row.folder}.{row.module}", name) for name, row in list_commands().items()}
     commands = _commands_in(folder)
-    assert commands - rows == set(), "give each of these a row in GROUPS of client/memctl/commands.py"
-    assert rows - commands == set(), "give each of these a row in COMMANDS of its module in client/memctl/"
+    assert commands - rows == set(), "give each of these a row in client/memctl/commands.py or that of its capability"
+    assert rows - commands == set(), "give each of these a row in COMMANDS of its module"
 
 
 def _commands_in(folder: Path) -> set[tuple[str, str]]:
-    """Return (module, name) of each key of a dict named COMMANDS in the modules of memctl."""
+    """Return (module, name) of each key of a dict named COMMANDS in the modules of the client."""
     found = set()
     for path in folder.rglob("*.py"):
         module = ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
@@ -77,4 +77,4 @@ def _commands_in(folder: Path) -> set[tuple[str, str]]:
 
 def test_every_row_begins_alike() -> None:
     """A line of help is a phrase: a small letter at its beginning, no full stop at its end."""
-    assert [row.help for row in COMMANDS.values() if not row.help[0].islower() or row.help.endswith(".")] == []
+    assert [row.help for row in list_commands().values() if not row.help[0].islower() or row.help.endswith(".")] == []

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.arguments import Parser, add_global_options, command_of, find_next_word
-from memoryd.client.memctl.commands import COMMANDS, DEFAULT_VERBS, verbs
+from memoryd.client.memctl.commands import find_default_verb, find_rows, list_commands, verbs
 from memoryd.client.memctl.completion.scripts import SCRIPTS
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import say
@@ -70,13 +70,14 @@ def _parse_line(before: Sequence[str]) -> _Line:
     if first is None:
         return _Line(None, [] if _is_waiting(rest) else _list_commands(), rest)
     name = rest.pop(first)
-    if name in COMMANDS:
+    if name in find_rows(name):
         return _Line(name, [], rest)
-    choices = {verb: COMMANDS[f"{name} {verb}"].help for verb in verbs(name)}
+    choices = {verb: find_rows(name)[f"{name} {verb}"].help for verb in verbs(name)}
     second = find_next_word(rest, first)
     if second is not None and rest[second] in choices:
         return _Line(f"{name} {rest.pop(second)}", [], rest)
-    meant = f"{name} {DEFAULT_VERBS[name]}" if name in DEFAULT_VERBS else None
+    default = find_default_verb(name)
+    meant = f"{name} {default}" if default else None
     next_names = [] if second is not None or _is_waiting(rest) else [Word(*pair) for pair in choices.items()]
     return _Line(meant, next_names, rest)
 
@@ -84,7 +85,7 @@ def _parse_line(before: Sequence[str]) -> _Line:
 def _list_commands() -> list[Word]:
     """Return the commands; one of several verbs represents all of them."""
     found: dict[str, str] = {}
-    for name, row in COMMANDS.items():
+    for name, row in list_commands().items():
         first = name.split()[0]
         found[first] = row.help if first == name else f"{', '.join(verbs(first))}"
     return [Word(*pair) for pair in found.items()]

@@ -18,14 +18,13 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from memoryd.client.capabilities import list_modules
 from memoryd.client.errors import MemorydError
-from memoryd.client.memctl.graph_data import fetch
-from memoryd.client.memctl.graph_layout import lay_out
 from memoryd.client.memctl.link import client_for, named_namespace, own_token
 from memoryd.client.memctl.output import say, say_json
 from memoryd.client.memctl.web import calls
 from memoryd.client.memctl.web.guard import ADDRESS, SIGNED_IN, Guard, Opening
-from memoryd.client.memctl.web.reports import REPORTS
+from memoryd.client.memctl.web.reports import list_reports
 from memoryd.client.memctl.web.reports.health import read_findings
 from memoryd.client.protocol import GetStatus
 from memoryd.client.transport.aio import AsyncClient
@@ -36,7 +35,6 @@ KEPT_S = 2  # a connection without a request; it is less, so that a request on i
 MAX_STRANGERS = 256  # connections that are not signed in
 BACKLOG = 64  # connections taken at once: fewer, so that what a new one sends is read before many are newer
 END_S = 1  # a stream is open as long as the page: it is ended then
-MAX_NODES = 10_000  # above that a map says nothing: topics are listed
 _LONG_S = 600.0  # a job that a person runs
 
 
@@ -54,10 +52,10 @@ class Page:
             Route("/open", self._open, methods=["POST"]),
             Route("/api/call", self._call, methods=["POST"]),
             Route("/api/events", self._follow),
-            *(Route(f"/api/{name}", self._report) for name in REPORTS),
+            *(Route(f"/api/{name}", self._report) for name in list_reports()),
             Route("/api/doctor", self._check_health),
-            Route("/api/map", self._draw_map),
-            Mount("/static", StaticFiles(directory=STATIC)),
+            Route("/api/{name}", self._refuse_unknown),
+            Mount("/static", StaticFiles(directory=STATIC, packages=_list_static())),
         ]
 
     async def _show_page(self, request: Request) -> Response:
@@ -79,14 +77,13 @@ class Page:
     async def _read_report(self, request: Request) -> bytes:
         name = request.url.path.removeprefix("/api/")
         client = self._clients.patient if name == "plan" else self._clients.quick
-        return msgspec.json.encode(await REPORTS[name](client, request.query_params))
+        return msgspec.json.encode(await list_reports()[name](client, request.query_params))
 
     async def _check_health(self, request: Request) -> Response:
         return await _make_reply(read_findings(self._args))
 
-    async def _draw_map(self, request: Request) -> Response:
-        wanted = Namespace(**{**vars(self._args), "preview": 80, "reach": None, "no_autostart": True})
-        return await _make_reply(asyncio.to_thread(lambda: msgspec.json.encode(lay_out(fetch(wanted, MAX_NODES)))))
+    async def _refuse_unknown(self, request: Request) -> Response:
+        return _refuse("This part of memoryd is not in this installation.", 404)
 
 
 class _Events(StreamingResponse):
@@ -158,6 +155,11 @@ def _make_client(args: Namespace, timeout_s: float) -> AsyncClient:
 
 async def _make_reply(work: Coroutine[Any, Any, bytes]) -> Response:
     return Response(await calls.answer_work(work), media_type="application/json")
+
+
+def _list_static() -> list[str | tuple[str, str]]:
+    """Return the packages of capabilities that have views of the page, in a folder `static`."""
+    return [(module.rpartition(".")[0], "static") for module in list_modules("client", "page").values()]
 
 
 def _refuse(message: str, status: int) -> Response:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.protocol import Consolidate, Delete, GetStats, GraphNodes, List
+from memoryd.client.protocol import Consolidate, Delete, GetStats, List
+from memoryd.client.topics.calls import GraphNodes
 from memoryd.daemon.config import Config, LlmConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import consolidating

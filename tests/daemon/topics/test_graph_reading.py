@@ -6,7 +6,8 @@ import pytest
 
 from graphs import ask, carry_out, graph, maintain, near, remember
 from memoryd.client.errors import NotFound
-from memoryd.client.protocol import (
+from memoryd.client.protocol import Verify
+from memoryd.client.topics.calls import (
     GraphAbstract,
     GraphDedupe,
     GraphEdges,
@@ -15,7 +16,6 @@ from memoryd.client.protocol import (
     GraphNodes,
     GraphRegroup,
     GraphTopics,
-    Verify,
 )
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.topics import clustering, reading

@@ -2,16 +2,23 @@
 
 import json
 import re
-from pathlib import Path
+from os.path import normpath
 
 from vendored import FOLDER, digest
 
+from imports import CHECKOUT
+from memoryd.client.capabilities import list_modules
 from memoryd.client.memctl.search import FLOOR
 
 STATIC = FOLDER.parent
-OWN = [
-    path for path in sorted(STATIC.rglob("*")) if path.suffix in (".js", ".css", ".html") and FOLDER not in path.parents
-]
+FOLDERS = [STATIC, *(CHECKOUT / "client" / name / "static" for name in list_modules("client", "page"))]
+# By its address below `/static`.
+OWN = {
+    str(path.relative_to(folder)): path
+    for folder in FOLDERS
+    for path in sorted(folder.rglob("*"))
+    if path.suffix in (".js", ".css", ".html") and FOLDER not in path.parents
+}
 
 
 def test_what_is_vendored_is_what_the_lock_file_says() -> None:
@@ -23,23 +30,23 @@ def test_what_is_vendored_is_what_the_lock_file_says() -> None:
 
 
 def test_nothing_comes_from_elsewhere_and_no_text_becomes_markup() -> None:
-    text = "\n".join(path.read_text() for path in OWN)
+    text = "\n".join(path.read_text() for path in OWN.values())
     assert not re.search(r"https?://(?!www\.w3\.org)", text)
     assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|new Function|dangerously", text)
 
 
 def test_every_module_of_the_page_is_reached_from_its_beginning() -> None:
-    def imports(path: Path) -> set[Path]:
-        named = re.findall(r'(?:from|import) "([^"]+)"', path.read_text())
-        return {(path.parent / name).resolve() for name in named}
+    def imports(address: str) -> set[str]:
+        named = re.findall(r'(?:from|import) "([^"]+)"', OWN[address].read_text()) if address in OWN else []
+        return {normpath(f"{address}/../{name}") for name in named}
 
-    app = STATIC / "app.js"
-    views = re.findall(r'^  \["(\w+)", "\w+", ', app.read_text(), re.M)
-    assert {f"{name}.js" for name in views} == {path.name for path in (STATIC / "views").iterdir()}
-    reached = {app, *(STATIC / "views").iterdir()}
-    for path in list(reached):
-        reached |= imports(path)
-    assert {path for path in OWN if path.suffix == ".js"} <= reached
+    listed = re.findall(r'^  \["(\w+)", "\w+", ', OWN["app.js"].read_text(), re.M)
+    views = {f"views/{name}.js" for name in listed}
+    assert views == {address for address in OWN if address.startswith("views/")}
+    reached = {"app.js", *views}
+    for address in list(reached):
+        reached |= imports(address)
+    assert {address for address in OWN if address.endswith(".js")} <= reached
 
 
 def test_the_page_hides_below_the_floor_that_memctl_has() -> None:

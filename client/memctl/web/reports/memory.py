@@ -1,4 +1,4 @@
-"""What is known about a memory beside its text: facts, links, its history; and about a node of the graph."""
+"""What is known about a memory beside its text: facts, links, its history."""
 
 import asyncio
 import difflib
@@ -6,14 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from memoryd.client.errors import Invalid, NotFound
+from memoryd.client.errors import NotFound
 from memoryd.client.memctl.table import count_text, text_of
 from memoryd.client.memctl.web.reports import parts
-from memoryd.client.protocol import Change, Get, GraphNode, History, Memory, NodeMember, Usefulness
+from memoryd.client.protocol import Change, Get, History, Memory, Usefulness
 from memoryd.client.transport.aio import AsyncClient
 
 _MOST_WORDS = 1000  # of a text whose difference is looked for
-_NEIGHBOURS = 30
 
 
 async def read_memory(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
@@ -86,26 +85,3 @@ def compare_words(before: str, after: str) -> list[parts.Part]:
         same = kind == "equal"
         shown += ["".join(old[a:b])] if same else [["del", "".join(old[a:b])], ["ins", "".join(new[c:d])]]
     return shown
-
-
-async def read_node(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
-    """Return a node of the graph: the memories in it, and what is beside it."""
-    id = query.get("id", "")
-    if not id.isdecimal():
-        raise Invalid(f"{id!r} is not the number of a node.")
-    found = await client.call(GraphNode(node=int(id), reach="all"))
-    node, beside = found.node, found.neighbours[:_NEIGHBOURS]
-    where = parts.place(node.namespace), found.topic and f"topic: {found.topic}", f"named by {node.named_by}"
-    lines = (parts.line(one.relation.replace("_", " "), f"{one.weight:.2f}", one.label) for one in beside)
-    return [
-        "div",
-        ["h2", node.label],
-        parts.line(f"node {node.id}", *where),
-        parts.section(count_text(len(found.members), "memory"), parts.list_items(map(_show_member, found.members))),
-        parts.section("Beside it", parts.list_items(lines)) if beside else None,
-    ]
-
-
-def _show_member(one: NodeMember) -> parts.Part:
-    score = "" if one.similarity is None else f"{one.similarity:.2f}"
-    return ["p.hit", ["span.score", score], parts.link(one.id, one.preview)]

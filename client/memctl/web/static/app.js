@@ -37,7 +37,7 @@ function App() {
   useEffect(() => {
     document.title = `${VIEWS.find(([name]) => name === where.view)[1]} · memoryd`;
     document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-    import(`./views/${where.view}.js`).then((found) => show(() => found.default));
+    import(`./views/${where.view}.js`).then((found) => show(() => found.default), () => show(() => () => html`<p>This part of memoryd is not in this installation.</p>`));
   }, [where.view, signed]);
   useKeys({
     ...Object.fromEntries(VIEWS.map(([name], index) => [index + 1, () => go(`/${name}`)])),

@@ -3,14 +3,15 @@
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import get_args
 
-from memoryd.client import methods, protocol
+from memoryd.client import methods
 from memoryd.client.memctl.arguments import Usage, add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import apply_options, client_for, show_result
 from memoryd.client.memctl.output import columns, paint, print_note, show
 from memoryd.client.memctl.table import count_text, format_fields, format_table, shorten, to_one_line
-from memoryd.client.protocol.graph import EdgeKind, NodeKind, NodeSort
 from memoryd.client.times import iso
+from memoryd.client.topics import calls
+from memoryd.client.topics.calls import EdgeKind, NodeKind, NodeSort
 
 SHOWN_STEPS = 40
 RELATIONS = {
@@ -40,7 +41,7 @@ def _list_nodes(args: Namespace) -> None:
     show_result(args, call, _nodes_text, lambda page: page.nodes)
 
 
-def _nodes_text(page: protocol.NodePage) -> str:
+def _nodes_text(page: calls.NodePage) -> str:
     if not page.nodes:
         first = "No nodes." if not page.total else f"No more: there are {page.total}."
         return f"{first}{_waiting_text(page.waiting)}"
@@ -75,7 +76,7 @@ def _list_edges(args: Namespace) -> None:
     show_result(args, call, _edges_text, lambda page: page.edges)
 
 
-def _edges_text(page: protocol.EdgePage) -> str:
+def _edges_text(page: calls.EdgePage) -> str:
     if not page.edges:
         return "No edges." if not page.total else f"No more: there are {page.total}."
     room = max(16, (columns() - 32) // 2)
@@ -99,10 +100,10 @@ def _declare_show(parser: ArgumentParser) -> None:
 
 
 def _show(args: Namespace) -> None:
-    show_result(args, protocol.GraphNode(node=args.node), _detail_text)
+    show_result(args, calls.GraphNode(node=args.node), _detail_text)
 
 
-def _detail_text(detail: protocol.NodeDetail) -> str:
+def _detail_text(detail: calls.NodeDetail) -> str:
     node = detail.node
     about = [
         ("node", f"{node.id}, {node.kind}"),
@@ -122,7 +123,7 @@ def _detail_text(detail: protocol.NodeDetail) -> str:
     return "\n\n".join(parts)
 
 
-def _neighbours_text(neighbours: list[protocol.Neighbour]) -> str:
+def _neighbours_text(neighbours: list[calls.Neighbour]) -> str:
     rows = []
     for relation, words in RELATIONS.items():
         mine = [neighbour for neighbour in neighbours if neighbour.relation == relation]
@@ -153,11 +154,11 @@ def _list_topics(args: Namespace) -> None:
             if args.dry_run:
                 return show(args, changed, lambda: change_text(changed, "The topics are as they would be found."))
             print_note(change_text(changed, "The topics stay as they were.", steps=False))
-        found = client.call(apply_options(args, protocol.GraphTopics()))
+        found = client.call(apply_options(args, calls.GraphTopics()))
     return show(args, found.topics, lambda: _topics_text(found))
 
 
-def _topics_text(found: protocol.TopicList) -> str:
+def _topics_text(found: calls.TopicList) -> str:
     if not found.topics:
         return "No topics." + (f" {count_text(found.alone, 'node')} without one." if found.alone else "")
     spaces = any(topic.namespace for topic in found.topics)
@@ -189,7 +190,7 @@ def _abstract(args: Namespace) -> None:
     show_result(args, call, lambda changed: change_text(changed, "The concepts stay as they were."))
 
 
-def change_text(changed: protocol.GraphChange, nothing: str, *, steps: bool = True) -> str:
+def change_text(changed: calls.GraphChange, nothing: str, *, steps: bool = True) -> str:
     """Return what was done, or would be: the steps and how many of each kind."""
     if not changed.total:
         return nothing

@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from typing import Any, NamedTuple
 
-from memoryd.client.memctl.graph_data import Graph, all_edges
+from memoryd.client.topics.graph_data import Graph, all_edges
 
 _GOLDEN = math.pi * (3 - math.sqrt(5))
 _GAP = 30.0  # between discs

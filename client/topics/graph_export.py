@@ -13,10 +13,10 @@ import msgspec
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.graph_data import Graph, all_edges, fetch
-from memoryd.client.memctl.graph_layout import lay_out
 from memoryd.client.memctl.output import print_note, say_bytes, say_json
 from memoryd.client.memctl.table import count_text
+from memoryd.client.topics.graph_data import Graph, all_edges, fetch
+from memoryd.client.topics.graph_layout import lay_out
 
 SHOWN_NODES = 5000  # in a page, unless --limit says otherwise
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -109,7 +109,7 @@ def format_html(graph: Graph) -> Iterator[str]:
     """Yield the page: the template with the graph and its layout as JSON in it."""
     here = Path(__file__)
     # The page of `memctl web` draws the same map, as a module.
-    drawing = here.with_name("web").joinpath("static", "map.js").read_text(encoding="utf-8")
+    drawing = here.with_name("static").joinpath("map.js").read_text(encoding="utf-8")
     page = here.with_name("graph.html").read_text(encoding="utf-8")
     before, after = page.replace("/*MAP*/", drawing.replace("export function", "function")).split("/*DATA*/null")
     yield before

@@ -1,11 +1,12 @@
 """The graph within reach, as `graph export` reads it from the daemon."""
 
 from argparse import Namespace
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Generator, Iterator
+from typing import Any, NamedTuple
 
 from memoryd.client.memctl.link import apply_options, client_for
-from memoryd.client.protocol import Edge, ExportedNode, GraphExport, GraphTopics, Topic
+from memoryd.client.protocol import Scoped
+from memoryd.client.topics.calls import Edge, ExportedNode, GraphExport, GraphTopics, Topic
 
 
 class Graph(NamedTuple):
@@ -19,16 +20,29 @@ class Graph(NamedTuple):
 
 def fetch(args: Namespace, limit: int | None) -> Graph:
     """Return the graph, part by part."""
+    reading = read(args.preview, limit)
+    with client_for(args) as client:
+        reply: Any = None
+        while True:
+            try:
+                call = reading.send(reply)
+            except StopIteration as end:
+                graph: Graph = end.value
+                return graph
+            reply = client.call(apply_options(args, call))
+
+
+def read(preview: int, limit: int | None) -> Generator[Scoped[Any], Any, Graph]:
+    """Yield calls and take their results; return the graph with the `limit` largest nodes (None: all)."""
     nodes: list[ExportedNode] = []
     edges: list[Edge] = []
-    with client_for(args) as client:
-        topics = client.call(apply_options(args, GraphTopics())).topics
-        after: int | None = 0
-        while after is not None:
-            part = client.call(apply_options(args, GraphExport(after=after, preview=args.preview)))
-            nodes += part.nodes
-            edges += part.edges
-            after = part.next
+    topics = (yield GraphTopics()).topics
+    after: int | None = 0
+    while after is not None:
+        part = yield GraphExport(after=after, preview=preview)
+        nodes += part.nodes
+        edges += part.edges
+        after = part.next
     chosen = sorted(nodes, key=lambda n: (n.node.kind == "concept", -n.node.size, n.node.id))[:limit]
     kept = {item.node.id for item in chosen}
     return Graph(chosen, [e for e in edges if e.origin in kept and e.target in kept], topics, len(nodes))
