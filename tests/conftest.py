@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from absent import find_ignored
 from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
 from memoryd.client.projects import INTRODUCED
@@ -43,6 +44,7 @@ from places import make_folder
 from waiting import wait_until
 
 CHECKOUT = Path(__file__).parent.parent
+collect_ignore = find_ignored()
 
 # No test depends on how busy the machine is.
 hypothesis.settings.register_profile(

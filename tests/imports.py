@@ -11,10 +11,13 @@ OURS = ("client", "daemon", "models", "scheduler", "systemd")
 def importers(*modules: str, folders: tuple[str, ...] = OURS) -> list[str]:
     """Return the files that import one of these modules or a part of one."""
     paths = sorted(path for folder in folders for path in (CHECKOUT / folder).rglob("*.py"))
-    return [str(path.relative_to(CHECKOUT)) for path in paths if any(_is_in(name, modules) for name in _imported(path))]
+    return [
+        str(path.relative_to(CHECKOUT)) for path in paths if any(_is_in(name, modules) for name in list_imports(path))
+    ]
 
 
-def _imported(path: Path) -> Iterator[str]:
+def list_imports(path: Path) -> Iterator[str]:
+    """Yield what a file imports anywhere."""
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

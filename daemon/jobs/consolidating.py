@@ -18,6 +18,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Apply, Step
 from memoryd.daemon.jobs import sweeping
 from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.memories.adding import compute_expiry
 from memoryd.daemon.registry import Report, handles
 from memoryd.daemon.store import history, namespaces, rows
@@ -26,6 +27,7 @@ from memoryd.daemon.store.tiers import L1
 from memoryd.daemon.store.writer import Transaction
 
 SLICE = 32  # steps per transaction: a few ms of the writer
+_CLUSTER = "cluster"  # the job of topics, which may not be there
 _STANDSTILL_S, _POLL_S = 10.0, 0.05
 _EACH_S = 0.2  # at most, for a vector: others may write faster than is embedded
 
@@ -43,7 +45,7 @@ def handle(core: Core, report: Report, jobs: Runner, call: Consolidate) -> Conso
 
     def cluster() -> JobRun | None:
         try:
-            return jobs.run(RunJob(name="cluster"), report).result()
+            return jobs.run(RunJob(name=_CLUSTER), report).result()
         except Conflict:  # it is under way: what was moved is taken in by that run or the next
             return None
 
@@ -64,8 +66,9 @@ def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
         run.apply_stage("promote", promoting.plan_steps(core, concerned, "asked for"), promoting.apply)
         run.apply_stage("move", sweeping.plan_all(core, core.clock(), reached), sweeping.apply)
         _embed_all(core, tools.report)
-        tools.report(Progress(stage="cluster", done=0, total=1))
-        clustered = tools.cluster()
+        if _CLUSTER in list_jobs():
+            tools.report(Progress(stage=_CLUSTER, done=0, total=1))
+            clustered = tools.cluster()
         thinking.hurry(core, reached)
     return Consolidated(
         dry_run=call.dry_run,

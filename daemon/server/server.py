@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -53,7 +54,7 @@ class Server:
         self.leaving: set[Connection] = set()
         self.received_bytes = 0
         self.draining = self.restarting = False
-        self._stop, self._succession = stop, Succession(core.store, config)
+        self._stop, self._succession = stop, Succession(core.store, config, self._restart_soon)
         self._started_at = time.monotonic()
         self._listener = listener
         self._lanes = {
@@ -137,10 +138,11 @@ class Server:
         self._end()
 
     def _greet(self, version: str) -> Welcome:
-        found = self._succession.greet(version, time.monotonic() - self._started_at)
-        if found.restarting and not self.draining:
-            self._restart()
-        return found
+        return self._succession.greet(version, time.monotonic() - self._started_at)
+
+    def _restart_soon(self) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            self.loop.call_soon_threadsafe(lambda: None if self.draining else self._restart())
 
     def perform(self, call: Call[R]) -> R:
         """Run a call of the daemon's own, on the calling thread; wait for its result."""

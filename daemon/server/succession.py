@@ -10,7 +10,8 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
 import memoryd
@@ -27,19 +28,23 @@ log = logging.getLogger(__name__)
 
 
 class Succession:
-    """Says whether a client's greeting means that a newer version is to take over. Called on the event loop."""
+    """Says whether a client's greeting means that a newer version is to take over. Called on the event loop.
 
-    def __init__(self, store: Store, config: ServerConfig) -> None:
-        self._store, self._config = store, config
+    `restart` is called then, on the writer's thread.
+    """
+
+    def __init__(self, store: Store, config: ServerConfig, restart: Callable[[], None]) -> None:
+        self._store, self._config, self._restart = store, config, restart
         self._tried = store.read_setting(_TRIED) or ""
         if self._tried == memoryd.__version__:
             store.set_setting(_TRIED, "")
             self._tried = ""
 
     def greet(self, client: str, uptime_s: float) -> Welcome:
-        """Return the answer to a client of a version; `restarting` is what the caller has to see to.
+        """Return the answer to a client of a version.
 
-        A version is tried once: if the restart did not bring it, another one would not either.
+        A version is tried once: if the restart did not bring it, another one would not either. So the restart begins
+        when that is on disk: the end of a daemon refuses writes that still wait.
         """
         found = read_installed_version()
         due = is_newer(found, memoryd.__version__) and not is_newer(found, client) and found != self._tried
@@ -47,8 +52,12 @@ class Succession:
         if restarting:
             log.info("memoryd %s was installed and %s runs: restarting", found, memoryd.__version__)
             self._tried = found
-            self._store.set_setting(_TRIED, found)
+            self._store.set_setting(_TRIED, found).add_done_callback(self._restart_if_noted)
         return Welcome(version=memoryd.__version__, protocol=PROTOCOL_VERSION, installed=found, restarting=restarting)
+
+    def _restart_if_noted(self, noted: "Future[None]") -> None:
+        if noted.exception() is None:
+            self._restart()
 
 
 def read_installed_version() -> str:

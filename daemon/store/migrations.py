@@ -119,7 +119,7 @@ def _compare(connection: apsw.Connection) -> tuple[list[Name], list[Name]]:
 def find_schema_problems(connection: apsw.Connection) -> list[str]:
     """Return a line for each object that is not as memoryd makes it, and each table whose rows refer to none."""
     extra, missing = _compare(connection)
-    lines = [f"schema: the {type} {name} is not one of memoryd's" for type, name in extra]
+    lines = [f"schema: the {type} {name} is of no part of memoryd that is installed" for type, name in extra]
     lines += [f"schema: the {type} {name} is missing" for type, name in missing if (type, name) not in extra]
     found = connection.execute(_LOOSE_ENDS)
     derived = {table for capability in installed() for table in capability.derived}  # these are checked by their own

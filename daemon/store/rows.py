@@ -60,7 +60,6 @@ class Row(msgspec.Struct, kw_only=True):
 
 
 COLUMNS: tuple[str, ...] = Row.__struct_fields__
-_MOVES = frozenset({"tier", "namespace", "text_hash"})  # what decides to which node a memory belongs
 _SELECT = "SELECT " + ", ".join(f"m.{column}" for column in COLUMNS) + " FROM memories m"
 
 
@@ -297,7 +296,6 @@ def replace(connection: apsw.Connection, present: Sequence[Row], former: Sequenc
     """Put the `former` rows in place of the `present` ones.
 
     A row in both is changed where it differs: a full-text entry is not rebuilt because its memory changed its tier.
-    A memory that moved, or whose text is another, leaves its node, as one that is deleted does.
     """
     kept = {row.row: row for row in present}
     back = {row.row for row in former if row.row in kept and kept[row.row].id == row.id}
@@ -313,5 +311,3 @@ def replace(connection: apsw.Connection, present: Sequence[Row], former: Sequenc
     for names, values in changes.items():
         if names:
             change_many(connection, names, values)
-        if _MOVES.intersection(names):
-            connection.executemany("DELETE FROM members WHERE memory = ?", ((given[-1],) for given in values))

@@ -11,6 +11,7 @@ from memoryd.client import Client
 from memoryd.client.memctl import run
 from memoryd.client.memctl.private import PrivateDaemon, run_private_daemon
 from memoryd.client.protocol import Shutdown
+from memoryd.daemon.jobs.table import list_jobs
 
 CONFIG = """
 [model]
@@ -22,7 +23,7 @@ enabled = false
 task_completion = 7.0
 """
 NOW, UP_S, DAY_S = 1_800_000_000.0, 100_000.0, 86_400.0
-JOBS = ("sweep", "caps", "expire", "cluster", "trim", "backup")
+JOBS = [name for name in ("sweep", "caps", "expire", "cluster", "trim", "backup") if name in list_jobs()]
 
 Set = Callable[..., None]
 

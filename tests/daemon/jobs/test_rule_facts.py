@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from absent import needs
 from configs import NO_JOBS, NO_MODEL
 from conversing import Model, observe, run
 from memoryd.client.protocol import EndSession, List
@@ -49,6 +50,7 @@ def facts(core: Core, namespace: str = "acme") -> set[str]:
     return {memory.content for memory in listed}
 
 
+@needs()
 def test_what_nobody_has_touched_is_deleted_and_its_turn_is_found(former: Core) -> None:
     assert facts(former) == {PINNED, CHANGED, VOTED_FOR, *LEFT_ALONE}
     assert are_left(former)

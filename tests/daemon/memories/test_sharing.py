@@ -216,19 +216,3 @@ def test_a_memory_without_a_vector_yet_is_shared_too(folder: Path) -> None:
         [one] = share(core, id, to="acme")
         assert found(core, "Tuesday", namespace="acme") == ["Deploys are on Tuesday"]
         assert one.outcome == "copied"
-
-
-def test_a_moved_memory_leaves_its_node(core: Core) -> None:
-    id = add(core, "Deploys are on Tuesday", PLACE).id
-
-    def put(transaction: Any) -> None:
-        run = transaction.connection.execute
-        model = run("SELECT id FROM models").get
-        node = "INSERT INTO nodes (namespace, model, kind, label, size, centroid, created_at, updated_at)"
-        run(f"{node} VALUES (1, ?, 'cluster', 'x', 1, x'00', 0, 0)", (model,))
-        run("INSERT INTO members SELECT row, (SELECT id FROM nodes) FROM memories WHERE id = ?", (id,))
-
-    core.store.write(put).result(LIMIT_S)
-    share(core, id, to="acme", move=True)
-    with core.store.reading() as connection:
-        assert connection.execute("SELECT count(*) FROM members").get == 0

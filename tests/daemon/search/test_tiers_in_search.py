@@ -1,4 +1,4 @@
-"""The tiers in a search: the hot buffer, L0, the graph; and what a search leaves behind."""
+"""The tiers in a search: the hot buffer, L0; and what a search leaves behind."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +19,6 @@ from memoryd.daemon.store.tiers import L2, TIERS
 from memoryd.daemon.store.tokenizer import stem_words
 from memoryd.daemon.store.turns import Turn
 from memoryd.daemon.tiers.hot import HotBuffer
-from memoryd.daemon.topics.expand import LEAST_WEIGHT
-from memoryd.daemon.topics.tables import graph as stored
 from workbench import (
     LIMIT_S,
     CountingEmbedder,
@@ -226,73 +224,6 @@ def test_a_turn_that_is_a_memory_too_is_shown_once(core: Core) -> None:
     assert len(found(core, "heron")) == 1
 
 
-# The graph -----------------------------------------------------------------------------------------------------------
-
-
-def topic(core: Core, *members: Row) -> int:
-    """Make a node of L2 rows; its centroid is not needed here."""
-
-    def job(transaction: Any) -> int:
-        connection = transaction.connection
-        generation = core.embedding.active
-        assert generation is not None
-        number = connection.execute(
-            "INSERT INTO nodes (namespace, model, kind, label, size, centroid, created_at, updated_at)"
-            " VALUES (?, ?, 'cluster', 'l', ?, x'', 0, 0) RETURNING id",
-            (members[0].namespace, generation.model, len(members)),
-        ).get
-        for member in members:
-            rows.change(connection, member.row, {"tier": "L2"})
-            connection.execute("INSERT INTO members VALUES (?, ?)", (member.row, number))
-        return int(number)
-
-    return core.store.write(job).result(LIMIT_S)
-
-
-def met(core: Core, one: int, other: int, weight: float) -> None:
-    core.store.write(lambda t: stored.strengthen(t.connection, [(one, other)], weight)).result(LIMIT_S)
-
-
-def planted(core: Core, weight: float) -> Row:
-    """Sixty memories about herons, one of them a topic's, and a memory about nothing near that met that topic."""
-    add_many(core, [f"the grey heron stands in the reeds at place {number}" for number in range(60)])
-    anchor = row_of(core, add(core, "grey heron reeds").id)
-    other = row_of(core, add(core, "bring the blue thermos").id)
-    nodes = topic(core, anchor), topic(core, other)
-    met(core, *nodes, weight)
-    return other
-
-
-def brought(core: Core, **options: Any) -> dict[str, list[str]]:
-    """Return what a search looked at, hit or not, by id, with what brought it."""
-    return origins(core, search(core, "grey heron reeds", **options))
-
-
-def test_what_was_retrieved_together_becomes_a_candidate_though_neither_arm_finds_it(core: Core) -> None:
-    other = planted(core, LEAST_WEIGHT)
-    assert other.id not in brought(core, graph=False)
-    assert brought(core)[other.id] == ["graph"]
-
-
-@pytest.mark.parametrize("weight", [LEAST_WEIGHT - 1, LEAST_WEIGHT, 1e9])
-def test_the_graph_changes_no_score_and_no_order(core: Core, weight: float) -> None:
-    other = planted(core, weight)
-    plain = search(core, "grey heron reeds", limit=40, graph=False)
-    hits = search(core, "grey heron reeds", limit=40)
-    assert [(hit.id, hit.score) for hit in hits] == [(hit.id, hit.score) for hit in plain]
-    assert other.id not in {hit.id for hit in hits}
-
-
-def test_the_graph_brings_nothing_that_a_filter_leaves_out(core: Core) -> None:
-    other = planted(core, 9.0)
-    assert other.id in brought(core)
-    assert other.id not in brought(core, before=core.clock() - 1)
-    update(core, other.id, type="note")
-    assert other.id not in brought(core, type=["fact"])
-    delete(core, other.id)
-    assert other.id not in brought(core)
-
-
 # What a search leaves behind -----------------------------------------------------------------------------------------
 
 
@@ -381,21 +312,6 @@ def test_a_search_that_is_not_to_touch_leaves_no_mark(core: Core) -> None:
     core.effects.flush()
     assert row_of(core, id).access_count == 0
     assert core.hot.fill() == {}
-
-
-def test_topics_that_a_search_brings_up_together_have_met(core: Core) -> None:
-    one = row_of(core, add(core, "heron reeds").id)
-    other = row_of(core, add(core, "heron egret").id)
-    far = row_of(core, add(core, "otter stream").id)
-    first, second, third = topic(core, one), topic(core, other), topic(core, far)
-    for _ in range(3):
-        search(core, "heron reeds egret")
-    core.effects.flush()
-    with core.store.reading() as connection:
-        assert stored.neighbours(connection, [first, second, third], 9) == {
-            first: [(second, 3.0)],
-            second: [(first, 3.0)],
-        }
 
 
 def test_marks_are_carried_out_by_themselves_and_at_the_end(core: Core) -> None:

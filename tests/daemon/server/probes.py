@@ -23,6 +23,7 @@ from two_worlds import (
 
 from memoryd.client import protocol
 from memoryd.client.protocol import METHODS, Call, NewMemory, NewTurn
+from memoryd.client.topics.calls import GraphAbstract, GraphDedupe, GraphEdges, GraphNode, GraphNodes
 
 IDS = [
     *SECRET_IDS,
@@ -181,20 +182,20 @@ def _shares(world: World) -> Iterator[Call[Any]]:
 
 
 def _nodes(world: World) -> Iterator[Call[Any]]:
-    yield from _placed(protocol.GraphNodes)
+    yield from _placed(GraphNodes)
     for word in (*SECRET_WORDS, "deploy"):
-        yield protocol.GraphNodes(query=word)
+        yield GraphNodes(query=word)
 
 
 def _edges(world: World) -> Iterator[Call[Any]]:
-    yield from _placed(protocol.GraphEdges, limit=1000)
+    yield from _placed(GraphEdges, limit=1000)
     for node in range(1, 40):
-        yield protocol.GraphEdges(node=node)
+        yield GraphEdges(node=node)
 
 
 def _node(world: World) -> Iterator[Call[Any]]:
     for node in range(1, 40):
-        yield protocol.GraphNode(node=node)
+        yield GraphNode(node=node)
 
 
 def _observe(world: World) -> Iterator[Call[Any]]:
@@ -283,11 +284,11 @@ _OWN: dict[type[Call[Any]], Probe] = {
     protocol.Consolidate: _once(protocol.Consolidate(), protocol.Consolidate(dry_run=True)),
     protocol.Seed: _once(protocol.Seed(turns=[NewTurn(role="user", content="A seed")])),
     protocol.Observe: _observe,
-    protocol.GraphNodes: _nodes,
-    protocol.GraphEdges: _edges,
-    protocol.GraphNode: _node,
-    protocol.GraphDedupe: _once(protocol.GraphDedupe(), protocol.GraphDedupe(dry_run=True)),
-    protocol.GraphAbstract: _once(protocol.GraphAbstract(dry_run=True)),
+    GraphNodes: _nodes,
+    GraphEdges: _edges,
+    GraphNode: _node,
+    GraphDedupe: _once(GraphDedupe(), GraphDedupe(dry_run=True)),
+    GraphAbstract: _once(GraphAbstract(dry_run=True)),
     protocol.DiffWorkspaces: _once(protocol.DiffWorkspaces(), protocol.DiffWorkspaces(workspace=BETA)),
     protocol.Remember: lambda world: _placed(protocol.Remember, text="A note", workspace=BETA),
     protocol.Flush: lambda world: _placed(

@@ -2,6 +2,7 @@
 
 import socket
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,10 @@ from memoryd.daemon.system.listen import Listener, open_listener, retire
 from waiting import wait_until
 
 USUAL = ServerConfig()
+
+
+def _do_nothing() -> None:
+    pass
 
 
 @pytest.mark.parametrize(
@@ -77,17 +82,30 @@ def test_only_a_client_of_what_was_installed_makes_a_settled_older_daemon_restar
     restarting: bool,
 ) -> None:
     monkeypatch.setattr(succession, "read_installed_version", lambda: on_disk)
-    assert Succession(store, config).greet(client, uptime_s).restarting is restarting
+    assert Succession(store, config, _do_nothing).greet(client, uptime_s).restarting is restarting
+
+
+def test_a_restart_begins_once_its_version_is_noted_on_disk(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of a daemon refuses writes that still wait: the next one would try the same version again."""
+    monkeypatch.setattr(succession, "read_installed_version", lambda: "9.0")
+    noted: list[str | None] = []
+    goes_on = threading.Event()
+    store.write(lambda transaction: goes_on.wait(60))
+    succeeding = Succession(store, USUAL, lambda: noted.append(store.read_setting("restarted_for")))
+    assert succeeding.greet("9.0", 10.0).restarting
+    assert noted == []
+    goes_on.set()
+    wait_until(lambda: noted == ["9.0"])
 
 
 def test_a_version_is_tried_once_also_by_the_next_daemon(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(succession, "read_installed_version", lambda: "9.0")
-    first = Succession(store, USUAL)
+    first = Succession(store, USUAL, _do_nothing)
     assert [first.greet("9.0", 10.0).restarting for _ in range(2)] == [True, False]
     wait_until(lambda: store.read_setting("restarted_for") == "9.0")
-    assert not Succession(store, USUAL).greet("9.0", 10.0).restarting
+    assert not Succession(store, USUAL, _do_nothing).greet("9.0", 10.0).restarting
     monkeypatch.setattr(memoryd, "__version__", "9.0")
-    Succession(store, USUAL)  # it came after all: what comes later is tried again
+    Succession(store, USUAL, _do_nothing)  # it came after all: what comes later is tried again
     wait_until(lambda: store.read_setting("restarted_for") == "")
 
 

@@ -27,12 +27,15 @@ from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import consolidating
 from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.memories import changing, erasing, keyed, reading, sharing
 from memoryd.daemon.registry import finish
 from workbench import LIMIT_S, Clock, add, add_many, delete, found, undo, update
 
 PLACES = ("", "acme", "acme/api")
-JOBS = ("sweep", "caps", "cluster", "expire", "optimize", "checkpoint", "trim")
+JOBS = [
+    name for name in ("sweep", "caps", "cluster", "expire", "optimize", "checkpoint", "trim") if name in list_jobs()
+]
 GRACE_S = 31 * 86400.0
 
 

@@ -93,7 +93,7 @@ def test_a_trigger_of_others_in_the_database_itself_is_reported_and_dropped_by_r
     change(data / FILE_NAME, "CREATE TABLE stolen (content TEXT)", TRIGGER)
     store = Store(data)
     assert [line for line in store.find_problems() if "leak" in line] == [
-        "schema: the trigger leak is not one of memoryd's"
+        "schema: the trigger leak is of no part of memoryd that is installed"
     ]
     store.rebuild().result()
     assert store.find_problems() == []
