@@ -9,6 +9,8 @@ from memoryd.client.method import method
 from memoryd.client.protocol import Reach
 
 if TYPE_CHECKING:
+    from memoryd.client.dreams import calls as dreams
+    from memoryd.client.shared import calls as shared
     from memoryd.client.topics import calls as topics
 
 
@@ -63,19 +65,6 @@ def get_unasked(
 def count_tokens(texts: list[str], tokenizer: str = "", *, reach: Reach | None = None) -> protocol.CountTokens:
     """Count the tokens of texts as `get_context` does, for whoever puts memories into a budget of their own."""
     return protocol.CountTokens(texts=texts, tokenizer=tokenizer, reach=reach)
-
-
-def dream(
-    place: str | None = None,
-    facts: bool = False,
-    dry_run: bool = False,
-    force: bool = False,
-    undo: bool = False,
-    allow: bool | None = None,
-    date: str | None = None,
-) -> protocol.Dream:
-    """Put MEMORY.md of a workspace in order with its daily files, or the memories of a namespace."""
-    return protocol.Dream(place=place, facts=facts, dry_run=dry_run, force=force, undo=undo, allow=allow, date=date)
 
 
 def erase(
@@ -251,60 +240,6 @@ def resume_observing(kind: Literal["session", "namespace", "folder"], name: str)
     return protocol.ResumeObserving(kind=kind, name=name)
 
 
-def share_root(
-    root: str,
-    server: str = "",
-    passfile: str = "",
-    namespaces: list[str] | None = None,
-    conversations: bool = False,
-    dry_run: bool = False,
-) -> protocol.ShareRoot:
-    """Share a root, or more of its namespaces, through a PostgreSQL server. With `dry_run` show what that would
-    do."""
-    return protocol.ShareRoot(
-        root=root, server=server, passfile=passfile, namespaces=namespaces, conversations=conversations, dry_run=dry_run
-    )
-
-
-def sharing() -> protocol.GetSharing:
-    """Return the shared roots, how their exchange is, and what waits."""
-    return protocol.GetSharing()
-
-
-def shared_conflicts(limit: int = 100) -> protocol.ListConflicts:
-    """List memories that were changed on two machines, with both versions."""
-    return protocol.ListConflicts(limit=limit)
-
-
-def resolve_conflict(
-    id: str, content: str = "", both: bool = False, allow_secrets: bool = False
-) -> protocol.ResolveConflict:
-    """Keep one version of a memory that was changed on two machines, or a new text; the others are deleted."""
-    return protocol.ResolveConflict(id=id, content=content, both=both, allow_secrets=allow_secrets)
-
-
-def purge_shared(ids: list[str]) -> protocol.PurgeShared:
-    """Erase shared memories with their history, here and on every machine that shares them. It cannot be undone."""
-    return protocol.PurgeShared(ids=ids)
-
-
-def grant_root(
-    root: str, role: str, access: Literal["read", "write", "none"] = "write", server: str = "", passfile: str = ""
-) -> protocol.GrantRoot:
-    """Let a login role of the server read a root, write it, or do neither. Only the owner of the tables can."""
-    return protocol.GrantRoot(root=root, role=role, access=access, server=server, passfile=passfile)
-
-
-def migrate_server(root: str = "", server: str = "", passfile: str = "") -> protocol.MigrateServer:
-    """Make memoryd's tables on a server, or bring them to this version. Only their owner can."""
-    return protocol.MigrateServer(root=root, server=server, passfile=passfile)
-
-
-def unshare_root(root: str, drop: bool = False, force: bool = False) -> protocol.UnshareRoot:
-    """Stop sharing a root. The server and other machines keep what they have."""
-    return protocol.UnshareRoot(root=root, drop=drop, force=force)
-
-
 def traces(kind: list[str] = [], limit: int = 20, *, reach: Reach | None = None) -> protocol.Traces:
     """List the latest searches and contexts whose traces are kept, newest first; the root lists those of everyone."""
     return protocol.Traces(kind=kind, limit=limit, reach=reach)
@@ -463,6 +398,91 @@ def graph_export(
     return GraphExport(after=after, limit=limit, preview=preview, reach=reach)
 
 
+def dream(
+    place: str | None = None,
+    facts: bool = False,
+    dry_run: bool = False,
+    force: bool = False,
+    undo: bool = False,
+    allow: bool | None = None,
+    date: str | None = None,
+) -> dreams.Dream:
+    """Put MEMORY.md of a workspace in order with its daily files, or the memories of a namespace."""
+    from memoryd.client.dreams.calls import Dream
+
+    return Dream(place=place, facts=facts, dry_run=dry_run, force=force, undo=undo, allow=allow, date=date)
+
+
+def share_root(
+    root: str,
+    server: str = "",
+    passfile: str = "",
+    namespaces: list[str] | None = None,
+    conversations: bool = False,
+    dry_run: bool = False,
+) -> shared.ShareRoot:
+    """Share a root, or more of its namespaces, through a PostgreSQL server. With `dry_run` show what that would
+    do."""
+    from memoryd.client.shared.calls import ShareRoot
+
+    return ShareRoot(
+        root=root, server=server, passfile=passfile, namespaces=namespaces, conversations=conversations, dry_run=dry_run
+    )
+
+
+def sharing() -> shared.GetSharing:
+    """Return the shared roots, how their exchange is, and what waits."""
+    from memoryd.client.shared.calls import GetSharing
+
+    return GetSharing()
+
+
+def shared_conflicts(limit: int = 100) -> shared.ListConflicts:
+    """List memories that were changed on two machines, with both versions."""
+    from memoryd.client.shared.calls import ListConflicts
+
+    return ListConflicts(limit=limit)
+
+
+def resolve_conflict(
+    id: str, content: str = "", both: bool = False, allow_secrets: bool = False
+) -> shared.ResolveConflict:
+    """Keep one version of a memory that was changed on two machines, or a new text; the others are deleted."""
+    from memoryd.client.shared.calls import ResolveConflict
+
+    return ResolveConflict(id=id, content=content, both=both, allow_secrets=allow_secrets)
+
+
+def purge_shared(ids: list[str]) -> shared.PurgeShared:
+    """Erase shared memories with their history, here and on every machine that shares them. It cannot be undone."""
+    from memoryd.client.shared.calls import PurgeShared
+
+    return PurgeShared(ids=ids)
+
+
+def grant_root(
+    root: str, role: str, access: Literal["read", "write", "none"] = "write", server: str = "", passfile: str = ""
+) -> shared.GrantRoot:
+    """Let a login role of the server read a root, write it, or do neither. Only the owner of the tables can."""
+    from memoryd.client.shared.calls import GrantRoot
+
+    return GrantRoot(root=root, role=role, access=access, server=server, passfile=passfile)
+
+
+def migrate_server(root: str = "", server: str = "", passfile: str = "") -> shared.MigrateServer:
+    """Make memoryd's tables on a server, or bring them to this version. Only their owner can."""
+    from memoryd.client.shared.calls import MigrateServer
+
+    return MigrateServer(root=root, server=server, passfile=passfile)
+
+
+def unshare_root(root: str, drop: bool = False, force: bool = False) -> shared.UnshareRoot:
+    """Stop sharing a root. The server and other machines keep what they have."""
+    from memoryd.client.shared.calls import UnshareRoot
+
+    return UnshareRoot(root=root, drop=drop, force=force)
+
+
 class DeclaredMethods:
     """A method for each call that has none written by hand."""
 
@@ -473,7 +493,6 @@ class DeclaredMethods:
     namespaces = method(namespaces)
     get_unasked = method(get_unasked)
     count_tokens = method(count_tokens)
-    dream = method(dream)
     erase = method(erase)
     get = method(get)
     feedback = method(feedback)
@@ -497,14 +516,6 @@ class DeclaredMethods:
     get_observing = method(get_observing)
     pause_observing = method(pause_observing)
     resume_observing = method(resume_observing)
-    share_root = method(share_root)
-    sharing = method(sharing)
-    shared_conflicts = method(shared_conflicts)
-    resolve_conflict = method(resolve_conflict)
-    purge_shared = method(purge_shared)
-    grant_root = method(grant_root)
-    migrate_server = method(migrate_server)
-    unshare_root = method(unshare_root)
     traces = method(traces)
     use_model = method(use_model)
     verify = method(verify)
@@ -525,3 +536,12 @@ class DeclaredMethods:
     graph_abstract = method(graph_abstract)
     graph_regroup = method(graph_regroup)
     graph_export = method(graph_export)
+    dream = method(dream)
+    share_root = method(share_root)
+    sharing = method(sharing)
+    shared_conflicts = method(shared_conflicts)
+    resolve_conflict = method(resolve_conflict)
+    purge_shared = method(purge_shared)
+    grant_root = method(grant_root)
+    migrate_server = method(migrate_server)
+    unshare_root = method(unshare_root)

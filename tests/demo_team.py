@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from memoryd.client import Client
-from memoryd.client.protocol import GetSharing
+from memoryd.client.shared.calls import GetSharing
 from postgres import Cable, Postgres, find_binaries
 
 _LIMIT_S = 60.0

@@ -67,7 +67,6 @@ _KERNEL: dict[str, dict[str, Row]] = {
         "workspace index": Row("workspace", "bring the index up to date with the files now"),
         "flush": Row("observe", "write what is worth keeping of a conversation into a file of a workspace"),
         "remember": Row("notes", "write a note into a file of a workspace, by default today's"),
-        "dream": Row("dream", "tidy MEMORY.md by the daily files (proposed first), or memories"),
         "forget": Row("notes", "take memories out of their files; delete those of no file"),
         "diff": Row("notes", "what the files hold that the index does not, and the reverse"),
     },
@@ -123,16 +122,6 @@ _KERNEL: dict[str, dict[str, Row]] = {
         "token add": Row("token", "make a token that binds an agent to a namespace"),
         "token revoke": Row("token", "revoke a token at once"),
     },
-    "Several machines": {
-        "shared status": Row("shared", "what is shared with other machines, and what waits"),
-        "shared add": Row("shared", "share a root, or more of its namespaces, through PostgreSQL"),
-        "shared remove": Row("shared", "stop sharing a root; keep or delete what is here of it"),
-        "shared conflicts": Row("shared", "memories that were changed on two machines"),
-        "shared resolve": Row("shared", "keep one version of such a memory, or a new text"),
-        "shared purge": Row("shared", "erase shared memories here and on every machine"),
-        "shared grant": Row("shared", "let a role of the server read or write a root, or keep it out"),
-        "shared migrate": Row("shared", "make memoryd's tables on a server, or bring them up to date"),
-    },
     "Background jobs": {
         "jobs list": Row("jobs", "background jobs: state, last run, next run"),
         "jobs run": Row("jobs", "run a job now, or show what it would do"),
@@ -166,7 +155,6 @@ _DEFAULT_VERBS = {
     "jobs": "list",
     "config": "show",
     "token": "list",
-    "shared": "status",
     "workspace": "list",
     "hooks": "status",
     "project": "list",
@@ -194,7 +182,8 @@ def list_all() -> Table:
     """Return all commands: those of the kernel, then those of the capabilities that are there."""
     groups, default_verbs = dict(_KERNEL), dict(_DEFAULT_VERBS)
     for module in map(import_module, list_modules("client", "commands").values()):
-        groups |= module.GROUPS
+        for title, rows in module.GROUPS.items():
+            groups[title] = groups.get(title, {}) | rows
         default_verbs |= module.DEFAULT_VERBS
     return Table(groups, default_verbs)
 

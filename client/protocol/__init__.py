@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from memoryd.client.protocol.access import *
     from memoryd.client.protocol.chosen import *
     from memoryd.client.protocol.context import *
-    from memoryd.client.protocol.dreams import *
     from memoryd.client.protocol.erase import *
     from memoryd.client.protocol.events import *
     from memoryd.client.protocol.feedback import *
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from memoryd.client.protocol.memories import *
     from memoryd.client.protocol.notes import *
     from memoryd.client.protocol.observing import *
-    from memoryd.client.protocol.roots import *
     from memoryd.client.protocol.search import *
     from memoryd.client.protocol.service import *
     from memoryd.client.protocol.sessions import *
@@ -50,8 +48,8 @@ if TYPE_CHECKING:
 
 # In this order PROTOCOL.md lists the methods, then those of capabilities.
 _KERNEL = (
-    "access base chosen context dreams erase events memories feedback jobs history keyed links tiers notes"
-    " observing roots search service sessions statistics summaries transfer workspaces"
+    "access base chosen context erase events memories feedback jobs history keyed links tiers notes"
+    " observing search service sessions statistics summaries transfer workspaces"
 ).split()
 # Where names are looked for first: all that a search needs.
 _SOONER = tuple(f"{__name__}.{module}" for module in ("base", "memories", "search", "service"))

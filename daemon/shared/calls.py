@@ -8,7 +8,8 @@ import msgspec
 
 from memoryd.client import protocol
 from memoryd.client.errors import Conflict, Invalid, NotFound
-from memoryd.client.protocol import MigratedServer
+from memoryd.client.shared import calls
+from memoryd.client.shared.calls import MigratedServer
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import removing
@@ -29,14 +30,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@handles(protocol.GetSharing)
-def report(core: Core, call: protocol.GetSharing) -> protocol.Sharing:
+@handles(calls.GetSharing)
+def report(core: Core, call: calls.GetSharing) -> calls.Sharing:
     """Return how sharing is."""
     return lines_of(core).report()
 
 
-@handles(protocol.ShareRoot)
-def share_root(core: Core, call: protocol.ShareRoot) -> protocol.RootPlan:
+@handles(calls.ShareRoot)
+def share_root(core: Core, call: calls.ShareRoot) -> calls.RootPlan:
     """Share a root, or show what that would do."""
     sharing.check_installed()
     from memoryd.daemon.shared import exchange, schema
@@ -55,7 +56,7 @@ def share_root(core: Core, call: protocol.ShareRoot) -> protocol.RootPlan:
     chosen = _choose_namespaces(core, call)
     if not call.dry_run:
         lines_of(core).open(sharing.add_root(core, root, [one.namespace for one in chosen]))
-    return protocol.RootPlan(
+    return calls.RootPlan(
         root=call.root, server=root.server, namespaces=chosen, there=there, exists=exists, dry_run=call.dry_run
     )
 
@@ -66,7 +67,7 @@ def _check_root(name: str) -> None:
         raise Invalid(f"{name or '/'!r} cannot be shared: what is shared is a first-level namespace, like acme.")
 
 
-def _place(core: Core, call: protocol.ShareRoot) -> Root:
+def _place(core: Core, call: calls.ShareRoot) -> Root:
     """Return the root as the call and the settings describe it."""
     given = sharing.settings_of(core, call.root)
     with core.store.reading() as connection:
@@ -81,7 +82,7 @@ def _place(core: Core, call: protocol.ShareRoot) -> Root:
     return Root(name=call.root, server=address, passfile=passfile, conversations=conversations, added_at=core.clock())
 
 
-def _choose_namespaces(core: Core, call: protocol.ShareRoot) -> list[protocol.RootNamespace]:
+def _choose_namespaces(core: Core, call: calls.ShareRoot) -> list[calls.RootNamespace]:
     """Return the namespaces that are shared, with what is shared and what stays."""
     with core.store.reading() as connection:
         there = shared.count_leaving(connection, call.root, call.conversations)
@@ -92,11 +93,11 @@ def _choose_namespaces(core: Core, call: protocol.ShareRoot) -> list[protocol.Ro
         if call.root not in namespaces.list_enclosing(name):
             raise Invalid(f"{name} is not in {call.root}.")
     chosen = [(name, *counts.get(name, (0, 0))) for name in found]
-    return [protocol.RootNamespace(namespace=name, going=going, staying=staying) for name, going, staying in chosen]
+    return [calls.RootNamespace(namespace=name, going=going, staying=staying) for name, going, staying in chosen]
 
 
-@handles(protocol.GrantRoot)
-def grant(core: Core, call: protocol.GrantRoot) -> protocol.Done:
+@handles(calls.GrantRoot)
+def grant(core: Core, call: calls.GrantRoot) -> protocol.Done:
     """Let a role into a root, or keep it out."""
     sharing.check_installed()
     from memoryd.daemon.shared import schema
@@ -116,8 +117,8 @@ def grant(core: Core, call: protocol.GrantRoot) -> protocol.Done:
     return protocol.Done(message=f"{call.role} {told} {call.root} from now on.{more}")
 
 
-@handles(protocol.MigrateServer)
-def migrate(core: Core, call: protocol.MigrateServer) -> MigratedServer:
+@handles(calls.MigrateServer)
+def migrate(core: Core, call: calls.MigrateServer) -> MigratedServer:
     """Make the tables, or bring them to this version."""
     sharing.check_installed()
     from memoryd.daemon.shared import schema, vectors
@@ -163,8 +164,8 @@ def _ask(core: Core, root: Root, question: "Callable[[Server], T]", limit_s: flo
         opened.close()
 
 
-@handles(protocol.UnshareRoot)
-def unshare(core: Core, call: protocol.UnshareRoot) -> protocol.Done:
+@handles(calls.UnshareRoot)
+def unshare(core: Core, call: calls.UnshareRoot) -> protocol.Done:
     """Stop sharing a root; keep or delete what is here of it."""
     with core.store.reading() as connection:
         root = shared.find_root(connection, call.root)

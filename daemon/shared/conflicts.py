@@ -6,7 +6,8 @@ from typing import Any
 
 from memoryd.client import protocol
 from memoryd.client.errors import Conflict, Invalid, NotFound
-from memoryd.client.protocol import PurgedMemories, ResolvedConflict
+from memoryd.client.shared import calls
+from memoryd.client.shared.calls import PurgedMemories, ResolvedConflict
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import erasing, removing
@@ -21,15 +22,15 @@ from memoryd.daemon.store.writer import Transaction
 _TAKEN = ("type", "summary", "metadata", "importance", "expires_at", "pinned", "content", "content_hash", "text_hash")
 
 
-@handles(protocol.ListConflicts)
-def list_conflicts(core: Core, call: protocol.ListConflicts) -> protocol.SharedConflicts:
+@handles(calls.ListConflicts)
+def list_conflicts(core: Core, call: calls.ListConflicts) -> calls.SharedConflicts:
     """Return both versions of each memory that was changed on two machines."""
     with core.store.reading() as connection:
         found = shared.read_conflicts(connection, call.limit)
         shown = _show(core, connection, [row for one in found for row in one[:2]])
-    return protocol.SharedConflicts(
+    return calls.SharedConflicts(
         conflicts=[
-            protocol.SharedConflict(memory=shown[memory.id], other=shown[other.id], machine=machine, author=author)
+            calls.SharedConflict(memory=shown[memory.id], other=shown[other.id], machine=machine, author=author)
             for memory, other, machine, author in found
         ]
     )
@@ -41,8 +42,8 @@ def _show(core: Core, connection: Connection, found: Sequence[Row]) -> dict[str,
     return {memory.id: memory for memory in made}
 
 
-@handles(protocol.ResolveConflict)
-def resolve(core: Core, call: protocol.ResolveConflict) -> "Future[ResolvedConflict]":
+@handles(calls.ResolveConflict)
+def resolve(core: Core, call: calls.ResolveConflict) -> "Future[ResolvedConflict]":
     """Keep one version, a new text, or all versions as memories of their own: one operation."""
     if call.content:
         checks.check_content(call.content)
@@ -96,8 +97,8 @@ def _set_text(core: Core, transaction: Transaction, first: Row, kept: Row, conte
     transaction.after_commit(lambda: core.embedding.refresh([first.row]))
 
 
-@handles(protocol.PurgeShared)
-def purge(core: Core, call: protocol.PurgeShared) -> "Parts[PurgedMemories]":
+@handles(calls.PurgeShared)
+def purge(core: Core, call: calls.PurgeShared) -> "Parts[PurgedMemories]":
     """Erase memories here; the push that follows erases them everywhere."""
     if not call.ids:
         raise Invalid("No ids are given to purge.")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from memoryd.client.errors import Invalid, MemorydError
-from memoryd.client.protocol import RefusedMemory, SharedRoot, Sharing
+from memoryd.client.protocol import RefusedMemory, SharedRoot
+from memoryd.client.shared.calls import Sharing
 from memoryd.daemon.config import SharedConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import shared

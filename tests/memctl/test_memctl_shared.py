@@ -8,24 +8,21 @@ from fake_daemon import FakeDaemon, Memctl
 
 from memoryd.client.memctl.doctor.work import check_shared
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.protocol import (
-    Done,
+from memoryd.client.protocol import Done, Memory, RefusedMemory, SharedRoot
+from memoryd.client.shared.calls import (
     GetSharing,
     GrantRoot,
     ListConflicts,
-    Memory,
     MigratedServer,
     MigrateServer,
     PurgedMemories,
     PurgeShared,
-    RefusedMemory,
     ResolveConflict,
     ResolvedConflict,
     RootNamespace,
     RootPlan,
     SharedConflict,
     SharedConflicts,
-    SharedRoot,
     ShareRoot,
     Sharing,
     UnshareRoot,

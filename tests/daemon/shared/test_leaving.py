@@ -8,7 +8,8 @@ import pytest
 
 from conversing import FACTS, Model
 from memoryd.client import Client
-from memoryd.client.protocol import Consolidate, EndSession, GetSharing, Share, ShareRoot
+from memoryd.client.protocol import Consolidate, EndSession, Share
+from memoryd.client.shared.calls import GetSharing, ShareRoot
 from memoryd.daemon.conversations.worker import Worker
 from postgres import Postgres
 from waiting import wait_until

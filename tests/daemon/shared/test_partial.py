@@ -9,16 +9,8 @@ import pytest
 from machines import machines
 
 from memoryd.client import Client
-from memoryd.client.protocol import (
-    Add,
-    Explain,
-    GetSharing,
-    Hits,
-    MigrateServer,
-    NewMemory,
-    PurgeShared,
-    ShareRoot,
-)
+from memoryd.client.protocol import Add, Explain, Hits, NewMemory
+from memoryd.client.shared.calls import GetSharing, MigrateServer, PurgeShared, ShareRoot
 from memoryd.daemon.shared import engine, reader, vectors
 from postgres import Postgres
 from waiting import wait_until

@@ -11,21 +11,16 @@ import pytest
 
 from memoryd.client import Client, exposition
 from memoryd.client.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
-from memoryd.client.protocol import (
-    Add,
-    Erase,
+from memoryd.client.protocol import Add, Erase, GetStats, NewMemory, Operations, Tiers
+from memoryd.client.shared.calls import (
     GetSharing,
-    GetStats,
     GrantRoot,
     ListConflicts,
     MigrateServer,
-    NewMemory,
-    Operations,
     PurgeShared,
     ResolveConflict,
     SharedRoot,
     ShareRoot,
-    Tiers,
     UnshareRoot,
 )
 from memoryd.daemon.shared import sharing

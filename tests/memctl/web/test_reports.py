@@ -12,17 +12,8 @@ from memoryd.client.memctl.web.reports import list_reports
 from memoryd.client.memctl.web.reports.health import read_health, show_findings
 from memoryd.client.memctl.web.reports.memory import compare_words
 from memoryd.client.memctl.web.reports.tiers import read_tiers
-from memoryd.client.protocol import (
-    Consolidate,
-    GetSharing,
-    SharedConflict,
-    SharedConflicts,
-    SharedRoot,
-    Sharing,
-    Tiers,
-    TierState,
-)
-from memoryd.client.protocol.roots import ListConflicts
+from memoryd.client.protocol import Consolidate, SharedRoot, Tiers, TierState
+from memoryd.client.shared.calls import GetSharing, ListConflicts, SharedConflict, SharedConflicts, Sharing
 from memoryd.client.topics.calls import GraphNodes
 
 TAGS = set("a article b br code dd del div dl dt h2 ins li p section span ul".split())

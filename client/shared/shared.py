@@ -5,7 +5,6 @@ from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 from typing import Literal
 
-from memoryd.client import protocol
 from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
@@ -13,6 +12,8 @@ from memoryd.client.memctl.link import client_for, send, show_result
 from memoryd.client.memctl.output import make_printable, paint, show, undo_text
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, format_table, to_one_line
+from memoryd.client.protocol import SharedRoot
+from memoryd.client.shared import calls
 from memoryd.client.times import iso
 from memoryd.client.transport.sync import Client
 
@@ -39,7 +40,7 @@ def _declare_add(parser: ArgumentParser) -> None:
 
 
 def _add(args: Namespace) -> None:
-    call = protocol.ShareRoot(
+    call = calls.ShareRoot(
         root=args.root.strip("/"),
         server=args.dsn,
         passfile=args.passfile,
@@ -56,7 +57,7 @@ def _add(args: Namespace) -> None:
             confirm(plan.root, "this sends memories to another machine.", asked, "Nothing is shared.")
         names = [one.namespace for one in plan.namespaces]
         fields = {name: getattr(call, name) for name in ("root", "server", "passfile", "conversations")}
-        done = client.call(protocol.ShareRoot(**fields, namespaces=names))
+        done = client.call(calls.ShareRoot(**fields, namespaces=names))
         if not args.json:
             _follow(client, done.root)
     begun = f"Sharing {paint(make_printable(done.root), 'cyan')}; other namespaces stay here."
@@ -68,7 +69,7 @@ def _follow(client: Client, root: str) -> None:
     total = 0
     with ProgressBar(f"exchanging {make_printable(root)}") as bar, suppress(KeyboardInterrupt):
         while bar.visible:
-            found = next((one for one in client.call(protocol.GetSharing()) if one.root == root), None)
+            found = next((one for one in client.call(calls.GetSharing()) if one.root == root), None)
             if found is None or found.state not in ("starting", "ready"):
                 return
             to_do = found.unread + found.waiting
@@ -79,7 +80,7 @@ def _follow(client: Client, root: str) -> None:
             time.sleep(_LOOK_S)
 
 
-def _format_plan(plan: protocol.RootPlan) -> str:
+def _format_plan(plan: calls.RootPlan) -> str:
     rows = [[make_printable(one.namespace), f"{one.going:,}", f"{one.staying:,}"] for one in plan.namespaces]
     table = format_table(["NAMESPACE", "SHARED", "STAYS HERE"], rows, flexible=1)
     there = f"it has {count_text(plan.there, 'memory')} of {plan.root}" if plan.exists else f"{plan.root} is new there"
@@ -90,17 +91,17 @@ def _format_plan(plan: protocol.RootPlan) -> str:
 
 
 def _show_status(args: Namespace) -> None:
-    show_result(args, protocol.GetSharing(), _format_sharing)
+    show_result(args, calls.GetSharing(), _format_sharing)
 
 
-def _format_sharing(found: protocol.Sharing) -> str:
+def _format_sharing(found: calls.Sharing) -> str:
     if not found.roots:
         return "Nothing is shared with other machines; `memctl shared add ROOT --dsn ADDRESS` begins it."
     parts = [_format_root(root) for root in found.roots]
     return "\n".join([f"This machine is {make_printable(found.machine)}.", *parts])
 
 
-def _format_root(root: protocol.SharedRoot) -> str:
+def _format_root(root: SharedRoot) -> str:
     colour = "green" if root.state == "ready" else "yellow"
     head = f"{paint(make_printable(root.root), 'cyan')}  {paint(root.state, colour)}  {make_printable(root.server)}"
     lines = [head, f"  {count_text(root.memories, 'memory')} shared, {count_text(root.waiting, 'change')} to be pushed"]
@@ -127,10 +128,10 @@ def _declare_conflicts(parser: ArgumentParser) -> None:
 
 
 def _show_conflicts(args: Namespace) -> None:
-    show_result(args, protocol.ListConflicts(limit=args.limit), _format_conflicts, lambda found: found.conflicts)
+    show_result(args, calls.ListConflicts(limit=args.limit), _format_conflicts, lambda found: found.conflicts)
 
 
-def _format_conflicts(found: protocol.SharedConflicts) -> str:
+def _format_conflicts(found: calls.SharedConflicts) -> str:
     if not found.conflicts:
         return "No memory has two versions."
     lines = []
@@ -148,7 +149,7 @@ def _declare_resolve(parser: ArgumentParser) -> None:
 
 
 def _resolve(args: Namespace) -> None:
-    done = send(args, protocol.ResolveConflict(id=args.id, content=args.merge, both=args.both))
+    done = send(args, calls.ResolveConflict(id=args.id, content=args.merge, both=args.both))
     kept = f"{paint(done.memory.id[:8], 'cyan')}  {to_one_line(done.memory.content)}"
     show(args, done, lambda: f"{kept}\n{undo_text(done.operation)} takes it back.")
 
@@ -165,7 +166,7 @@ def _purge(args: Namespace) -> None:
     if not args.yes:
         warning = "This erases them on every machine, with their history, and cannot be undone."
         confirm("purge", warning, f"memctl: {warning}", "Nothing was erased.")
-    done = send(args, protocol.PurgeShared(ids=args.ids))
+    done = send(args, calls.PurgeShared(ids=args.ids))
     later = " The server gets this once it answers." if done.waiting else ""
     held = "\n".join(f"  {make_printable(copy)}" for copy in done.copies)
     show(args, done, lambda: f"Erased {count_text(len(done.ids), 'memory')}.{later} The text may still be in:\n{held}")
@@ -185,7 +186,7 @@ def _declare_grant(parser: ArgumentParser) -> None:
 
 def _grant(args: Namespace) -> None:
     access: Literal["read", "write", "none"] = "none" if args.revoke else "read" if args.read else "write"
-    call = protocol.GrantRoot(
+    call = calls.GrantRoot(
         root=args.root.strip("/"), role=args.role, access=access, server=args.dsn, passfile=args.passfile
     )
     show_result(args, call, lambda done: done.message)
@@ -197,7 +198,7 @@ def _declare_migrate(parser: ArgumentParser) -> None:
 
 
 def _migrate(args: Namespace) -> None:
-    done = send(args, protocol.MigrateServer(root=args.root.strip("/"), server=args.dsn, passfile=args.passfile))
+    done = send(args, calls.MigrateServer(root=args.root.strip("/"), server=args.dsn, passfile=args.passfile))
     kind = done.dialect if done.tested else f"{done.dialect}, on which memoryd is not tested"
     state = "are there already" if done.before == done.after else "are made"
     lack = "" if done.vectors else " Without pgvector there each machine searches what it holds alone."
@@ -211,7 +212,7 @@ def _declare_remove(parser: ArgumentParser) -> None:
 
 
 def _remove(args: Namespace) -> None:
-    call = protocol.UnshareRoot(root=args.root.strip("/"), drop=args.drop, force=args.force)
+    call = calls.UnshareRoot(root=args.root.strip("/"), drop=args.drop, force=args.force)
     show_result(args, call, lambda done: done.message)
 
 

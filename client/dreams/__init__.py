@@ -1,0 +1,1 @@
+"""Dreams for clients: the call, and its command in memctl."""

@@ -1,0 +1,10 @@
+"""The commands of dreams in memctl."""
+
+from memoryd.client.memctl.commands import Row
+
+GROUPS = {
+    "Markdown workspaces": {
+        "dream": Row("dream", "tidy MEMORY.md by the daily files (proposed first), or memories", "dreams"),
+    },
+}
+DEFAULT_VERBS: dict[str, str] = {}

@@ -1,0 +1,1 @@
+"""Sharing with other machines, for clients: calls, and their commands in memctl."""

@@ -1,0 +1,98 @@
+"""Each capability is deleted in a copy: the rest works, and what belonged to it says in a sentence that it is gone."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from absent import ABSENT
+from imports import CHECKOUT, OURS
+from memoryd.client.capabilities import CAPABILITIES
+from places import make_folder
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(ABSENT), reason="one is deleted already")]
+
+# What of the tests is run without a capability: the contract, and what is at the heart of the kernel.
+KERNEL = ["contract", "daemon/core", "daemon/jobs", "daemon/memories", "daemon/search", "daemon/store"]
+_FILES = ["pyproject.toml", "Makefile", "README.md", "ARCHITECTURE.md", "PROTOCOL.md", "CHANGELOG.md", "docs", "tests"]
+_LIMIT_S = 900
+
+
+class Copy:
+    """A copy of this checkout without a capability."""
+
+    def __init__(self, folder: Path, capability: str) -> None:
+        self.folder, self.home = folder / "checkout", folder / "home"
+        skipped = shutil.ignore_patterns("__pycache__", ".*")
+        for name in (*OURS, *_FILES):
+            there = CHECKOUT / name
+            copy = shutil.copytree if there.is_dir() else shutil.copy
+            copy(there, self.folder / name, **({"ignore": skipped} if there.is_dir() else {}))
+        package = self.folder / "src" / "memoryd"
+        package.mkdir(parents=True)
+        for name in OURS:
+            (package / name).symlink_to(self.folder / name)
+        shutil.copy(CHECKOUT / "src" / "memoryd" / "__init__.py", package)
+        for side in ("daemon", "client", "tests/daemon", "tests/client"):
+            shutil.rmtree(self.folder / side / capability, ignore_errors=True)
+        self.home.mkdir()
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run Python on the copy."""
+        own = {"PYTHONPATH": str(self.folder / "src"), "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.home)}
+        return subprocess.run(
+            [sys.executable, *words],
+            cwd=self.folder,
+            env={**{name: value for name, value in os.environ.items() if not name.startswith("XDG_")}, **own},
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_S,
+        )
+
+    def memctl(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run memctl of the copy."""
+        return self.run("-m", "memoryd.client.memctl", *words)
+
+    def write(self, program: str, file: str) -> None:
+        """Write a generated file anew."""
+        done = self.run(f"tests/contract/{program}")
+        assert done.returncode == 0, done.stderr
+        (self.folder / file).write_text(done.stdout)
+
+
+@pytest.fixture(params=sorted(CAPABILITIES))
+def copy(request: pytest.FixtureRequest) -> Iterator[tuple[str, Copy]]:
+    folder = make_folder()
+    yield request.param, Copy(folder, request.param)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_without_a_capability_the_rest_works_and_names_it(copy: tuple[str, Copy]) -> None:
+    capability, place = copy
+    try:
+        added = place.memctl("add", "We use Valkey, not Redis", "--namespace", "/")
+        assert added.returncode == 0, added.stderr
+        assert "Valkey" in place.memctl("search", "which cache do we use", "--namespace", "/").stdout
+        assert place.memctl("verify").returncode == 0
+        assert "Traceback" not in place.memctl("doctor").stderr
+        helped = place.memctl("--help")
+        assert helped.returncode == 0
+        for word in CAPABILITIES[capability].commands:
+            assert f"\n  {word} " not in helped.stdout
+            refused = place.memctl(word, "x")
+            assert refused.returncode == 2
+            assert f"is not in this installation: it belongs to {capability}" in refused.stderr
+    finally:
+        place.memctl("down")
+    place.write("protocol_document.py", "PROTOCOL.md")
+    place.write("golden.py", "tests/contract/golden.jsonl")
+    place.write("client_methods.py", "client/methods.py")
+    formatted = place.run("-m", "ruff", "format", "client/methods.py")
+    assert formatted.returncode == 0, formatted.stderr
+    tests = [f"tests/{name}" for name in KERNEL]
+    done = place.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow and not stress", *tests)
+    assert done.returncode == 0, done.stdout[-6000:]
