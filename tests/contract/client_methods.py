@@ -39,7 +39,7 @@ def document() -> str:
     """Return the text of client/methods.py."""
     calls = [call for call in METHODS if call.__name__ not in written_by_hand()]
     capabilities = list_modules("client", "calls")
-    imports = "".join(f"    from memoryd.client.{name} import calls as {name}\n" for name in capabilities)
+    imports = "".join(f"    from memoryd.client.{name} import calls as {name}\n" for name in sorted(capabilities))
     functions = "".join(_function(call) for call in calls)
     table = "".join(f"    {method_name(call)} = method({method_name(call)})\n" for call in calls)
     owner = '\n\nclass DeclaredMethods:\n    """A method for each call that has none written by hand."""\n\n'
