@@ -11,7 +11,6 @@ import pytest
 from memoryd.client import Client, Invalid
 from memoryd.client.protocol import METHODS, READS, Feedback, Record, Tag, method_name
 from memoryd.daemon.system import log
-from waiting import wait_until
 from wire import Wire
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def holding(folder: Path, needle: str = TOKEN) -> list[str]:
     ]
 
 
-def ways_in(client: Client, root: Path) -> list[Any]:
+def ways_in(client: Client) -> list[Any]:
     """Bring the token in every way there is; return what the replies say of it."""
     added = client.add(TEXT, summary=TEXT, metadata={"note": TEXT, TOKEN: 1, "deep": [{"token": TOKEN}]})
     other = client.add("The staging cluster runs in Frankfurt since the spring release.")
@@ -61,24 +60,14 @@ def ways_in(client: Client, root: Path) -> list[Any]:
         client.seed(turns=[{"role": "user", "content": f"Seeded turn. {TEXT}"}], memories=[{"content": f"S. {TEXT}"}]),
         client.import_memories([record]),
         client.complete_task("failed", TEXT, task=TEXT, session=TOKEN),
-        client.remember(TEXT, "notes"),
-        client.remember(f"Once more. {TEXT}", "notes", file="MEMORY.md"),
     ]
 
 
-@pytest.fixture
-def notes(folder: Path) -> Path:
-    root = folder / "notes"
-    root.mkdir()
-    return root
-
-
 def test_nothing_of_a_credential_is_on_disk_whichever_way_it_came_in(
-    daemon: "Daemon", client: Client, notes: Path, caplog: pytest.LogCaptureFixture
+    daemon: "Daemon", client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    client.add_workspace(notes, namespace="notes")
-    replies = ways_in(client, notes)
+    replies = ways_in(client)
     client.search(f"who pushes with {TOKEN}")
     client.context(f"push with {TOKEN}", session=TOKEN)
     assert client.end_session(TOKEN).waiting  # it is the session that was observed
@@ -92,16 +81,14 @@ def test_nothing_of_a_credential_is_on_disk_whichever_way_it_came_in(
     daemon.stop()
     daemon.core.close()
     assert holding(data) == []
-    assert holding(notes) == []
     assert TOKEN not in caplog.text
 
 
-def test_each_reply_says_what_was_taken_out(daemon: "Daemon", client: Client, notes: Path) -> None:
-    client.add_workspace(notes, namespace="notes")
-    told = [reply.redacted for reply in ways_in(client, notes)]
+def test_each_reply_says_what_was_taken_out(client: Client) -> None:
+    told = [reply.redacted for reply in ways_in(client)]
     assert told == [
         {"GitHub token": 5}, {"GitHub token": 2}, {"GitHub token": 2}, ONE, ONE, ONE, {"GitHub token": 3},
-        {"GitHub token": 2}, ONE, {"GitHub token": 3}, ONE, ONE,
+        {"GitHub token": 2}, ONE, {"GitHub token": 3},
     ]  # fmt: skip
 
 
@@ -172,32 +159,6 @@ def test_the_allow_list_lets_through_what_it_matches_whole(start_daemon: Callabl
     with start_daemon(privacy={"allow": ["ghp_q7Rt.*"]}).client() as client:
         assert client.get(client.add(TEXT).id).content == TEXT
         assert client.add("password = hunter2x").redacted == {"password": 1}
-
-
-def test_files_keep_their_credentials_and_the_index_has_none(daemon: "Daemon", client: Client, notes: Path) -> None:
-    key = "-----BEGIN RSA " + "PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n" * 60
-    (notes / "MEMORY.md").write_text(
-        f"# Deploys\n\n{TEXT}\n\n# Key\n\n{key}-----END RSA PRIVATE KEY-----\n\n# After\n\nThe harbour opens at nine.\n"
-    )
-    client.add_workspace(notes, namespace="notes")
-    wait_until(lambda: bool(client.list(tier="documents").total))
-    chunks = client.list(tier="documents", limit=100).memories
-    assert any(CLEAN in chunk.content for chunk in chunks)
-    assert not any(TOKEN in chunk.content or "MIIEvQ" in chunk.content for chunk in chunks)
-    [after] = [chunk for chunk in chunks if "harbour" in chunk.content]
-    lines = (notes / "MEMORY.md").read_text().split("\n")
-    assert lines[(after.end_line or 0) - 1] == "The harbour opens at nine."  # the lines are those of the file
-    assert TOKEN in (notes / "MEMORY.md").read_text()
-    assert holding(daemon.core.folder) == []
-
-
-def test_a_line_with_a_credential_can_be_forgotten(client: Client, notes: Path) -> None:
-    (notes / "MEMORY.md").write_text(f"# Deploys\n\n- {TEXT}\n- The harbour opens at nine.\n")
-    client.add_workspace(notes, namespace="notes")
-    wait_until(lambda: bool(client.list(tier="documents").total))
-    [chunk] = client.list(tier="documents").memories
-    client.forget(chunk.id, text="The deploy pushes")
-    assert (notes / "MEMORY.md").read_text() == "# Deploys\n\n- The harbour opens at nine.\n"
 
 
 def test_every_call_that_brings_text_to_be_stored_passes_here() -> None:

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,7 +14,6 @@ from memoryd.client import AsyncClient, Client, Forbidden, Unauthenticated, Unav
 from memoryd.client.protocol import (
     Add,
     AddToken,
-    AddWorkspace,
     Consolidate,
     Event,
     NewMemory,
@@ -154,18 +152,6 @@ def test_what_the_log_warns_of_is_told(client: Client, followed: Subscription) -
     assert (event.kind, event.by, event.type) == ("warning", "embedding.embedder", "warning")
     assert event.text == "the model mini is failed"
     assert rest(followed) == []
-
-
-def test_files_of_a_workspace_are_told_when_they_are_indexed(client: Client, folder: Path) -> None:
-    notes = folder / "notes"
-    notes.mkdir()
-    (notes / "MEMORY.md").write_text("# Rules\n\nDeploys are on Tuesdays.\n")
-    with client.subscribe("indexed") as followed:
-        client.call(AddWorkspace(path=str(notes), namespace="notes"))
-        event = next(followed)
-        assert (event.namespace, event.tier, event.text) == ("notes", "documents", str(notes / "MEMORY.md"))
-        client.search("deploys")
-        assert rest(followed) == []  # to be found is no change
 
 
 def test_of_thousands_in_one_transaction_counts_are_told(client: Client, followed: Subscription) -> None:

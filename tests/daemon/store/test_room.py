@@ -190,29 +190,6 @@ def test_jobs_that_remove_or_take_no_room_go_on_at_the_limit() -> None:
     assert stop <= {"promote", "sweep", "cluster", "dream"}, "a job that takes no room says `at_limit=True` in its Work"
 
 
-def test_workspaces_at_the_limit_take_in_what_is_shorter_and_nothing_that_is_longer(
-    start_daemon: Callable[..., "Daemon"], tmp_path: Path
-) -> None:
-    note = tmp_path / "birds.md"
-    note.write_text("# Herons\n\nThe grey heron fishes at dawn.\n\n# Storks\n\nStorks nest on roofs.\n")
-    daemon = start_daemon(storage={"max_size_mb": 2})
-    with daemon.client() as client:
-        client.add_workspace(str(tmp_path), namespace="birds", globs="*.md")
-        client.index_workspace("birds")
-        fill(client)
-        longer = tmp_path / "more.md"
-        longer.write_text("Egrets are white.\n")
-        assert client.run_job("workspaces").counts == {"failed": 1}
-        assert client.list(path_prefix=str(longer)).total == 0
-        longer.unlink()
-        [storks] = [part for part in client.list(path_prefix=str(note)) if "nest" in part.content]
-        client.forget(storks.id)
-        assert "nest" not in note.read_text()
-        assert not [part for part in client.list(path_prefix=str(note)) if "nest" in part.content]
-        client.remove_workspace("birds")
-        assert client.list(path_prefix=str(note)).total == 0
-
-
 @pytest.fixture
 def small_disk(folder: Path, request: pytest.FixtureRequest) -> Any:
     """A file system of 24 MB, or what a test says: the write-ahead log takes up to 8."""
