@@ -9,10 +9,14 @@ from typing import NamedTuple
 
 
 class Listed(NamedTuple):
-    """What is known of a capability that may not be there: what it is, the first words of its commands in memctl."""
+    """What is known of a capability that may not be there.
+
+    What it is, the first words of its commands in memctl, the capabilities without which it is not there either.
+    """
 
     about: str
     commands: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
 
 CAPABILITIES: dict[str, Listed] = {
@@ -21,7 +25,7 @@ CAPABILITIES: dict[str, Listed] = {
         "folders of Markdown files that are indexed, watched and written into",
         ("workspace", "flush", "remember", "forget", "diff"),
     ),
-    "dreams": Listed("MEMORY.md of workspaces, and memories of namespaces, put in order", ("dream",)),
+    "dreams": Listed("MEMORY.md of workspaces, and memories of namespaces, put in order", ("dream",), ("workspaces",)),
     "shared": Listed("L3: memories of chosen namespaces in PostgreSQL, shared by several machines", ("shared",)),
 }
 
@@ -30,7 +34,11 @@ CAPABILITIES: dict[str, Listed] = {
 def list_modules(side: str, module: str) -> dict[str, str]:
     """Return the full name of a module by capability, for those that have it. `side` is "client" or "daemon"."""
     names = {capability: f"memoryd.{side}.{capability}.{module}" for capability in CAPABILITIES}
-    return {capability: name for capability, name in names.items() if _exists(name)}
+    return {
+        capability: name
+        for capability, name in names.items()
+        if _exists(name) and all(_exists(f"memoryd.daemon.{needed}") for needed in CAPABILITIES[capability].needs)
+    }
 
 
 def _exists(module: str) -> bool:

@@ -9,7 +9,8 @@ from imports import CHECKOUT, list_imports
 from memoryd.client.capabilities import CAPABILITIES
 
 TESTS = Path(__file__).parent
-ABSENT = [name for name in CAPABILITIES if not any((CHECKOUT / side / name).is_dir() for side in ("daemon", "client"))]
+_THERE = {name for name in CAPABILITIES if any((CHECKOUT / side / name).is_dir() for side in ("daemon", "client"))}
+ABSENT = [name for name, listed in CAPABILITIES.items() if not _THERE.issuperset((name, *listed.needs))]
 
 
 def needs(*capabilities: str) -> pytest.MarkDecorator:
