@@ -2,8 +2,9 @@
 
 What is shared is a root (a first-level namespace) with the namespaces in it that a person named. Writes are
 acknowledged here and pushed later, searches are local, everything works offline. The server's row is the truth; a
-machine has a copy of it and an entry, which says what of it the server has (`store/shared`).
+machine has a copy of it and an entry, which says what of it the server has (`tables/shared`).
 
+- `capability`: what the kernel gets of this. `tables`: what this machine knows of what is shared.
 - `messages`: what a machine and a server say to each other. `bodies`: what a memory says there.
 - `session`, `applying`, `offering`: one transaction of SQLite; rows of the server applied here; what is changed here
   made ready to be offered, and the answers.
@@ -11,7 +12,7 @@ machine has a copy of it and an entry, which says what of it the server has (`st
 - `engine`: the exchange of one root. `line`: the thread that drives it. `sharing`: all roots of a daemon.
 - `calls`, `conflicts`: handlers.
 - `vectors`, `backfill`: vectors on the server, who makes them. `room`: what a machine that holds a part keeps.
-  `reader`: searches of the rest, in a thread of its own.
+  `asking`: the stage of a search for the rest; `questions`: what it asks; `reader`: who asks the server, in a thread.
 - `schema`: the tables on the server, who may use them; its owner makes them. `functions`, `judging`: what login roles
   may call there, and the judgement of an offered version, as SQL.
 

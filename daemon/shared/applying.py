@@ -15,8 +15,9 @@ from memoryd.client.errors import MemorydError
 from memoryd.daemon.shared import bodies
 from memoryd.daemon.shared.messages import Remote
 from memoryd.daemon.shared.session import Session
-from memoryd.daemon.store import rows, shared
-from memoryd.daemon.store.shared import Entry, Stuck
+from memoryd.daemon.shared.tables import shared
+from memoryd.daemon.shared.tables.shared import Entry, Stuck
+from memoryd.daemon.store import rows
 
 log = logging.getLogger(__name__)
 

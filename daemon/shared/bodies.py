@@ -10,7 +10,8 @@ from memoryd.client.protocol import Record, Vote
 from memoryd.daemon.core import checks
 from memoryd.daemon.memories import transfer
 from memoryd.daemon.shared.messages import Remote
-from memoryd.daemon.store import feedback, rows, shared, vectors
+from memoryd.daemon.shared.tables import shared
+from memoryd.daemon.store import feedback, rows, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.hashes import content_hash
 from memoryd.daemon.store.namespaces import list_enclosing

@@ -16,8 +16,9 @@ from memoryd.daemon.memories import removing
 from memoryd.daemon.registry import handles
 from memoryd.daemon.shared import sharing
 from memoryd.daemon.shared.sharing import lines_of
-from memoryd.daemon.store import history, namespaces, rows, shared
-from memoryd.daemon.store.shared import Root
+from memoryd.daemon.shared.tables import shared
+from memoryd.daemon.shared.tables.shared import Root
+from memoryd.daemon.store import history, namespaces, rows
 from memoryd.daemon.store.writer import Transaction
 
 _DROPPED = 100  # memories of one transaction

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from memoryd.daemon.capability import Capability
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.search import shared as asking
-from memoryd.daemon.shared import calls, conflicts
+from memoryd.daemon.shared import asking, calls, conflicts
 from memoryd.daemon.shared.sharing import lines_of
-from memoryd.daemon.store import shared, shared_tables
+from memoryd.daemon.shared.tables import shared, shared_schema
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.tiers import SHARED
 
@@ -27,8 +26,8 @@ def _report_runtime(core: Core) -> dict[str, object]:
 
 CAPABILITY = Capability(
     handlers=(calls, conflicts),
-    tables=shared_tables.TABLES,
-    step=shared_tables.STEP,
+    tables=shared_schema.TABLES,
+    step=shared_schema.STEP,
     at_start=("shared_roots",),
     derived=("shared_unnoticed",),
     find_problems=shared.find_problems,

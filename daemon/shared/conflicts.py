@@ -13,10 +13,11 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import erasing, removing
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.shared.sharing import lines_of
-from memoryd.daemon.store import history, links, present, rows, shared, vectors
+from memoryd.daemon.shared.tables import shared
+from memoryd.daemon.shared.tables.shared import Entry
+from memoryd.daemon.store import history, links, present, rows, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.shared import Entry
 from memoryd.daemon.store.writer import Transaction
 
 _TAKEN = ("type", "summary", "metadata", "importance", "expires_at", "pinned", "content", "content_hash", "text_hash")

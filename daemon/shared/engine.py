@@ -26,8 +26,8 @@ from memoryd.daemon.shared.backfill import Backfill
 from memoryd.daemon.shared.messages import Head, Offered, Remote
 from memoryd.daemon.shared.server import Server
 from memoryd.daemon.shared.session import Applied, Session
-from memoryd.daemon.store import shared
-from memoryd.daemon.store.shared import Root
+from memoryd.daemon.shared.tables import shared
+from memoryd.daemon.shared.tables.shared import Root
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 
 PUSHED = 200  # rows of one offer

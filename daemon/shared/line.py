@@ -19,11 +19,11 @@ from memoryd.daemon.config import SharedConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.shared import server
 from memoryd.daemon.shared.engine import Engine
+from memoryd.daemon.shared.questions import Askers
 from memoryd.daemon.shared.reader import Reader
 from memoryd.daemon.shared.server import Server
-from memoryd.daemon.store import shared
-from memoryd.daemon.store.shared import Root
-from memoryd.daemon.tiers.remote import Askers
+from memoryd.daemon.shared.tables import shared
+from memoryd.daemon.shared.tables.shared import Root
 
 _LONGEST_PAUSE_S = 15.0  # while the server does not answer
 _TOGETHER_S = 0.03  # changes within that are pushed together

@@ -18,9 +18,9 @@ from memoryd.daemon.shared import applying, bodies
 from memoryd.daemon.shared.bodies import Body
 from memoryd.daemon.shared.messages import Answer, Offer
 from memoryd.daemon.shared.session import Session
-from memoryd.daemon.store import shared
+from memoryd.daemon.shared.tables import shared
+from memoryd.daemon.shared.tables.shared import Entry, Stuck
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.shared import Entry, Stuck
 
 log = logging.getLogger(__name__)
 

@@ -20,14 +20,15 @@ from memoryd.client.errors import MemorydError, Unavailable
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.shared import applying, bodies, exchange, server, vectors
 from memoryd.daemon.shared.messages import Remote
+from memoryd.daemon.shared.questions import Asked, Known, Question
 from memoryd.daemon.shared.server import Server
 from memoryd.daemon.shared.session import Session
+from memoryd.daemon.shared.tables import shared
+from memoryd.daemon.shared.tables.shared import Root
 from memoryd.daemon.shared.vectors import Nearest
-from memoryd.daemon.store import rows, shared
-from memoryd.daemon.store.shared import Root
+from memoryd.daemon.store import rows
 from memoryd.daemon.store.tiers import L2
 from memoryd.daemon.store.writer import Transaction
-from memoryd.daemon.tiers.remote import Asked, Known, Question
 
 LIMIT_S = 2.0  # of one question: what comes later than its deadline is of use to the next one
 AGAIN_S = 5.0

@@ -9,8 +9,9 @@ from typing import Any
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.shared import exchange
 from memoryd.daemon.shared.server import Server
-from memoryd.daemon.store import rows, shared
-from memoryd.daemon.store.shared import Root
+from memoryd.daemon.shared.tables import shared
+from memoryd.daemon.shared.tables.shared import Root
+from memoryd.daemon.store import rows
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 
 _BATCH = 500  # rows of one transaction

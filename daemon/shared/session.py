@@ -13,10 +13,11 @@ from msgspec import Struct
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import duplicates, erasing, removing
-from memoryd.daemon.store import history, links, rows, shared, vectors
+from memoryd.daemon.shared.tables import shared
+from memoryd.daemon.shared.tables.shared import Entry, Root
+from memoryd.daemon.store import history, links, rows, vectors
 from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.shared import Entry, Root
 from memoryd.daemon.store.tiers import L1, L2
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction

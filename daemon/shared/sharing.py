@@ -13,9 +13,9 @@ from memoryd.client.protocol import RefusedMemory, SharedRoot
 from memoryd.client.shared.calls import Sharing
 from memoryd.daemon.config import SharedConfig
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.store import shared
+from memoryd.daemon.shared.tables import shared
+from memoryd.daemon.shared.tables.shared import Root
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.shared import Root
 from memoryd.daemon.store.writer import Transaction
 
 if TYPE_CHECKING:

@@ -30,10 +30,10 @@ from memoryd import models  # noqa: E402
 from memoryd.client.protocol import Search  # noqa: E402
 from memoryd.daemon.search import pipeline  # noqa: E402
 from memoryd.daemon.shared import room, schema, server, vectors  # noqa: E402
+from memoryd.daemon.shared.questions import Askers  # noqa: E402
 from memoryd.daemon.shared.reader import Reader  # noqa: E402
-from memoryd.daemon.store import shared  # noqa: E402
+from memoryd.daemon.shared.tables import shared  # noqa: E402
 from memoryd.daemon.store.vectors import text_hash  # noqa: E402
-from memoryd.daemon.tiers.remote import Askers  # noqa: E402
 from memoryd.models.catalog import DEFAULT  # noqa: E402
 from postgres import Cable, Postgres  # noqa: E402
 from workbench import WordEmbedder, wait_until  # noqa: E402

@@ -11,9 +11,10 @@ from memoryd.daemon.memories import erasing
 from memoryd.daemon.shared import server
 from memoryd.daemon.shared.engine import Engine
 from memoryd.daemon.shared.server import Server
-from memoryd.daemon.store import rows, shared
+from memoryd.daemon.shared.tables import shared
+from memoryd.daemon.shared.tables.shared import Root
+from memoryd.daemon.store import rows
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.shared import Root
 from memoryd.daemon.store.writer import Transaction
 from workbench import Clock, WordEmbedder, add, delete, update
 

@@ -9,8 +9,8 @@ from chaos import MORE, OWN, Chaos
 from memoryd.daemon.shared import applying, engine, exchange
 from memoryd.daemon.shared.messages import Remote
 from memoryd.daemon.shared.session import Session
-from memoryd.daemon.store import shared
-from memoryd.daemon.store.shared import Entry
+from memoryd.daemon.shared.tables import shared
+from memoryd.daemon.shared.tables.shared import Entry
 from postgres import Postgres
 
 STEPS = 150

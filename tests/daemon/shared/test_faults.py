@@ -11,7 +11,8 @@ from machines import Machine, converge, machines
 
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.shared import engine, exchange
-from memoryd.daemon.store import aging, shared
+from memoryd.daemon.shared.tables import shared
+from memoryd.daemon.store import aging
 from memoryd.daemon.store.aging import Group
 from memoryd.daemon.store.tiers import L1
 from postgres import Postgres

@@ -10,7 +10,8 @@ from machines import PLACE, Machine, converge, machines
 
 from memoryd.daemon.shared import exchange
 from memoryd.daemon.shared.sharing import Lines
-from memoryd.daemon.store import rescue, shared
+from memoryd.daemon.shared.tables import shared
+from memoryd.daemon.store import rescue
 from memoryd.daemon.store.store import FILE_NAME
 from postgres import Postgres
 from waiting import wait_until

@@ -13,8 +13,9 @@ from memoryd.client.errors import Forbidden
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.rule_facts import RULE_FACTS
 from memoryd.daemon.jobs.trim import TRIM
-from memoryd.daemon.store import damage, links, rescue, shared
-from memoryd.daemon.store.shared import Entry, Root
+from memoryd.daemon.shared.tables import shared
+from memoryd.daemon.shared.tables.shared import Entry, Root
+from memoryd.daemon.store import damage, links, rescue
 from memoryd.daemon.store.store import FILE_NAME
 from memoryd.daemon.store.writer import Transaction
 from workbench import LIMIT_S, CountingEmbedder, add, running, update

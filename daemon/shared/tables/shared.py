@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
+from memoryd.daemon.shared.tables.shared_schema import ADOPT, MAY_LEAVE, NEXT_CHANGE, TRIGGERS
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.shared_tables import ADOPT, MAY_LEAVE, NEXT_CHANGE, TRIGGERS
 
 IN_FORCE = "SELECT name || ' ' || server FROM shared_roots"  # what a restored copy does not connect to
 SHARES = "EXISTS (SELECT 1 FROM shared_entries e WHERE e.memory = m.id)"

@@ -13,12 +13,12 @@ import msgspec
 
 from memoryd.client.protocol import SharedOutcome
 from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.shared.questions import Asked, Asker, Askers, Known, Question
 from memoryd.daemon.store import fulltext, rows
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import SHARED
 from memoryd.daemon.store.tokenizer import stem_words
 from memoryd.daemon.store.vectors import Vector
-from memoryd.daemon.tiers.remote import Asked, Asker, Askers, Known, Question
 
 _FIRST = -(1 << 52)  # numbers of rows that are not here, far from those of turns
 _REST_S = 0.02  # of the deadline, left for the stages that follow
