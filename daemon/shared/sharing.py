@@ -35,12 +35,8 @@ class Lines:
 
     def start(self) -> None:
         """Begin to exchange what is shared."""
-        try:
-            with self._core.store.reading() as connection:
-                roots = shared.read_roots(connection)
-        except MemorydError as error:
-            log.warning("nothing is exchanged with other machines: %s", error.message)
-            return
+        with self._core.store.reading() as connection:
+            roots = shared.read_roots(connection)
         for root in roots:
             if not root.confirmed:
                 log.warning(
