@@ -27,6 +27,11 @@ CAPABILITIES: dict[str, Listed] = {
     ),
     "dreams": Listed("MEMORY.md of workspaces, and memories of namespaces, put in order", ("dream",), ("workspaces",)),
     "shared": Listed("L3: memories of chosen namespaces in PostgreSQL, shared by several machines", ("shared",)),
+    "web": Listed("a page in the browser", ("web",)),
+    "importing": Listed("memories of other systems, by `memctl import --from`"),
+    "integrations": Listed("adapters for LangGraph, the OpenAI Agents SDK and Anthropic's memory tool"),
+    "bench": Listed("the quality of retrieval, measured", ("bench",)),
+    "demo": Listed("a demonstration", ("demo",)),
 }
 
 

@@ -107,7 +107,6 @@ _KERNEL: dict[str, dict[str, Row]] = {
         "down": Row("service", "stop the daemon"),
         "status": Row("service", "health of the daemon"),
         "top": Row("top", "a live view: calls, latencies, tiers, queues, jobs, clients"),
-        "web": Row("web", "a page in the browser: what agents remember, why it was found, taking it back"),
         "tail": Row("tail", "follow what happens: memories, turns, jobs, warnings"),
         "service install": Row("systemd.command", "make it a service of systemd: it runs from the first client on"),
         "service uninstall": Row("systemd.command", "remove that service; the data stays"),
@@ -140,12 +139,6 @@ _KERNEL: dict[str, dict[str, Row]] = {
     },
     "Shell": {
         "completion": Row("completion", "a script that completes memctl's words in bash, zsh or fish"),
-    },
-    "Trying out and measuring": {
-        "demo": Row("demo", "three agents share a memory, in a temporary folder"),
-        "bench eval": Row("bench", "measure retrieval quality on a data set of questions"),
-        "bench pairs": Row("bench", "measure which of labelled pairs are linked as contradictions"),
-        "bench unasked": Row("bench", "measure what comes up though nobody asked, at sessions' starts and prompts"),
     },
 }
 

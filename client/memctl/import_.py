@@ -4,17 +4,20 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
+from memoryd.client.capabilities import list_modules
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.arguments import add_secrets
+from memoryd.client.memctl.arguments import Usage, add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.escapes import decode_json
-from memoryd.client.memctl.importing import SYSTEMS
-from memoryd.client.memctl.importing.sending import (
+from memoryd.client.memctl.output import print_note, show
+from memoryd.client.memctl.record_text import parse_json, parse_markdown
+from memoryd.client.memctl.sending import (
     SHOWN,
     Item,
     Items,
@@ -24,8 +27,6 @@ from memoryd.client.memctl.importing.sending import (
     require_file,
     send,
 )
-from memoryd.client.memctl.output import print_note, show
-from memoryd.client.memctl.record_text import parse_json, parse_markdown
 from memoryd.client.protocol import Record
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
@@ -36,19 +37,26 @@ MAX_SPOOL_BYTES = 4 * 1024**3
 def _declare(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("source", metavar="PATH", help="a folder of an export, JSON lines, or `-`; it comes below --namespace")
-    system = f"PATH is of another system: {', '.join(SYSTEMS)}"
-    add("--from", dest="system", choices=tuple(SYSTEMS), metavar="SYSTEM", help=system)
+    systems = _list_systems()
+    system = f"PATH is of another system: {', '.join(systems) or 'none, as importing is not in this installation'}"
+    add("--from", dest="system", choices=tuple(systems) or None, metavar="SYSTEM", help=system)
     add_secrets(parser)
     add("--overwrite", action="store_true", help="what is imported wins, also over later changes")
     add("--yes", action="store_true", help="read the folders that a database of --from names, unasked")
     add("--dry-run", action="store_true", help="report what would be done, change nothing")
 
 
+def _list_systems() -> dict[str, Callable[[Namespace], None]]:
+    """Return by the name of each other system what imports from it."""
+    modules = map(import_module, list_modules("client", "importer").values())
+    return {name: module.import_from for module in modules for name in module.SYSTEMS}
+
+
 def _import(args: Namespace) -> None:
     if args.system:
-        from memoryd.client.memctl.importing.run import import_from
-
-        return import_from(args)
+        if args.system not in (systems := _list_systems()):
+            raise Usage(f"{args.system!r} cannot be imported: `--from` belongs to importing, which is not installed.")
+        return systems[args.system](args)
     with open_spool() as spool:
         items = _move_below(_open_source(args.source, spool), (args.namespace or "").strip("/"))
         total, foreign = _check(items)  # all of it, before anything is sent

@@ -8,11 +8,11 @@ import msgspec
 
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.table import count_text
-from memoryd.client.memctl.web.reports import parts
 from memoryd.client.topics import graph_data
 from memoryd.client.topics.calls import GraphNode, NodeMember
 from memoryd.client.topics.graph_layout import lay_out
 from memoryd.client.transport.aio import AsyncClient
+from memoryd.client.web.reports import parts
 
 MAX_NODES = 10_000  # above that a map says nothing: topics are listed
 _PREVIEW = 80  # characters of a memory

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from harness import markdown, progress, running
 
 from memoryd.client import Client
-from memoryd.client.memctl.bench.questions import Question, make_by_turn, read_questions, seconds_of
-from memoryd.client.memctl.bench.scoring import hit_at, ndcg_at, rank_answers, recall_at
+from memoryd.client.bench.questions import Question, make_by_turn, read_questions, seconds_of
+from memoryd.client.bench.scoring import hit_at, ndcg_at, rank_answers, recall_at
 from memoryd.client.protocol import Hit, NewTurn
 from memoryd.daemon.store.vectors import text_hash
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.client.memctl import bench
-from memoryd.client.memctl.bench import judging, replaying
-from memoryd.client.memctl.bench.unasked import Memory, Prompt, Turn, read_rows
+from memoryd.client import bench
+from memoryd.client.bench import judging, replaying
+from memoryd.client.bench.unasked import Memory, Prompt, Turn, read_rows
 from memoryd.client.memctl.table import format_table
 from memoryd.client.protocol import GetTrace, Trace, Traces
 from memoryd.daemon.context.prompting import MORE

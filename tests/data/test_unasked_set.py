@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.client.memctl.bench.unasked import EndSession, Memory, Point, Prompt, Row, Space, Start, Turn, read_rows
+from memoryd.client.bench.unasked import EndSession, Memory, Point, Prompt, Row, Space, Start, Turn, read_rows
 
 HERE = Path(__file__).parent / "unasked"
 HALVES = ("seen", "unseen")

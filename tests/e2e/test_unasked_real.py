@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from memoryd.client import Client
-from memoryd.client.memctl.bench import team
-from memoryd.client.memctl.bench.material import Choice
+from memoryd.client.bench import team
+from memoryd.client.bench.material import Choice
 from memoryd.client.protocol import NewMemory, NewTurn
 from workbench import Process, wait_until
 

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.memctl import import_, importing
-from memoryd.client.memctl.importing import child, markdown, sending
+from memoryd.client.importing import child, markdown
+from memoryd.client.importing.systems import SYSTEMS
+from memoryd.client.memctl import import_, sending
 from memoryd.client.transport.sync import Client
 
 SAMPLES = Path(__file__).parent.parent / "data" / "imports"
@@ -80,7 +81,7 @@ def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path, list_files: Callab
     assert list(list_files(tmp_path)) == [tmp_path / "one.md"]
 
 
-@pytest.mark.parametrize("system", ["", *importing.SYSTEMS])
+@pytest.mark.parametrize("system", ["", *SYSTEMS])
 def test_what_is_no_file_is_refused_in_a_sentence(memctl: Memctl, client: Client, tmp_path: Path, system: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/full"), client_socket(tmp_path)):

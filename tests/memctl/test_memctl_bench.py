@@ -9,8 +9,8 @@ import pytest
 from fake_daemon import Memctl
 
 from memoryd.client import Client
-from memoryd.client.memctl.bench.evaluation import Store
-from memoryd.client.memctl.bench.material import Item
+from memoryd.client.bench.evaluation import Store
+from memoryd.client.bench.material import Item
 from memoryd.client.protocol import NewTurn
 from memoryd.daemon.conversations.worker import Worker
 

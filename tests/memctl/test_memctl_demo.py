@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memoryd.client.memctl.demo.material import choose_passages, list_documented, list_files, split_paragraphs
+from memoryd.client.demo.material import choose_passages, list_documented, list_files, split_paragraphs
 
 
 def test_paragraphs_leave_out_headings_tables_and_code() -> None:

@@ -8,13 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from memoryd.client.errors import Invalid
-from memoryd.client.memctl.bench import conversations, kinds, team
-from memoryd.client.memctl.bench.evaluation import choose_unrelated, drop_neutral
-from memoryd.client.memctl.bench.material import Asked, Choice, Material
-from memoryd.client.memctl.bench.pairs import Judged, Pair, count_figures
-from memoryd.client.memctl.bench.questions import Question, make_by_session, make_by_turn, read_questions
-from memoryd.client.memctl.bench.scoring import (
+from memoryd.client.bench import conversations, kinds, team
+from memoryd.client.bench.evaluation import choose_unrelated, drop_neutral
+from memoryd.client.bench.material import Asked, Choice, Material
+from memoryd.client.bench.pairs import Judged, Pair, count_figures
+from memoryd.client.bench.questions import Question, make_by_session, make_by_turn, read_questions
+from memoryd.client.bench.scoring import (
     ContextScore,
     Figures,
     Score,
@@ -29,6 +28,7 @@ from memoryd.client.memctl.bench.scoring import (
     summarise,
     summarise_unanswerable,
 )
+from memoryd.client.errors import Invalid
 from memoryd.client.protocol import NewMemory, NewTurn
 
 A, B = frozenset({"a"}), frozenset({"b"})

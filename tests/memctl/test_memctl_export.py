@@ -12,7 +12,7 @@ from fake_daemon import Memctl
 
 from memoryd.client import Client
 from memoryd.client.memctl.export_folder import JOURNAL
-from memoryd.client.memctl.importing.sending import open_spool
+from memoryd.client.memctl.sending import open_spool
 from memoryd.client.protocol import Observe, Record
 
 if TYPE_CHECKING:

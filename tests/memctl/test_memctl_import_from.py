@@ -14,9 +14,9 @@ import pytest
 from fake_daemon import Memctl
 
 from memoryd.client import Client
-from memoryd.client.memctl import importing
-from memoryd.client.memctl.importing.markdown import split_entries, split_front_matter
-from memoryd.client.memctl.importing.mem0 import Inert, load_plain
+from memoryd.client.importing.markdown import split_entries, split_front_matter
+from memoryd.client.importing.mem0 import Inert, load_plain
+from memoryd.client.importing.systems import SYSTEMS
 from memoryd.client.protocol import Record
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ def refused(memctl: Memctl, system: str, path: str | Path) -> str:
 
 
 def test_every_system_has_a_module_that_reads_and_a_sample_that_is_tested() -> None:
-    assert {system for system, _, _ in EXPECTED} == set(importing.SYSTEMS)
-    for system in importing.SYSTEMS.values():
-        assert callable(import_module(f"memoryd.client.memctl.importing.{system.module}").read)
+    assert {system for system, _, _ in EXPECTED} == set(SYSTEMS)
+    for system in SYSTEMS.values():
+        assert callable(import_module(f"memoryd.client.importing.{system.module}").read)
 
 
 @pytest.mark.parametrize(("system", "path", "expected"), EXPECTED, ids=[f"{s} {p}" for s, p, _ in EXPECTED])
@@ -316,7 +316,7 @@ def test_daily_files_have_their_day_and_headings_lead(memctl: Memctl, client: Cl
 # What cannot be read -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("system", list(importing.SYSTEMS))
+@pytest.mark.parametrize("system", list(SYSTEMS))
 def test_what_is_not_there_or_of_another_kind_is_one_sentence(
     memctl: Memctl, client: Client, tmp_path: Path, system: str
 ) -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from memoryd.client.bench.judging import HARMS, Judged, count_figures, judge_all, make_report, report_text
+from memoryd.client.bench.replaying import Injection, Made
+from memoryd.client.bench.unasked import EndSession, Harm, Memory, Prompt, Row, Start, Turn
 from memoryd.client.inert import FRAME, make_inert
-from memoryd.client.memctl.bench.judging import HARMS, Judged, count_figures, judge_all, make_report, report_text
-from memoryd.client.memctl.bench.replaying import Injection, Made
-from memoryd.client.memctl.bench.unasked import EndSession, Harm, Memory, Prompt, Row, Start, Turn
 
 AT = "2026-05-04T10:00:00Z"
 ADVICE = "Never rename a column of the archive. Add a new one and copy."

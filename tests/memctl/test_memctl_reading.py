@@ -1,6 +1,6 @@
 """What `bench eval` says can be read in a context, on texts small enough to count by hand."""
 
-from memoryd.client.memctl.bench.reading import Page
+from memoryd.client.bench.reading import Page
 
 LONG = "We sold the boat in Porto. Ling paid for the new mast. Nobody has seen the old sail."
 

@@ -13,10 +13,10 @@ import pytest
 from fake_daemon import Memctl
 
 from configs import NO_MODEL
+from memoryd.client.bench.evaluation import Place, Run, evaluate
+from memoryd.client.bench.questions import WAYS, Question, Session, Turn
+from memoryd.client.bench.scoring import summarise
 from memoryd.client.errors import Unavailable
-from memoryd.client.memctl.bench.evaluation import Place, Run, evaluate
-from memoryd.client.memctl.bench.questions import WAYS, Question, Session, Turn
-from memoryd.client.memctl.bench.scoring import summarise
 from memoryd.client.memctl.private import run_private_daemon
 
 COMMAND = [sys.executable, "-m", "memoryd.client.memctl"]

@@ -10,10 +10,10 @@ import pytest
 from fake_daemon import Memctl
 
 from configs import NO_MODEL
+from memoryd.client.bench import judging, replaying, unasked
+from memoryd.client.bench.evaluation import Place
+from memoryd.client.bench.replaying import Rest
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.bench import judging, replaying, unasked
-from memoryd.client.memctl.bench.evaluation import Place
-from memoryd.client.memctl.bench.replaying import Rest
 from memoryd.client.memctl.private import run_private_daemon
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.search import effects

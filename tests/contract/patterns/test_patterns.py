@@ -19,7 +19,7 @@ from pattern_probing import Bound, defect
 
 from absent import ABSENT
 from memoryd.client.credentials import redact
-from memoryd.client.memctl.importing import basic_memory, markdown
+from memoryd.client.importing import basic_memory, markdown
 from memoryd.daemon.conversations import gate
 from memoryd.daemon.language import digesting, rating
 

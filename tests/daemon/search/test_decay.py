@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memoryd import models
-from memoryd.client.memctl.demo.decay import EVERGREEN, QUESTION, make_notes
+from memoryd.client.demo.decay import EVERGREEN, QUESTION, make_notes
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.core.core import Core
 from workbench import Clock, add_many, no_model, running, search

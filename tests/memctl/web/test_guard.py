@@ -36,9 +36,9 @@ from page import Served
 
 from memoryd.client import AsyncClient, Client
 from memoryd.client.memctl import run
-from memoryd.client.memctl.web import calls, guard, serving
-from memoryd.client.memctl.web.guard import Opening
 from memoryd.client.protocol.base import rpc
+from memoryd.client.web import guard, relay, serving
+from memoryd.client.web.guard import Opening
 from waiting import wait_until
 
 
@@ -228,18 +228,18 @@ NEVER = (
 def test_a_method_is_declared_with_whether_the_page_may_send_it() -> None:
     with pytest.raises(TypeError, match="page"):
         rpc("within")  # type: ignore[call-arg]
-    assert set(NEVER) <= calls.REFUSED
+    assert set(NEVER) <= relay.REFUSED
 
 
 def test_what_is_not_allowed_does_not_reach_the_daemon(site: Served) -> None:
     token = site.token
-    answers = {name: ask(site.port, PLAIN, token, b'{"method":"%s"}' % name.encode()) for name in calls.REFUSED}
+    answers = {name: ask(site.port, PLAIN, token, b'{"method":"%s"}' % name.encode()) for name in relay.REFUSED}
     said = [msgspec.json.decode(body)["error"] for _, _, body in answers.values()]
     assert {one["code"] for one in said} == {"forbidden"}
     assert all("may not call" in one["message"] for one in said)
     with Client(socket=site.socket, autostart=False) as client:
         used = client.stats().methods
-    assert used.keys() & (calls.REFUSED - {"hello", "authenticate", "subscribe"}) == set()
+    assert used.keys() & (relay.REFUSED - {"hello", "authenticate", "subscribe"}) == set()
 
 
 @pytest.mark.parametrize(
@@ -419,7 +419,7 @@ def test_the_page_answers_beside_sixty_connections_that_send_no_whole_request(si
 
 async def test_an_answer_of_the_daemon_comes_through_as_json(site: Served) -> None:
     async with AsyncClient(socket=site.socket, autostart=False) as client:
-        text = await calls.answer_work(
-            calls.send_call(calls.Clients(client, client), b'{"method":"list","reach":"all"}')
+        text = await relay.answer_work(
+            relay.send_call(relay.Clients(client, client), b'{"method":"list","reach":"all"}')
         )
     assert msgspec.json.decode(text) == {"result": {"memories": [], "total": 0}}

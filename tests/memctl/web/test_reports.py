@@ -8,13 +8,13 @@ from shelf import HOSTILE
 
 from memoryd.client import AsyncClient
 from memoryd.client.errors import Invalid, MemorydError
-from memoryd.client.memctl.web.reports import list_reports
-from memoryd.client.memctl.web.reports.health import read_health, show_findings
-from memoryd.client.memctl.web.reports.memory import compare_words
-from memoryd.client.memctl.web.reports.tiers import read_tiers
 from memoryd.client.protocol import Consolidate, SharedRoot, Tiers, TierState
 from memoryd.client.shared.calls import GetSharing, ListConflicts, SharedConflict, SharedConflicts, Sharing
 from memoryd.client.topics.calls import GraphNodes
+from memoryd.client.web.reports import list_reports
+from memoryd.client.web.reports.health import read_health, show_findings
+from memoryd.client.web.reports.memory import compare_words
+from memoryd.client.web.reports.tiers import read_tiers
 
 TAGS = set("a article b br code dd del div dl dt h2 ins li p section span ul".split())
 NAMED = set("act bar emit go link table time undo".split())

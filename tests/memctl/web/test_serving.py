@@ -14,7 +14,8 @@ from fake_daemon import Memctl
 from page import Served
 
 from memoryd.client.errors import MemorydError
-from memoryd.client.memctl.web import PORT, serving
+from memoryd.client.web import serving
+from memoryd.client.web.command import PORT
 
 
 class Stream:
@@ -94,7 +95,7 @@ def test_a_port_that_is_in_use_is_refused_when_it_was_asked_for_and_replaced_whe
 
 
 def test_without_the_extra_it_says_what_to_install(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memoryd.client.memctl.web.find_spec", lambda name: None)
+    monkeypatch.setattr("memoryd.client.web.command.find_spec", lambda name: None)
     found = memctl("web", "--no-open")
     assert (found.code, found.err) == (1, "memctl: The page is an extra; run: pip install 'memoryd[web]'\n")
 
@@ -106,7 +107,7 @@ def test_a_wrong_port_is_refused(memctl: Memctl, port: str) -> None:
 
 def test_the_process_loads_neither_the_sdk_of_mcp_nor_what_the_daemon_needs() -> None:
     code = (
-        "import sys, memoryd.client.memctl.web.serving\n"
+        "import sys, memoryd.client.web.serving\n"
         "heavy = {'mcp', 'numpy', 'apsw', 'onnxruntime', 'apscheduler', 'pydantic', 'httpx'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -1,0 +1,211 @@
+"""What the demo shows, step by step. Each step gets the stage, does something real and prints what came of it."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from memoryd.client.demo.agents import Agent
+from memoryd.client.demo.material import Passage
+from memoryd.client.memctl.explain import stages_text
+from memoryd.client.memctl.output import columns, paint, say
+from memoryd.client.memctl.private import PrivateDaemon
+from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.service import model_text, wait_until_ready
+from memoryd.client.memctl.table import count_text, ms_text, shorten, size_text, to_one_line
+from memoryd.client.protocol import NewMemory, Verify
+from memoryd.client.transport.sync import Client
+
+WHERE = 26  # columns for a file or namespace
+SHARED = "demo"  # the namespace that encloses those of the agents
+READY_LIMIT_S = 300.0
+
+
+class Facts(NamedTuple):
+    """What one agent knows and asks."""
+
+    shared: str
+    private: str
+    question: str
+
+
+FACTS = {
+    "alpha": Facts(
+        "We use Valkey, not Redis, as the session cache, because of the licence.",
+        "My test test_login_retry is flaky: it races with the warm-up of the cache.",
+        "on which day may we release to production?",
+    ),
+    "beta": Facts(
+        "Deploys to production run on Tuesdays at 14:00 UTC, never on a Friday.",
+        "I left the dark mode branch half finished: its colour tokens are missing.",
+        "what did we choose for caching sessions?",
+    ),
+    "gamma": Facts(
+        "The nightly backup of the database is kept for 30 days in the vault bucket.",
+        "The staging certificate runs out soon and I have not renewed it.",
+        "what came of the dark mode work?",
+    ),
+}
+FILE_QUESTIONS = ("how long may the path of a socket be?", "how is a near-duplicate told from a contradiction?")
+SESSIONS = "where do we keep the sessions?"
+CHANGED = "Deploys to production run on Wednesdays at 14:00 UTC, never on a Friday."
+LAST_WORD = "This sentence was acknowledged just before the daemon was killed."
+
+
+class Stage(msgspec.Struct):
+    """What the steps work with; `figures` is what `--json` prints, `missing` says why there is no model."""
+
+    daemon: PrivateDaemon
+    crew: list[Agent]
+    root: Path
+    material: list[Passage]
+    quiet: bool
+    missing: str
+    figures: dict[str, Any] = {}
+
+    def print_line(self, text: str) -> None:
+        """Print a line of the story."""
+        if not self.quiet:
+            say(f"   {text}")
+
+    def client(self) -> Client:
+        """Return a client at the root of the demo."""
+        return self.daemon.client(SHARED)
+
+
+def start(stage: Stage) -> None:
+    """Show the daemon and its model."""
+    with stage.client() as client:
+        status = client.status() if stage.missing else wait_until_ready(client, READY_LIMIT_S)
+    stage.print_line(f"pid {status.pid}, socket {status.socket}, {size_text(status.rss_bytes)} of memory")
+    stage.print_line(f"model: {model_text(status.model)}")
+    stage.figures |= {"model": status.model.name, "model_state": status.model.state}
+
+
+def read_files(stage: Stage) -> None:
+    """Store the passages in the shared namespace."""
+    memories = [
+        NewMemory(content=p.text, type="codebase-knowledge", metadata={"file": p.file, "line": p.line})
+        for p in stage.material
+    ]
+    started = time.perf_counter()
+    with stage.client() as client, ProgressBar("remembering files") as bar:
+        added = client.add_many(memories, on_progress=lambda event: bar.update(event.done, event.total))
+        if not stage.missing:
+            wait_until_ready(client, READY_LIMIT_S)
+    took_s = time.perf_counter() - started
+    files = count_text(len({passage.file for passage in stage.material}), "file")
+    stage.print_line(f"{count_text(len(added), 'passage')} of {files} below {stage.root} in {took_s:.1f} s")
+    stage.print_line(f"({added.created} new, {added.merged} merged with a passage that says the same)")
+    stage.figures |= {"passages": len(added), "merged": added.merged, "reading_s": round(took_s, 2)}
+
+
+def ask_files(stage: Stage) -> None:
+    """Ask for what the files say."""
+    for question in FILE_QUESTIONS:
+        _ask(stage, stage.crew[0], question, limit=2)
+
+
+def remember(stage: Stage) -> None:
+    """Let all agents remember at the same time: one thing for everyone, one for themselves."""
+    for agent in stage.crew:
+        agent.order(remember=FACTS[agent.name].shared, namespace=SHARED)
+        agent.order(remember=FACTS[agent.name].private, namespace=agent.namespace)
+    for agent in stage.crew:
+        times = " and ".join([ms_text(agent.answer()["took_ms"]) for _ in range(2)])
+        stage.print_line(f"{_name_text(agent)} (pid {agent.pid}) remembers in {times} ms:")
+        stage.print_line(f"  for everyone   {FACTS[agent.name].shared}")
+        stage.print_line(f"  for itself     {FACTS[agent.name].private}")
+
+
+def share(stage: Stage) -> None:
+    """Let each agent ask; what siblings keep for themselves stays out of sight."""
+    found = [_ask(stage, agent, FACTS[agent.name].question, limit=1) for agent in stage.crew]
+    beta, gamma = stage.crew[1], stage.crew[2]
+    own = _ask(stage, beta, FACTS["gamma"].question, limit=1)
+    private = FACTS["beta"].private
+    hidden = all(hit["content"] != private for hit in gamma.send(ask=FACTS["gamma"].question, limit=100)["hits"])
+    seen = any(hit["content"] == private for hit in own)
+    stage.print_line(f"Only beta finds what beta kept for itself: {_verdict_text(hidden and seen)}")
+    stage.figures |= {"shared_found": sum(map(bool, found)), "private_hidden": hidden and seen}
+
+
+def explain(stage: Stage) -> None:
+    """Show the stages of one search."""
+    with stage.daemon.client("demo/beta") as client:
+        found = client.explain(SESSIONS, limit=5)
+    stage.print_line(f"“{SESSIONS}”, {ms_text(found.trace.took_ms)} ms in the daemon:")
+    for line in stages_text(found.trace.stages).splitlines():
+        stage.print_line(shorten(line, columns() - 3))
+    stage.figures["search_ms"] = round(found.trace.took_ms, 2)
+
+
+def merge(stage: Stage) -> None:
+    """Say the same again, then something that disagrees."""
+    gamma, same = stage.crew[2], FACTS["beta"].shared
+    again = gamma.send(remember=same if stage.missing else same.rstrip("."), namespace=SHARED)
+    stage.print_line(f"{_name_text(gamma)} says again what beta said: {again['outcome']}, {again['id'][:8]}")
+    changed = gamma.send(remember=CHANGED, namespace=SHARED)
+    outcome = "kept beside it (its vector finds the other later)"
+    if beside := ", ".join(id[:8] for id in changed["contradicts"]):
+        outcome = f"kept beside {beside}, which it contradicts"
+    stage.print_line(f"{_name_text(gamma)} says Wednesdays: {changed['outcome']} as {changed['id'][:8]}, {outcome}")
+    _ask(stage, gamma, "when do deploys run?", limit=2)
+    stage.figures |= {"repeated": again["outcome"], "contradicts": len(changed["contradicts"])}
+
+
+def kill(stage: Stage) -> None:
+    """Kill the daemon right after a write was acknowledged, and start it again."""
+    with stage.client() as client:
+        before = client.status().memories
+        last = client.add(LAST_WORD)
+    pid = stage.daemon.pid
+    stage.daemon.kill()
+    started = time.perf_counter()
+    stage.daemon.start()
+    took_ms = (time.perf_counter() - started) * 1000
+    with stage.client() as client:
+        after = client.status().memories
+        kept = client.get(last.id).content == LAST_WORD and after == before + 1
+        problems = client.call(Verify()).problems
+    stage.print_line(f"{before:,} memories, one more acknowledged, then kill -9 {pid}")
+    answers = f"pid {stage.daemon.pid} answers after {took_ms:.0f} ms with {after:,} memories"
+    stage.print_line(f"{answers}, the last one among them")
+    stage.print_line(f"Nothing lost: {_verdict_text(kept)}   The database is sound: {_verdict_text(not problems)}")
+    stage.figures |= {"memories": after, "restart_ms": round(took_ms), "nothing_lost": kept, "problems": problems}
+
+
+STEPS: Sequence[tuple[str, Callable[[Stage], None]]] = (
+    ("A daemon of its own", start),
+    ("It remembers the files here", read_files),
+    ("… and finds what they say", ask_files),
+    ("Three agents, each a process of its own, remember at the same time", remember),
+    ("They find what the others shared, and only that", share),
+    ("What takes the time of a search", explain),
+    ("The same again is merged, a contradiction is kept", merge),
+    ("kill -9", kill),
+)
+
+
+def _ask(stage: Stage, agent: Agent, question: str, limit: int) -> list[dict[str, Any]]:
+    reply = agent.send(ask=question, limit=limit)
+    hits: list[dict[str, Any]] = reply["hits"]
+    without = f", without {', '.join(reply['degraded'])}" if reply["degraded"] else ""
+    took = f"({ms_text(reply['took_ms'])} ms{without})"
+    stage.print_line(f"{_name_text(agent)} asks “{question}” {paint(took, 'dim')}")
+    for hit in hits:
+        where = hit.get("metadata", {}).get("file") or hit["namespace"]
+        where = where if len(where) <= WHERE else f"…{where[1 - WHERE :]}"  # the end of a path holds its name
+        content = shorten(to_one_line(hit["content"]), columns() - WHERE - 16)
+        stage.print_line(f"  {hit['score']:.3f}  {where:<{WHERE}}  {content}")
+    return hits
+
+
+def _name_text(agent: Agent) -> str:
+    return paint(agent.name, "cyan")
+
+
+def _verdict_text(good: bool) -> str:
+    return paint("yes", "green") if good else paint("NO", "red")

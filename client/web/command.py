@@ -1,0 +1,33 @@
+"""web: the command."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from importlib.util import find_spec
+
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.output import complain
+
+PORT = 8377
+
+
+def _declare(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--port", type=_parse_port, metavar="N", help=f"the port on 127.0.0.1 (default: {PORT}, else a free one)"
+    )
+    parser.add_argument("--no-open", action="store_true", help="open no browser; the address is printed in any case")
+
+
+def _parse_port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
+    return int(text)
+
+
+def _serve(args: Namespace) -> int:
+    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+        return complain("The page is an extra; run: pip install 'memoryd[web]'", 1)
+    from memoryd.client.web.serving import serve
+
+    return serve(args, PORT)
+
+
+COMMANDS = {"web": Command(_declare, _serve, "  memctl web\n  memctl web --port 9000 --no-open")}

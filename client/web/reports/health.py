@@ -1,0 +1,154 @@
+"""How the daemon is, how quick, what is in it, who is there."""
+
+import asyncio
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from memoryd.client import protocol
+from memoryd.client.errors import MemorydError, TimedOut
+from memoryd.client.memctl.table import count_text, duration_text, ms_text, size_text
+from memoryd.client.transport.aio import AsyncClient
+from memoryd.client.web.reports import parts
+
+
+class _Finding(msgspec.Struct):
+    """One check of `memctl doctor`."""
+
+    state: str
+    name: str
+    message: str
+    fix: str = ""
+
+
+_LOOKS = {"ok": "good", "warn": "warn", "fail": "bad"}
+_METHODS, _NAMESPACES = 14, 30  # shown
+_DOCTOR_S = 60.0
+
+
+async def read_health(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
+    """Return the panels of the view Health, without doctor's findings."""
+    status, stats, tokens, spaces, sharing, conflicts = await asyncio.gather(
+        client.call(protocol.GetStatus()),
+        client.call(protocol.GetStats(reach="all")),
+        client.call(protocol.ListTokens()),
+        client.call(protocol.Workspaces()),
+        client.call(protocol.GetSharing()),
+        client.call(protocol.ListConflicts()),
+    )
+    largest = sorted(stats.by_namespace.items(), key=lambda entry: -entry[1])[:_NAMESPACES]
+    sizes: list[parts.Part] = [["span", parts.place(name), " ", ["span.dim", f"{held:,}"]] for name, held in largest]
+    roots = parts.list_items(map(_show_root, sharing))
+    no_token = ["span", "None binds an agent to a namespace: ", ["code", "memctl token add"]]
+    no_space = ["span", "No folder of notes is indexed: ", ["code", "memctl workspace add PATH"]]
+    return [
+        "div",
+        parts.panel("Daemon", _show_daemon(status, stats)),
+        parts.panel("How quick", _show_methods(stats)),
+        parts.panel("Namespaces", parts.list_items(sizes, "None holds a memory.")),
+        parts.panel("Connected", parts.list_items(map(_show_client, stats.daemon.clients if stats.daemon else []))),
+        parts.panel("Tokens", parts.list_items(map(_show_token, tokens), no_token)),
+        parts.panel("Workspaces", parts.list_items(map(_show_space, spaces), no_space)),
+        parts.panel("Shared with other machines", roots, *map(_show_conflict, conflicts)) if sharing.roots else None,
+    ]
+
+
+async def read_findings(args: Namespace) -> bytes:
+    """Return what `memctl doctor --json` prints, as a panel."""
+    words = [*(["--socket", args.socket] if args.socket else []), "--json", "--no-autostart"]
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "memoryd.client.memctl", "doctor", *words),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        found, _ = await asyncio.wait_for(child.communicate(), _DOCTOR_S)
+    except TimeoutError:
+        raise TimedOut(f"memctl doctor took more than {_DOCTOR_S:.0f} s.") from None
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    if not found:
+        raise MemorydError("memctl doctor printed nothing.")
+    return msgspec.json.encode(show_findings(found))
+
+
+def show_findings(text: bytes) -> parts.Part:
+    """Return what `memctl doctor --json` found, with the commands that fix it: they are shown, not run."""
+    found = msgspec.json.decode(text, type=list[_Finding])
+    wrong = [finding for finding in found if finding.state != "ok"]
+    checks = count_text(len(found), "check")
+    said = f"{len(wrong)} of {checks} found something." if wrong else f"{checks} found nothing."
+    return parts.panel("Findings", parts.remark(said), *map(_show_finding, wrong))
+
+
+def _show_finding(finding: _Finding) -> parts.Part:
+    fix = ["br"], ["code", finding.fix]
+    title = [parts.badge(finding.state, _LOOKS[finding.state]), " ", ["b", finding.name], ["br"]]
+    return ["p.hit", *title, finding.message, *(fix if finding.fix else ())]
+
+
+def _show_daemon(status: protocol.Status, stats: protocol.Stats) -> parts.Part:
+    model, waiting = status.model, parts.format_counts(stats.daemon.queues) if stats.daemon else ""
+    held = count_text(status.memories, "memory")
+    if status.pending_embeddings:
+        held += f", {status.pending_embeddings:,} wait for a vector"
+    return parts.facts(
+        [
+            ("version", status.version),
+            ("runs for", duration_text(status.uptime_s)),
+            ("model", ["span", model.name, " ", parts.state(model.state, "ready"), " ", model.error]),
+            ("does not work", ", ".join(status.degraded)),
+            ("holds", held),
+            ("RAM", size_text(status.rss_bytes)),
+            ("database", ["span", size_text(status.database_bytes), ["br"], ["span.dim", status.data_dir]]),
+            ("clock", status.clock.state if status.clock else None),
+            ("waiting", waiting or "nothing"),
+        ]
+    )
+
+
+def _show_methods(stats: protocol.Stats) -> parts.Part:
+    rows = [
+        (name, f"{one.calls:,}", f"{ms_text(one.p50_ms)} ms", f"{ms_text(one.p95_ms)} ms", f"{one.errors:,}")
+        for name, one in sorted(stats.methods.items(), key=lambda entry: -entry[1].calls)[:_METHODS]
+    ]
+    return parts.table("Latencies", ["Call", ">Calls", ">Median", ">95 %", ">Failed"], rows)
+
+
+def _show_client(one: protocol.Connected) -> parts.Part:
+    more = [count_text(one.calls, "call"), one.token and f"token {one.token}", one.subscriptions and "follows events"]
+    return ["span", one.name or f"process {one.pid}", " ", ["span.dim", ", ".join(str(text) for text in more if text)]]
+
+
+def _show_token(token: protocol.Token) -> parts.Part:
+    used = ["span.dim", "last used ", parts.time(token.last_used_at)]
+    return ["span", ["b", token.name], " ", parts.badge(token.role), " ", parts.place(token.namespace), " ", used]
+
+
+def _show_space(space: protocol.Workspace) -> parts.Part:
+    sizes = f" {count_text(space.files, 'file')}, {count_text(space.chunks, 'part')}"
+    name = ["b", parts.place(space.namespace)]
+    return ["span", name, " ", parts.state(space.watching, "inotify"), sizes, ["br"], ["span.dim", space.root]]
+
+
+def _show_root(root: protocol.SharedRoot) -> parts.Part:
+    held = f"{count_text(root.memories, 'memory')}, {root.waiting:,} wait, {root.conflicts:,} in conflict"
+    name = ["b", parts.place(root.root)]
+    return ["span", name, " ", parts.state(root.state, "ready"), " ", root.error, ["br"], ["span.dim", held]]
+
+
+def _show_conflict(conflict: protocol.SharedConflict) -> parts.Part:
+    """Return two versions of a memory, the first to reach the server and the other one, and what can be kept."""
+    first, other = conflict.memory, conflict.other
+    who = f"{conflict.author or 'this machine'}{conflict.machine and f' on {conflict.machine}'}"
+    kept: dict[str, dict[str, Any]] = {"Keep the first": {"id": first.id}, "Keep the second": {"id": other.id}}
+    choices = {**kept, "Keep both": {"id": first.id, "both": True}}
+    acts = (parts.act(text, "Resolved the conflict", "resolve_conflict", fields) for text, fields in choices.items())
+    versions = parts.link(first.id, first.content), ["br"], f"and, by {who}, ", parts.link(other.id, other.content)
+    return ["div.hit", parts.badge("conflict", "warn"), " ", *versions, ["div.acts", *acts]]
