@@ -9,9 +9,10 @@ from memoryd.client.method import method
 from memoryd.client.protocol import Reach
 
 if TYPE_CHECKING:
-    from memoryd.client.dreams import calls as dreams
-    from memoryd.client.shared import calls as shared
-    from memoryd.client.topics import calls as topics
+    from memoryd.client.dreams import calls as dreams_calls
+    from memoryd.client.shared import calls as shared_calls
+    from memoryd.client.topics import calls as topics_calls
+    from memoryd.client.workspaces import calls as workspaces_calls
 
 
 def authenticate(token: str) -> protocol.Authenticate:
@@ -213,18 +214,6 @@ def consolidate(dry_run: bool = False, *, reach: Reach | None = None) -> protoco
     return protocol.Consolidate(dry_run=dry_run, reach=reach)
 
 
-def remember(
-    text: str, workspace: str, file: str = "today", allow_secrets: bool = False, *, reach: Reach | None = None
-) -> protocol.Remember:
-    """Write a note into a file of a workspace; it can be found when this returns."""
-    return protocol.Remember(text=text, workspace=workspace, file=file, allow_secrets=allow_secrets, reach=reach)
-
-
-def diff_workspaces(workspace: str | None = None) -> protocol.DiffWorkspaces:
-    """Compare the index with the files of a workspace, or of all, and change neither. Sends progress."""
-    return protocol.DiffWorkspaces(workspace=workspace)
-
-
 def get_observing() -> protocol.GetObserving:
     """Return where observing is paused."""
     return protocol.GetObserving()
@@ -315,11 +304,6 @@ def get_around(id: str, around: int = 5, *, reach: Reach | None = None) -> proto
     return protocol.GetAround(id=id, around=around, reach=reach)
 
 
-def workspaces() -> protocol.Workspaces:
-    """List the workspaces."""
-    return protocol.Workspaces()
-
-
 def graph_nodes(
     query: str = "",
     topic: int | None = None,
@@ -329,7 +313,7 @@ def graph_nodes(
     offset: int = 0,
     *,
     reach: Reach | None = None,
-) -> topics.GraphNodes:
+) -> topics_calls.GraphNodes:
     """List the nodes of the graph, the largest first unless `sort` says otherwise."""
     from memoryd.client.topics.calls import GraphNodes
 
@@ -343,21 +327,21 @@ def graph_edges(
     offset: int = 0,
     *,
     reach: Reach | None = None,
-) -> topics.GraphEdges:
+) -> topics_calls.GraphEdges:
     """List the edges between nodes within reach, the heaviest first."""
     from memoryd.client.topics.calls import GraphEdges
 
     return GraphEdges(kind=kind, node=node, limit=limit, offset=offset, reach=reach)
 
 
-def graph_node(node: int, *, reach: Reach | None = None) -> topics.GraphNode:
+def graph_node(node: int, *, reach: Reach | None = None) -> topics_calls.GraphNode:
     """Show one node: its members, its topic, its neighbours."""
     from memoryd.client.topics.calls import GraphNode
 
     return GraphNode(node=node, reach=reach)
 
 
-def graph_topics(*, reach: Reach | None = None) -> topics.GraphTopics:
+def graph_topics(*, reach: Reach | None = None) -> topics_calls.GraphTopics:
     """List the topics: communities of nodes that are alike or were retrieved together."""
     from memoryd.client.topics.calls import GraphTopics
 
@@ -366,7 +350,7 @@ def graph_topics(*, reach: Reach | None = None) -> topics.GraphTopics:
 
 def graph_dedupe(
     threshold: float | None = None, dry_run: bool = False, *, reach: Reach | None = None
-) -> topics.GraphDedupe:
+) -> topics_calls.GraphDedupe:
     """Merge the nodes within reach that are alike: cosine at or above `threshold`, by default the model's own."""
     from memoryd.client.topics.calls import GraphDedupe
 
@@ -375,14 +359,14 @@ def graph_dedupe(
 
 def graph_abstract(
     threshold: float | None = None, dry_run: bool = False, *, reach: Reach | None = None
-) -> topics.GraphAbstract:
+) -> topics_calls.GraphAbstract:
     """Give each group of three or more clusters that are alike a concept node; doing it again changes nothing."""
     from memoryd.client.topics.calls import GraphAbstract
 
     return GraphAbstract(threshold=threshold, dry_run=dry_run, reach=reach)
 
 
-def graph_regroup(dry_run: bool = False, *, reach: Reach | None = None) -> topics.GraphRegroup:
+def graph_regroup(dry_run: bool = False, *, reach: Reach | None = None) -> topics_calls.GraphRegroup:
     """Find the topics again; a topic keeps its number as long as most of its nodes stay together."""
     from memoryd.client.topics.calls import GraphRegroup
 
@@ -391,11 +375,34 @@ def graph_regroup(dry_run: bool = False, *, reach: Reach | None = None) -> topic
 
 def graph_export(
     after: int = 0, limit: int = 500, preview: int = 80, *, reach: Reach | None = None
-) -> topics.GraphExport:
+) -> topics_calls.GraphExport:
     """Return a part of the graph within reach: the nodes with numbers above `after`, in order."""
     from memoryd.client.topics.calls import GraphExport
 
     return GraphExport(after=after, limit=limit, preview=preview, reach=reach)
+
+
+def workspaces() -> workspaces_calls.Workspaces:
+    """List the workspaces."""
+    from memoryd.client.workspaces.calls import Workspaces
+
+    return Workspaces()
+
+
+def remember(
+    text: str, workspace: str, file: str = "today", allow_secrets: bool = False, *, reach: Reach | None = None
+) -> workspaces_calls.Remember:
+    """Write a note into a file of a workspace; it can be found when this returns."""
+    from memoryd.client.workspaces.calls import Remember
+
+    return Remember(text=text, workspace=workspace, file=file, allow_secrets=allow_secrets, reach=reach)
+
+
+def diff_workspaces(workspace: str | None = None) -> workspaces_calls.DiffWorkspaces:
+    """Compare the index with the files of a workspace, or of all, and change neither. Sends progress."""
+    from memoryd.client.workspaces.calls import DiffWorkspaces
+
+    return DiffWorkspaces(workspace=workspace)
 
 
 def dream(
@@ -406,7 +413,7 @@ def dream(
     undo: bool = False,
     allow: bool | None = None,
     date: str | None = None,
-) -> dreams.Dream:
+) -> dreams_calls.Dream:
     """Put MEMORY.md of a workspace in order with its daily files, or the memories of a namespace."""
     from memoryd.client.dreams.calls import Dream
 
@@ -420,7 +427,7 @@ def share_root(
     namespaces: list[str] | None = None,
     conversations: bool = False,
     dry_run: bool = False,
-) -> shared.ShareRoot:
+) -> shared_calls.ShareRoot:
     """Share a root, or more of its namespaces, through a PostgreSQL server. With `dry_run` show what that would
     do."""
     from memoryd.client.shared.calls import ShareRoot
@@ -430,14 +437,14 @@ def share_root(
     )
 
 
-def sharing() -> shared.GetSharing:
+def sharing() -> shared_calls.GetSharing:
     """Return the shared roots, how their exchange is, and what waits."""
     from memoryd.client.shared.calls import GetSharing
 
     return GetSharing()
 
 
-def shared_conflicts(limit: int = 100) -> shared.ListConflicts:
+def shared_conflicts(limit: int = 100) -> shared_calls.ListConflicts:
     """List memories that were changed on two machines, with both versions."""
     from memoryd.client.shared.calls import ListConflicts
 
@@ -446,14 +453,14 @@ def shared_conflicts(limit: int = 100) -> shared.ListConflicts:
 
 def resolve_conflict(
     id: str, content: str = "", both: bool = False, allow_secrets: bool = False
-) -> shared.ResolveConflict:
+) -> shared_calls.ResolveConflict:
     """Keep one version of a memory that was changed on two machines, or a new text; the others are deleted."""
     from memoryd.client.shared.calls import ResolveConflict
 
     return ResolveConflict(id=id, content=content, both=both, allow_secrets=allow_secrets)
 
 
-def purge_shared(ids: list[str]) -> shared.PurgeShared:
+def purge_shared(ids: list[str]) -> shared_calls.PurgeShared:
     """Erase shared memories with their history, here and on every machine that shares them. It cannot be undone."""
     from memoryd.client.shared.calls import PurgeShared
 
@@ -462,21 +469,21 @@ def purge_shared(ids: list[str]) -> shared.PurgeShared:
 
 def grant_root(
     root: str, role: str, access: Literal["read", "write", "none"] = "write", server: str = "", passfile: str = ""
-) -> shared.GrantRoot:
+) -> shared_calls.GrantRoot:
     """Let a login role of the server read a root, write it, or do neither. Only the owner of the tables can."""
     from memoryd.client.shared.calls import GrantRoot
 
     return GrantRoot(root=root, role=role, access=access, server=server, passfile=passfile)
 
 
-def migrate_server(root: str = "", server: str = "", passfile: str = "") -> shared.MigrateServer:
+def migrate_server(root: str = "", server: str = "", passfile: str = "") -> shared_calls.MigrateServer:
     """Make memoryd's tables on a server, or bring them to this version. Only their owner can."""
     from memoryd.client.shared.calls import MigrateServer
 
     return MigrateServer(root=root, server=server, passfile=passfile)
 
 
-def unshare_root(root: str, drop: bool = False, force: bool = False) -> shared.UnshareRoot:
+def unshare_root(root: str, drop: bool = False, force: bool = False) -> shared_calls.UnshareRoot:
     """Stop sharing a root. The server and other machines keep what they have."""
     from memoryd.client.shared.calls import UnshareRoot
 
@@ -511,8 +518,6 @@ class DeclaredMethods:
     skipped = method(skipped)
     tiers = method(tiers)
     consolidate = method(consolidate)
-    remember = method(remember)
-    diff_workspaces = method(diff_workspaces)
     get_observing = method(get_observing)
     pause_observing = method(pause_observing)
     resume_observing = method(resume_observing)
@@ -527,7 +532,6 @@ class DeclaredMethods:
     complete_task = method(complete_task)
     get_log = method(get_log)
     get_around = method(get_around)
-    workspaces = method(workspaces)
     graph_nodes = method(graph_nodes)
     graph_edges = method(graph_edges)
     graph_node = method(graph_node)
@@ -536,6 +540,9 @@ class DeclaredMethods:
     graph_abstract = method(graph_abstract)
     graph_regroup = method(graph_regroup)
     graph_export = method(graph_export)
+    workspaces = method(workspaces)
+    remember = method(remember)
+    diff_workspaces = method(diff_workspaces)
     dream = method(dream)
     share_root = method(share_root)
     sharing = method(sharing)

@@ -1,4 +1,4 @@
-"""observe, flush, seed: turns of conversations from the command line, from standard input, from a file."""
+"""observe, seed: turns of conversations from the command line, from standard input, from a file."""
 
 import os
 import sys
@@ -11,14 +11,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memoryd.client import protocol
-from memoryd.client.calls import flush
 from memoryd.client.errors import Invalid
 from memoryd.client.fields import new_memory, new_turn
 from memoryd.client.memctl.arguments import Usage, add_secrets, parse_date
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.escapes import decode_json
 from memoryd.client.memctl.link import (
-    apply_options,
     client_for,
     describe_project,
     named_namespace,
@@ -27,7 +25,6 @@ from memoryd.client.memctl.link import (
     send,
     show_result,
 )
-from memoryd.client.memctl.notes import add_note, remembered_text, resolve_place
 from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, format_table
@@ -35,8 +32,6 @@ from memoryd.client.protocol.tiers import MAX_TURNS
 from memoryd.client.transport.batches import split_batches, sum_kinds
 
 PER_CALL = 200  # lines of a seed
-_FLUSH_TIMEOUT_S = 300.0  # a language model takes its time
-_NOTHING_TO_NOTE = "Nothing of it is worth a note, or the note says it already."
 
 
 # observe -------------------------------------------------------------------------------------------------------------
@@ -58,13 +53,14 @@ def _observe(args: Namespace) -> None:
         return
     if args.folder:
         raise Usage("--folder is for `memctl observe off` and `on`.")
-    turns = _read_turns(args, args.created_at)
+    turns = read_turns(args, args.created_at)
     parts = [send(args, protocol.Observe(turns=part, session=args.session)) for part in split_batches(turns, MAX_TURNS)]
     observed = _join(parts)
     show(args, observed, lambda: _observed_text(observed, turns, describe_project(args)))
 
 
-def _read_turns(args: Namespace, created_at: float | None = None) -> list[protocol.NewTurn]:
+def read_turns(args: Namespace, created_at: float | None = None) -> list[protocol.NewTurn]:
+    """Return the turns that the arguments or standard input give."""
     given = [protocol.NewTurn(role=args.role, content=turn, created_at=created_at) for turn in args.turns]
     turns = given or [new_turn(item) for item in _json_lines("standard input", _read_stdin())]
     if not turns:
@@ -118,25 +114,6 @@ def _observed_text(observed: protocol.Observed, turns: list[protocol.NewTurn], w
                 rows.append([f"{result.reason}{same}", turn.content])
         lines += [f"Skipped {count_text(observed.skipped, 'turn')}:", format_table(["REASON", "TURN"], rows)]
     return "\n".join(lines)
-
-
-# flush ---------------------------------------------------------------------------------------------------------------
-
-
-def _flush_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("turns", nargs="*", metavar="TURN", help="what was said; without any, JSON lines on stdin")
-    parser.add_argument("--role", default="user", metavar="R", help="who said it: user (the default), assistant …")
-    add_note(parser)
-    add_secrets(parser)
-
-
-def _flush(args: Namespace) -> None:
-    turns, workspace = _read_turns(args), resolve_place(args.workspace)
-    with client_for(args) as client:
-        client.timeout_s = max(client.timeout_s, _FLUSH_TIMEOUT_S)
-        done = client.call(apply_options(args, flush(turns, workspace, file=resolve_place(args.file))))
-    say_redacted(done.redacted)
-    show(args, done, lambda: f"{done.text}\n{remembered_text(done.note)}" if done.note else _NOTHING_TO_NOTE)
 
 
 # seed ----------------------------------------------------------------------------------------------------------------
@@ -237,12 +214,6 @@ COMMANDS = {
         '  memctl observe "We moved the deploys to Tuesday" --session standup\n'
         '  memctl observe --role assistant "Deploys are on Tuesday" --session standup\n'
         "  memctl observe --session review < turns.jsonl",
-    ),
-    "flush": Command(
-        _flush_arguments,
-        _flush,
-        '  memctl flush "We decided to cache in Valkey." --workspace notes\n'
-        "  memctl flush --workspace ~/vault < conversation.jsonl",
     ),
     "seed": Command(
         _seed_arguments,

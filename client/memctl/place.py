@@ -46,3 +46,9 @@ def make_link(text: str, path: str | None) -> str:
     from urllib.parse import quote
 
     return f"\x1b]8;;file://{os.uname().nodename}{quote(os.fsencode(path))}\x1b\\{text}\x1b]8;;\x1b\\"
+
+
+def shorten_home(path: str) -> str:
+    """Return a path with the home folder as `~`."""
+    own = os.path.expanduser("~")
+    return f"~{path[len(own) :]}" if own != "/" and (path == own or path.startswith(own + "/")) else path

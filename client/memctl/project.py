@@ -10,8 +10,8 @@ from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import make_printable, paint, show
+from memoryd.client.memctl.place import shorten_home
 from memoryd.client.memctl.table import count_text, format_table
-from memoryd.client.memctl.workspace import shorten_home
 from memoryd.client.projects import Project, Table
 from memoryd.client.protocol import MEMORY_TIERS, List, Share, Turns
 from memoryd.client.transport.sync import Client

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from memoryd.client.protocol.keyed import *
     from memoryd.client.protocol.links import *
     from memoryd.client.protocol.memories import *
-    from memoryd.client.protocol.notes import *
     from memoryd.client.protocol.observing import *
     from memoryd.client.protocol.search import *
     from memoryd.client.protocol.service import *
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from memoryd.client.protocol.summaries import *
     from memoryd.client.protocol.tiers import *
     from memoryd.client.protocol.transfer import *
-    from memoryd.client.protocol.workspaces import *
 
     METHODS: tuple[type[Call[Any]], ...]
     READS: frozenset[type[Call[Any]]]
@@ -48,8 +46,8 @@ if TYPE_CHECKING:
 
 # In this order PROTOCOL.md lists the methods, then those of capabilities.
 _KERNEL = (
-    "access base chosen context erase events memories feedback jobs history keyed links tiers notes"
-    " observing search service sessions statistics summaries transfer workspaces"
+    "access base chosen context erase events memories feedback jobs history keyed links tiers"
+    " observing search service sessions statistics summaries transfer"
 ).split()
 # Where names are looked for first: all that a search needs.
 _SOONER = tuple(f"{__name__}.{module}" for module in ("base", "memories", "search", "service"))

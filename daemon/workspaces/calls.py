@@ -7,7 +7,9 @@ from pathlib import Path
 
 from memoryd.client import protocol
 from memoryd.client.errors import MemorydError, ModelUnavailable, Unavailable
-from memoryd.client.protocol import Differences, Indexed, Progress, WorkspaceStatus
+from memoryd.client.protocol import Progress
+from memoryd.client.workspaces import calls
+from memoryd.client.workspaces.calls import Differences, Indexed, WorkspaceStatus
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import Report, handles
 from memoryd.daemon.workspaces import chunks, comparing, indexing, placing, registry
@@ -19,33 +21,33 @@ from memoryd.daemon.workspaces.tables.workspaces import Workspace
 _POLL_S = 0.05
 
 
-@handles(protocol.AddWorkspace)
-def add_workspace(core: Core, call: protocol.AddWorkspace) -> protocol.Workspace:
+@handles(calls.AddWorkspace)
+def add_workspace(core: Core, call: calls.AddWorkspace) -> calls.Workspace:
     """Add a workspace."""
     return describe(core, registry.add(core, call.path, call.namespace, call.globs))
 
 
-@handles(protocol.RemoveWorkspace)
-def remove_workspace(core: Core, report: Report, call: protocol.RemoveWorkspace) -> protocol.Done:
+@handles(calls.RemoveWorkspace)
+def remove_workspace(core: Core, report: Report, call: calls.RemoveWorkspace) -> protocol.Done:
     """Remove a workspace with what is indexed of it."""
     workspace, chunks = registry.remove(core, call.workspace, _build_teller(report, f"remove {call.workspace}"))
     return protocol.Done(message=f"{workspace.namespace}: {chunks} chunks removed, the files in {workspace.root} stay")
 
 
-@handles(protocol.Workspaces)
-def list_workspaces(core: Core, call: protocol.Workspaces) -> protocol.WorkspaceList:
+@handles(calls.Workspaces)
+def list_workspaces(core: Core, call: calls.Workspaces) -> calls.WorkspaceList:
     """List the workspaces."""
-    return protocol.WorkspaceList(workspaces=[describe(core, workspace) for workspace in registry.list_all(core)])
+    return calls.WorkspaceList(workspaces=[describe(core, workspace) for workspace in registry.list_all(core)])
 
 
-@handles(protocol.GetWorkspace)
-def get_workspace(core: Core, call: protocol.GetWorkspace) -> WorkspaceStatus:
+@handles(calls.GetWorkspace)
+def get_workspace(core: Core, call: calls.GetWorkspace) -> WorkspaceStatus:
     """Report how a workspace is."""
     return status(core, registry.find(core, call.workspace))
 
 
-@handles(protocol.IndexWorkspace)
-def index_workspace(core: Core, report: Report, call: protocol.IndexWorkspace) -> "Future[Indexed]":
+@handles(calls.IndexWorkspace)
+def index_workspace(core: Core, report: Report, call: calls.IndexWorkspace) -> "Future[Indexed]":
     """Begin to bring workspaces up to date; the lane is free again at once."""
     chosen = registry.list_all(core) if call.workspace is None else [registry.find(core, call.workspace)]
     file = _find_file(core, chosen[0], call.workspace) if call.workspace and call.workspace.startswith("/") else None
@@ -69,8 +71,8 @@ def _find_file(core: Core, workspace: Workspace, path: str) -> str | None:
     return placing.relative_path(workspace, within, core.clock(), core.config.workspaces.local_dates)
 
 
-@handles(protocol.ListFiles)
-def list_files(core: Core, call: protocol.ListFiles) -> protocol.FileList:
+@handles(calls.ListFiles)
+def list_files(core: Core, call: calls.ListFiles) -> calls.FileList:
     """Return one page of the files of a workspace."""
     workspace = registry.find(core, call.workspace)
     with core.store.reading() as connection:
@@ -78,7 +80,7 @@ def list_files(core: Core, call: protocol.ListFiles) -> protocol.FileList:
         paths = sorted(known)[call.offset : call.offset + call.limit]
         counts = workspaces.count_chunks(connection, [chunks.absolute_path(workspace, path) for path in paths])
     files = [
-        protocol.IndexedFile(
+        calls.IndexedFile(
             path=path,
             chunks=counts.get(chunks.absolute_path(workspace, path), 0),
             size=known[path].size,
@@ -88,11 +90,11 @@ def list_files(core: Core, call: protocol.ListFiles) -> protocol.FileList:
         )
         for path in paths
     ]
-    return protocol.FileList(files=files, total=len(known))
+    return calls.FileList(files=files, total=len(known))
 
 
-@handles(protocol.DiffWorkspaces)
-def diff_workspaces(core: Core, report: Report, call: protocol.DiffWorkspaces) -> "Future[Differences]":
+@handles(calls.DiffWorkspaces)
+def diff_workspaces(core: Core, report: Report, call: calls.DiffWorkspaces) -> "Future[Differences]":
     """Begin to compare; the lane is free again at once."""
     chosen = registry.list_all(core) if call.workspace is None else [registry.find(core, call.workspace)]
     tell = _build_teller(report, "compare")
@@ -106,12 +108,12 @@ def _build_teller(report: Report, stage: str) -> Tell:
 # How they are, and bringing them up to date ---------------------------------------------------------------------------
 
 
-def describe(core: Core, workspace: Workspace) -> protocol.Workspace:
+def describe(core: Core, workspace: Workspace) -> calls.Workspace:
     """Return a workspace as clients see it."""
     with core.store.reading() as connection:
         sums = workspaces.count_indexed(connection, workspace)
         created_at = workspaces.read_created_at(connection, workspace.id)
-    return protocol.Workspace(
+    return calls.Workspace(
         namespace=workspace.namespace,
         root=str(workspace.root),
         globs=list(workspace.globs),
@@ -133,8 +135,8 @@ def status(core: Core, workspace: Workspace) -> WorkspaceStatus:
     return WorkspaceStatus(
         workspace=describe(core, workspace),
         pending_embeddings=pending,
-        problems=[protocol.FileProblem(path=path, problem=problem) for path, problem in sorted(found.items())],
-        left_out=[protocol.FileProblem(path=path, problem=reason) for path, reason in live.left_out.items()],
+        problems=[calls.FileProblem(path=path, problem=problem) for path, problem in sorted(found.items())],
+        left_out=[calls.FileProblem(path=path, problem=reason) for path, reason in live.left_out.items()],
         dreams_write=registry.is_write_allowed(core, workspace),
         reason=live.reason,
         since=live.since,
@@ -145,10 +147,10 @@ def status(core: Core, workspace: Workspace) -> WorkspaceStatus:
     )
 
 
-def index(core: Core, workspace: Workspace, file: str | None, force: bool, tell: Tell) -> protocol.IndexedWorkspace:
+def index(core: Core, workspace: Workspace, file: str | None, force: bool, tell: Tell) -> calls.IndexedWorkspace:
     """Bring a workspace, or one file of it, up to date; where that cannot be done the result says why."""
     began = time.perf_counter()
-    result = protocol.IndexedWorkspace(namespace=workspace.namespace)
+    result = calls.IndexedWorkspace(namespace=workspace.namespace)
     try:
         if file is None:
             result = indexing.index(core, workspace, force, tell)

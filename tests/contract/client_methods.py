@@ -39,7 +39,7 @@ def document() -> str:
     """Return the text of client/methods.py."""
     calls = [call for call in METHODS if call.__name__ not in written_by_hand()]
     capabilities = list_modules("client", "calls")
-    imports = "".join(f"    from memoryd.client.{name} import calls as {name}\n" for name in sorted(capabilities))
+    imports = "".join(f"    from memoryd.client.{name} import calls as {name}_calls\n" for name in sorted(capabilities))
     functions = "".join(_function(call) for call in calls)
     table = "".join(f"    {method_name(call)} = method({method_name(call)})\n" for call in calls)
     owner = '\n\nclass DeclaredMethods:\n    """A method for each call that has none written by hand."""\n\n'
@@ -70,7 +70,7 @@ def _function(call: type[Call[Any]]) -> str:
 def _owner(module: str) -> str:
     """Return the name in the written file by which what a module declares is found."""
     capability = CAPABILITY.fullmatch(module)
-    return capability[1] if capability else "protocol"
+    return f"{capability[1]}_calls" if capability else "protocol"
 
 
 def _wrapped(text: str) -> str:

@@ -151,7 +151,7 @@ def test_both_clients_have_the_same_public_methods() -> None:
 
 
 def test_every_method_can_be_called_by_both_clients() -> None:
-    declared = {name: import_module(module) for name, module in list_modules("client", "calls").items()}
+    declared = {f"{name}_calls": import_module(module) for name, module in list_modules("client", "calls").items()}
     unreachable = {call.__name__ for call in METHODS} - {
         get_annotations(value.build, eval_str=True, locals=declared)["return"].__name__
         for owner in calls.Methods.__mro__

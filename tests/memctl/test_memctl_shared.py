@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from fake_daemon import FakeDaemon, Memctl
 
-from memoryd.client.memctl.doctor.work import check_shared
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.protocol import Done, Memory, RefusedMemory, SharedRoot
 from memoryd.client.shared.calls import (
@@ -27,6 +26,7 @@ from memoryd.client.shared.calls import (
     Sharing,
     UnshareRoot,
 )
+from memoryd.client.shared.checks import check_shared
 
 ADDRESS = "host=db.example dbname=team user=ann"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.protocol import IndexedWorkspace
+from memoryd.client.workspaces.calls import IndexedWorkspace
 from waiting import wait_until
 
 

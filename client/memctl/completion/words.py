@@ -7,6 +7,8 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from memoryd.client import protocol
+from memoryd.client.capabilities import list_modules
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.arguments import Parser, add_global_options, command_of, find_next_word
 from memoryd.client.memctl.commands import find_default_verb, find_rows, list_commands, verbs
@@ -14,7 +16,7 @@ from memoryd.client.memctl.completion.scripts import SCRIPTS
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import say
 from memoryd.client.memctl.table import shorten, to_one_line
-from memoryd.client.protocol import GetStats, List, ListTokens, Workspaces
+from memoryd.client.protocol import GetStats, List, ListTokens
 from memoryd.client.transport.sync import Client
 
 ABOUT = 60  # characters of what a word means
@@ -197,7 +199,9 @@ def _list_namespaces(client: Client) -> list[Word]:
 
 
 def _list_workspaces(client: Client) -> list[Word]:
-    return [Word(space.namespace, space.root) for space in client.call(Workspaces())]
+    if "workspaces" not in list_modules("client", "calls"):
+        return []
+    return [Word(space.namespace, space.root) for space in client.call(protocol.Workspaces())]
 
 
 # What a running daemon is asked for.
@@ -228,10 +232,10 @@ def _list_projects() -> list[Word]:
 
 
 def _list_checks() -> list[Word]:
-    from memoryd.client.memctl.doctor.checks import AREAS, CHECKS
+    from memoryd.client.memctl.doctor.checks import list_areas, list_checks
 
-    areas = [Word(area, f"{len(checks)} checks") for area, checks in AREAS.items()]
-    return areas + [Word(name, str(check.__doc__)) for name, check in CHECKS.items()]
+    areas = [Word(area, f"{len(checks)} checks") for area, checks in list_areas().items()]
+    return areas + [Word(name, str(check.__doc__)) for name, check in list_checks().items()]
 
 
 # What needs no daemon.

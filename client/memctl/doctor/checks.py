@@ -1,13 +1,16 @@
 """The table of checks, by area. To add one: a function that returns a finding (None where it cannot), and a row."""
 
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 
+from memoryd.client.capabilities import list_modules
 from memoryd.client.memctl.doctor import agents, database, files, installation, models, service, settings, work
 from memoryd.client.memctl.doctor.patient import Finding, Patient
 
 Check = Callable[[Patient], Finding | None]
 
-AREAS: dict[str, dict[str, Check]] = {
+_KERNEL: dict[str, dict[str, Check]] = {
     "Setup": {
         "installation": installation.check_installation,
         "packages": installation.check_packages,
@@ -65,7 +68,6 @@ AREAS: dict[str, dict[str, Check]] = {
         "languages": models.check_languages,
         "embeddings": models.check_embeddings,
     },
-    "Several machines": {"shared": work.check_shared},
     "Agents": {
         "hooks": agents.check_hooks,
         "hooks-waiting": agents.check_spooled,
@@ -76,11 +78,22 @@ AREAS: dict[str, dict[str, Check]] = {
     "Work": {
         "jobs": work.check_jobs,
         "overdue": work.check_overdue,
-        "workspaces": work.check_workspaces,
-        "watches": work.check_watches,
         "tokens": work.check_tokens,
         "tokens-required": work.check_tokens_required,
     },
 }
 
-CHECKS: dict[str, Check] = {name: check for checks in AREAS.values() for name, check in checks.items()}
+
+@cache
+def list_areas() -> dict[str, dict[str, Check]]:
+    """Return all checks by area and name: those of the kernel, and those in the module `checks` of each capability."""
+    areas = dict(_KERNEL)
+    for module in map(import_module, list_modules("client", "checks").values()):
+        for area, checks in module.AREAS.items():
+            areas[area] = areas.get(area, {}) | checks
+    return areas
+
+
+def list_checks() -> dict[str, Check]:
+    """Return all checks by name."""
+    return {name: check for checks in list_areas().values() for name, check in checks.items()}

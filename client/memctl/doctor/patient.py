@@ -11,7 +11,7 @@ import msgspec
 
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.local import effective_settings, is_installed, list_copies, read_output
-from memoryd.client.protocol import GetStats, JobList, ListTokens, Stats, Status, Token, Workspace, Workspaces
+from memoryd.client.protocol import GetStats, JobList, ListTokens, Stats, Status, Token
 from memoryd.client.transport import paths
 from memoryd.client.transport.sync import Client
 
@@ -101,11 +101,6 @@ class Patient:
     def jobs(self) -> JobList | None:
         """The daemon's jobs; None while none answers."""
         return self.client.jobs() if self.status else None
-
-    @cached_property
-    def workspaces(self) -> list[Workspace]:
-        """The daemon's workspaces; none while none answers."""
-        return self.client.call(Workspaces()).workspaces if self.status else []
 
     @cached_property
     def tokens(self) -> list[Token]:

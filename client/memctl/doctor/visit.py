@@ -8,7 +8,7 @@ from argparse import Namespace
 
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.arguments import Usage
-from memoryd.client.memctl.doctor.checks import AREAS, CHECKS
+from memoryd.client.memctl.doctor.checks import list_areas, list_checks
 from memoryd.client.memctl.doctor.patient import Finding, Patient, Words
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import columns, make_printable, paint, print_note, show
@@ -37,11 +37,12 @@ def _choose_checks(words: list[str]) -> list[str]:
     """Return the names of the checks that are meant: of those in `words`, of areas, else all."""
     names: list[str] = []
     for word in words:
-        area = next((checks for name, checks in AREAS.items() if name.casefold() == word.casefold()), None)
-        if area is None and word not in CHECKS:
-            raise Usage(f"{word!r} is not a check; there are: {', '.join(CHECKS)}; and areas: {', '.join(AREAS)}.")
+        area = next((checks for name, checks in list_areas().items() if name.casefold() == word.casefold()), None)
+        if area is None and word not in list_checks():
+            named, areas = ", ".join(list_checks()), ", ".join(list_areas())
+            raise Usage(f"{word!r} is not a check; there are: {named}; and areas: {areas}.")
         names += area or [word]
-    return list(dict.fromkeys(names)) or list(CHECKS)
+    return list(dict.fromkeys(names)) or list(list_checks())
 
 
 def _run_checks(args: Namespace, names: list[str]) -> list[Finding]:
@@ -52,14 +53,14 @@ def _run_checks(args: Namespace, names: list[str]) -> list[Finding]:
 
 def _check(name: str, patient: Patient) -> Finding | None:
     try:
-        finding = CHECKS[name](patient)
+        finding = list_checks()[name](patient)
     except OSError as error:
         finding = Finding("fail", f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except MemorydError as error:
         finding = Finding("fail", error.message)
     if finding:
         finding.name = name
-        finding.area = next(area for area, checks in AREAS.items() if name in checks)
+        finding.area = next(area for area, checks in list_areas().items() if name in checks)
     return finding
 
 

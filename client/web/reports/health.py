@@ -4,11 +4,12 @@ import asyncio
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
-from typing import Any
+from importlib import import_module
 
 import msgspec
 
 from memoryd.client import protocol
+from memoryd.client.capabilities import list_modules
 from memoryd.client.errors import MemorydError, TimedOut
 from memoryd.client.memctl.table import count_text, duration_text, ms_text, size_text
 from memoryd.client.transport.aio import AsyncClient
@@ -31,19 +32,15 @@ _DOCTOR_S = 60.0
 
 async def read_health(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
     """Return the panels of the view Health, without doctor's findings."""
-    status, stats, tokens, spaces, sharing, conflicts = await asyncio.gather(
+    status, stats, tokens, *panels = await asyncio.gather(
         client.call(protocol.GetStatus()),
         client.call(protocol.GetStats(reach="all")),
         client.call(protocol.ListTokens()),
-        client.call(protocol.Workspaces()),
-        client.call(protocol.GetSharing()),
-        client.call(protocol.ListConflicts()),
+        *(module.read_panel(client) for module in map(import_module, list_modules("client", "panel").values())),
     )
     largest = sorted(stats.by_namespace.items(), key=lambda entry: -entry[1])[:_NAMESPACES]
     sizes: list[parts.Part] = [["span", parts.place(name), " ", ["span.dim", f"{held:,}"]] for name, held in largest]
-    roots = parts.list_items(map(_show_root, sharing))
     no_token = ["span", "None binds an agent to a namespace: ", ["code", "memctl token add"]]
-    no_space = ["span", "No folder of notes is indexed: ", ["code", "memctl workspace add PATH"]]
     return [
         "div",
         parts.panel("Daemon", _show_daemon(status, stats)),
@@ -51,8 +48,7 @@ async def read_health(client: AsyncClient, query: Mapping[str, str]) -> parts.Pa
         parts.panel("Namespaces", parts.list_items(sizes, "None holds a memory.")),
         parts.panel("Connected", parts.list_items(map(_show_client, stats.daemon.clients if stats.daemon else []))),
         parts.panel("Tokens", parts.list_items(map(_show_token, tokens), no_token)),
-        parts.panel("Workspaces", parts.list_items(map(_show_space, spaces), no_space)),
-        parts.panel("Shared with other machines", roots, *map(_show_conflict, conflicts)) if sharing.roots else None,
+        *panels,
     ]
 
 
@@ -129,26 +125,3 @@ def _show_client(one: protocol.Connected) -> parts.Part:
 def _show_token(token: protocol.Token) -> parts.Part:
     used = ["span.dim", "last used ", parts.time(token.last_used_at)]
     return ["span", ["b", token.name], " ", parts.badge(token.role), " ", parts.place(token.namespace), " ", used]
-
-
-def _show_space(space: protocol.Workspace) -> parts.Part:
-    sizes = f" {count_text(space.files, 'file')}, {count_text(space.chunks, 'part')}"
-    name = ["b", parts.place(space.namespace)]
-    return ["span", name, " ", parts.state(space.watching, "inotify"), sizes, ["br"], ["span.dim", space.root]]
-
-
-def _show_root(root: protocol.SharedRoot) -> parts.Part:
-    held = f"{count_text(root.memories, 'memory')}, {root.waiting:,} wait, {root.conflicts:,} in conflict"
-    name = ["b", parts.place(root.root)]
-    return ["span", name, " ", parts.state(root.state, "ready"), " ", root.error, ["br"], ["span.dim", held]]
-
-
-def _show_conflict(conflict: protocol.SharedConflict) -> parts.Part:
-    """Return two versions of a memory, the first to reach the server and the other one, and what can be kept."""
-    first, other = conflict.memory, conflict.other
-    who = f"{conflict.author or 'this machine'}{conflict.machine and f' on {conflict.machine}'}"
-    kept: dict[str, dict[str, Any]] = {"Keep the first": {"id": first.id}, "Keep the second": {"id": other.id}}
-    choices = {**kept, "Keep both": {"id": first.id, "both": True}}
-    acts = (parts.act(text, "Resolved the conflict", "resolve_conflict", fields) for text, fields in choices.items())
-    versions = parts.link(first.id, first.content), ["br"], f"and, by {who}, ", parts.link(other.id, other.content)
-    return ["div.hit", parts.badge("conflict", "warn"), " ", *versions, ["div.acts", *acts]]

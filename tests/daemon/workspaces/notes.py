@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memoryd.client.protocol import List, WorkspaceStatus
+from memoryd.client.protocol import List
+from memoryd.client.workspaces.calls import WorkspaceStatus
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from memoryd.daemon.workspaces import calls, registry

@@ -5,25 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from notes import FILLER, sections, write
+from notes import FILLER, Watched, sections, write
 
-from conftest import Watched
 from memoryd.client.errors import Conflict, Forbidden, Invalid, NotFound
-from memoryd.client.protocol import (
-    Delete,
-    DiffWorkspaces,
-    Forget,
-    Forgotten,
-    Get,
-    List,
-    Memory,
-    NewMemory,
-    Remember,
-    Remembered,
-    Share,
-    Tag,
-    Update,
-)
+from memoryd.client.protocol import Delete, Get, List, Memory, NewMemory, Share, Tag, Update
+from memoryd.client.workspaces.calls import DiffWorkspaces, Forget, Forgotten, Remember, Remembered
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import changing, reading, sharing
 from memoryd.daemon.store.caller import Caller

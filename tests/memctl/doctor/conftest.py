@@ -21,9 +21,8 @@ from memoryd.client.protocol import (
     TokenList,
     Verification,
     Verify,
-    WorkspaceList,
-    Workspaces,
 )
+from memoryd.client.workspaces.calls import WorkspaceList, Workspaces
 
 
 @pytest.fixture(autouse=True)

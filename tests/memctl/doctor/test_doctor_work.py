@@ -10,23 +10,9 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
-from memoryd.client.memctl.doctor import work
-from memoryd.client.protocol import (
-    GetWorkspace,
-    Job,
-    JobList,
-    JobRun,
-    Jobs,
-    ListTokens,
-    ResumeJob,
-    RunJob,
-    Token,
-    TokenList,
-    Workspace,
-    WorkspaceList,
-    Workspaces,
-    WorkspaceStatus,
-)
+from memoryd.client.protocol import Job, JobList, JobRun, Jobs, ListTokens, ResumeJob, RunJob, Token, TokenList
+from memoryd.client.workspaces import checks as workspace_checks
+from memoryd.client.workspaces.calls import GetWorkspace, Workspace, WorkspaceList, Workspaces, WorkspaceStatus
 
 
 def job(name: str, **fields: Any) -> Job:
@@ -95,7 +81,7 @@ def test_too_few_watches_are_told(
     space = Workspace(namespace="notes", root=str(folder), globs=[], created_at=0.0, watching="inotify")
     told.replies[Workspaces] = WorkspaceList(workspaces=[space])
     told.replies[GetWorkspace] = WorkspaceStatus(workspace=space, pending_embeddings=0, watches=9)
-    monkeypatch.setattr(work, "WATCH_LIMIT", folder / "limit")
+    monkeypatch.setattr(workspace_checks, "WATCH_LIMIT", folder / "limit")
     (folder / "limit").write_text("10\n")
     assert doctor("watches")["watches"]["message"] == "9 of 10 watches are in use"
     (folder / "limit").write_text("100\n")

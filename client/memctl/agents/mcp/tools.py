@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from memoryd.client import calls, methods
+from memoryd.client.capabilities import list_modules
 from memoryd.client.errors import AmbiguousId, Invalid, MemorydError, NotFound
 from memoryd.client.inert import make_inert, make_lines_inert, origin
 from memoryd.client.memctl.agents.mcp import schemas
@@ -25,7 +26,7 @@ from memoryd.client.memctl.agents.mcp.answers import (
 from memoryd.client.memctl.agents.mcp.session import Session
 from memoryd.client.memctl.link import describe_credentials
 from memoryd.client.memctl.search import FLOOR
-from memoryd.client.protocol import Forget, Get, Hit, Memory, Redacted, Trace
+from memoryd.client.protocol import Get, Hit, Memory, Redacted, Trace
 from memoryd.client.times import iso, moment, seconds
 
 SOURCE = "mcp"
@@ -226,8 +227,13 @@ async def _forget_named(session: Session, given: schemas.Forget) -> tuple[Sequen
         found = (await session.call(search, given.project)).hits
         return found, len(found), None
     memories = await asyncio.gather(*(session.call(Get(id=id), given.project) for id in given.ids))
-    done = await session.call(Forget(ids=[memory.id for memory in memories], dry_run=given.dry_run), given.project)
-    return memories, len(memories), done.operation
+    ids = [memory.id for memory in memories]
+    if "workspaces" in list_modules("client", "calls"):
+        forgotten = await session.call(calls.forget(*ids, dry_run=given.dry_run), given.project)
+        return memories, len(memories), forgotten.operation
+    if given.dry_run:
+        return memories, len(memories), None
+    return memories, len(memories), (await session.call(calls.delete(*ids), given.project)).operation
 
 
 async def _forget_where(session: Session, given: schemas.Forget) -> tuple[Sequence[Memory], int, int | None]:

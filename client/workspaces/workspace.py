@@ -3,15 +3,17 @@
 import os
 from argparse import ArgumentParser, Namespace
 
-from memoryd.client import calls, methods, protocol
+from memoryd.client import calls, methods
 from memoryd.client.memctl.arguments import add_optional, declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, send, show_result
 from memoryd.client.memctl.output import complain, make_printable, paint, show
+from memoryd.client.memctl.place import shorten_home
 from memoryd.client.memctl.progress import send_with_bar
 from memoryd.client.memctl.table import count_text, format_fields, format_table
 from memoryd.client.project import project_namespace, project_root
 from memoryd.client.times import iso
+from memoryd.client.workspaces import calls as declared
 
 SHOWN = 50  # problems of one workspace
 _COLOURS = {"inotify": "green", "scanning": "yellow", "gone": "red"}
@@ -48,7 +50,7 @@ def _project_namespace(path: str) -> str | None:
     return (project_namespace(root) or None) if is_project else None
 
 
-def _added_text(status: protocol.WorkspaceStatus, done: protocol.Indexed) -> str:
+def _added_text(status: declared.WorkspaceStatus, done: declared.Indexed) -> str:
     added = status.workspace
     root, namespace = (paint(make_printable(text), "cyan") for text in (added.root, added.namespace))
     head = f"Added {root} as {namespace}; it is watched."
@@ -75,16 +77,10 @@ def _list(args: Namespace) -> None:
     show_result(args, methods.workspaces(), _list_text, lambda found: found.workspaces)
 
 
-def _list_text(found: protocol.WorkspaceList) -> str:
+def _list_text(found: declared.WorkspaceList) -> str:
     rows = [[w.namespace, w.watching, f"{w.files:,}", f"{w.chunks:,}", shorten_home(w.root)] for w in found]
     none = "No workspaces; `memctl workspace add PATH` makes a folder of Markdown files one."
     return format_table(["NAMESPACE", "WATCHED BY", "FILES", "CHUNKS", "FOLDER"], rows, none, right=(2, 3))
-
-
-def shorten_home(path: str) -> str:
-    """Return a path with the home folder as `~`."""
-    own = os.path.expanduser("~")
-    return f"~{path[len(own) :]}" if own != "/" and (path == own or path.startswith(own + "/")) else path
 
 
 # status --------------------------------------------------------------------------------------------------------------
@@ -98,11 +94,11 @@ def _show_status(args: Namespace) -> None:
     with client_for(args) as client:
         names = [args.workspace] if args.workspace else [w.root for w in client.call(methods.workspaces())]
         found = [client.call(calls.workspace_status(name)) for name in names]
-    none = _list_text(protocol.WorkspaceList(workspaces=[]))
+    none = _list_text(declared.WorkspaceList(workspaces=[]))
     show(args, found[0] if args.workspace else found, lambda: "\n\n".join(map(_status_text, found)) or none)
 
 
-def _status_text(status: protocol.WorkspaceStatus) -> str:
+def _status_text(status: declared.WorkspaceStatus) -> str:
     workspace = status.workspace
     head = f"{paint(make_printable(workspace.namespace), 'bold')}  {make_printable(shorten_home(workspace.root))}"
     pairs = [
@@ -116,7 +112,7 @@ def _status_text(status: protocol.WorkspaceStatus) -> str:
     return "\n".join([head, format_fields(pairs), *_problem_lines(status)])
 
 
-def _indexed_text(status: protocol.WorkspaceStatus) -> str:
+def _indexed_text(status: declared.WorkspaceStatus) -> str:
     workspace = status.workspace
     text = f"{count_text(workspace.files, 'file')}, {count_text(workspace.chunks, 'chunk')}"
     if status.pending_embeddings:
@@ -126,7 +122,7 @@ def _indexed_text(status: protocol.WorkspaceStatus) -> str:
     return text
 
 
-def _watching_text(status: protocol.WorkspaceStatus) -> str:
+def _watching_text(status: declared.WorkspaceStatus) -> str:
     watching = status.workspace.watching
     text = paint(watching, _COLOURS.get(watching, "dim"))
     if status.watches:
@@ -136,7 +132,7 @@ def _watching_text(status: protocol.WorkspaceStatus) -> str:
     return text + since + (f": {make_printable(status.reason)}" if status.reason else "")
 
 
-def _problem_lines(status: protocol.WorkspaceStatus) -> list[str]:
+def _problem_lines(status: declared.WorkspaceStatus) -> list[str]:
     lines = []
     broken, left_out = status.problems, status.left_out
     for files, head in ((broken, count_text(len(broken), "problem")), (left_out, f"{len(left_out):,} left out")):
@@ -183,7 +179,7 @@ def _index(args: Namespace) -> int:
     return _exit_code(done)
 
 
-def _workspace_text(done: protocol.IndexedWorkspace) -> str:
+def _workspace_text(done: declared.IndexedWorkspace) -> str:
     name = make_printable(done.namespace)
     if done.problem:
         return f"{name}: {paint(make_printable(done.problem), 'red')}"
@@ -192,7 +188,7 @@ def _workspace_text(done: protocol.IndexedWorkspace) -> str:
     return f"{name}: {count_text(done.scanned, 'file')}, {', '.join(parts)}{chunks} ({done.seconds:.2f} s)"
 
 
-def _exit_code(done: protocol.Indexed) -> int:
+def _exit_code(done: declared.Indexed) -> int:
     failed = [one.namespace for one in done if one.problem]
     return complain(f"not indexed: {', '.join(failed)}", 1) if failed else 0
 

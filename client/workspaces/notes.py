@@ -4,7 +4,6 @@ import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
-from memoryd.client import protocol
 from memoryd.client.memctl.arguments import Usage, add_optional, add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import show_result
@@ -13,6 +12,7 @@ from memoryd.client.memctl.output import make_printable, paint, show, undo_text
 from memoryd.client.memctl.place import make_link, short_path
 from memoryd.client.memctl.progress import send_with_bar
 from memoryd.client.memctl.table import count_text, shorten, to_one_line
+from memoryd.client.workspaces import calls
 
 SHOWN_COLUMNS = 80
 
@@ -39,11 +39,11 @@ def add_note(parser: ArgumentParser) -> None:
 
 def _remember(args: Namespace) -> None:
     file = resolve_place(args.file)
-    call = protocol.Remember(text=read_content(args.text), workspace=resolve_place(args.workspace), file=file)
+    call = calls.Remember(text=read_content(args.text), workspace=resolve_place(args.workspace), file=file)
     show_result(args, call, remembered_text)
 
 
-def remembered_text(written: protocol.Remembered) -> str:
+def remembered_text(written: calls.Remembered) -> str:
     """Return where a note was written."""
     lines = _lines_text(written.start_line, written.end_line)
     held = paint(written.id, "cyan") if written.id else "removed from the file again"
@@ -80,11 +80,11 @@ def _forget(args: Namespace) -> None:
     if args.text is not None and args.lines:
         raise Usage("give either --text or --lines.")
     start, end = args.lines or (None, None)
-    call = protocol.Forget(ids=args.ids, text=args.text, start_line=start, end_line=end, dry_run=args.dry_run)
+    call = calls.Forget(ids=args.ids, text=args.text, start_line=start, end_line=end, dry_run=args.dry_run)
     show_result(args, call, _forgotten_text)
 
 
-def _forgotten_text(gone: protocol.Forgotten) -> str:
+def _forgotten_text(gone: calls.Forgotten) -> str:
     parts = [_removed_text(part, gone.dry_run) for part in gone.removed]
     if gone.deleted and gone.dry_run:
         parts.append(f"Would delete {count_text(len(gone.deleted), 'memory')}.")
@@ -94,7 +94,7 @@ def _forgotten_text(gone: protocol.Forgotten) -> str:
     return "\n".join(parts)
 
 
-def _removed_text(part: protocol.RemovedLines, is_dry: bool) -> str:
+def _removed_text(part: calls.RemovedLines, is_dry: bool) -> str:
     what = "Would take out of" if is_dry else "Taken out of"
     where = _place_text(part.path, _lines_text(part.start_line, part.end_line))
     lines = "".join(f"- {line}\n" for line in make_printable(part.text).splitlines())
@@ -109,13 +109,13 @@ def _declare_diff(parser: ArgumentParser) -> None:
 
 
 def _diff(args: Namespace) -> int:
-    call = protocol.DiffWorkspaces(workspace=resolve_place(args.workspace) if args.workspace else None)
+    call = calls.DiffWorkspaces(workspace=resolve_place(args.workspace) if args.workspace else None)
     found = send_with_bar(args, call, "compare", stages="")
     show(args, found, lambda: _diff_text(found))
     return 1 if found.total else 0
 
 
-def _diff_text(found: protocol.Differences) -> str:
+def _diff_text(found: calls.Differences) -> str:
     if not found.total:
         return f"The index is equal to {count_text(found.compared, 'file')}."
     said = {"missing": "not in the index", "extra": "no such file (any more)", "changed": "changed since it was read"}
@@ -130,7 +130,7 @@ def _diff_text(found: protocol.Differences) -> str:
     return "\n".join(lines)
 
 
-def _chunk_text(chunk: protocol.ChunkDifference) -> str:
+def _chunk_text(chunk: calls.ChunkDifference) -> str:
     sign, style = ("+", "green") if chunk.in_file else ("-", "red")
     text = shorten(to_one_line(chunk.preview), SHOWN_COLUMNS)
     return paint(f"  {sign} {_lines_text(chunk.start_line, chunk.end_line)}  {text}", style)
