@@ -5,7 +5,8 @@ A new database gets the schema as a whole. One of the version before is brought 
 databases are refused, and those of a newer memoryd.
 
 A copy may come from somebody else: a trigger or view that does not belong into the schema would act with each write or
-read. It is dropped; a table that is another than it should be is refused.
+read. It is dropped; a table that is another than it should be is refused. One that no part of memoryd has stays in a
+database that was here before.
 """
 
 import logging
@@ -26,6 +27,7 @@ _OBJECTS = (
     " WHERE type NOT IN ('table', 'index') OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
 )
 _LOOSE_ENDS = 'SELECT "table", count(*) FROM pragma_foreign_key_check GROUP BY 1'
+_TRIGGERS = re.compile(r"CREATE TRIGGER (\w+)")
 _DROP_ORDER = ("trigger", "view", "index", "table")  # what others need is dropped last
 
 Name = tuple[str, str]  # type and name
@@ -68,6 +70,29 @@ def _add_capabilities(connection: apsw.Connection) -> None:
             with connection:
                 connection.execute(capability.tables)
                 capability.clear(connection)
+
+
+def settle_triggers(connection: apsw.Connection) -> None:
+    """Drop the triggers of capabilities that were taken out, which would go on; make those of one that was put back.
+
+    Its tables were left as they were. What changed meanwhile it has not seen, so it is told to start again.
+    """
+    found = {str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
+    for name in found - set(_TRIGGERS.findall(build_schema())):
+        log.warning("the trigger %s is of no part of memoryd that is installed: it is dropped", name)
+        _drop(connection, "trigger", name)
+    for capability in installed():
+        names = _TRIGGERS.findall(capability.tables)
+        if names and found.isdisjoint(names):
+            with connection:
+                for name in names:
+                    connection.execute(_read_expected()["trigger", name])
+                capability.clear(connection)
+
+
+def _drop(connection: apsw.Connection, type: str, name: str) -> None:
+    quoted = name.replace('"', '""')
+    connection.execute(f'DROP {type} IF EXISTS "{quoted}"')
 
 
 def check_version(version: int, named: str) -> None:
@@ -119,6 +144,8 @@ def _compare(connection: apsw.Connection) -> tuple[list[Name], list[Name]]:
 def find_schema_problems(connection: apsw.Connection) -> list[str]:
     """Return a line for each object that is not as memoryd makes it, and each table whose rows refer to none."""
     extra, missing = _compare(connection)
+    left = _find_left(connection)
+    extra = [name for name in extra if name not in left]
     lines = [f"schema: the {type} {name} is of no part of memoryd that is installed" for type, name in extra]
     lines += [f"schema: the {type} {name} is missing" for type, name in missing if (type, name) not in extra]
     found = connection.execute(_LOOSE_ENDS)
@@ -128,14 +155,25 @@ def find_schema_problems(connection: apsw.Connection) -> list[str]:
     ]
 
 
-def restore_schema(connection: apsw.Connection) -> list[str]:
-    """Drop what does not belong there, make what is missing; return what was dropped. Refuse another table."""
+def _find_left(connection: apsw.Connection) -> set[Name]:
+    """Return the tables that are not expected, with what belongs to them: a capability that was taken out left them."""
+    expected = {name for type, name in _read_expected() if type == "table"}
+    found = connection.execute("SELECT type, name, tbl_name FROM sqlite_schema WHERE type <> 'view'")
+    return {(str(type), str(name)) for type, name, table in found if table not in expected}
+
+
+def restore_schema(connection: apsw.Connection, is_own: bool = True) -> list[str]:
+    """Drop what does not belong there, make what is missing; return what was dropped. Refuse another table.
+
+    In a database of this machine's own (`is_own`) the tables of a capability that was taken out stay, with their rows.
+    """
     extra, missing = _compare(connection)
+    left = _find_left(connection) if is_own else set[Name]()
+    extra = [name for name in extra if name not in left]
     if tables := [name for type, name in missing if type == "table"]:
         raise StorageFailed(f"The table {tables[0]} is not the one that memoryd makes.")
     for type, name in extra:
-        quoted = name.replace('"', '""')
-        connection.execute(f'DROP {type} IF EXISTS "{quoted}"')
+        _drop(connection, type, name)
     for one in missing:
         connection.execute(_read_expected()[one])
     return [f"{type} {name}" for type, name in extra]

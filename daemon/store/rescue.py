@@ -205,7 +205,7 @@ def _copy_pages(source: apsw.Connection, target: Path) -> tuple[list[str], list[
         if faults:
             return faults, []
         migrate(made)
-        return faults, restore_schema(made)
+        return faults, restore_schema(made, is_own=False)
 
 
 def _check_version(source: apsw.Connection, file: Path) -> None:

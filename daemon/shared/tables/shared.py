@@ -161,8 +161,11 @@ def find_problems(connection: apsw.Connection) -> list[str]:
 
 
 def clear(connection: apsw.Connection) -> None:
-    """Have changes noticed again: nothing is under way that changes this machine's copy alone."""
+    """Have changes noticed again, and share what was added unnoticed; what was changed so stays here as it is."""
     connection.execute("DELETE FROM shared_unnoticed")
+    for root in read_roots(connection):
+        if root.writable:
+            connection.execute(ADOPT, (root.id,))
 
 
 def find_fault(connection: apsw.Connection) -> str:
