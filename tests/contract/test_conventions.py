@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from client_methods import document
 
+from absent import needs
 from memoryd.client import calls, errors, protocol
 from memoryd.client.capabilities import list_modules
 from memoryd.client.errors import ERRORS, MemorydError, UnknownMethod
@@ -150,6 +151,7 @@ def test_both_clients_have_the_same_public_methods() -> None:
     assert public(Client) == public(AsyncClient)
 
 
+@needs()
 def test_every_method_can_be_called_by_both_clients() -> None:
     declared = {f"{name}_calls": import_module(module) for name, module in list_modules("client", "calls").items()}
     unreachable = {call.__name__ for call in METHODS} - {

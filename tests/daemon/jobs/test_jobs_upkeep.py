@@ -8,6 +8,7 @@ from typing import Any
 import apsw
 import pytest
 
+from absent import needs
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import NewMemory
 from memoryd.daemon.config import Config, JobsConfig
@@ -34,6 +35,7 @@ def test_every_job_has_an_interval_a_deadline_and_a_sentence() -> None:
         assert row.about.endswith(".")
 
 
+@needs()
 def test_each_work_of_the_daemon_is_a_job() -> None:
     folder = Path(table.__file__).parents[1]
     pattern = re.compile(r"^[A-Z_]+ = Work\(", re.MULTILINE)

@@ -1,5 +1,6 @@
 """Codes of the vector index kept on disk while no daemon runs: used if they are of the database that is there."""
 
+import operator
 import os
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ def test_what_is_written_before_the_model_is_there_is_caught_up_with(kept: Path)
         add(core, "Written before the model was there")
         ready = True
         wait_until(lambda: core.embedding.active is not None and core.embedding.count_pending() == 0)
+        wait_until(lambda: operator.eq(*disk_and_memory(core)))  # what is added just now is indexed after its commit
         check(core)
         assert len(disk_and_memory(core)[1]) == 30
 

@@ -9,6 +9,7 @@ from disk import _Change, unreliable
 from past import read_state
 from test_migrations import RELEASES, schema
 
+from absent import needs
 from memoryd.daemon.store.schema import VERSION
 from memoryd.daemon.store.store import FILE_NAME, Store
 
@@ -72,5 +73,6 @@ def test_a_migration_that_loses_power_at_any_write_is_finished_by_the_next_start
     print(f"{losses} losses of power")
 
 
+@needs()
 def test_the_first_release_migrates_after_a_loss_of_power(folder: Path) -> None:
     assert migrate(RELEASES[0], folder, every=40) > 0

@@ -8,6 +8,7 @@ import apsw
 import msgspec
 import pytest
 
+from absent import needs
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import Get, History, ImportMemories, List, Record
 from memoryd.daemon.memories import reading, transfer
@@ -104,6 +105,7 @@ def test_there_is_a_database_of_this_schema_and_of_the_one_before() -> None:
     assert [schema(path)[-1][1] for path in RELEASES] == [str(VERSION - 1), str(VERSION)]
 
 
+@needs()
 def test_the_schema_of_a_version_is_not_edited_without_another_version(folder: Path) -> None:
     """Whoever has a database of it would never get the change."""
     shutil.copy(RELEASES[-1], folder / FILE_NAME)
@@ -135,6 +137,7 @@ def test_what_an_older_version_exported_is_imported(folder: Path) -> None:
         assert len(reading.list_(core, List(reach="all"))) == 4
 
 
+@needs()
 @pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.stem)
 def test_the_database_of_a_release_opens_with_all_it_holds(folder: Path, release: Path) -> None:
     (folder / "data").mkdir()
