@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -9,6 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 import pytest
 
 from imports import CHECKOUT, OURS, importers
+from memoryd.client.capabilities import CAPABILITIES
 
 SHARED = "daemon/shared/"  # speaks PostgreSQL
 STATEMENT = re.compile(
@@ -74,3 +76,32 @@ def test_no_modules_import_each_other() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(f"move what both need into a module of its own: {' <- '.join(error.args[1])}")
+
+
+def room_of(name: str) -> str:
+    """Return the capability that a module, by its full name, belongs to; the empty text: the kernel."""
+    _, side, folder = f"{name}..".split(".")[:3]
+    return folder if side in ("daemon", "client") and folder in CAPABILITIES else ""
+
+
+def test_the_kernel_imports_no_capability_and_one_capability_only_those_that_it_needs() -> None:
+    found = [
+        f"{path}: {name}"
+        for path, tree in modules().items()
+        if path != "client/methods.py"  # which is written by `make protocol`
+        for room in [room_of(f"memoryd.{path.replace('/', '.')}")]
+        for name in imported(tree)
+        if name.startswith("memoryd.")
+        and (other := room_of(name)) not in ("", room)
+        and not (room and other in CAPABILITIES[room].needs)
+        and not (other == "web" and path.endswith(("/page.py", "/panel.py")))  # what it brings to the page
+    ]
+    assert found == [], "give the kernel a field of `Capability` in place of this import"
+
+
+def test_each_package_of_the_daemon_is_a_layer_of_the_kernel_or_a_capability() -> None:
+    settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(one["layers"] for one in settings if one.get("containers") == ["memoryd.daemon"])
+    listed = {name for layer in layers for name in layer.replace("|", " ").split()}
+    there = {path.name.removesuffix(".py") for path in (CHECKOUT / "daemon").iterdir() if path.suffix in ("", ".py")}
+    assert there - listed - set(CAPABILITIES) == {"__init__", "__pycache__"} & there
