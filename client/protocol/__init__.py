@@ -12,7 +12,9 @@ from a shell: what is on that way names a call as `protocol.Add` where it needs 
 `base`, `memories`, `search` and `service` alone.
 """
 
+from collections.abc import Iterator
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
 from memoryd.client.capabilities import list_modules
@@ -57,7 +59,7 @@ def __getattr__(name: str) -> Any:
     """Return a name of the contract, from the first module that has it."""
     if name.startswith("__"):
         raise AttributeError(name)
-    for module in (*_SOONER, *_list_modules()):
+    for module in chain(_SOONER, _iterate_modules()):
         names = vars(import_module(module))
         if name in names:
             globals()[name] = names[name]
@@ -65,14 +67,15 @@ def __getattr__(name: str) -> Any:
     return _build_tables(name)
 
 
-def _list_modules() -> list[str]:
-    """Return the modules of the contract."""
-    return [*(f"{__name__}.{module}" for module in _KERNEL), *list_modules("client", "calls").values()]
+def _iterate_modules() -> Iterator[str]:
+    """Yield the modules of the contract; which capabilities are there is looked up after those of the kernel."""
+    yield from (f"{__name__}.{module}" for module in _KERNEL)
+    yield from list_modules("client", "calls").values()
 
 
 def _build_tables(name: str) -> Any:
     """Return one of the tables of all calls; by now all are declared."""
-    modules = _list_modules()
+    modules = list(_iterate_modules())
     methods = tuple(sorted(DECLARED, key=lambda call: modules.index(call.__module__)))
     made = {
         "METHODS": methods,
