@@ -5,6 +5,7 @@ answers. What is not a known shape is a credential only where a telling name ann
 are none.
 """
 
-from memoryd.client.credentials.redacting import Found, allow_list, describe_kinds, find, redact, redact_tree
+from memoryd.client.credentials.redacting import allow_list, describe_kinds, find, redact, redact_tree
+from memoryd.client.credentials.rules import Found
 
 __all__ = ["Found", "allow_list", "describe_kinds", "find", "redact", "redact_tree"]

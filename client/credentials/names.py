@@ -1,9 +1,9 @@
 """Names that say that a value is a credential: `password`, `clientSecret`, `prod-password`, `MY_SECRET_KEY_2`."""
 
 import re
-from typing import Literal
+from typing import NamedTuple
 
-from memoryd.client.credentials.invisible import strip_invisible
+from memoryd.client.credentials.views import INVISIBLE
 from memoryd.client.patterns import compile_late
 
 NAMES = (
@@ -15,19 +15,16 @@ FOREIGN_NAMES = (
     *("密码", "密碼", "口令", "パスワード", "비밀번호", "암호", "пароль", "пароля", "hasło", "lösenord", "şifre"),
     *("jelszó", "κωδικός", "mật khẩu", "รหัสผ่าน", "كلمة المرور", "סיסמה", "पासवर्ड"),
 )
-KINDS = ("secret", "credential", "token", "key")
-_KEYS = compile_late(
-    r"(?:api|app|access|auth|private|signing|encryption|master|account|service|subscription|secret)[ _-]?",
-    re.IGNORECASE,
+_KINDS = ("secret", "credential", "token", "key")
+# What a key is a key to, and what a `pass` is of: they are names with that before them alone.
+_BEFORE_KEY = compile_late(
+    r"(?:api|app|access|auth|private|signing|encryption|master|account|service|subscription|secret)[ _-]?\Z"
 )
-_LONGEST_BEFORE_KEY = 13
-_PASSES = tuple(
-    f"{whose}_"
-    for whose in "db database mysql pg postgres redis smtp mail ssh sudo become root user admin ldap ftp proxy".split()
+_BEFORE_PASS = compile_late(
+    r"(?:db|database|mysql|pg|postgres|redis|smtp|mail|ssh|sudo|become|root|user|admin|ldap|ftp|proxy)_\Z"
 )
 _PUBLIC = ("publickey", "public_key_", "public-key-")  # the token of an assembly's public key is no secret
-_LONGEST_KEY = 200  # characters of its end
-_REST_OF_KEY = compile_late(r"s?(?:[ _-]?(?:access[ _-]?)?key)?(?P<suffix>[a-z0-9_. -]{0,40})", re.IGNORECASE)
+_SUFFIX = compile_late(r"(?:s\b)?(?:[ _-]?(?:access[ _-]?)?key)?(?P<suffix>[A-Za-z0-9_.-]{0,40}+)", re.IGNORECASE)
 _PARTS = compile_late(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 # What a name says after `password` of which one is meant, or how it is written.
 _WHICH = frozenset(
@@ -47,20 +44,38 @@ _ABOUT = frozenset(
     " iterations ref reference arn location region source env var variable lookup cmd command program is has can"
     " enabled enable disabled required optional allowed mode status state index idx position pos start end offset per"
     " budget usage used cache fingerprint prefix suffix format scope scopes owner issuer audience user username login"
-    " email account less free protected spec schema settings config options".split()
+    " email account less free protected spec schema settings config options stdin".split()
 )
-_USER_KEY = compile_late(
-    r"(?:^|[\s{,;/(\"'&?])(?:user(?:[_-]?name)?|login|e?mail|account|uid)[\"']?\s{0,4}[:=]{1,2}\s{0,4}[\"']?[^\s\"',}=]"
+# What forms, types and rules say of passwords: no part of one.
+WORDS = _ABOUT | frozenset(
+    "the and for with must not least most eight twelve characters character long strong weak update confirm repeat"
+    " verify verification enter button text bcrypt argon salted encrypted encryption auth authentication mandatory"
+    " module object instance client server based only see ask kubernetes default public private interactive"
+    " redacted removed omitted none null undefined hidden masked credentials apikey str bytes string integer boolean"
+    " true false testing tested wrong invalid missing unknown empty".split()
 )
 _USER_NAME = compile_late(r"(?:user(?:[ _-]?name)?|login|e-?mail|account|uid)", re.IGNORECASE)
-_BEGIN_OF_ENTRY = compile_late(r"(?:^|[\n{,;/(&?\[]|- )[ \t]{0,80}[\"']?$")
+_USER = compile_late(
+    r"(?:^|[\s{,;/(\"'&?])(?:user(?:[_-]?name)?|login|e?mail|account|uid)[\"']?\s{0,4}[:=]{1,2}\s{0,4}[\"']?[^\s\"',}=]"
+)
+_BEGIN_OF_ENTRY = compile_late(r"(?:^|[\n{,;/(&?\[]|- )[ \t]{0,80}[\"']?\Z")
 _SIGN_OF_ENTRY = compile_late(r"[\"']?[ \t]{0,4}[:=]")
 _NEAR_USER = 200  # characters between `pass` and the user that it is of
+_LONGEST_KEY = 200  # characters of its end
+
+
+class Name(NamedTuple):
+    """A telling name in a text: which one, where it begins and ends, and whether more follows that may change it."""
+
+    name: str
+    start: int
+    end: int
+    exact: bool
 
 
 def kind_of(name: str) -> str:
     """Return what a credential of this name is called in a text without it."""
-    return name if name in KINDS else "password"
+    return name if name in _KINDS else "password"
 
 
 def is_user(name: str) -> bool:
@@ -68,15 +83,47 @@ def is_user(name: str) -> bool:
     return bool(_USER_NAME.fullmatch(name))
 
 
-def is_separate(name: str, lowered: str, at: int) -> bool:
+def list_names(text: str) -> tuple[str, ...]:
+    """Return the names that a text may have."""
+    return NAMES if text.isascii() else NAMES + FOREIGN_NAMES
+
+
+def read_name(name: str, text: str, lowered: str, at: int) -> Name | None:
+    """Return the name that a text has at a place with what belongs to it, None where it only is a part of a word."""
+    if not _is_separate(name, lowered, at):
+        return None
+    rest = _SUFFIX.match(text, at + len(name))
+    assert rest is not None
+    suffix = rest["suffix"]
+    if not suffix.strip("_.-"):
+        return Name(name, at, rest.end(), exact=True)
+    parts = [part.lower() for part in _PARTS.findall(suffix)]
+    if not _ABOUT.isdisjoint(parts):
+        return None
+    exact = all(part.isdigit() or part in _WHICH for part in parts)
+    apart = suffix[0] in "_.-0123456789" or (suffix[0].isupper() and not text[at : at + len(name)].isupper())
+    return Name(name, at, rest.end(), exact) if exact or apart else None
+
+
+def find_name(key: str) -> str | None:
+    """Return the telling name of a key, if it has one."""
+    key = INVISIBLE.sub("", key)[-_LONGEST_KEY:]  # a list's key is read for each of its items
+    lowered = key.lower()
+    for name in list_names(key):
+        at = lowered.rfind(name)
+        if at >= 0 and (found := read_name(name, key, lowered, at)) and found.exact and found.end == len(key):
+            return name
+    return None
+
+
+def _is_separate(name: str, lowered: str, at: int) -> bool:
     """Return whether a name is one by itself: `pwd` not as a part of a word, `key` only as a key to something."""
     if name == "key":
-        before = _KEYS.search(lowered, max(0, at - _LONGEST_BEFORE_KEY), at)
-        return before is not None and before.end() == at
+        return bool(_BEFORE_KEY.search(lowered, max(0, at - 13), at))
     if name == "token":
         return not lowered.endswith(_PUBLIC, 0, at)
     if name == "pass":
-        return lowered.endswith(_PASSES, 0, at) or _is_beside_user(lowered, at, at + len(name))
+        return bool(_BEFORE_PASS.search(lowered, max(0, at - 9), at)) or _is_beside_user(lowered, at, at + len(name))
     if name == "pw" and lowered[at + 2 : at + 3].isalnum():
         return False
     return name not in ("pw", "pwd") or at == 0 or not lowered[at - 1].isalnum()
@@ -86,32 +133,4 @@ def _is_beside_user(lowered: str, start: int, end: int) -> bool:
     """Return whether an entry of a file of settings that is called `pass` is near one for a user."""
     if not _SIGN_OF_ENTRY.match(lowered, end) or not _BEGIN_OF_ENTRY.search(lowered[max(0, start - 90) : start]):
         return False
-    near = lowered[max(0, start - _NEAR_USER) : end + _NEAR_USER]
-    return bool(_USER_KEY.search(near))
-
-
-def judge_suffix(written: str, suffix: str) -> Literal["same", "other", None]:
-    """Return whether a longer name is the same, another that may be one, or none: `passwordProd`, `tokenizer`."""
-    if not suffix.strip("_.-"):
-        return "same"
-    parts = [part.lower() for part in _PARTS.findall(suffix)]
-    if not _ABOUT.isdisjoint(parts):
-        return None
-    if all(part.isdigit() or part in _WHICH for part in parts):
-        return "same"
-    apart = suffix[0] in "_.- 0123456789" or (suffix[0].isupper() and not written.isupper())
-    return "other" if apart else None
-
-
-def name_in(key: str) -> str | None:
-    """Return the telling name of a key, if it has one."""
-    key = strip_invisible(key)[-_LONGEST_KEY:]  # a list's key is read for each of its items
-    lowered = key.lower()
-    for name in NAMES if key.isascii() else (*NAMES, *FOREIGN_NAMES):
-        at = lowered.rfind(name)
-        if at < 0 or not is_separate(name, lowered, at):
-            continue
-        rest = _REST_OF_KEY.fullmatch(key, at + len(name))
-        if rest and judge_suffix(key[at : at + len(name)], rest["suffix"]) == "same":
-            return name
-    return None
+    return bool(_USER.search(lowered[max(0, start - _NEAR_USER) : end + _NEAR_USER]))

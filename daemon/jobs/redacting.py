@@ -139,7 +139,7 @@ def find_version(core: Core) -> str:
 
 @cache
 def _hash_rules() -> str:
-    files = sorted(Path(credentials.__file__).parent.glob("*.py"))
+    files = sorted(path for path in Path(credentials.__file__).parent.iterdir() if path.suffix in (".py", ".toml"))
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
 
 

@@ -37,6 +37,7 @@ HOLDING: dict[str, list[str]] = {
         [
             "aws_secret_access_key = «wJalrXUtnFEMI/|K7MDENG/bPxRfiCYEXAMPLEKEY»",
             'x: {"SecretAccessKey": "«q7Rt2ZkP9wXc4VbN8mLs|3HdJ6gFy1TaE5uKo/iYe»"}',
+            "aws_secret_access_key = «wJalrXUtnFEMI/|K7MDENG/\nbPxRfiCYzzzzzzzKEY»",
         ]
     ),
     "GitHub token": _whole([f"push with «gh|p_{MIXED[:36]}» please", f"«github_|pat_{MIXED[:22]}_{MIXED}»"]),
@@ -263,7 +264,6 @@ HOLDING: dict[str, list[str]] = {
             'client_secret = "«q7Rt2ZkP|9wXc4VbN»"',
             "SESSION_SECRET=«q7Rt2ZkP|9wXc4VbN8mLs»",
             f"AWS secret access key «{MIXED}»",
-            "aws_secret_access_key = «wJalrXUtnFEMI/|K7MDENG/\nbPxRfiCYzzzzzzzKEY»",
             "aws_secret_access_key=«wJalrXUtn|FEMI\n  /K7MDENG/bPxRfiCYzzzzzzzKEYz»\nregion = eu",
             "the webhook secret is «q7Rt2ZkP|9wXc4VbN8mLs»",
         ]

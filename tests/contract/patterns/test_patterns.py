@@ -34,7 +34,7 @@ REVIEWED = {
 # Functions that make patterns as they run, and patterns as they make them; empty where a table or the user has them.
 BUILT: dict[str, list[str]] = {
     "client.patterns.__getattr__": [],  # what globals have
-    "client.credentials.formats._make": [],  # FORMATS
+    "client.credentials.rules._make": [],  # RULES
     "daemon.language.rating._build_feature": [],  # FEATURES
     "daemon.conversations.gate._lines": [],  # NOISE
     "daemon.language.words._compile_phrases": [],  # CHANGE, PENDING, …

@@ -46,7 +46,7 @@ def append(call: dict[str, Any]) -> bool:
 
     Raise `Untrusted` where the folder or the spool belongs to another user.
     """
-    from memoryd.client.credentials import redact_tree  # its patterns take 10 ms to compile
+    from memoryd.client.credentials import redact_tree  # its rules take 10 ms to read
 
     folder = os.path.dirname(path())
     os.makedirs(folder, mode=0o700, exist_ok=True)

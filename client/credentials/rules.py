@@ -1,0 +1,110 @@
+"""Formats of credentials that are recognised by themselves: the rules of `rules.toml`, and where a text has them."""
+
+import math
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from memoryd.client.patterns import compile_late
+
+MIN_RUN = 16  # characters of the shortest credential that is recognised within a run
+_RUN_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+/=.~%:?&-"
+_RUN = compile_late(f"[{re.escape(_RUN_CHARS)}]{{{MIN_RUN},}}")
+_CLASSES = bytes(ord("w") if chr(byte) in _RUN_CHARS else ord(" ") for byte in range(256))
+_DIGITS = frozenset("0123456789")
+_MIN_ENTROPY = 2.33
+
+
+class Found(NamedTuple):
+    """A credential in a text: what it is, and where it begins and ends."""
+
+    kind: str
+    start: int
+    end: int
+
+
+class Rule(NamedTuple):
+    """One format of credentials, as the head of `rules.toml` describes it."""
+
+    id: str
+    description: str
+    keywords: tuple[str, ...]
+    pattern: re.Pattern[str]
+    folded: bool  # its keywords are in lower case
+    tags: tuple[str, ...]
+    entropy: float
+
+    def judge(self, match: re.Match[str]) -> Found | None:
+        """Return what a match takes out, if that is a credential."""
+        if self.pattern.groups and not match.lastindex:
+            return None
+        start, end = match.span(match.lastindex or 0)
+        value = match.string[start:end]
+        if measure_entropy(value) < self.entropy or ("published" not in self.tags and is_placeholder(value)):
+            return None
+        return Found(self.id, start, end)
+
+
+def _make(
+    id: str,
+    description: str,
+    keywords: list[str],
+    regex: str,
+    tags: tuple[str, ...] = (),
+    entropy: float = _MIN_ENTROPY,
+) -> Rule:
+    folded = regex.startswith(("(?i)", "(?ix)"))
+    if regex.removeprefix("(?i)").startswith(r"\b"):
+        regex = regex.replace(r"\b", r"(?:\b|(?<=%[0-9A-F]{2}))", 1)
+    return Rule(id, description, tuple(keywords), compile_late(regex), folded, tuple(tags), entropy)
+
+
+with open(os.path.join(os.path.dirname(__file__), "rules.toml"), "rb") as _opened:
+    _FILE = tomllib.load(_opened)
+RULES = tuple(_make(**row) for row in _FILE["rules"])
+_ROWS = [(keyword, rule) for rule in RULES for keyword in rule.keywords]
+_IN_RUNS = [row for row in _ROWS if "text" not in row[1].tags]
+_IN_TEXT = [row for row in _ROWS if "text" in row[1].tags and not row[1].folded]
+_IN_LOWERED = [row for row in _ROWS if "text" in row[1].tags and row[1].folded]
+_ALLOWED = [compile_late(regex) for regex in _FILE["allowlist"]["regexes"]]
+_STOP_WORDS: list[str] = _FILE["allowlist"]["stopwords"]
+
+
+def find_formats(text: str, lowered: str) -> Iterator[Found]:
+    """Yield the credentials of a known format; `lowered` is the text in lower case. Some may overlap."""
+    for rows, haystack in ((_IN_TEXT, text), (_IN_LOWERED, lowered)):
+        for keyword, rule in [(keyword, rule) for keyword, rule in rows if keyword in haystack]:
+            at = haystack.find(keyword)
+            while at >= 0:
+                match = rule.pattern.match(text, at)
+                if match and (found := rule.judge(match)):
+                    yield found
+                at = haystack.find(keyword, match.end() if match else at + 1)
+    if b"w" * MIN_RUN not in text.encode("utf-8", "replace").translate(_CLASSES):
+        return  # prose: there is no word long enough
+    runs = [match for match in _RUN.finditer(text) if not _DIGITS.isdisjoint(match.group())]
+    if not runs:
+        return  # names: hardly any key is without a digit
+    joined = "\n".join([run.group() for run in runs])
+    for keyword, rule in [(keyword, rule) for keyword, rule in _IN_RUNS if keyword in joined]:
+        for run in runs:
+            if keyword in run.group():
+                for match in rule.pattern.finditer(text, *run.span()):
+                    if found := rule.judge(match):
+                        yield found
+
+
+def is_placeholder(value: str) -> bool:
+    """Return whether a text only stands for a credential."""
+    if len(set(value)) < 4 or any(pattern.fullmatch(value) for pattern in _ALLOWED):
+        return True
+    lowered = value.lower()
+    return any(word in lowered for word in _STOP_WORDS)
+
+
+def measure_entropy(value: str) -> float:
+    """Return how spread the characters of a text are: Shannon entropy, in bits per character."""
+    counts = map(value.count, set(value))
+    return -sum(count / len(value) * math.log2(count / len(value)) for count in counts)

@@ -1,0 +1,39 @@
+"""Parts of a text that are read as one: without characters that nobody sees, or without the line breaks in a key."""
+
+import itertools
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from memoryd.client.credentials.rules import Found
+from memoryd.client.patterns import compile_late
+
+INVISIBLE = compile_late(
+    "[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]+"
+)
+
+
+class View:
+    """Parts of a text, joined, and where their characters are in it."""
+
+    def __init__(self, text: str, spans: Sequence[tuple[int, int]]) -> None:
+        """Join the parts of these spans."""
+        self.text = "".join([text[start:end] for start, end in spans])
+        self._spans = spans
+        self._ends = [*itertools.accumulate(end - start for start, end in spans)]
+
+    def locate(self, found: Found) -> Found:
+        """Return where in the whole text a credential of the joined one begins and ends."""
+        return Found(found.kind, self._place(found.start), self._place(found.end - 1) + 1)
+
+    def _place(self, at: int) -> int:
+        number = bisect_right(self._ends, at)
+        return self._spans[number][1] - self._ends[number] + at
+
+
+def view_visible(text: str) -> View | None:
+    """Return what can be seen of a text; None where that is all."""
+    if text.isascii() or not INVISIBLE.search(text):
+        return None
+    marks = [match.span() for match in INVISIBLE.finditer(text)]
+    starts, ends = [0, *(end for _, end in marks)], [*(start for start, _ in marks), len(text)]
+    return View(text, list(zip(starts, ends, strict=True)))
