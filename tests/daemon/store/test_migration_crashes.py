@@ -73,6 +73,6 @@ def test_a_migration_that_loses_power_at_any_write_is_finished_by_the_next_start
     print(f"{losses} losses of power")
 
 
-@needs()
+@needs("shared")
 def test_the_first_release_migrates_after_a_loss_of_power(folder: Path) -> None:
     assert migrate(RELEASES[0], folder, every=40) > 0

@@ -137,7 +137,6 @@ def test_what_an_older_version_exported_is_imported(folder: Path) -> None:
         assert len(reading.list_(core, List(reach="all"))) == 4
 
 
-@needs()
 @pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.stem)
 def test_the_database_of_a_release_opens_with_all_it_holds(folder: Path, release: Path) -> None:
     (folder / "data").mkdir()
