@@ -87,7 +87,7 @@ def test_without_a_capability_the_daemon_and_memctl_work_and_name_it(copy: Copy)
     try:
         added = copy.memctl("add", "We use Valkey, not Redis", "--namespace", "/")
         assert added.returncode == 0, added.stderr
-        assert "Valkey" in copy.memctl("search", "which cache do we use", "--namespace", "/").stdout
+        assert "Valkey" in copy.memctl("search", "Valkey", "--all", "--namespace", "/").stdout
         assert copy.memctl("verify").returncode == 0
         assert "Traceback" not in copy.memctl("doctor").stderr
         helped = copy.memctl("--help")
