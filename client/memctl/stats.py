@@ -1,12 +1,13 @@
 """stats: what is stored, how the daemon is used and how it is."""
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 
 from memoryd.client.calls import stats as stats_call
 from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import show_result
-from memoryd.client.memctl.output import make_printable, paint
+from memoryd.client.memctl.local import read_output
+from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.service import model_text
 from memoryd.client.memctl.table import (
     count_text,
@@ -37,8 +38,17 @@ QUEUES = {  # of what one waits, and several
 }
 
 
+def _declare(parser: ArgumentParser) -> None:
+    add_reach(parser)
+    parser.add_argument("--schema", action="store_true", help="print instead how a database of this version is made")
+
+
 def _show_stats(args: Namespace) -> None:
-    show_result(args, stats_call(), stats_text)
+    if args.schema:
+        schema = read_output("memoryd.daemon.store.schema", []).decode().rstrip()
+        show(args, {"schema": schema}, lambda: schema)
+    else:
+        show_result(args, stats_call(), stats_text)
 
 
 def stats_text(stats: Stats) -> str:
@@ -162,5 +172,9 @@ def rate_text(rate: float) -> str:
 
 
 COMMANDS = {
-    "stats": Command(add_reach, _show_stats, "  memctl stats\n  memctl stats --namespace acme --reach subtree"),
+    "stats": Command(
+        _declare,
+        _show_stats,
+        "  memctl stats\n  memctl stats --namespace acme --reach subtree\n  memctl stats --schema",
+    ),
 }

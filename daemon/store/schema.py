@@ -6,6 +6,7 @@ Those of a capability are in its module `tables`.
 
 from functools import cache
 
+from memoryd.client.capabilities import CAPABILITIES, list_modules
 from memoryd.daemon.capability import installed
 
 VERSION = 11
@@ -356,3 +357,15 @@ CREATE TABLE pauses (
 def build_schema() -> str:
     """Return the statements that make a new database: the kernel's tables and those of each capability."""
     return "\n".join([_KERNEL, *(capability.tables for capability in installed())])
+
+
+def main() -> None:
+    """Print the schema: the kernel's tables, then those of each capability under its name."""
+    print(f"-- Schema {VERSION} of memoryd: the kernel\n{_KERNEL.strip()}")
+    for name, capability in zip(list_modules("daemon", "capability"), installed(), strict=True):
+        if capability.tables:
+            print(f"\n-- The capability {name}: {CAPABILITIES[name].about}\n{capability.tables.strip()}")
+
+
+if __name__ == "__main__":
+    main()

@@ -115,6 +115,12 @@ def test_a_search_can_be_explained(memctl: Memctl) -> None:
     assert "lost at" in memctl("why-not", one, "cache evening", "--limit", "1").out
 
 
+def test_the_schema_is_printed_by_part(memctl: Memctl) -> None:
+    printed = memctl("stats", "--schema").out
+    assert printed.startswith("-- Schema ")
+    assert "CREATE TABLE memories (" in printed
+
+
 def test_stats_status_list_and_doctor(memctl: Memctl) -> None:
     memctl("add", "one")
     memctl("add", "two", "--namespace", "acme/api")

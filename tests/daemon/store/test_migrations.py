@@ -2,6 +2,7 @@
 
 import shutil
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -15,6 +16,7 @@ from memoryd.daemon.memories import reading, transfer
 from memoryd.daemon.registry import finish
 from memoryd.daemon.store import migrations
 from memoryd.daemon.store.schema import VERSION
+from memoryd.daemon.store.schema import main as print_schema
 from memoryd.daemon.store.store import FILE_NAME, Store
 from workbench import CountingEmbedder, add, found, running
 
@@ -152,3 +154,10 @@ def test_the_database_of_a_release_opens_with_all_it_holds(folder: Path, release
             "updated",
         ]
         assert add(core, "we use valkey as the cache", "acme/api", type="decision").outcome == "merged"
+
+
+def test_the_schema_that_is_printed_makes_the_tables_that_a_database_has(capsys: pytest.CaptureFixture[str]) -> None:
+    print_schema()
+    with closing(apsw.Connection(":memory:")) as connection:
+        connection.execute(capsys.readouterr().out)
+        assert migrations.find_schema_problems(connection) == []
