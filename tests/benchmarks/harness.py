@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from memoryd import models
 from memoryd.client import Client
-from memoryd.daemon.store.schema import SCHEMA
+from memoryd.daemon.store.schema import build_schema
 from memoryd.models.catalog import DEFAULT
 from memoryd.models.folder import read_manifest
 
@@ -406,7 +406,7 @@ def database(memories: int, kind: str = "") -> Path:
 
     `kind`: "plain" has synthetic vectors, all at the root; "drawn" vectors drawn from real ones.
     """
-    schema = hashlib.sha256(SCHEMA.encode()).hexdigest()[:8]
+    schema = hashlib.sha256(build_schema().encode()).hexdigest()[:8]
     place = (
         corpus.cache_dir()
         / f"db-{memories}-{schema}-{_DATABASE_VERSION}-{_model_key()}-{corpus.fingerprint()}{kind and '-' + kind}"
