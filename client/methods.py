@@ -173,14 +173,14 @@ def operations(
 
 
 def operation(
-    operation: int, limit: int = 100, offset: int = 0, *, reach: Reach | None = None
+    operation: str, limit: int = 100, offset: int = 0, *, reach: Reach | None = None
 ) -> protocol.GetOperation:
     """Return one operation with what it did to each memory within reach."""
     return protocol.GetOperation(operation=operation, limit=limit, offset=offset, reach=reach)
 
 
-def undo(operation: int | None = None, *, reach: Reach | None = None) -> protocol.Undo:
-    """Take back one operation as a whole; without a number the latest that was not undone yet."""
+def undo(operation: str | None = None, *, reach: Reach | None = None) -> protocol.Undo:
+    """Take back one operation as a whole; without an id the latest that was not undone yet."""
     return protocol.Undo(operation=operation, reach=reach)
 
 

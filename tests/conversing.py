@@ -59,11 +59,11 @@ def judge(core: Core) -> None:
 
 def run(
     core: Core, work: Work, planned: Iterable[Step] | None = None, kind: str = "sweep"
-) -> tuple[int, dict[str, int]]:
+) -> tuple[str, dict[str, int]]:
     """Apply a plan, by default that of now, in one slice; return the operation and the counts."""
     steps = list(work.plan(core, core.clock()) if planned is None else planned)
 
-    def job(transaction: Any) -> tuple[int, dict[str, int]]:
+    def job(transaction: Any) -> tuple[str, dict[str, int]]:
         operation = history.begin(transaction.connection, history.JOB + kind, "", core.clock())
         return operation, dict(work.apply(core, transaction, steps, operation))
 

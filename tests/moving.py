@@ -35,7 +35,7 @@ class Mover:
         for row in found:
             yield Step("move", row.id, "it is in L1", row.row)
 
-    def apply(self, core: Core, transaction: Any, steps: Sequence[Step], operation: int) -> dict[str, int]:
+    def apply(self, core: Core, transaction: Any, steps: Sequence[Step], operation: str) -> dict[str, int]:
         self.under_way.set()
         assert self.gate.wait(LIMIT_S)
         self.slices.append(len(steps))

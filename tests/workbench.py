@@ -123,7 +123,7 @@ def delete(core: Core, *ids: str, **options: Any) -> Any:
     return changing.delete(core, Delete(ids=list(ids), **options)).result(LIMIT_S)
 
 
-def undo(core: Core, operation: int | None = None, **options: Any) -> Any:
+def undo(core: Core, operation: str | None = None, **options: Any) -> Any:
     return changing.undo(core, Undo(operation=operation, **options)).result(LIMIT_S)
 
 

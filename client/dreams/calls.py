@@ -56,8 +56,8 @@ class DreamReport(Struct, kw_only=True):
     """the file that describes it"""
     backup: str | None = None
     """the file that holds MEMORY.md as it was"""
-    operation: int | None = None
-    """number for `undo`, of memories alone"""
+    operation: str | None = None
+    """its id, for `undo` of memories alone"""
     problem: str = ""
     """why nothing was changed, or how to have what is planned written"""
 

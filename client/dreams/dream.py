@@ -68,8 +68,8 @@ def _outcome_text(report: DreamReport) -> str:
     where = short_path(report.path) if report.path else "its memories"
     match report.outcome:
         case "written":
-            back = f"`memctl undo {report.operation}`" if report.operation else f"`memctl dream {report.place} --undo`"
-            return f"{where} put in order ({sizes}). {back} takes it back."
+            back = f"undo {report.operation[:8]}" if report.operation else f"dream {report.place} --undo"
+            return f"{where} put in order ({sizes}). `memctl {back}` takes it back."
         case "planned":
             done = f"{where} would be put in order ({sizes}). Nothing was changed."
             return f"{done}\n{report.problem}" if report.problem else done

@@ -19,7 +19,7 @@ VALUE = 40  # columns of an old or new value
 
 def _declare_history(parser: ArgumentParser) -> None:
     add_optional(parser, "id", "a memory, also a deleted one; without it the operation log")
-    parser.add_argument("--operation", type=int, metavar="OP", help="what this operation did to each memory")
+    parser.add_argument("--operation", metavar="OP", help="what this operation did to each memory")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="operations shown (20)")
     parser.add_argument("--offset", type=int, default=0, metavar="N", help="operations to skip")
     parser.add_argument("--after", type=parse_date, metavar="DATE", help="only operations after it")
@@ -44,15 +44,15 @@ def _show_history(args: Namespace) -> None:
 def _operations_text(operations: list[Operation]) -> str:
     rows = []
     for o in operations:
-        undone = "" if o.undone_by is None else f"by {o.undone_by}"
-        rows.append([f"{o.id}", iso(o.at) or "", o.kind, f"{o.memories}", o.namespace or "(root)", undone])
+        undone = "" if o.undone_by is None else f"by {o.undone_by[:8]}"
+        rows.append([o.id[:8], iso(o.at) or "", o.kind, f"{o.memories}", o.namespace or "(root)", undone])
     headers = ["OP", "AT", "KIND", "MEMORIES", "NAMESPACE", "UNDONE"]
-    return format_table(headers, rows, "No operations.", flexible=4, right=(0, 3))
+    return format_table(headers, rows, "No operations.", flexible=4, right=(3,))
 
 
 def _changes_text(found: Changes) -> str:
-    rows = [[f"{c.operation}", iso(c.at) or "", c.kind, c.action, _changed_text(c)] for c in found]
-    table = format_table(["OP", "AT", "KIND", "ACTION", "CHANGED"], rows, right=(0,))
+    rows = [[c.operation[:8], iso(c.at) or "", c.kind, c.action, _changed_text(c)] for c in found]
+    table = format_table(["OP", "AT", "KIND", "ACTION", "CHANGED"], rows)
     return f"{paint(found.id, 'cyan')}\n{table}"
 
 
@@ -78,24 +78,24 @@ def _format_value(name: str, value: Any) -> str:
 
 
 def _declare_undo(parser: ArgumentParser) -> None:
-    parser.add_argument("operation", nargs="?", type=int, metavar="OP", help="its number; by default the latest")
+    parser.add_argument("operation", nargs="?", metavar="OP", help="its id; by default the latest")
     parser.add_argument("--yes", action="store_true", help="without OP: do not ask, as where no terminal is")
     add_reach(parser)
 
 
 def _undo(args: Namespace) -> None:
     asks = args.operation is None and not (args.yes or args.json) and sys.stdin is not None and sys.stdin.isatty()
-    number = _ask_for_latest(args) if asks else args.operation
-    if asks and number is None:
+    chosen = _ask_for_latest(args) if asks else args.operation
+    if asks and chosen is None:
         print("Nothing was undone.")
         return
-    undone = send(args, methods.undo(number))
-    said = f"Undid operation {undone.undone} ({count_text(len(undone.ids), 'memory')})"
+    undone = send(args, methods.undo(chosen))
+    said = f"Undid operation {undone.undone[:8]} ({count_text(len(undone.ids), 'memory')})"
     show(args, undone, lambda: f"{said}; {undo_text(undone.operation)} does it again.")
 
 
-def _ask_for_latest(args: Namespace) -> int | None:
-    """Show the operation that an undo takes back, and whose it is; return its number if that is wanted."""
+def _ask_for_latest(args: Namespace) -> str | None:
+    """Show the operation that an undo takes back, and whose it is; return its id if that is wanted."""
     log = send(args, methods.operations(100))
     latest = next((one for one in log.operations if one.undone_by is None and _is_undone_unnamed(one)), None)
     if latest is None:
@@ -103,18 +103,18 @@ def _ask_for_latest(args: Namespace) -> int | None:
     done = send(args, methods.operation(latest.id, SHOWN))
     by = ", ".join(filter(None, [latest.token, latest.session, latest.process])) or "the daemon itself"
     print(f"{_operations_text([latest])}\nby {make_printable(by)}\n\n{_steps_text(done.changes)}")
-    print_note(f"Undo operation {latest.id}? [y/N]")
+    print_note(f"Undo operation {latest.id[:8]}? [y/N]")
     return latest.id if sys.stdin.readline().strip().lower() in ("y", "yes") else None
 
 
 def _is_undone_unnamed(operation: Operation) -> bool:
-    """Return whether an undo without a number takes back such an operation: neither an undo nor a job's run."""
+    """Return whether an undo without an id takes back such an operation: neither an undo nor a job's run."""
     return operation.kind not in ("undo", "redo", "erase") and not operation.kind.startswith("job:")
 
 
 COMMANDS = {
     "history": Command(
-        _declare_history, _show_history, "  memctl history\n  memctl history 3f9a\n  memctl history --operation 12"
+        _declare_history, _show_history, "  memctl history\n  memctl history 3f9a\n  memctl history --operation 7c20"
     ),
-    "undo": Command(_declare_undo, _undo, "  memctl undo\n  memctl undo 12"),
+    "undo": Command(_declare_undo, _undo, "  memctl undo\n  memctl undo 7c20"),
 }

@@ -168,9 +168,9 @@ def _show_history(args: Namespace) -> None:
 def _history_text(found: JobRuns) -> str:
     rows = []
     for run in found.runs:
-        how = [run.outcome, format_duration(run), "" if run.operation is None else f"{run.operation}"]
+        how = [run.outcome, format_duration(run), (run.operation or "")[:8]]
         rows.append([f"{run.run}", iso(run.started_at) or "", run.job, run.by, *how, _outcome_text(run)])
-    return format_table(["RUN", "AT", "JOB", "BY", "OUTCOME", "TOOK", "OP", "DID"], rows, "No runs.", right=(0, 5, 6))
+    return format_table(["RUN", "AT", "JOB", "BY", "OUTCOME", "TOOK", "OP", "DID"], rows, "No runs.", right=(0, 5))
 
 
 COMMANDS = {

@@ -17,11 +17,11 @@ BACKUPS = "backups"  # in the data directory
 
 
 class Copy(msgspec.Struct):
-    """A copy of a database; `operation` is the number of its latest operation, None where that is not known."""
+    """A copy of a database; `operation` is its latest operation, None where that is not known."""
 
     path: str
     size_bytes: int
-    operation: int | None = None
+    operation: str | None = None
 
 
 def is_installed() -> bool:

@@ -241,7 +241,7 @@ def _update(args: Namespace) -> None:
     if not changes:
         raise arguments.Usage("nothing to change; give --content, --type, --metadata … (see `memctl update --help`).")
     call = calls.update(args.id, **changes)
-    show_result(args, call, lambda changed: f"Changed: {changed.memory.id} (operation {changed.operation})")
+    show_result(args, call, lambda changed: f"Changed: {changed.memory.id} (operation {changed.operation[:8]})")
 
 
 def _tag_arguments(parser: ArgumentParser) -> None:
@@ -302,7 +302,7 @@ def _delete_where(args: Namespace, filters: dict[str, Any]) -> None:
     print(f"{_list_text(page.memories, gone.count)}\nThese would be deleted; leave out --dry-run to do it.")
 
 
-def _deleted_text(count: int, operation: int | None, documents: int = 0) -> str:
+def _deleted_text(count: int, operation: str | None, documents: int = 0) -> str:
     kept = f"\n{count_text(documents, 'part')} of files stay; edit the files." if documents else ""
     if operation is None:
         return f"No memory is deleted: the filters leave none.{kept}"

@@ -140,9 +140,9 @@ def paint(text: str, *styles: str) -> str:
     return f"\x1b[{';'.join(STYLES[style] for style in styles)}m{text}\x1b[0m"
 
 
-def undo_text(operation: int | None) -> str:
+def undo_text(operation: str) -> str:
     """Return, for a sentence, the command that takes an operation back."""
-    return f"`{paint(f'memctl undo {operation}', 'cyan')}`"
+    return f"`{paint(f'memctl undo {operation[:8]}', 'cyan')}`"
 
 
 def make_printable(text: str) -> str:

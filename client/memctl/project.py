@@ -98,7 +98,7 @@ def _check_free(known: Table, chosen: list[Project], new: str, join: bool) -> No
 
 def _move(client: Client, old: str, new: str) -> dict[str, Any]:
     """Move the memories of a namespace to another, some at a time; return how many, and how many stay."""
-    operations: list[int] = []
+    operations: list[str] = []
     moved = 0
     first = List(namespace=old, reach="exact", tier=list(MEMORY_TIERS), limit=BATCH)
     while page := client.call(first).memories:
@@ -115,7 +115,7 @@ def _renamed_text(report: dict[str, Any]) -> str:
     moved = count_text(report["moved"], "memory")
     lines = [f"{former} is called {paint(new, 'cyan')} from now on; {moved} moved there."]
     if report["operations"]:
-        undo = ", ".join(f"`memctl undo {operation}`" for operation in reversed(report["operations"]))
+        undo = ", ".join(f"`memctl undo {operation[:8]}`" for operation in reversed(report["operations"]))
         lines.append(f"{undo} moves them back.")
     if report["left"]:
         lines.append(f"{report['left']:,} stay in {former}: turns of the latest conversations, notes of a workspace.")

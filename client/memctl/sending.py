@@ -122,7 +122,7 @@ def _locate_error(error: Invalid, batch: list[Item], done: Imported) -> Invalid:
     if not isinstance(index, int) or index >= len(batch):
         return error
     reason = error.message.removeprefix(f"Memory {index}: ")
-    before = f" What came before is imported: `memctl undo {done.operation}`." if done.operation else ""
+    before = f" What came before is imported: `memctl undo {done.operation[:8]}`." if done.operation else ""
     return Invalid(f"{batch[index].where}: {reason}{before}", error.data)
 
 
@@ -141,5 +141,5 @@ def report_text(done: Imported) -> str:
     if done.skipped:
         lines.append(f"{count_text(done.skipped, 'chunk')} of files left out: add their folder as a workspace.")
     if done.operation:
-        lines.append(f"`{paint(f'memctl undo {done.operation}', 'cyan')}` takes it back.")
+        lines.append(f"`{paint(f'memctl undo {done.operation[:8]}', 'cyan')}` takes it back.")
     return "\n".join(lines)

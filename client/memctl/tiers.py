@@ -171,7 +171,7 @@ def _consolidated_text(done: protocol.Consolidated) -> str:
     text = format_table(["DONE" if not done.dry_run else "WOULD DO", "", ""], rows, right=(1,))
     if done.dry_run:
         return f"{text}\n{paint('Nothing was changed.', 'dim')}"
-    undo = f"; `memctl undo {done.operation}` takes the moves back" if done.operation else ""
+    undo = f"; `memctl undo {done.operation[:8]}` takes the moves back" if done.operation else ""
     return f"{text}\n{paint(f'{ms_text(done.took_ms)} ms{undo}', 'dim')}"
 
 

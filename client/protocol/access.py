@@ -25,8 +25,8 @@ class Shared(Listed[SharedMemory], kw_only=True):
 
     memories: list[SharedMemory]
     """in the order of the ids"""
-    operation: int
-    """its number, for `undo`"""
+    operation: str
+    """its id, for `undo`"""
 
 
 class Identity(Struct, kw_only=True):

@@ -29,8 +29,8 @@ class DeletedWhere(Struct, kw_only=True):
     """how many memories and turns"""
     ids: list[str]
     """full ids of the first 1,000 of them, oldest first"""
-    operation: int | None = None
-    """its number, for `undo`; null in a dry run, or where there was nothing to delete"""
+    operation: str | None = None
+    """its id, for `undo`; null in a dry run, or where there was nothing to delete"""
     documents: int = 0
     """parts of files that the filter leaves too: they are changed in their files, and stay"""
     dry_run: bool = False

@@ -14,8 +14,8 @@ class Erased(Struct, kw_only=True):
     """full ids of the first 1,000 of them"""
     derived: list[str]
     """full ids of the first 1,000 facts, summaries and shared copies that were made of them and are erased too"""
-    operation: int | None = None
-    """number of the first operation; it says when and how many, and cannot be undone; null in a dry run"""
+    operation: str | None = None
+    """the first operation; it says when and how many, and cannot be undone; null in a dry run"""
     copies: list[str] = []
     """copies of the database in the data directory that still hold some of it"""
     rewritten: list[str] = []

@@ -52,8 +52,8 @@ class Event(Struct, kw_only=True):
     """the tier, or else the namespace, that it was in before"""
     by: str = ""
     """the kind of the operation, as in the operation log; the job; the part of the daemon"""
-    operation: int | None = None
-    """its number, for `undo`"""
+    operation: str | None = None
+    """its id, for `undo`"""
     text: str = ""
     """the beginning of the content; the path of an indexed file; what there is to say"""
     count: int = 1

@@ -10,8 +10,8 @@ from memoryd.client.protocol.base import MAX_INTEGER, Action, Choice, Iterated, 
 class Change(Struct, kw_only=True):
     """One entry of a memory's history: `changed` maps a field to its `[old, new]` values."""
 
-    operation: int
-    """number of the operation"""
+    operation: str
+    """id of the operation"""
     kind: str
     """what was called: `add`, `update`, `delete`, `undo` …"""
     action: Action
@@ -40,8 +40,8 @@ class Changes(Iterated[Change], kw_only=True):
 class Operation(Struct, kw_only=True):
     """One entry of the operation log."""
 
-    id: int
-    """its number"""
+    id: str
+    """32 hex digits"""
     kind: str
     """what was called"""
     at: float
@@ -50,8 +50,8 @@ class Operation(Struct, kw_only=True):
     """the caller's place"""
     memories: int
     """how many it touched"""
-    undone_by: int | None = None
-    """number of the undo, null while it is in effect"""
+    undone_by: str | None = None
+    """id of the undo, null while it is in effect"""
     token: str = ""
     """name of the token of whoever did it; empty: there was none"""
     session: str = ""
@@ -90,10 +90,10 @@ class OperationDetail(Iterated[OperationChange], kw_only=True):
 class Undone(Struct, kw_only=True):
     """What an undo did; it is an operation itself, so undoing `operation` does the change again."""
 
-    undone: int
-    """number of the operation that was taken back"""
-    operation: int
-    """number of the undo itself"""
+    undone: str
+    """id of the operation that was taken back"""
+    operation: str
+    """id of the undo itself"""
     ids: list[str]
     """the memories it touched"""
 
@@ -126,8 +126,8 @@ class Operations(Scoped[OperationLog], kw_only=True, frozen=True):
 class GetOperation(Scoped[OperationDetail], kw_only=True, frozen=True, tag="operation"):
     """Return one operation with what it did to each memory within reach."""
 
-    operation: Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
-    """its number"""
+    operation: str
+    """its id or a unique prefix of 4 or more digits"""
     limit: Limit = 100
     """changes in the reply at most"""
     offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
@@ -136,7 +136,7 @@ class GetOperation(Scoped[OperationDetail], kw_only=True, frozen=True, tag="oper
 
 @rpc("within", page=True)
 class Undo(Scoped[Undone], kw_only=True, frozen=True):
-    """Take back one operation as a whole; without a number the latest that was not undone yet."""
+    """Take back one operation as a whole; without an id the latest that was not undone yet."""
 
-    operation: Annotated[int, Meta(ge=1, le=MAX_INTEGER)] | None = None
-    """its number; left out: the latest that is in effect"""
+    operation: str | None = None
+    """its id or a unique prefix of 4 or more digits; left out: the latest that is in effect"""

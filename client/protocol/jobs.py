@@ -56,8 +56,8 @@ class JobRun(Struct, kw_only=True):
     """its number in the history; null: a dry run"""
     counts: dict[str, int] = {}
     """what was done how often; of a dry run: what would be"""
-    operation: int | None = None
-    """the number for `undo`; null when no memory was changed"""
+    operation: str | None = None
+    """its id, for `undo`; null when no memory was changed"""
     error: str = ""
     """why it was interrupted or failed"""
     plan: str | None = None

@@ -20,8 +20,8 @@ class WasPut(Struct, kw_only=True):
     """id of the memory, the same for as long as the key is there"""
     outcome: Literal["created", "updated", "unchanged"]
     """what happened"""
-    operation: int | None = None
-    """its number, for `undo`; null where nothing changed"""
+    operation: str | None = None
+    """its id, for `undo`; null where nothing changed"""
     redacted: Redacted = {}
     """credentials that were taken out before anything was stored, by kind"""
 
@@ -80,8 +80,8 @@ class WerePut(Listed[KeyedOutcome], kw_only=True):
 
     results: list[KeyedOutcome]
     """one per entry, in order"""
-    operation: int | None = None
-    """its number, for `undo`; null where nothing changed"""
+    operation: str | None = None
+    """its id, for `undo`; null where nothing changed"""
     redacted: Redacted = {}
     """credentials that were taken out before anything was stored, by kind"""
 

@@ -145,8 +145,8 @@ class Added(Struct, kw_only=True):
     """ids of memories that disagree with it"""
     contradicts_texts: list[str] = []
     """what each of these says: its first 200 characters"""
-    operation: int
-    """its number, for `undo`"""
+    operation: str
+    """its id, for `undo`"""
     redacted: Redacted = {}
     """credentials that were taken out before anything was stored, by kind"""
     namespace: str | None = None
@@ -162,8 +162,8 @@ class AddedMany(Listed[Added], kw_only=True):
     """how many are new"""
     merged: int
     """how many were merged"""
-    operations: list[int]
-    """its number, for `undo`, as a list of one"""
+    operations: list[str]
+    """its id, for `undo`, as a list of one"""
     redacted: Redacted = {}
     """credentials that were taken out before anything was stored, by kind"""
 
@@ -173,8 +173,8 @@ class Changed(Struct, kw_only=True):
 
     memory: Memory
     """the memory after the change"""
-    operation: int
-    """its number, for `undo`"""
+    operation: str
+    """its id, for `undo`"""
     redacted: Redacted = {}
     """credentials that were taken out before anything was stored, by kind"""
 
@@ -184,8 +184,8 @@ class Deleted(Struct, kw_only=True):
 
     ids: list[str]
     """full ids of what was deleted"""
-    operation: int
-    """its number, for `undo`"""
+    operation: str
+    """its id, for `undo`"""
 
 
 class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

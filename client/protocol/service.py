@@ -149,8 +149,8 @@ class BackedUp(Struct, kw_only=True):
     """its size"""
     memories: int
     """how many memories it holds"""
-    operations: int
-    """the number of the latest operation that it holds"""
+    operation: str | None
+    """the latest operation that it holds; null: there is none"""
     took_ms: float
     """how long it took, the check included"""
     removed: list[str] = []

@@ -196,8 +196,8 @@ class Consolidated(Struct, kw_only=True):
     """0: a question and its answer stay two memories, which a search shows as one hit"""
     clustered: dict[str, int] = {}
     """what was done to the graph; empty: nothing, or a run was under way"""
-    operation: int | None = None
-    """number of the operation; null: nothing moved"""
+    operation: str | None = None
+    """the operation; null: nothing moved"""
     took_ms: float = 0.0
     """milliseconds in the daemon"""
 

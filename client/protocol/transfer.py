@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Call, Filtered, Limit, Listed, Redacted, rpc
+from memoryd.client.protocol.base import Call, Filtered, Limit, Listed, Redacted, rpc
 from memoryd.client.protocol.memories import Memory, Vote
 
 MAX_RECORDS = 10_000  # of one call
@@ -71,7 +71,7 @@ class Imported(Struct, kw_only=True):
     """ids of those that were left as they are stored"""
     skipped: int = 0
     """chunks of files: they come from the files"""
-    operation: int | None = None
+    operation: str | None = None
     """what `undo` takes back; null: nothing was changed"""
     dry_run: bool = False
     """nothing was changed"""
@@ -114,7 +114,7 @@ class ImportMemories(Call[Imported], kw_only=True, frozen=True):
     """what is imported wins, also over what was changed later"""
     dry_run: bool = False
     """only report what would be done"""
-    operation: Annotated[int, Meta(ge=1, le=MAX_INTEGER)] | None = None
-    """an import to go on with; left out: a new one"""
+    operation: str | None = None
+    """the whole id of an import to go on with; left out: a new one"""
     allow_secrets: bool = False
     """store likely credentials as they are"""

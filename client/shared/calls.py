@@ -73,8 +73,8 @@ class ResolvedConflict(Struct, kw_only=True):
     """the memory as it is now"""
     removed: list[str]
     """ids of what was deleted"""
-    operation: int
-    """its number, for `undo`"""
+    operation: str
+    """its id, for `undo`"""
     redacted: Redacted = {}
     """credentials that were taken out of the new text, by kind"""
 

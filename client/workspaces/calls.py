@@ -265,7 +265,7 @@ class Forgotten(Struct, kw_only=True):
     """what was taken out of files"""
     deleted: list[str] = []
     """ids of memories of no file, which were deleted"""
-    operation: int | None = None
+    operation: str | None = None
     """the deletion that `undo` takes back; null: nothing was deleted"""
     dry_run: bool = False
     """nothing was changed"""

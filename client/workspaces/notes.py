@@ -88,7 +88,7 @@ def _forgotten_text(gone: calls.Forgotten) -> str:
     parts = [_removed_text(part, gone.dry_run) for part in gone.removed]
     if gone.deleted and gone.dry_run:
         parts.append(f"Would delete {count_text(len(gone.deleted), 'memory')}.")
-    elif gone.deleted:
+    elif gone.operation:
         deleted = count_text(len(gone.deleted), "memory")
         parts.append(f"Deleted {deleted}; {undo_text(gone.operation)} brings back what was deleted.")
     return "\n".join(parts)

@@ -98,7 +98,7 @@ class _Run:
     def __init__(self, core: Core, transaction: Transaction, key: Key, by: str) -> None:
         self._core, self._transaction, self._key, self._by = core, transaction, key, by
         self._place = Place(core.store.namespaces.name(key.namespace), key.namespace, "TRUE", True, None, USER)
-        self._operation: int | None = None
+        self._operation: str | None = None
         self._kept: list[tuple[Row, News]] = []
 
     def write(self, news: Sequence[News], heard: Sequence[Heard], there: Sequence[Heard]) -> None:
@@ -145,7 +145,7 @@ class _Run:
         adding.insert(self._core, self._transaction, self._place, row, verdict, news.embedded, self._begin())
         self._kept.append((row, news))
 
-    def _begin(self) -> int:
+    def _begin(self) -> str:
         if self._operation is None:
             kind = f"{history.JOB}{KIND}"
             self._operation = history.begin(self._transaction.connection, kind, self._place.name, self._core.clock())

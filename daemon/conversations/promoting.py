@@ -42,7 +42,7 @@ def judge(core: Core, turn: Turn) -> Leaving:
     return Leaving(turn, L2, UNIMPORTANT if settings.drop_unimportant else None)
 
 
-def leave(core: Core, transaction: Transaction, leaving: Sequence[Turn], operation: int | None = None) -> Counter[str]:
+def leave(core: Core, transaction: Transaction, leaving: Sequence[Turn], operation: str | None = None) -> Counter[str]:
     """Take turns out of L0 and keep them as memories; return how many were promoted and dropped."""
     connection = transaction.connection
     if not leaving:
@@ -156,7 +156,7 @@ def plan_steps(core: Core, namespaces: Iterable[int], why: str) -> Iterator[Step
             yield Step("drop" if dropped else "promote", turn.key, f"{why}; {_find_pair(turn)}" if dropped else why)
 
 
-def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: int) -> Counter[str]:
+def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: str) -> Counter[str]:
     """Run one slice; a turn that has left meanwhile is skipped."""
     there = turns.read_keys(transaction.connection, [step.target for step in planned])
     leaving = sorted(there.values(), key=lambda turn: turn.id)

@@ -28,8 +28,8 @@ LOOK = Step("", "", "")
 # Reads only; `now` is in UTC seconds. A generator may be given up between any two steps.
 Plan = Callable[[Core, float], Iterable[Step]]
 # One slice in the writer's transaction. It checks each step again and skips those that hold no more. The last argument
-# is the number of the run's operation for `history.record`. Returns counts: what was done how often.
-Apply = Callable[[Core, Transaction, Sequence[Step], int], dict[str, int]]
+# is the run's operation for `history.record`. Returns counts: what was done how often.
+Apply = Callable[[Core, Transaction, Sequence[Step], str], dict[str, int]]
 
 
 # To be called often by what takes long: raises when the run has to stop, and lets those who wait know that it is still

@@ -100,7 +100,7 @@ def _build_steps(found: Sequence[Row], fates: Sequence[Fate]) -> list[DreamStep]
 def _write(core: Core, found: Sequence[Row], fates: Sequence[Fate], report: DreamReport) -> Sequence[Row]:
     """Mark what does not stay, as one operation; what was changed since it was read stays as it is."""
 
-    def write(transaction: Transaction) -> int | None:
+    def write(transaction: Transaction) -> str | None:
         connection = transaction.connection
         pairs = [(row, found[fate.by], fate) for row, fate in zip(found, fates, strict=True) if fate.by is not None]
         there = rows.read_ids(connection, [row.id for pair in pairs for row in pair[:2]]).values()
@@ -129,7 +129,7 @@ def _is_unchanged(now: Row | None, then: Row) -> bool:
     return now is not None and (now.text_hash, now.pinned) == (then.text_hash, 0)
 
 
-def _take_over(core: Core, transaction: Transaction, operation: int, pair: tuple[Row, Row], place: str) -> None:
+def _take_over(core: Core, transaction: Transaction, operation: str, pair: tuple[Row, Row], place: str) -> None:
     """Give what stays the metadata and importance of what it repeats."""
     old, kept = pair
     metadata = kept.metadata

@@ -56,7 +56,7 @@ def _delete_weakest(core: Core, connection: Connection, group: Group, limit: int
             yield Step("delete", id, f"{has}, its limit is {limit}; confidence x recency {worth:.3f}", row)
 
 
-def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: int) -> Counter[str]:
+def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: str) -> Counter[str]:
     """Run one slice."""
     counts = sweeping.apply(core, transaction, [step for step in planned if step.action != "delete"], operation)
     weak = [step.data for step in planned if step.action == "delete"]

@@ -122,7 +122,7 @@ class _Moves:
     def __init__(self, core: Core, namespace: str, report: Report) -> None:
         self._core, self._namespace, self._report = core, namespace, report
         self.counts: Counter[str] = Counter()
-        self.operation: int | None = None
+        self.operation: str | None = None
 
     def apply_stage(self, stage: str, planned: Iterable[Step], apply: Apply) -> None:
         """Apply all steps; between two slices the other writers have their turn."""
@@ -134,7 +134,7 @@ class _Moves:
             self.operation, counts = self._core.store.write(write).result()
             self.counts.update(counts)
 
-    def _apply_slice(self, transaction: Transaction, part: Sequence[Step], apply: Apply) -> tuple[int, dict[str, int]]:
+    def _apply_slice(self, transaction: Transaction, part: Sequence[Step], apply: Apply) -> tuple[str, dict[str, int]]:
         operation = self.operation
         if operation is None:
             connection = transaction.connection

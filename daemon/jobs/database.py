@@ -73,7 +73,7 @@ def _back_up(core: Core, path: str, check: Callable[[], None], report: Report) -
         path=str(target),
         size_bytes=made.size_bytes,
         memories=made.memories,
-        operations=made.operations,
+        operation=made.operation,
         took_ms=round((time.monotonic() - began) * 1000, 3),
         removed=removed,
     )

@@ -30,7 +30,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
                 )
 
 
-def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: int) -> Counter[str]:
+def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: str) -> Counter[str]:
     """Delete one slice; what was pinned or lives longer since is skipped."""
     present = rows.read_rows(transaction.connection, [step.data[0] for step in planned])
     going = [

@@ -56,7 +56,7 @@ def _select(connection: Connection, numbers: Sequence[int]) -> list[Row]:
     ]
 
 
-def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: int) -> Counter[str]:
+def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: str) -> Counter[str]:
     """Delete one slice, and note at the end that it is done."""
     numbers = [step.data for step in planned if step.action == "delete"]
     going = _select(transaction.connection, numbers)

@@ -55,7 +55,7 @@ class Run:
         self.skipped: list[SkippedStep] = []
         self.applied = 0  # steps of the plan that are behind it
         self._number: int | None = None
-        self._operation: int | None = None
+        self._operation: str | None = None
         self._size = FIRST_SLICE
         self._failed: list[tuple[Step, Exception]] = []
         self._rested_at = time.perf_counter()
@@ -186,7 +186,7 @@ class Run:
     def _apply_slice(self, steps: Sequence[Step], plan: Plan | None) -> float:
         """Apply one slice in the writer's transaction; return the seconds that it held the writer."""
 
-        def write(transaction: Transaction) -> tuple[int, dict[str, int], list[SkippedStep], float]:
+        def write(transaction: Transaction) -> tuple[str, dict[str, int], list[SkippedStep], float]:
             assert self.work.apply is not None
             began = time.perf_counter()
             connection = transaction.connection

@@ -63,7 +63,7 @@ def plan_steps(leaving: Iterator[Leaf], reason: Callable[[Leaf], str]) -> Iterat
 # Applying ------------------------------------------------------------------------------------------------------------
 
 
-def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: int) -> Counter[str]:
+def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operation: str) -> Counter[str]:
     """Run one slice; what was used, pinned or moved since is skipped."""
     counts: Counter[str] = Counter()
     moves: list[Leaf] = [step.data for step in planned]

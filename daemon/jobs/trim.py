@@ -83,7 +83,7 @@ _ACTIONS = {
 }
 
 
-def apply(core: Core, transaction: Transaction, steps: Sequence[Step], operation: int) -> dict[str, int]:
+def apply(core: Core, transaction: Transaction, steps: Sequence[Step], operation: str) -> dict[str, int]:
     """Delete, or note."""
     counts: dict[str, int] = {}
     connection = transaction.connection

@@ -41,7 +41,7 @@ def plan_embed(core: Core, now: float) -> Iterator[Step]:
             yield Step("embed", id, f"it has no vector of {generation.name}", row)
 
 
-def apply_embed(core: Core, transaction: Transaction, steps: Sequence[Step], operation: int) -> dict[str, int]:
+def apply_embed(core: Core, transaction: Transaction, steps: Sequence[Step], operation: str) -> dict[str, int]:
     """Put memories back into the queue of the embedder."""
     transaction.after_commit(lambda: core.embedding.refresh([step.data for step in steps]))
     return {"queued": len(steps)}

@@ -94,7 +94,7 @@ def place_of(core: Core, transaction: Transaction, call: Add | AddMany, caller: 
     )
 
 
-def write(core: Core, transaction: Transaction, place: Place, batch: Batch, operation: int) -> list[Added]:
+def write(core: Core, transaction: Transaction, place: Place, batch: Batch, operation: str) -> list[Added]:
     """Add memories within one transaction, each compared with those before it as well."""
     newer = duplicates.find_newer(place, batch)
     results: list[Added] = []
@@ -122,7 +122,7 @@ def write(core: Core, transaction: Transaction, place: Place, batch: Batch, oper
 
 
 def _add_one(
-    core: Core, transaction: Transaction, place: Place, new: New, verdict: Verdict, operation: int
+    core: Core, transaction: Transaction, place: Place, new: New, verdict: Verdict, operation: str
 ) -> tuple[Added, Row]:
     """Add a memory or merge it; return the outcome and the row that it is in."""
     memory = new.memory
@@ -161,14 +161,14 @@ def add_lifetime(core: Core, memory: NewMemory) -> NewMemory:
 
 
 def insert(
-    core: Core, transaction: Transaction, place: Place, row: Row, verdict: Verdict, embedded: Embedded, operation: int
+    core: Core, transaction: Transaction, place: Place, row: Row, verdict: Verdict, embedded: Embedded, operation: str
 ) -> None:
     """Insert a new row with its links and its vector."""
     _insert_row(core, transaction, place, row, verdict, operation)
     keep_vector(core, transaction, row, embedded)
 
 
-def _insert_row(core: Core, transaction: Transaction, place: Place, row: Row, verdict: Verdict, operation: int) -> None:
+def _insert_row(core: Core, transaction: Transaction, place: Place, row: Row, verdict: Verdict, operation: str) -> None:
     connection = transaction.connection
     row.row = rows.insert(connection, row)
     history.record(connection, operation, row.id, place.name, None)
@@ -220,7 +220,7 @@ def _short_neighbours(memory: NewMemory) -> str:
     return "\n".join(text for text in memory.neighbours if len(text) <= SHORT_CHARS)
 
 
-def merge(core: Core, transaction: Transaction, place: Place, new: New, verdict: Verdict, operation: int) -> Added:
+def merge(core: Core, transaction: Transaction, place: Place, new: New, verdict: Verdict, operation: str) -> Added:
     """Update the old memory with the new one: text refreshed, metadata merged, id and access count kept.
 
     One that is not the caller's to change keeps its text: it says the same already.
@@ -243,7 +243,7 @@ def merge(core: Core, transaction: Transaction, place: Place, new: New, verdict:
     )
 
 
-def _note_claim(core: Core, transaction: Transaction, old: Row, memory: NewMemory, operation: int) -> None:
+def _note_claim(core: Core, transaction: Transaction, old: Row, memory: NewMemory, operation: str) -> None:
     """Note that a caller added what is there already: neither an undo of the first add nor its expiry takes it away."""
     if old.tier == DOCUMENTS:  # a part of a file lives as long as the file says it
         return
@@ -259,7 +259,7 @@ def _choose_expiry(old: Row, memory: NewMemory) -> float | None:
     return max(old.expires_at, memory.expires_at) if old.expires_at and memory.expires_at else None
 
 
-def _refresh(core: Core, transaction: Transaction, place: Place, old: Row, new: New, operation: int) -> None:
+def _refresh(core: Core, transaction: Transaction, place: Place, old: Row, new: New, operation: str) -> None:
     connection, memory = transaction.connection, new.memory
     history.record(connection, operation, old.id, place.name, old)
     metadata = {**msgspec.json.decode(old.metadata), **memory.metadata}
@@ -281,7 +281,7 @@ def _refresh(core: Core, transaction: Transaction, place: Place, old: Row, new: 
         keep_vector(core, transaction, msgspec.structs.replace(old, **fields), new.embedded)
 
 
-def _supersede(core: Core, transaction: Transaction, place: Place, prefix: str, successor: str, operation: int) -> None:
+def _supersede(core: Core, transaction: Transaction, place: Place, prefix: str, successor: str, operation: str) -> None:
     connection = transaction.connection
     old = rows.resolve(connection, prefix, place.visible)
     if old.id == successor:

@@ -46,7 +46,7 @@ def add_many(
     return done
 
 
-def _write(core: Core, call: AddMany, batch: Batch, operations: Sequence[int], caller: Caller) -> list[Added]:
+def _write(core: Core, call: AddMany, batch: Batch, operations: Sequence[str], caller: Caller) -> list[Added]:
     """Write a part, within the operation that the first one began."""
     core.store.check_room()
 
@@ -62,11 +62,12 @@ def _write(core: Core, call: AddMany, batch: Batch, operations: Sequence[int], c
     return wait_patiently(lambda: core.store.write(write), core.check_going_on)
 
 
-def _check_in_effect(connection: Connection, operation: int) -> None:
+def _check_in_effect(connection: Connection, operation: str) -> None:
     undone_by = history.find_undo(connection, operation)
     if undone_by is not None:
         raise Conflict(
-            f"Operation {operation} was undone by operation {undone_by} while it went on; nothing of it is stored.",
+            f"Operation {operation[:8]} was undone by operation {undone_by[:8]} while it went on;"
+            " nothing of it is stored.",
             {"stored": 0, "operations": [operation]},
         )
 

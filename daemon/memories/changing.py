@@ -105,7 +105,7 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
 
 
 def delete_found(
-    core: Core, transaction: Transaction, found: Sequence[Row], operation: int, caller: Caller = USER
+    core: Core, transaction: Transaction, found: Sequence[Row], operation: str, caller: Caller = USER
 ) -> None:
     """Delete memories and turns in L0 within an operation; refuse all for one that the caller may not change."""
     connection = transaction.connection
@@ -128,7 +128,7 @@ def _turn_keys(row: Row) -> list[str]:
     return [row.id, *(part for part in parts or () if isinstance(part, str))]
 
 
-def _delete_turns(core: Core, transaction: Transaction, keys: list[str], operation: int) -> None:
+def _delete_turns(core: Core, transaction: Transaction, keys: list[str], operation: str) -> None:
     connection = transaction.connection
     going = list(turns.read_keys(connection, keys).values())
     for turn in going:
@@ -163,15 +163,15 @@ def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
     def write(transaction: Transaction) -> Undone:
         namespace = caller.log_place(call.namespace)
         connection, now = transaction.connection, core.clock()
-        number, mine, gone, back, rings = history.undo(connection, call.operation, rights, now, namespace)
+        undone, mine, gone, back, rings = history.undo(connection, call.operation, rights, now, namespace)
         # A memory may have been moved since, or come from elsewhere.
         if not all(caller.can_see(core.store.namespaces.name(row.namespace)) for row in (*gone, *back)):
-            raise history.refusal(number)
+            raise history.refusal(undone)
         if len(back) >= len(gone):  # it removes nothing, and its history takes room
             core.store.check_room()
         core.active.follow(transaction, rings)
         transaction.after_commit(lambda: _exchange(core, gone, back))
-        return Undone(undone=number, operation=mine, ids=sorted({row.id for row in (*gone, *back)}))
+        return Undone(undone=undone, operation=mine, ids=sorted({row.id for row in (*gone, *back)}))
 
     return core.store.write(write, alone=True, over_limit=True)
 

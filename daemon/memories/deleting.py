@@ -62,18 +62,18 @@ def _choose(core: Core, call: DeleteWhere, chosen: Filter, caller: Caller) -> tu
 
 
 def _delete_part(
-    core: Core, call: DeleteWhere, chosen: Filter, caller: Caller, ids: Sequence[str], number: int | None
-) -> tuple[int, int]:
+    core: Core, call: DeleteWhere, chosen: Filter, caller: Caller, ids: Sequence[str], operation: str | None
+) -> tuple[str, int]:
     """Delete those of some memories that the filter still leaves; return the operation and how many they were."""
     condition, values = chosen.full_condition(core.clock(), call.all_states)
 
-    def write(transaction: Transaction) -> tuple[int, int]:
+    def write(transaction: Transaction) -> tuple[str, int]:
         connection = transaction.connection
         found = queries.find_by_id(connection, ids, condition, values)
         found += [turns.to_row(turn) for turn in turns.read_keys(connection, ids).values()]
-        operation = number or history.begin(connection, "delete", caller.log_place(call.namespace), core.clock())
-        delete_found(core, transaction, found, operation, caller)
-        return operation, len(found)
+        begun = operation or history.begin(connection, "delete", caller.log_place(call.namespace), core.clock())
+        delete_found(core, transaction, found, begun, caller)
+        return begun, len(found)
 
     core.check_going_on()
     return wait_patiently(lambda: core.store.write(write, over_limit=True), core.check_going_on)

@@ -109,12 +109,12 @@ def _find_past(connection: Connection, call: Erase, reached: frozenset[int] | No
     ]
 
 
-def _erase_part(core: Core, ids: Sequence[str]) -> tuple[int, list[str]]:
+def _erase_part(core: Core, ids: Sequence[str]) -> tuple[str, list[str]]:
     """Erase some memories and turns; return the operation and their texts."""
     return _write(core, lambda transaction: erase_within(core, transaction, ids))
 
 
-def erase_within(core: Core, transaction: Transaction, ids: Sequence[str]) -> tuple[int, list[str]]:
+def erase_within(core: Core, transaction: Transaction, ids: Sequence[str]) -> tuple[str, list[str]]:
     """Erase memories and turns within a transaction; return the operation and their texts. `clean` is to follow."""
     operation, erased = erasing.erase(transaction.connection, ids, core.clock())
     core.active.follow(transaction, erased.rings)

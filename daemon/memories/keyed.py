@@ -41,9 +41,9 @@ def put(core: Core, call: Put, caller: Caller = USER) -> "Future[WasPut]":
     embedded = core.embedding.embed_text(call.memory.content)
 
     def write(transaction: Transaction) -> WasPut:
-        began: list[int] = []
+        began: list[str] = []
 
-        def begin() -> int:
+        def begin() -> str:
             began.append(history.begin(transaction.connection, "put", caller.log_place(call.namespace), core.clock()))
             return began[0]
 
@@ -67,7 +67,7 @@ def store(
     said: Put | KeyedEntry,
     memory: NewMemory,
     embedded: Embedded,
-    begin: Callable[[], int],
+    begin: Callable[[], str],
 ) -> tuple[str, Outcome]:
     """Insert a memory under its key or replace what it says; `begin` returns the operation where something changes."""
     connection, now = transaction.connection, core.clock()
@@ -107,7 +107,7 @@ def _describe(row: Row) -> dict[str, Any]:
     return {name: getattr(row, name) for name in _SAID}
 
 
-def _replace(core: Core, transaction: Transaction, old: Row, new: Row, embedded: Embedded, operation: int) -> None:
+def _replace(core: Core, transaction: Transaction, old: Row, new: Row, embedded: Embedded, operation: str) -> None:
     connection, now = transaction.connection, core.clock()
     history.record(connection, operation, old.id, core.store.namespaces.name(old.namespace), old)
     fields = {**_describe(new), "expires_at": new.expires_at, "updated_at": now, "superseded_by": None}

@@ -69,7 +69,7 @@ def _write(core: Core, transaction: Transaction, call: PutMany, caller: Caller, 
     """Put, then delete, within an operation that begins with the first change."""
     done, vectors = WerePut(results=[]), iter(embedded)
 
-    def begin() -> int:
+    def begin() -> str:
         if done.operation is None:
             place = caller.log_place(call.namespace)
             done.operation = history.begin(transaction.connection, "put_many", place, core.clock())

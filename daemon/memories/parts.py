@@ -21,7 +21,7 @@ def split(memories: Sequence[M], most: int = PART) -> Iterator[list[M]]:
     return split_batches(memories, most, lambda one: len(one.content.encode()) + len(one.summary.encode()), PART_BYTES)
 
 
-def cut_short(error: Exception, done: int, total: int, operations: Sequence[int], what: str = "stored") -> Exception:
+def cut_short(error: Exception, done: int, total: int, operations: Sequence[str], what: str = "stored") -> Exception:
     """Return the error of a call of which a part is done already: it says how much, and is not to be tried again."""
     if not done or (isinstance(error, MemorydError) and what in error.data):  # which says that nothing is left
         return error

@@ -7,7 +7,6 @@ import msgspec
 import numpy as np
 
 from memoryd.client import protocol
-from memoryd.client.errors import NotFound
 from memoryd.daemon.capability import installed
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import keyed
@@ -198,13 +197,11 @@ def read_operation(core: Core, call: protocol.GetOperation) -> protocol.Operatio
     reached = core.store.namespaces.reach(call.namespace, call.reach)
 
     with core.store.reading() as connection:
-        found = log.find(connection, condition, log.Wanted(1, number=call.operation))
-        if not found:
-            raise NotFound(f"There is no operation {call.operation}.", {"operation": call.operation})
-        steps = log.list_steps(connection, call.operation, condition, (call.limit, call.offset))
+        operation = log.find_one(connection, call.operation, condition)
+        steps = log.list_steps(connection, operation.id, condition, (call.limit, call.offset))
     steps = [step._replace(before=_see(step.before, reached), after=_see(step.after, reached)) for step in steps]
-    changes = [_describe_step(core, found[0], step) for step in steps]
-    return protocol.OperationDetail(operation=found[0], changes=[change for change in changes if change])
+    changes = [_describe_step(core, operation, step) for step in steps]
+    return protocol.OperationDetail(operation=operation, changes=[change for change in changes if change])
 
 
 def _describe_step(core: Core, operation: protocol.Operation, step: log.Step) -> protocol.OperationChange | None:

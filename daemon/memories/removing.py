@@ -7,7 +7,7 @@ from memoryd.daemon.store import history, rows
 from memoryd.daemon.store.writer import Transaction
 
 
-def remove(core: Core, transaction: Transaction, going: Sequence[rows.Row], operation: int) -> None:
+def remove(core: Core, transaction: Transaction, going: Sequence[rows.Row], operation: str) -> None:
     """Delete memories; `undo` of the operation brings them back."""
     connection = transaction.connection
     for row in going:

@@ -117,7 +117,7 @@ def _check(row: Row, namespace: str, call: Share, caller: Caller) -> None:
         check_editable(row.id, row.tier, row.path)
 
 
-def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, operation: int) -> SharedMemory:
+def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, operation: str) -> SharedMemory:
     connection, source = transaction.connection, going.row
     verdict = duplicates.judge(core, connection, place, going.new, going.known)
     if verdict.same is not None:
@@ -145,7 +145,7 @@ def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, ope
     return SharedMemory(id=copy.id, origin=source.id, outcome="copied")
 
 
-def _move(core: Core, transaction: Transaction, place: Place, going: _Going, operation: int) -> SharedMemory:
+def _move(core: Core, transaction: Transaction, place: Place, going: _Going, operation: str) -> SharedMemory:
     connection, source = transaction.connection, going.row
     verdict = duplicates.judge(core, connection, place, going.new, going.known)
     if source.key is not None and rows.read_key(connection, place.number, source.key) is not None:

@@ -125,29 +125,29 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
     return done
 
 
-def _write(core: Core, call: ImportMemories, records: Sequence[Record], operation: int | None) -> Imported:
+def _write(core: Core, call: ImportMemories, records: Sequence[Record], operation: str | None) -> Imported:
     """Write a part within an operation, which begins with the first change if there is none yet."""
     made = [(record, _row(record)) for record in records]  # hashing does not hold up the writer
 
     def write(transaction: Transaction) -> Imported:
-        number = operation
-        if number is not None:
-            _check_operation(transaction.connection, number)
+        begun = operation
+        if begun is not None:
+            _check_operation(transaction.connection, begun)
         steps = _plan_steps(core, transaction.connection, call, made)
-        if number is None and any(step.what in ("created", "replaced") for step in steps):
-            number = history.begin(transaction.connection, KIND, "", core.clock())
+        if begun is None and any(step.what in ("created", "replaced") for step in steps):
+            begun = history.begin(transaction.connection, KIND, "", core.clock())
         for step in steps:
-            if number is not None:
-                _apply(core, transaction, step, number)
+            if begun is not None:
+                _apply(core, transaction, step, begun)
         for step in steps:  # both ends must be there
             if step.what in ("created", "replaced"):
                 _restore_links(transaction.connection, step.record)
-        return _tally(steps, number)
+        return _tally(steps, begun)
 
     return wait_patiently(lambda: core.store.write(write), core.check_going_on)
 
 
-def _tally(steps: list[_Step], operation: int | None, dry_run: bool = False) -> Imported:
+def _tally(steps: list[_Step], operation: str | None, dry_run: bool = False) -> Imported:
     counts = Counter(step.what for step in steps)
     return Imported(
         created=counts["created"],
@@ -210,7 +210,7 @@ def _row(record: Record) -> Row:
     )
 
 
-def _apply(core: Core, transaction: Transaction, step: _Step, operation: int) -> None:
+def _apply(core: Core, transaction: Transaction, step: _Step, operation: str) -> None:
     connection, old = transaction.connection, step.old
     number = core.store.namespaces.ensure(transaction, step.record.namespace)
     row = msgspec.structs.replace(step.row, namespace=number)  # the writer may run this again
@@ -235,13 +235,13 @@ def _restore_links(connection: Connection, record: Record) -> None:
     links.restore(connection, relations)
 
 
-def _check_operation(connection: Connection, number: int) -> None:
-    if history.kind_of(connection, number) != KIND:
-        raise Invalid(f"Operation {number} is no import that could be continued.")
-    if (undone_by := history.find_undo(connection, number)) is not None:
+def _check_operation(connection: Connection, operation: str) -> None:
+    if history.kind_of(connection, operation) != KIND:
+        raise Invalid(f"{operation!r} is not the id of an import that could be continued.")
+    if (undone_by := history.find_undo(connection, operation)) is not None:
         raise Conflict(
-            f"The import, operation {number}, was undone meanwhile by operation {undone_by}.",
-            {"stored": 0, "operations": [number]},
+            f"The import, operation {operation[:8]}, was undone meanwhile by operation {undone_by[:8]}.",
+            {"stored": 0, "operations": [operation]},
         )
 
 

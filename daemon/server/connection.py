@@ -22,7 +22,7 @@ from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.registry import Parts
-from memoryd.daemon.server import access, envelope, numbers
+from memoryd.daemon.server import access, envelope
 from memoryd.daemon.server.dispatch import Context, ServerFacts, run_call
 from memoryd.daemon.server.lanes import Work
 from memoryd.daemon.server.meters import Meters
@@ -275,9 +275,7 @@ class Connection(asyncio.Protocol):
             request_id = request.id
             if self._server.draining:  # before all else: the successor may know what this daemon does not
                 raise envelope.stopping_error()
-            tokens = self._server.core.tokens
-            admitted = access.admit(envelope.call_of(request), self._caller, tokens)
-            call = numbers.read_call(numbers.Sight(tokens.numbers_key, self._caller), admitted)
+            call = access.admit(envelope.call_of(request), self._caller, self._server.core.tokens)
             access.check_room(call, self._server.core.store)
         except MemorydError as error:
             self._refuse(request_id, error)
@@ -294,7 +292,7 @@ class Connection(asyncio.Protocol):
         given = server.core, report, server.facts, self._caller, self._become, server.jobs, follow
         context = Context(*given, "" if declared.reads else self._find_process())
         if declared.lane == "inline":
-            self._finish(call, began, numbers.answer(request_id, context.sight, partial(run_call, context, call)))
+            self._finish(call, began, envelope.answer(request_id, partial(run_call, context, call)))
             return
         work = partial(self._work, request_id, call, context, partial(self._hand_over, call, began))
         try:
@@ -335,14 +333,14 @@ class Connection(asyncio.Protocol):
             context.core.check_going_on()
             result = run_call(context, call)
         except BaseException as error:
-            end(numbers.answer_failure(request_id, context.sight, error))
+            end(envelope.encode_failure(request_id, error))
             return None
         if isinstance(result, Generator):
             return self._go_on(request_id, call, context, end, result)
         if isinstance(result, Future):
-            result.add_done_callback(lambda done: end(numbers.answer(request_id, context.sight, done.result)))
+            result.add_done_callback(lambda done: end(envelope.answer(request_id, done.result)))
         else:
-            end(numbers.answer(request_id, context.sight, lambda: result))
+            end(envelope.answer(request_id, lambda: result))
         return None
 
     def _go_on(self, request_id: int, call: Call[Any], context: Context, end: End, parts: Parts[Any]) -> Work | None:
@@ -360,9 +358,9 @@ class Connection(asyncio.Protocol):
                 return partial(self._go_on, request_id, call, context, end, parts)
         except StopIteration as done:
             result = done.value
-            answer = numbers.answer(request_id, context.sight, lambda: result)
+            answer = envelope.answer(request_id, lambda: result)
         except BaseException as error:
-            answer = numbers.answer_failure(request_id, context.sight, error)
+            answer = envelope.encode_failure(request_id, error)
         end(answer)
         return None
 

@@ -24,7 +24,6 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.registry import HANDLERS, Answer, Parts, Report, finish
 from memoryd.daemon.search.retrieval import Sources
-from memoryd.daemon.server.numbers import Sight
 from memoryd.daemon.server.view import View
 from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.caller import Caller
@@ -52,11 +51,6 @@ class Context(NamedTuple):
     def context(self) -> "Context":
         """All of it, for a handler that needs most."""
         return self
-
-    @property
-    def sight(self) -> Sight:
-        """How the caller sees numbers of operations."""
-        return Sight(self.core.tokens.numbers_key, self.caller)
 
     @property
     def sources(self) -> Sources:

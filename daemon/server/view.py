@@ -3,7 +3,6 @@
 from memoryd.client.protocol import Event, EventKind, Subscribe
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.events import Happening
-from memoryd.daemon.server.numbers import Sight, replace_in_event
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.changes import Change, Side
 from memoryd.daemon.store.namespaces import check, list_enclosing
@@ -30,8 +29,7 @@ class View:
         if isinstance(happening, Event):
             wanted = happening.kind in self._kinds if self._kinds else self._reach == "all"
             return happening if wanted and not self.caller.bound else None  # it concerns the daemon as a whole
-        event = self._event(happening)
-        return event and replace_in_event(Sight(self._tokens.numbers_key, self.caller), event)
+        return self._event(happening)
 
     def _can_see(self, side: Side | None) -> bool:
         if side is None:

@@ -184,20 +184,20 @@ def unshare(core: Core, call: calls.UnshareRoot) -> protocol.Done:
     core.store.write(lambda transaction: shared.remove_root(transaction.connection, number), over_limit=True).result()
     if not call.drop:
         return protocol.Done(message=f"{call.root} is not shared any more; {len(held)} memories stay here.")
-    operation: int | None = None
+    operation: str | None = None
     for part in split_evenly(held, _DROPPED):
         operation = _drop(core, part, call.root, operation).result()
-    undo = f"; `memctl undo {operation}` brings them back" if operation else ""
+    undo = f"; `memctl undo {operation[:8]}` brings them back" if operation else ""
     return protocol.Done(message=f"{call.root} is not shared any more; {len(held)} memories are deleted here{undo}.")
 
 
-def _drop(core: Core, ids: list[str], root: str, operation: int | None) -> "Future[int]":
+def _drop(core: Core, ids: list[str], root: str, operation: str | None) -> "Future[str]":
     """Delete memories here, within an operation."""
 
-    def write(transaction: Transaction) -> int:
+    def write(transaction: Transaction) -> str:
         connection = transaction.connection
-        number = operation or history.begin(connection, "unshare", root, core.clock())
-        removing.remove(core, transaction, list(rows.read_ids(connection, ids).values()), number)
-        return number
+        begun = operation or history.begin(connection, "unshare", root, core.clock())
+        removing.remove(core, transaction, list(rows.read_ids(connection, ids).values()), begun)
+        return begun
 
     return core.store.write(write, over_limit=True)

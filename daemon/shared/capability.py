@@ -27,7 +27,6 @@ def _report_runtime(core: Core) -> dict[str, object]:
 CAPABILITY = Capability(
     handlers=(calls, conflicts),
     tables=shared_schema.TABLES,
-    step=shared_schema.STEP,
     at_start=("shared_roots",),
     derived=("shared_unnoticed",),
     find_problems=shared.find_problems,

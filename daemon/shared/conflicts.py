@@ -87,7 +87,7 @@ def _find_versions(connection: Connection, memory: str) -> dict[str, Entry]:
     return {one.memory: one for one in every if one.memory}
 
 
-def _set_text(core: Core, transaction: Transaction, first: Row, kept: Row, content: str, operation: int) -> None:
+def _set_text(core: Core, transaction: Transaction, first: Row, kept: Row, content: str, operation: str) -> None:
     """Give the memory that stays the text of the version that is kept, or a new one."""
     fields: dict[str, Any] = {name: getattr(kept, name) for name in _TAKEN}
     if content:

@@ -51,7 +51,7 @@ class Session:
         self.vectors: dict[bytes, Vector] = {}  # of texts, that the server has
         self.generation = core.embedding.active
         self.origin = ""  # who made the changes that are applied: machine and role
-        self._operations: dict[str, int] = {}
+        self._operations: dict[str, str] = {}
         self._later: list[Callable[[], object]] = []  # once it is committed
         transaction.after_commit(self._run_later)
         self.done = Applied()
@@ -137,9 +137,9 @@ class Session:
             place = self.core.store.namespaces.name(row.namespace)
             history.record(self.connection, self._begin(), row.id, place, before)
 
-    def _begin(self) -> int:
+    def _begin(self) -> str:
         if self.origin not in self._operations:
             with act_as(Actor(process=self.origin)):
-                number = history.begin(self.connection, KIND, self.root.name, self.core.clock())
-            self._operations[self.origin] = number
+                operation = history.begin(self.connection, KIND, self.root.name, self.core.clock())
+            self._operations[self.origin] = operation
         return self._operations[self.origin]

@@ -24,17 +24,17 @@ _BEFORE = (
 )
 _AFTER = f"coalesce(m.namespace, t.namespace), iif(t.key IS NULL, m.tier, {L0!r}), coalesce(m.type, t.role)"
 _FROM = (
-    " FROM history h JOIN operations o ON o.id = h.operation LEFT JOIN memories m ON m.id = h.memory"
+    " FROM history h JOIN operations o ON o.number = h.operation LEFT JOIN memories m ON m.id = h.memory"
     " LEFT JOIN turns t ON t.key = h.memory WHERE h.id BETWEEN ? AND ?"
 )
 _ONE_BY_ONE = (
-    f"SELECT h.operation, o.kind, h.memory, 1, {_BEFORE},"
+    f"SELECT o.id, o.kind, h.memory, 1, {_BEFORE},"
     " substr(coalesce(h.before ->> '$.row.content', h.before ->> '$.turn.content',"
     f" iif(h.before ->> '$.moved' IS NULL, NULL, m.content)), 1, {TEXT_CHARS}),"
     f" {_AFTER}, substr(coalesce(m.content, t.content), 1, {TEXT_CHARS}){_FROM} ORDER BY h.id"
 )
 _COUNTED = (
-    f"SELECT h.operation, o.kind, '', count(*), {_BEFORE}, '', {_AFTER}, ''{_FROM}"
+    f"SELECT o.id, o.kind, '', count(*), {_BEFORE}, '', {_AFTER}, ''{_FROM}"
     " GROUP BY 1, 5, 6, 7, 9, 10, 11 ORDER BY min(h.id)"
 )
 _TURNS = (
@@ -62,7 +62,7 @@ class Change(NamedTuple):
     after: Side | None
     id: str = ""
     by: str = ""
-    operation: int | None = None
+    operation: str | None = None
     how_many: int = 1
     path: str = ""
 

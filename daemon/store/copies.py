@@ -23,7 +23,7 @@ import msgspec
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.store.connection import CHECKING_CACHE, open_reader
 from memoryd.daemon.store.store import Store
-from memoryd.daemon.store.upkeep import marks, marks_of
+from memoryd.daemon.store.upkeep import marks, marks_of, read_copy
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system.process import sync
 
@@ -40,7 +40,7 @@ class Copy(NamedTuple):
     """What a copy holds."""
 
     memories: int
-    operations: int
+    operation: str | None  # the latest
     size_bytes: int
 
 
@@ -137,7 +137,7 @@ def _write(store: Store, part: Path, target: Path, check: Callable[[], None], te
     """Write a checked copy to the file `part` and give it its name."""
     with closing(open_reader(store.path)) as source, closing(open_plain(part)) as copied:
         source.execute("BEGIN")  # one snapshot: the copy never starts again
-        expected = read_counts(source)
+        expected = _read_content(source)
         with copied.backup("main", source, "main") as backup:
             while not backup.done:
                 check()
@@ -146,7 +146,7 @@ def _write(store: Store, part: Path, target: Path, check: Callable[[], None], te
                 time.sleep(0)
         copied.pragma("journal_mode", "delete")
         faults = find_faults(copied, check)
-        if not faults and read_counts(copied) != expected:
+        if not faults and _read_content(copied) != expected:
             faults = ["it does not hold what the database holds"]
         if faults:
             raise StorageFailed(
@@ -182,11 +182,15 @@ def fold_log(path: Path) -> None:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
-def read_counts(connection: apsw.Connection) -> tuple[int, int]:
-    """Return how many memories there are, and how many operations there ever were."""
+def _read_content(connection: apsw.Connection) -> tuple[int, str | None]:
+    """Return how many memories there are, and the latest operation."""
     memories: Any = connection.execute("SELECT count(*) FROM memories").get
-    operations: Any = connection.execute("SELECT coalesce(max(id), 0) FROM operations").get
-    return int(memories), int(operations)
+    return int(memories), _read_latest(connection)
+
+
+def _read_latest(connection: apsw.Connection) -> str | None:
+    found = connection.execute("SELECT id FROM operations ORDER BY number DESC LIMIT 1").get
+    return found if isinstance(found, str) else None
 
 
 def find_faults(connection: apsw.Connection, check: Callable[[], None] = lambda: None) -> list[str]:
@@ -210,13 +214,12 @@ def find_faults(connection: apsw.Connection, check: Callable[[], None] = lambda:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the copies of a folder; return the exit code.
 
-    `operation` is the number of the latest operation of a copy, null when it cannot be read.
+    `operation` is the latest operation of a copy, null when it cannot be read.
     """
     [folder] = sys.argv[1:] if arguments is None else arguments
     found = []
     for path in list_copies(Path(folder).absolute()):
-        operation = dict(marks_of(path)).get("operations")
-        found.append({"path": str(path), "size_bytes": path.stat().st_size, "operation": operation})
+        found.append({"path": str(path), "size_bytes": path.stat().st_size, "operation": read_copy(path, _read_latest)})
     sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
     return 0
 

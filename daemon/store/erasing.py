@@ -76,7 +76,7 @@ def find_past(connection: apsw.Connection, ids: Iterable[str] | None = None) -> 
 def find_erased(connection: apsw.Connection, prefixes: Iterable[str]) -> list[str]:
     """Return what was erased already and has an id that begins so: a copy may still hold it."""
     sql = (
-        "SELECT h.memory FROM history h JOIN operations o ON o.id = h.operation"
+        "SELECT h.memory FROM history h JOIN operations o ON o.number = h.operation"
         f" WHERE o.kind = '{history.ERASE}' AND h.memory >= ? AND h.memory < ?"
     )
     return [str(id) for prefix in prefixes for (id,) in connection.execute(sql, rows.id_range(prefix))]
@@ -85,7 +85,7 @@ def find_erased(connection: apsw.Connection, prefixes: Iterable[str]) -> list[st
 def find_all_erased(connection: apsw.Connection) -> list[str]:
     """Return all that was erased and is not there again: an erase that was cut short has left it in copies."""
     sql = (
-        "SELECT DISTINCT h.memory FROM history h JOIN operations o ON o.id = h.operation"
+        "SELECT DISTINCT h.memory FROM history h JOIN operations o ON o.number = h.operation"
         f" WHERE o.kind = '{history.ERASE}' AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory)"
         " AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.key = h.memory)"
     )
@@ -158,8 +158,8 @@ def _is_made_of(row: Row, ids: set[str], sessions: dict[tuple[int, str], float])
 # Erasing -------------------------------------------------------------------------------------------------------------
 
 
-def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[int, Erased]:
-    """Erase memories and turns, those that are in the history alone too; return the operation's number and the rest."""
+def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[str, Erased]:
+    """Erase memories and turns, those that are in the history alone too; return the operation and the rest."""
     connection.pragma("secure_delete", True)
     wanted = set(ids)
     found, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
@@ -167,7 +167,8 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     operation = history.begin(connection, history.ERASE, "", now)
     _record(connection, operation, ids, [*found.values(), *active.values()])
     marks = ", ".join("?" * len(wanted))
-    connection.execute(f"DELETE FROM history WHERE memory IN ({marks}) AND operation <> ?", (*wanted, operation))
+    others = f"DELETE FROM history WHERE memory IN ({marks}) AND operation <> {history.NUMBER}"
+    connection.execute(others, (*wanted, operation))
     for capability in installed():
         capability.erase(connection, ids, [row.row for row in found.values()])
     rows.delete(connection, [row.row for row in found.values()])
@@ -201,7 +202,7 @@ def _gather(
     return sorted(texts - {""}), hashes | {vectors.text_hash(turn.content) for turn in active}
 
 
-def _record(connection: apsw.Connection, operation: int, ids: Iterable[str], held: Iterable[Row | Turn]) -> None:
+def _record(connection: apsw.Connection, operation: str, ids: Iterable[str], held: Iterable[Row | Turn]) -> None:
     """Note that something was erased, and nothing of what: the account of turns and the log have it from that."""
     places = {one.id if isinstance(one, Row) else one.key: one.namespace for one in held}
     for id in ids:

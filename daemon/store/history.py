@@ -7,6 +7,7 @@ rows back; it is an operation like any other, so undoing an undo does the change
 changes nothing else, only the former tier is kept: the rest is as in the row after it.
 """
 
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from memoryd.daemon.store.turns import Turn
 ERASE = "erase"  # the kind of an operation that is for good
 _ADDS = ("add", "add_many")
 JOB = "job:"  # begins the kind of an operation that a background job made
+NUMBER = "(SELECT number FROM operations WHERE id = ?)"  # by which other tables refer to an operation
 
 
 class Moved(msgspec.Struct):
@@ -58,39 +60,43 @@ _encode = msgspec.json.Encoder().encode
 decode_image = msgspec.json.Decoder(Image).decode
 
 
-def begin(connection: apsw.Connection, kind: str, namespace: str, now: float) -> int:
-    """Start an operation of the present actor and return its number."""
-    sql = "INSERT INTO operations (kind, at, namespace, token, session, process) VALUES (?, ?, ?, ?, ?, ?) RETURNING id"
-    return int(connection.execute(sql, (kind, now, namespace, *PRESENT.get())).get)
+def begin(connection: apsw.Connection, kind: str, namespace: str, now: float) -> str:
+    """Start an operation of the present actor and return its id, from which nobody can count what others wrote."""
+    id = secrets.token_hex(16)
+    sql = "INSERT INTO operations (id, kind, at, namespace, token, session, process) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    connection.execute(sql, (id, kind, now, namespace, *PRESENT.get()))
+    return id
 
 
-def find_undo(connection: apsw.Connection, operation: int) -> int | None:
+def find_undo(connection: apsw.Connection, operation: str) -> str | None:
     """Return the operation that took back this one, None while it is in effect."""
-    found = connection.execute("SELECT undone_by FROM operations WHERE id = ?", (operation,)).get
-    return found if isinstance(found, int) else None
+    sql = "SELECT u.id FROM operations o JOIN operations u ON u.number = o.undone_by WHERE o.id = ?"
+    found = connection.execute(sql, (operation,)).get
+    return found if isinstance(found, str) else None
 
 
-def record(connection: apsw.Connection, operation: int, memory: str, namespace: str, before: Row | None) -> None:
+def record(connection: apsw.Connection, operation: str, memory: str, namespace: str, before: Row | None) -> None:
     """Keep a memory's state before the operation touches it; the first state within an operation counts."""
     image = Image(before, links.read_links(connection, memory)) if before else None
     _keep(connection, operation, memory, namespace, before.text_hash if before else None, image)
 
 
-def record_move(connection: apsw.Connection, operation: int, namespace: str, before: Row) -> None:
+def record_move(connection: apsw.Connection, operation: str, namespace: str, before: Row) -> None:
     """Keep the tier of a memory before the operation moves it to another one."""
     image = Image(moved=Moved(before.namespace, before.type, before.tier))
     _keep(connection, operation, before.id, namespace, None, image)
 
 
-def record_turn(connection: apsw.Connection, operation: int, turn: Turn, namespace: str) -> None:
+def record_turn(connection: apsw.Connection, operation: str, turn: Turn, namespace: str) -> None:
     """Keep a turn of L0 before the operation takes it away; undo puts it back into its place."""
     _keep(connection, operation, turn.key, namespace, vectors.text_hash(turn.content), Image(turn=turn))
 
 
 def _keep(
-    connection: apsw.Connection, operation: int, memory: str, namespace: str, key: bytes | None, image: Image | None
+    connection: apsw.Connection, operation: str, memory: str, namespace: str, key: bytes | None, image: Image | None
 ) -> None:
-    sql = "INSERT OR IGNORE INTO history (operation, memory, namespace, text_hash, before) VALUES (?, ?, ?, ?, ?)"
+    columns = "operation, memory, namespace, text_hash, before"
+    sql = f"INSERT OR IGNORE INTO history ({columns}) VALUES ({NUMBER}, ?, ?, ?, ?)"
     connection.execute(sql, (operation, memory, namespace, key, None if image is None else _encode(image).decode()))
     connection.execute("UPDATE operations SET memories = memories + changes() WHERE id = ?", (operation,))
 
@@ -101,8 +107,8 @@ def name_actor(condition: str) -> str:
     return ", ".join(f"iif({reached}, o.{column}, '')" for column in Actor._fields)
 
 
-def kind_of(connection: apsw.Connection, operation: int) -> str | None:
-    """Return the kind of an operation, None when there is none of this number."""
+def kind_of(connection: apsw.Connection, operation: str) -> str | None:
+    """Return the kind of an operation, None when there is none of this id."""
     found: Any = connection.execute("SELECT kind FROM operations WHERE id = ?", (operation,)).get
     return None if found is None else str(found)
 
@@ -118,7 +124,7 @@ def count(connection: apsw.Connection, condition: str | None = None) -> int:
 class State(NamedTuple):
     """A memory's row before an operation (None: it did not exist), and who made that operation."""
 
-    operation: int
+    operation: str
     kind: str
     at: float
     row: Row | None
@@ -129,12 +135,12 @@ def read_states(connection: apsw.Connection, memory: str, condition: str) -> lis
     """Return what a memory was before each of its changes, oldest first."""
     found: Any = connection.execute(
         f"SELECT o.id, o.kind, o.at, h.before, {name_actor(condition)} FROM history h"
-        " JOIN operations o ON o.id = h.operation WHERE h.memory = ? ORDER BY h.id",
+        " JOIN operations o ON o.number = h.operation WHERE h.memory = ? ORDER BY h.id",
         (memory,),
     )
     states = [
-        (State(number, kind, at, None, Actor(*who)), decode_image(before) if before else None)
-        for number, kind, at, before, *who in found
+        (State(id, kind, at, None, Actor(*who)), decode_image(before) if before else None)
+        for id, kind, at, before, *who in found
     ]
     known = complete([image for _, image in states], rows.read_ids(connection, [memory]).get(memory))
     return [state._replace(row=row) for (state, _), row in zip(states, known, strict=True)]
@@ -170,20 +176,20 @@ def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> s
 
 
 def undo(
-    connection: apsw.Connection, operation: int | None, rights: Rights, now: float, namespace: str
-) -> tuple[int, int, list[Row], list[Row], set[int]]:
+    connection: apsw.Connection, prefix: str | None, rights: Rights, now: float, namespace: str
+) -> tuple[str, str, list[Row], list[Row], set[int]]:
     """Put back the state before an operation (None: the latest of a caller that is not undone, and itself no undo).
 
-    Return its number, the number of the undo, the rows as they were until now, the rows put back, and the namespaces
-    whose L0 changed. Raise `NotFound`, `Forbidden`, or `Conflict` when a memory was changed again since.
+    Return its id, the id of the undo, the rows as they were until now, the rows put back, and the namespaces whose L0
+    changed. Raise as `rows.resolve` does, `Forbidden`, or `Conflict` when a memory was changed again since.
     """
-    number, kind = _is_undoable(connection, operation, rights)
-    _check_unchanged_since(connection, number)
-    sql = "SELECT memory, namespace, before FROM history WHERE operation = ? ORDER BY id"
-    images: list[Any] = connection.execute(sql, (number,)).fetchall()
+    id, kind = _find_undoable(connection, prefix, rights)
+    _check_unchanged_since(connection, id)
+    sql = f"SELECT memory, namespace, before FROM history WHERE operation = {NUMBER} ORDER BY id"
+    images: list[Any] = connection.execute(sql, (id,)).fetchall()
     mine = begin(connection, "redo" if kind == "undo" else "undo", namespace, now)
     # Undoing an undo puts the first operation into effect again.
-    connection.execute("UPDATE operations SET undone_by = NULL WHERE undone_by = ?", (number,))
+    connection.execute(f"UPDATE operations SET undone_by = NULL WHERE undone_by = {NUMBER}", (id,))
     present = rows.read_ids(connection, [memory for memory, _, _ in images])
     active = turns.read_keys(connection, [memory for memory, _, _ in images])
     decoded = {memory: decode_image(before) for memory, _, before in images if before}
@@ -196,13 +202,13 @@ def undo(
     rows.replace(connection, list(present.values()), back)
     rings = turns.exchange(connection, active.values(), [image.turn for image in decoded.values() if image.turn])
     _restore_links(connection, former)
-    connection.execute("UPDATE operations SET undone_by = ? WHERE id = ?", (mine, number))
-    return number, mine, list(present.values()), back, rings
+    connection.execute(f"UPDATE operations SET undone_by = {NUMBER} WHERE id = ?", (mine, id))
+    return id, mine, list(present.values()), back, rings
 
 
 def _record_present(
     connection: apsw.Connection,
-    operation: int,
+    operation: str,
     namespace: str,
     present: tuple[str, Turn | None, Row | None],
     before: Image | None,
@@ -225,54 +231,58 @@ def _check_keys(connection: apsw.Connection, back: Iterable[Row], present: Mappi
             raise Conflict(f"The key {str(row.key)[:80]!r} belongs to memory {other.id[:8]} by now.", {"id": other.id})
 
 
-def _is_undoable(connection: apsw.Connection, operation: int | None, rights: Rights) -> tuple[int, str]:
-    others = f"o.kind NOT IN ('undo', 'redo', '{ERASE}') AND o.kind NOT GLOB '{JOB}*'"
-    in_effect = f"o.undone_by IS NULL AND {others} AND ?1 IS NULL"
+def _find_undoable(connection: apsw.Connection, prefix: str | None, rights: Rights) -> tuple[str, str]:
+    """Return the id and kind of the operation that is to be undone."""
     allowed = f"({rights.own} OR {_build_condition(rights.changeable)})"
-    chosen = f"{allowed} AND {in_effect}" if operation is None else "o.id = ?1"
-    found: Any = connection.execute(
-        f"SELECT o.id, o.kind, o.undone_by, {allowed} FROM operations o WHERE {chosen}"
-        f" AND EXISTS (SELECT 1 FROM history h WHERE h.operation = o.id) AND {_build_condition(rights.reached)}"
-        " ORDER BY o.id DESC LIMIT 1",
-        (operation,),
-    ).fetchone()
-    if found is None:
-        if operation is None:
+    undone = "(SELECT u.id FROM operations u WHERE u.number = o.undone_by)"
+    sql = (
+        f"SELECT o.id, o.kind, {allowed}, {undone} FROM operations o"
+        f" WHERE EXISTS (SELECT 1 FROM history h WHERE h.operation = o.number) AND {_build_condition(rights.reached)}"
+    )
+    if prefix is None:
+        others = f"o.kind NOT IN ('undo', 'redo', '{ERASE}') AND o.kind NOT GLOB '{JOB}*'"
+        sql += f" AND {allowed} AND o.undone_by IS NULL AND {others} ORDER BY o.number DESC LIMIT 1"
+        found: Any = connection.execute(sql).fetchall()
+        if not found:
             raise NotFound("There is nothing to undo.")
-        raise NotFound(f"There is no operation {operation}.", {"operation": operation})
-    number, kind, find_undo, is_allowed = found
+    else:
+        rows.check_prefix(prefix)
+        sql += f" AND o.id >= ? AND o.id < ? ORDER BY o.id LIMIT {rows.CANDIDATES}"
+        found = connection.execute(sql, rows.id_range(prefix)).fetchall()
+        rows.choose_unique(prefix, [id for id, *_ in found], "operation")
+    id, kind, is_allowed, undone_by = found[0]
     if not is_allowed:
-        raise refusal(number)
+        raise refusal(id)
     if kind == ERASE:
-        raise Conflict(f"What operation {number} erased was erased for good.", {"operation": number})
+        raise Conflict(f"What operation {id[:8]} erased was erased for good.", {"operation": id})
     if kind == "redo":
-        said = f"Operation {number} did an undone operation again; undo that operation itself."
-        raise Conflict(said, {"operation": number})
-    if find_undo is not None:
-        said = f"Operation {number} was undone by operation {find_undo}; undo that one to do it again."
-        raise Conflict(said, {"operation": number, "operations": [find_undo]})
-    return number, kind
+        said = f"Operation {id[:8]} did an undone operation again; undo that operation itself."
+        raise Conflict(said, {"operation": id})
+    if undone_by is not None:
+        said = f"Operation {id[:8]} was undone by operation {undone_by[:8]}; undo that one to do it again."
+        raise Conflict(said, {"operation": id, "operations": [undone_by]})
+    return id, kind
 
 
-def _check_unchanged_since(connection: apsw.Connection, operation: int) -> None:
-    later = connection.execute(
-        "SELECT DISTINCT l.operation, o.kind FROM history h JOIN history l ON l.memory = h.memory AND l.id > h.id"
-        " JOIN operations o ON o.id = l.operation"
+def _check_unchanged_since(connection: apsw.Connection, operation: str) -> None:
+    later: Any = connection.execute(
+        "SELECT DISTINCT o.number, o.id, o.kind FROM history h JOIN history l ON l.memory = h.memory AND l.id > h.id"
+        " JOIN operations o ON o.number = l.operation"
         # An operation since then and the undo of it cancel each other.
-        " WHERE h.operation = ? AND o.undone_by IS NULL"
-        " AND NOT EXISTS (SELECT 1 FROM operations u JOIN history w ON w.operation = u.id AND w.memory = h.memory"
-        "   WHERE u.undone_by = o.id AND w.id > h.id)"
+        f" WHERE h.operation = {NUMBER} AND o.undone_by IS NULL"
+        " AND NOT EXISTS (SELECT 1 FROM operations u JOIN history w ON w.operation = u.number AND w.memory = h.memory"
+        "   WHERE u.undone_by = o.number AND w.id > h.id)"
         " ORDER BY 1",
         (operation,),
     ).fetchall()
     if later:
-        numbers = ", ".join(str(number) for number, _ in later)
-        added = all(kind in _ADDS for _, kind in later)
+        named = ", ".join(id[:8] for _, id, _ in later)
+        added = all(kind in _ADDS for _, _, kind in later)
         raise Conflict(
-            f"What operation {operation} added was added again by {numbers} and stays, unless that is undone first."
+            f"What operation {operation[:8]} added was added again by {named} and stays, unless that is undone first."
             if added
-            else f"Memories of operation {operation} were changed again by {numbers}; undo those first.",
-            {"operation": operation, "operations": [number for number, _ in later]},
+            else f"Memories of operation {operation[:8]} were changed again by {named}; undo those first.",
+            {"operation": operation, "operations": [id for _, id, _ in later]},
         )
 
 
@@ -288,16 +298,16 @@ def _restore_links(connection: apsw.Connection, former: dict[str, Image]) -> Non
         before.add(id)
 
 
-def refusal(operation: int) -> Forbidden:
+def refusal(operation: str) -> Forbidden:
     """Return the refusal of an undo that would change what is not the caller's."""
-    return Forbidden(f"Operation {operation} is not yours to undo.", {"operation": operation})
+    return Forbidden(f"Operation {operation[:8]} is not yours to undo.", {"operation": operation})
 
 
 def _build_condition(condition: str) -> str:
     """Return the condition that an operation `o` touched memories in these namespaces alone."""
     if condition == "TRUE":
         return condition
-    outside = f"h.operation = o.id AND NOT ({condition_for(condition, 'h.namespace')})"
+    outside = f"h.operation = o.number AND NOT ({condition_for(condition, 'h.namespace')})"
     return f"NOT EXISTS (SELECT 1 FROM history h WHERE {outside})"
 
 

@@ -10,6 +10,7 @@ import apsw
 import msgspec
 
 from memoryd.client.protocol import JobRun
+from memoryd.daemon.store.history import NUMBER
 
 
 class JobState(NamedTuple):
@@ -22,7 +23,7 @@ class JobState(NamedTuple):
 
 
 CUT_OFF = "The daemon ended while it ran."
-_FIELDS = ("run", "job", "started_at", "took_ms", "by", "outcome", "operation", "error")
+_FIELDS = ("run", "job", "started_at", "took_ms", "by", "outcome", "error", "operation")
 _UPSERT = (
     "INSERT INTO jobs (name, paused, failures, not_before, last_run_at) VALUES (?1, ?2, ?3, ?4, ?5)"
     " ON CONFLICT (name) DO UPDATE SET paused = ?2, failures = ?3, not_before = ?4, last_run_at = ?5"
@@ -54,9 +55,9 @@ def begin(connection: apsw.Connection, job: str, at: float, by: str) -> int:
     return int(connection.execute(sql, (job, at, by)).get)
 
 
-def note(connection: apsw.Connection, run: int, counts: dict[str, int], operation: int | None) -> None:
+def note(connection: apsw.Connection, run: int, counts: dict[str, int], operation: str | None) -> None:
     """Note what a run has done so far, in the transaction that does it."""
-    sql = "UPDATE runs SET counts = ?, operation = ? WHERE id = ?"
+    sql = f"UPDATE runs SET counts = ?, operation = {NUMBER} WHERE id = ?"
     connection.execute(sql, (msgspec.json.encode(counts).decode(), operation, run))
 
 
@@ -90,7 +91,8 @@ def read_latest(connection: apsw.Connection, job: str | None, limit: int) -> lis
 
 
 def _read_runs(connection: apsw.Connection, where: str, values: tuple[Any, ...]) -> list[JobRun]:
-    sql = f"SELECT counts, id AS {', '.join(_FIELDS)} FROM runs WHERE {where}"
+    columns = f"counts, id AS {', '.join(_FIELDS[:-1])}, (SELECT o.id FROM operations o WHERE o.number = operation)"
+    sql = f"SELECT {columns} FROM runs WHERE {where}"
     return [
         JobRun(**dict(zip(_FIELDS, rest, strict=True)), counts=msgspec.json.decode(counts, type=dict[str, int]))
         for counts, *rest in connection.execute(sql, values)

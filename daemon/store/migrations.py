@@ -19,9 +19,30 @@ import apsw
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.capability import installed
 from memoryd.daemon.store.connection import read_pragma
-from memoryd.daemon.store.schema import VERSION, build_schema
+from memoryd.daemon.store.schema import LATEST_CHANGE, OPERATIONS, VERSION, build_schema
 
-STEP = ""  # from the schema before this one, without what capabilities bring
+# From the schema before this one, without what capabilities bring. There operations had only numbers, and bound callers
+# were shown others in their place, made by a key.
+STEP = f"""
+ALTER TABLE operations RENAME TO former_operations;
+ALTER TABLE history RENAME TO former_history;
+DROP INDEX IF EXISTS operations_undone;
+DROP INDEX IF EXISTS history_memory;
+DROP INDEX IF EXISTS history_text;
+DROP VIEW IF EXISTS latest_change;
+{OPERATIONS}
+{LATEST_CHANGE}
+INSERT INTO operations (number, id, kind, at, namespace, memories, undone_by, token, session, process)
+  SELECT id, lower(hex(randomblob(16))), kind, at, namespace, memories, undone_by, token, session, process
+  FROM former_operations;
+INSERT INTO history (id, operation, memory, namespace, text_hash, before)
+  SELECT id, operation, memory, namespace, text_hash, before FROM former_history;
+DELETE FROM sqlite_sequence WHERE name = 'operations';
+UPDATE sqlite_sequence SET name = 'operations' WHERE name = 'former_operations';
+DROP TABLE former_history;
+DROP TABLE former_operations;
+DELETE FROM settings WHERE name = 'numbers_key';
+"""
 _OBJECTS = (
     "SELECT type, name, sql FROM sqlite_schema"
     " WHERE type NOT IN ('table', 'index') OR name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"

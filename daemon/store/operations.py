@@ -6,7 +6,7 @@ import apsw
 
 from memoryd.client.protocol import Operation
 from memoryd.daemon.store import rows, turns
-from memoryd.daemon.store.history import Image, complete, condition_for, decode_image, name_actor
+from memoryd.daemon.store.history import NUMBER, Image, complete, condition_for, decode_image, name_actor
 from memoryd.daemon.store.rows import Row
 
 
@@ -18,7 +18,7 @@ class Wanted(NamedTuple):
     after: float | None = None
     before: float | None = None
     kinds: tuple[str, ...] = ()
-    number: int | None = None
+    prefix: str | None = None  # of its id
 
 
 class Step(NamedTuple):
@@ -35,23 +35,33 @@ def find(connection: apsw.Connection, condition: str, wanted: Wanted) -> list[Op
 
     Only those memories are counted, and an operation called from elsewhere is shown where it touched one of them.
     """
-    seen = f"FROM history h WHERE h.operation = o.id AND {condition_for(condition, 'h.namespace')}"
+    seen = f"FROM history h WHERE h.operation = o.number AND {condition_for(condition, 'h.namespace')}"
     place, count = "o.namespace", "o.memories"
     if condition != "TRUE":
         place = f"iif({condition_for(condition, 'o.namespace')}, o.namespace, (SELECT min(h.namespace) {seen}))"
         count = f"(SELECT count(*) {seen})"
     chosen, values = _choose(wanted)
     found = connection.execute(
-        f"SELECT o.id, o.kind, o.at, {place}, {count}, o.undone_by, {name_actor(condition)} FROM operations o"
-        f" WHERE EXISTS (SELECT 1 {seen}){chosen} ORDER BY o.id DESC LIMIT ? OFFSET ?",
+        f"SELECT o.id, o.kind, o.at, {place}, {count}, (SELECT u.id FROM operations u WHERE u.number = o.undone_by),"
+        f" {name_actor(condition)} FROM operations o"
+        f" WHERE EXISTS (SELECT 1 {seen}){chosen} ORDER BY o.number DESC LIMIT ? OFFSET ?",
         (*values, wanted.limit, wanted.offset),
     )
     return [Operation(**dict(zip(Operation.__struct_fields__, values, strict=True))) for values in found]
 
 
+def find_one(connection: apsw.Connection, prefix: str, condition: str) -> Operation:
+    """Return the one operation whose id begins with `prefix` of those that `find` returns; raise as `rows.resolve`."""
+    rows.check_prefix(prefix)
+    found = find(connection, condition, Wanted(rows.CANDIDATES, prefix=prefix))
+    rows.choose_unique(prefix, sorted(one.id for one in found), "operation")
+    return found[0]
+
+
 def _choose(wanted: Wanted) -> tuple[str, list[Any]]:
     """Return the conditions on operations as SQL with their values."""
-    given = {"o.id =": wanted.number, "o.at >": wanted.after, "o.at <": wanted.before}
+    first, below = (None, None) if wanted.prefix is None else rows.id_range(wanted.prefix)
+    given = {"o.id >=": first, "o.id <": below, "o.at >": wanted.after, "o.at <": wanted.before}
     parts = [(f" AND {name} ?", value) for name, value in given.items() if value is not None]
     sql, values = "".join(part for part, _ in parts), [value for _, value in parts]
     if wanted.kinds:
@@ -59,12 +69,12 @@ def _choose(wanted: Wanted) -> tuple[str, list[Any]]:
     return sql, [*values, *wanted.kinds]
 
 
-def list_steps(connection: apsw.Connection, operation: int, condition: str, page: tuple[int, int]) -> list[Step]:
+def list_steps(connection: apsw.Connection, operation: str, condition: str, page: tuple[int, int]) -> list[Step]:
     """Return what an operation did in the namespaces of `condition`, in order; `page` is (limit, offset)."""
     found: list[Any] = connection.execute(
         "SELECT h.id, h.memory, h.namespace, h.before, n.id, n.before FROM history h LEFT JOIN history n ON n.id ="
         " (SELECT l.id FROM history l WHERE l.memory = h.memory AND l.id > h.id ORDER BY l.id LIMIT 1)"
-        f" WHERE h.operation = ? AND {condition_for(condition, 'h.namespace')} ORDER BY h.id LIMIT ? OFFSET ?",
+        f" WHERE h.operation = {NUMBER} AND {condition_for(condition, 'h.namespace')} ORDER BY h.id LIMIT ? OFFSET ?",
         (operation, *page),
     ).fetchall()
     latest = [memory for _, memory, _, _, later, _ in found if later is None]

@@ -23,7 +23,7 @@ from memoryd.client.rescue import Report
 from memoryd.client.transport import paths
 from memoryd.daemon.capability import installed
 from memoryd.daemon.store import fulltext, salvage, swap, turns, vectors
-from memoryd.daemon.store.copies import find_faults, open_plain, read_counts
+from memoryd.daemon.store.copies import find_faults, open_plain
 from memoryd.daemon.store.migrations import check_version, migrate, restore_schema
 from memoryd.daemon.store.salvage import Table
 from memoryd.daemon.store.schema import VERSION
@@ -223,9 +223,9 @@ def _open_restored(folder: Path, file: Path, in_force: dict[str, list[Any]], kee
         if problems := store.find_problems():
             raise StorageFailed(f"{file} is damaged: {problems[0]}. Nothing was changed.")
         with store.reading() as connection:
-            memories, _ = read_counts(connection)
+            memories: Any = connection.execute("SELECT count(*) FROM memories").get
         left_out = store.write(lambda one: _leave_out(one.connection, in_force, keep_tokens)).result()
-        return Restored(memories, [], left_out)
+        return Restored(int(memories), [], left_out)
 
 
 # Recovering what is readable ------------------------------------------------------------------------------------------

@@ -160,10 +160,10 @@ def near_id(namespaces: str) -> str:
     return namespaces.replace("m.namespace", "+m.namespace")
 
 
-def choose_unique(prefix: str, candidates: list[str]) -> str:
+def choose_unique(prefix: str, candidates: list[str], what: str = "memory") -> str:
     """Return the only one of the ids that begin with a prefix; raise `NotFound` or `AmbiguousId`."""
     if not candidates:
-        raise NotFound(f"No memory begins with {prefix}.", {"id": prefix})
+        raise NotFound(f"No {what} begins with {prefix}.", {"id": prefix})
     if len(candidates) > 1:
         shown = ", ".join(candidate[: max(8, len(prefix) + 4)] for candidate in candidates[: CANDIDATES - 1])
         more = " and more" if len(candidates) == CANDIDATES else ""

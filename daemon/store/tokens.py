@@ -17,7 +17,7 @@ import apsw
 
 from memoryd.client.errors import Busy, Conflict, Invalid, NotFound, StorageFailed, Unauthenticated
 from memoryd.client.protocol import AddToken, NewToken, Token, TokenList
-from memoryd.daemon.store import namespaces, settings
+from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.writer import Transaction
@@ -25,7 +25,6 @@ from memoryd.daemon.store.writer import Transaction
 OWNER_FILE = "owner.token"
 _PREFIX = "mt_"  # so that a person, and a scanner for secrets, sees what it is
 _RANDOM_BYTES = 32
-_NUMBERS_KEY = "numbers_key"  # setting
 _MAX_NAME = 64
 _USE_NOTED_S = 60.0  # how fine `last_used_at` is
 
@@ -41,9 +40,6 @@ class Tokens:
         self._noted: dict[bytes, float] = {}
         with store.reading() as connection:
             found: Any = connection.execute("SELECT role, namespace, name, hash FROM tokens").fetchall()
-            kept = settings.read(connection, _NUMBERS_KEY)
-        # For the numbers of operations that bound callers see; kept with the first token that is made.
-        self.numbers_key = bytes.fromhex(kept) if kept else secrets.token_bytes(_RANDOM_BYTES)
         for role, namespace, name, key in found:
             self._callers[key] = Caller(role, namespace, name, key)
         if required or self.owner_file.exists():
@@ -84,7 +80,6 @@ class Tokens:
 
         def write(transaction: Transaction) -> NewToken:
             _insert(transaction.connection, caller, self._clock())
-            settings.put(transaction.connection, _NUMBERS_KEY, self.numbers_key.hex())
             transaction.after_commit(lambda: self._callers.update({caller.key: caller}))
             return NewToken(name=call.name, namespace=call.namespace, role=call.role, token=secret)
 

@@ -19,8 +19,9 @@ _OLD = {
     ),
     # From the oldest on without a gap: an operation must not outlive the one that undid it.
     "operations": (
-        "SELECT id FROM operations WHERE id < coalesce((SELECT min(id) FROM operations WHERE at >= ?1), 9e999)"
-        " OR id <= (SELECT id FROM operations ORDER BY id DESC LIMIT 1 OFFSET ?2) ORDER BY id"
+        "SELECT number FROM operations"
+        " WHERE number < coalesce((SELECT min(number) FROM operations WHERE at >= ?1), 9e999)"
+        " OR number <= (SELECT number FROM operations ORDER BY number DESC LIMIT 1 OFFSET ?2) ORDER BY number"
     ),
     "given": "SELECT id FROM given WHERE at < ? ORDER BY id",
 }
@@ -47,7 +48,7 @@ _UNUSED_SUCCESSORS = (
 
 
 def find_old(connection: apsw.Connection, table: str, *limits: float) -> list[int]:
-    """Return the ids of what is beyond its limit: so many rows, a time before which it is from, or both."""
+    """Return the row numbers of what is beyond its limit: so many rows, a time before which it is from, or both."""
     return [number for (number,) in connection.execute(_OLD[table], limits)]
 
 
@@ -71,9 +72,9 @@ def select_unused_successors(connection: apsw.Connection) -> list[int]:
     return [row for (row,) in connection.execute(f"{_UNUSED_SUCCESSORS} ORDER BY d.row")]
 
 
-def forget(connection: apsw.Connection, table: str, ids: Iterable[int]) -> int:
-    """Delete rows of a table by their ids; return how many there were."""
-    return _change(connection, f"DELETE FROM {table} WHERE id IN ({_text(ids)})")
+def forget(connection: apsw.Connection, table: str, numbers: Iterable[int]) -> int:
+    """Delete rows of a table by their numbers; return how many there were."""
+    return _change(connection, f"DELETE FROM {table} WHERE rowid IN ({_text(numbers)})")
 
 
 def forget_vectors(connection: apsw.Connection, ids: Iterable[int], before: float) -> int:

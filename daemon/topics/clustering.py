@@ -137,7 +137,7 @@ def _change(
         counts.update(DONE[step.action] for step in steps)
     else:
         for part in split_evenly(steps, _SLICE):
-            counts.update(core.store.write(partial(apply, core, steps=part, operation=0)).result())
+            counts.update(core.store.write(partial(apply, core, steps=part, operation="")).result())
     shown = [PlannedStep(action=step.action, target=step.target, reason=step.reason) for step in steps[:SHOWN]]
     return GraphChange(dry_run=call.dry_run, counts=dict(counts), total=len(steps), steps=shown)
 

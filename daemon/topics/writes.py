@@ -100,7 +100,7 @@ class Topic(NamedTuple):
     nodes: tuple[int, ...]
 
 
-def apply(core: Core, transaction: Transaction, steps: Sequence[Step], operation: int) -> dict[str, int]:
+def apply(core: Core, transaction: Transaction, steps: Sequence[Step], operation: str) -> dict[str, int]:
     """Write a slice of steps; the graph is derived, so the operation's history holds nothing of it."""
     counts: Counter[str] = Counter()
     for step in steps:

@@ -73,7 +73,7 @@ def _warm_up(daemon: Daemon, size: int) -> None:
 
 def _works(daemon: Daemon, part: int) -> Iterator[tuple[str, Work]]:
     """Yield bulk calls and jobs; those after which others would have less to do come last."""
-    done: list[int | None] = []  # operations to take back
+    done: list[str | None] = []  # operations to take back
     yield f"add_many of {part:,}", lambda client: done.extend(client.add_many(_new(part)).operations)
     yield "undo of the additions", lambda client: client.undo(done.pop())
     yield "export", lambda client: _repeat(lambda: _export(client, part))

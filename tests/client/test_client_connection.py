@@ -146,7 +146,7 @@ async def test_a_call_to_a_daemon_that_is_stopping_is_sent_to_its_successor(clie
         _, number, _ = peer.request()
         peer.reply(1, number, "unavailable", "The daemon is stopping.", {"retry_after_ms": 100})  # it closes meanwhile
 
-    with scripted(path, stops, says({"id": "", "outcome": "created", "embedded": True, "operation": 1})) as server:
+    with scripted(path, stops, says({"id": "", "outcome": "created", "embedded": True, "operation": ""})) as server:
         assert (await _result(client.add("x"))).outcome == "created"
         assert len(server.requests) == 2
         await _result(client.close())
@@ -165,7 +165,7 @@ async def test_a_daemon_that_says_why_it_stops_just_before_a_write_is_heard(
 
     def succeeds(peer: Peer) -> None:
         stopped.set()
-        says({"id": "", "outcome": "created", "embedded": True, "operation": 1})(peer)
+        says({"id": "", "outcome": "created", "embedded": True, "operation": ""})(peer)
 
     def looks_open(stream: Any) -> bool:
         """Answer what was true a moment ago, as a look at a stream always does."""

@@ -174,14 +174,15 @@ def test_tag_adds_words_and_values(memory: Any) -> None:
 
 
 def test_delete_and_undo_are_each_one_operation(memory: Any) -> None:
-    ids = [memory.add(f"note {number}").id for number in range(3)]
+    added = [memory.add(f"note {number}") for number in range(3)]
+    ids = [one.id for one in added]
     deleted = memory.delete(ids[0], ids[1][:12])
     assert sorted(deleted.ids) == sorted(ids[:2])
     assert memory.stats().memories == 1
     undone = memory.undo(deleted.operation)
     assert sorted(undone.ids) == sorted(ids[:2])
     assert [operation.kind for operation in memory.operations(2)] == ["undo", "delete"]
-    assert memory.undo().undone == deleted.operation - 1
+    assert memory.undo().undone == added[-1].operation
 
 
 def test_explain_trace_and_why_not_tell_of_one_search(memory: Any) -> None:

@@ -119,7 +119,7 @@ def _errors() -> Iterator[str]:
 
 def _example() -> Iterator[str]:
     call = protocol.Add(namespace="acme", memory=protocol.NewMemory(content="We use Valkey"))
-    added = protocol.Added(id="0f" * 16, outcome="created", embedded=True, operation=1)
+    added = protocol.Added(id="0f" * 16, outcome="created", embedded=True, operation="7c" * 16)
     yield "## Example\n\nRemember `We use Valkey` in the namespace `acme`:\n"
     yield "```\n" + _hex(encode_call(call, 1)) + "```\n"
     yield f"that is, after the length: `{_json([protocol.PROTOCOL_VERSION, 1, call])}`. The reply:\n"

@@ -29,13 +29,13 @@ CONSTANTS = {
 }
 # What would tell of a step that was done by half.
 HALVES = {
-    "a history without its operation": "SELECT count(*) FROM history h LEFT JOIN operations o ON o.id = h.operation"
+    "a history without its operation": "SELECT count(*) FROM history h LEFT JOIN operations o ON o.number = h.operation"
     " WHERE o.id IS NULL",
     "an operation that counts wrong": "SELECT count(*) FROM operations o WHERE memories <>"
-    " (SELECT count(*) FROM history h WHERE h.operation = o.id)",
+    " (SELECT count(*) FROM history h WHERE h.operation = o.number)",
     "an operation of a job that touched nothing and is not under way": "SELECT count(*) FROM operations o"
     " WHERE kind GLOB 'job:*' AND memories = 0 AND NOT EXISTS"
-    " (SELECT 1 FROM runs r WHERE r.operation = o.id AND r.outcome = 'running')",
+    " (SELECT 1 FROM runs r WHERE r.operation = o.number AND r.outcome = 'running')",
     "a member outside L2": "SELECT count(*) FROM members JOIN memories m ON m.row = members.memory"
     " WHERE m.tier <> 'L2'",
     "a member of another namespace": "SELECT count(*) FROM members JOIN memories m ON m.row = members.memory"

@@ -60,7 +60,7 @@ def run_jobs_until_killed(process: Any, seed: str) -> None:
         return
 
 
-def undo(client: Client, operation: int) -> None:
+def undo(client: Client, operation: str) -> None:
     try:
         client.undo(operation)
     except MemorydError as error:

@@ -242,7 +242,7 @@ def test_help_and_version_go_to_stdout(memctl: Memctl) -> None:
 
 
 def test_add_sends_all_fields(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[protocol.Add] = protocol.Added(id=ID, outcome="created", embedded=True, operation=1)
+    fake.replies[protocol.Add] = protocol.Added(id=ID, outcome="created", embedded=True, operation="1" * 32)
     words = "--type decision --metadata a=1 --tag x --importance 0.9 --summary s --source hook --created-at 2026-03-31"
     more = "--expires-at 2026-04-01 --pinned --supersedes abcd --no-dedup --dedup-threshold 0.9 --namespace acme"
     more += " --path memory/2026-01-05.md"
@@ -272,7 +272,7 @@ def test_add_tells_of_merges_and_contradictions(memctl: Memctl, fake: FakeDaemon
         embedded=False,
         contradicts=["b" * 32],
         contradicts_texts=["The limit\nis 5"],
-        operation=1,
+        operation="1" * 32,
     )
     out = memctl("add", "x").out
     assert out.startswith(
@@ -297,23 +297,23 @@ def test_list_get_update_tag_delete(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies |= {
         protocol.List: protocol.Page(memories=[MEMORY], total=7),
         protocol.Get: MEMORY,
-        protocol.Update: protocol.Changed(memory=MEMORY, operation=4),
-        protocol.Tag: protocol.Changed(memory=MEMORY, operation=5),
-        protocol.Delete: protocol.Deleted(ids=[ID], operation=6),
+        protocol.Update: protocol.Changed(memory=MEMORY, operation="4" * 32),
+        protocol.Tag: protocol.Changed(memory=MEMORY, operation="5" * 32),
+        protocol.Delete: protocol.Deleted(ids=[ID], operation="6" * 32),
     }
     assert "We use Valkey, not Redis\n1 of 7 memories\n" in memctl("list").out
     assert [memory["id"] for memory in memctl("list", "--json").json] == [ID]
     assert memctl("get", "3f9a").out.endswith("metadata   at=5  team=infra\n\nWe use Valkey,\nnot Redis\n")
     assert memctl("get", "3f9a", "--json").json["updated_at"] == "2026-03-31T14:30:00Z"
-    assert memctl("update", "3f9a", "--importance", "0.9").out == f"Changed: {ID} (operation 4)\n"
+    assert memctl("update", "3f9a", "--importance", "0.9").out == f"Changed: {ID} (operation 44444444)\n"
     assert memctl("tag", "3f9a", "word", "port=6379").code == 0
     assert fake.calls[-1] == protocol.Tag(id="3f9a", tags=["word"], values={"port": 6379}, reach="all")
-    assert "`memctl undo 6`" in memctl("delete", "3f9a", "b" * 32).out
-    assert memctl("delete", "3f9a", "--json").json == {"ids": [ID], "operation": 6}
+    assert "`memctl undo 66666666`" in memctl("delete", "3f9a", "b" * 32).out
+    assert memctl("delete", "3f9a", "--json").json == {"ids": [ID], "operation": "6" * 32}
 
 
 def test_update_sends_only_what_was_given(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[protocol.Update] = protocol.Changed(memory=MEMORY, operation=4)
+    fake.replies[protocol.Update] = protocol.Changed(memory=MEMORY, operation="4" * 32)
     memctl("update", "abcd", "--expires-at", "never", "--no-pinned", "--remove", "old", "--metadata", "a=1")
     expected = protocol.Update(id="abcd", expires_at=None, pinned=False, metadata={"a": 1, "old": None}, reach="all")
     assert fake.calls == [expected]
@@ -321,34 +321,32 @@ def test_update_sends_only_what_was_given(memctl: Memctl, fake: FakeDaemon) -> N
 
 def test_history_and_undo(memctl: Memctl, fake: FakeDaemon) -> None:
     change = protocol.Change(
-        operation=2, kind="update", action="updated", at=1774967400.0, changed={"expires_at": (None, 0.0)}
+        operation="2" * 32, kind="update", action="updated", at=1774967400.0, changed={"expires_at": (None, 0.0)}
     )
+    at, undo = 1774967400.0, "3" * 32
+    logged = protocol.Operation(id="2" * 32, kind="update", at=at, namespace="", memories=1, undone_by=undo)
     fake.replies |= {
-        protocol.Operations: protocol.OperationLog(
-            operations=[protocol.Operation(id=2, kind="update", at=1774967400.0, namespace="", memories=1, undone_by=3)]
-        ),
+        protocol.Operations: protocol.OperationLog(operations=[logged]),
         protocol.History: protocol.Changes(id=ID, changes=[change]),
-        protocol.Undo: protocol.Undone(undone=2, operation=3, ids=[ID]),
+        protocol.Undo: protocol.Undone(undone=logged.id, operation=undo, ids=[ID]),
     }
-    assert "by 3" in memctl("history").out
+    assert "by 33333333" in memctl("history").out
     assert memctl("history", "--json").json[0]["at"] == "2026-03-31T14:30:00Z"
     assert "expires_at: – → 1970-01-01T00:00:00Z" in memctl("history", "3f9a").out
     changes = memctl("history", "3f9a", "--json").json["changes"]
     assert changes[0]["changed"] == {"expires_at": [None, "1970-01-01T00:00:00Z"]}
     step = protocol.OperationChange(
-        id=ID, namespace="a", preview="x", operation=2, kind="update", action="updated", at=0.0
+        id=ID, namespace="a", preview="x", operation=logged.id, kind="update", action="updated", at=0.0
     )
-    fake.replies[protocol.GetOperation] = protocol.OperationDetail(
-        operation=fake.replies[protocol.Operations].operations[0], changes=[step]
-    )
-    assert "updated  a" in memctl("history", "--operation", "2").out
-    assert fake.calls[-1] == protocol.GetOperation(operation=2, limit=20, reach="all")
+    fake.replies[protocol.GetOperation] = protocol.OperationDetail(operation=logged, changes=[step])
+    assert "updated  a" in memctl("history", "--operation", "2222").out
+    assert fake.calls[-1] == protocol.GetOperation(operation="2222", limit=20, reach="all")
     memctl("history", "--before", "2026-03-31", "--kind", "delete", "--offset", "3")
     assert fake.calls[-1] == protocol.Operations(limit=20, offset=3, before=1774915200.0, kind=["delete"], reach="all")
-    assert memctl("history", "3f9a", "--operation", "2").code == 2
-    assert memctl("undo").out.startswith("Undid operation 2 (1 memory)")
+    assert memctl("history", "3f9a", "--operation", "2222").code == 2
+    assert memctl("undo").out.startswith("Undid operation 22222222 (1 memory)")
     assert fake.calls[-1] == protocol.Undo(reach="all")
-    assert memctl("undo", "2", "--json").json == {"undone": 2, "operation": 3, "ids": [ID]}
+    assert memctl("undo", "2222", "--json").json == {"undone": logged.id, "operation": undo, "ids": [ID]}
 
 
 def test_explain_draws_stages_and_candidates(memctl: Memctl, fake: FakeDaemon) -> None:
@@ -437,7 +435,7 @@ def test_lone_surrogates_are_refused_with_a_sentence(fake: FakeDaemon) -> None:
 
 
 def test_content_from_standard_input(fake: FakeDaemon) -> None:
-    fake.replies[protocol.Add] = protocol.Added(id=ID, outcome="created", embedded=True, operation=1)
+    fake.replies[protocol.Add] = protocol.Added(id=ID, outcome="created", embedded=True, operation="1" * 32)
     command = [sys.executable, "-m", "memoryd.client.memctl", "add", "-"]
     assert subprocess.run(command, input=b"one\ntwo\n", capture_output=True).returncode == 0
     assert isinstance(fake.calls[0], protocol.Add)

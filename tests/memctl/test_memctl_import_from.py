@@ -115,7 +115,7 @@ def test_what_a_system_kept_comes_in_once_and_goes_with_one_undo(
     again = bring(memctl, system, SAMPLES / path)
     assert (again["created"], again["replaced"], again["unchanged"], again["operation"]) == (0, 0, number, None)
     assert everything(client) == before
-    assert memctl("undo", str(done["operation"])).code == 0
+    assert memctl("undo", done["operation"]).code == 0
     assert everything(client) == []
 
 
@@ -191,7 +191,7 @@ def test_a_changed_memory_of_mem0_replaces_what_was_imported_before(
     done = bring(memctl, "mem0", SAMPLES / "mem0" / "get_all.json")
     assert (done["created"], done["replaced"]) == (0, 1)
     assert "PostgreSQL 16" in " ".join(memory.content for memory in everything(client))
-    memctl("undo", str(done["operation"]))
+    memctl("undo", done["operation"])
     assert "PostgreSQL 15" in " ".join(memory.content for memory in everything(client))
 
 

@@ -13,7 +13,9 @@ from memoryd.client.memctl.jobs import format_span
 NOW = 1_800_000_000.0
 ID = "3f9ac1d2" * 4
 FIELDS: dict[str, Any] = {"job": "sweep", "by": "scheduler", "started_at": NOW - 120, "took_ms": 340.0}
-DONE = protocol.JobRun(run=7, outcome="done", counts={"moved": 1234, "skipped": 3, "failed": 0}, operation=45, **FIELDS)
+DONE = protocol.JobRun(
+    run=7, outcome="done", counts={"moved": 1234, "skipped": 3, "failed": 0}, operation="45" * 16, **FIELDS
+)
 FAILED = protocol.JobRun(run=8, outcome="failed", error="The disk is full.", **FIELDS)
 JOB = protocol.Job(
     name="sweep",
@@ -71,7 +73,7 @@ def test_run_says_what_was_done_and_how_to_take_it_back(fake: FakeDaemon, memctl
     fake.replies[protocol.RunJob] = DONE
     assert lines(memctl("jobs", "run", "sweep").out) == [
         "sweep done in 340 ms: 1,234 moved, 3 skipped.",
-        "`memctl undo 45` takes it back.",
+        "`memctl undo 45454545` takes it back.",
     ]
     assert fake.calls == [protocol.RunJob(name="sweep")]
 
@@ -158,7 +160,7 @@ def test_history_shows_the_latest_runs(fake: FakeDaemon, memctl: Memctl) -> None
     assert lines(out) == [
         "RUN | AT | JOB | BY | OUTCOME | TOOK | OP | DID",
         "8 | 2027-01-15T07:58:00Z | sweep | scheduler | failed | 340 ms | The disk is full.",
-        "7 | 2027-01-15T07:58:00Z | sweep | scheduler | done | 340 ms | 45 | 1,234 moved, 3 skipped",
+        "7 | 2027-01-15T07:58:00Z | sweep | scheduler | done | 340 ms | 45454545 | 1,234 moved, 3 skipped",
     ]
     assert fake.calls == [protocol.JobHistory(name="sweep", limit=2)]
     fake.replies[protocol.JobHistory] = protocol.JobRuns(runs=[])

@@ -68,17 +68,19 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_an_undo_without_a_number_shows_what_and_asks(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
-    id = memctl("add", "Herons fish at dawn", "--json").json["id"]
+def test_an_undo_without_an_id_shows_what_and_asks(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    added = memctl("add", "Herons fish at dawn", "--json").json
+    id, operation = added["id"], added["operation"]
     for typed, code in (("n\n", 0), ("y\n", 1)):
         monkeypatch.setattr("sys.stdin", Terminal(typed))
         asked = memctl("undo")
         assert "Herons fish at dawn" in asked.out
-        assert "Undo operation 1?" in asked.err
+        assert f"Undo operation {operation[:8]}?" in asked.err
         assert memctl("get", id).code == code
     monkeypatch.setattr("sys.stdin", Terminal(""))
     assert "Nothing was undone" in memctl("undo").out
-    assert memctl("undo", "2").code == 0
+    undone = memctl("history", "--limit", "1", "--json").json[0]["id"]
+    assert memctl("undo", undone[:8]).code == 0
 
 
 def test_bare_memctl_shows_its_help_and_a_slip_gets_a_suggestion(memctl: Memctl) -> None:

@@ -111,10 +111,10 @@ def test_conflicts_are_shown_with_both_versions_and_resolved(memctl: Memctl, fak
     said = memctl("shared", "conflicts").out
     assert "port 80" in said
     assert "port 90  (desk (bob))" in said
-    resolved = ResolvedConflict(memory=one, removed=[other.id], operation=7, redacted={"GitHub token": 1})
+    resolved = ResolvedConflict(memory=one, removed=[other.id], operation="7" * 32, redacted={"GitHub token": 1})
     fake.replies[ResolveConflict] = resolved
     told = memctl("shared", "resolve", "aaaa", "--merge", "port 80, not 90")
-    assert "memctl undo 7" in told.out
+    assert "memctl undo 77777777`" in told.out
     assert "removed before storing: 1 GitHub token" in told.err
     assert fake.calls[-1] == ResolveConflict(id="aaaa", content="port 80, not 90")
 

@@ -202,5 +202,5 @@ def test_consolidate_tells_what_it_did_or_would_do(memctl: Memctl) -> None:
     assert (done["promoted"], done["paired"], done["moved"]) == (2, 0, 2)
     assert memctl("tiers", "--turns").out == "L0 is empty.\n"
     assert "takes the moves back" not in memctl("consolidate").out
-    assert memctl("undo", str(done["operation"])).code == 0
+    assert memctl("undo", done["operation"]).code == 0
     assert len(memctl("tiers", "--turns", "--json").json) == 2

@@ -33,9 +33,9 @@ def everything(client: Client) -> list[Record]:
 
 def test_a_backup_is_checked_listed_and_rotated(memctl: Memctl, client: Client, daemon: "Daemon", clock: Any) -> None:
     assert "There are no copies yet" in memctl("backup", "--list").out
-    client.add("Herons fish at dawn")
+    added = client.add("Herons fish at dawn")
     made = memctl("backup", "--json").json
-    assert (made["memories"], made["operations"], made["removed"]) == (1, 1, [])
+    assert (made["memories"], made["operation"], made["removed"]) == (1, added.operation, [])
     assert Path(made["path"]).parent == daemon.core.folder / "backups"
     assert Path(made["path"]).stat().st_mode & 0o777 == 0o600
     removed = []
@@ -55,13 +55,14 @@ def test_a_backup_is_checked_listed_and_rotated(memctl: Memctl, client: Client, 
 def test_the_copy_with_the_newest_content_is_the_latest_whatever_its_date(
     memctl: Memctl, client: Client, daemon: "Daemon", clock: Any
 ) -> None:
-    client.add("Herons fish at dawn")
+    first = client.add("Herons fish at dawn")
     clock.now += 400 * 86_400
     memctl("backup")
     clock.now -= 400 * 86_400
-    client.add("Storks nest on roofs")
+    second = client.add("Storks nest on roofs")
     newest = memctl("backup", "--json").json["path"]
-    assert [copy["operation"] for copy in memctl("backup", "--list", "--json").json] == [1, 2]
+    listed = memctl("backup", "--list", "--json").json
+    assert [copy["operation"] for copy in listed] == [first.operation, second.operation]
     assert backup.choose_copy(daemon.core.folder, "latest") == Path(newest)
     for _ in range(3):
         clock.now -= 60

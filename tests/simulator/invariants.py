@@ -144,8 +144,8 @@ _TABLES = (
 
 # The ids that the daemon made itself: those of copies.
 _SHARED = (
-    "SELECT h.memory FROM history h JOIN operations o ON o.id = h.operation WHERE o.kind = 'share' AND h.before IS NULL"
-    " ORDER BY h.id"
+    "SELECT h.memory FROM history h JOIN operations o ON o.number = h.operation"
+    " WHERE o.kind = 'share' AND h.before IS NULL ORDER BY h.id"
 )
 
 

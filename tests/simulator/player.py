@@ -244,5 +244,5 @@ class Player:
             self.failures.append(f"{error.code}: {error.message}")
             return None
 
-    def _remember(self, namespace: str, operation: int, back: Callable[[], None]) -> None:
+    def _remember(self, namespace: str, operation: str, back: Callable[[], None]) -> None:
         self._latest.setdefault(namespace, []).append((operation, back))

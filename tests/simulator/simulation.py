@@ -111,7 +111,7 @@ class Simulation:
             raise Problem(f"day {day}: doing the sweep again did not give the same state")
         self.sweeps_undone += 1
 
-    def _undo(self, operation: int) -> int:
+    def _undo(self, operation: str) -> str:
         undone = changing.undo(self.core, Undo(operation=operation)).result(LIMIT_S)
         self.player.settle()
         return undone.operation

@@ -42,8 +42,8 @@ def _backup(args: Namespace) -> None:
 def _copies_text(found: list[Copy]) -> str:
     if not found:
         return "There are no copies yet; `memctl backup` makes one."
-    rows = [[size_text(one.size_bytes), "" if one.operation is None else f"{one.operation}", one.path] for one in found]
-    return format_table(["SIZE", "OP", "COPY"], rows, right=(0, 1))
+    rows = [[size_text(one.size_bytes), (one.operation or "")[:8], one.path] for one in found]
+    return format_table(["SIZE", "LATEST OP", "COPY"], rows, right=(0,))
 
 
 def _made_text(made: BackedUp) -> str:

@@ -128,7 +128,7 @@ def _reset_namespace(args: Namespace) -> None:
         while turns := _list_turns(client):  # more than one reply lists
             ids += turns
             operations += _delete(client, turns)
-    undo = " and ".join(f"memctl undo {number}" for number in operations)
+    undo = " and ".join(f"memctl undo {operation[:8]}" for operation in operations)
     text = f"Deleted {count_text(len(ids), 'memory')} of {namespace}; `{paint(undo, 'cyan')}` takes it back.{copied}"
     return show(args, Deleted(ids=ids, operation=operations[-1]), lambda: text)
 
@@ -154,7 +154,7 @@ def _copy_database(client: Client) -> str:
     return f"\nBefore that all was copied to {made.path}."
 
 
-def _delete(client: Client, ids: list[str]) -> list[int]:
+def _delete(client: Client, ids: list[str]) -> list[str]:
     operations = []
     with ProgressBar("deleting", len(ids)) as bar:
         for part in split_evenly(ids, _PER_CALL):

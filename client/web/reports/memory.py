@@ -61,7 +61,7 @@ def _show_feedback(feedback: Usefulness) -> parts.Part:
 
 def _show_change(change: Change) -> parts.Part:
     who = change.token, change.session and f"session {change.session[:24]}", change.process
-    title = parts.line(parts.time(change.at), parts.badge(change.kind), f"operation {change.operation}", *who)
+    title = parts.line(parts.time(change.at), parts.badge(change.kind), f"operation {change.operation[:8]}", *who)
     if change.action == "updated":
         fields = [_show_field(name, *values) for name, values in change.changed.items()]
         return ["div.panel", title, *fields]

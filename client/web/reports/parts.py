@@ -50,7 +50,7 @@ def act(text: str, said: str, method: str, fields: dict[str, Any], back: str = "
     return ["act", text, said, method, fields, back]
 
 
-def undo(text: str, said: str, operation: int) -> Part:
+def undo(text: str, said: str, operation: str) -> Part:
     """Return a button that undoes an operation."""
     return ["undo", text, said, operation]
 

@@ -111,13 +111,19 @@ export function undo(entry = done.at(-1)) {
 export const own = new Set(); // operations that this tab began: their events are no news to it
 export function noteAll(text, operations) {
   for (const operation of operations) own.add(operation);
-  note(text, operations.length ? (said) => undoAll(operations, said) : null);
+  note(text, operations.length ? (said) => undoAll([...operations].reverse(), said) : null);
 }
-// Operations are undone from the latest to the first; what cannot be is named, and the rest is undone.
+// Operations are undone, the latest first. One is refused while what changed the same later is in effect, so those are
+// tried again; what cannot be undone is named.
 export async function undoAll(operations, text) {
   const undone = [], refused = new Set();
-  for (const operation of [...operations].sort((a, b) => b - a)) {
-    await call("undo", { operation }).then((answer) => undone.push(answer.operation), (error) => refused.add(error.message));
+  for (let left = operations, before = Infinity; left.length < before; ) {
+    const again = [];
+    refused.clear();
+    for (const operation of left) {
+      await call("undo", { operation }).then((answer) => undone.push(answer.operation), (error) => { refused.add(error.message); again.push(operation); });
+    }
+    [left, before] = [again, left.length];
   }
   if (undone.length) noteAll(text, undone);
   else emit("changed");

@@ -143,24 +143,3 @@ _BY_NAME = """
 CREATE TABLE shared_by_name (memory TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 """
 TABLES = ROOTS + NAMESPACES + ENTRIES + _BY_NAME
-# Of what was shared by the former protocol the server says what is there.
-STEP = f"""
-DROP TRIGGER IF EXISTS shared_added;
-DROP TRIGGER IF EXISTS shared_changed;
-DROP TRIGGER IF EXISTS shared_deleted;
-DROP TABLE shared_stuck;
-DROP TABLE shared_outbox;
-DROP TABLE shared_versions;
-ALTER TABLE shared_roots RENAME TO former_roots;
-{ROOTS}
-INSERT INTO shared_roots (id, name, server, passfile, conversations, partial, added_at)
-  SELECT id, name, server, passfile, conversations, partial, added_at FROM former_roots;
-CREATE TABLE chosen_namespaces AS SELECT namespace, root FROM shared_namespaces;
-DROP TABLE shared_namespaces;
-DROP TABLE former_roots;
-{NAMESPACES}
-INSERT INTO shared_namespaces SELECT namespace, root FROM chosen_namespaces;
-DROP TABLE chosen_namespaces;
-{ENTRIES}
-{ADOPT.replace("?1", "r.id")};
-"""

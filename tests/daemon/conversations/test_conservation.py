@@ -41,7 +41,7 @@ class Walk(RuleBasedStateMachine):
     def begin(self) -> None:
         self.folder, self.clock = make_folder(), Clock()
         self.observed: dict[str, str] = {}  # id → namespace
-        self.operations: list[int] = []
+        self.operations: list[str] = []
         self.open()
 
     def open(self) -> None:
@@ -93,13 +93,13 @@ class Walk(RuleBasedStateMachine):
         with suppress(MemorydError):  # it lies there already, or is superseded
             self.operations.append(self._changed(id, what, pick))
 
-    def _changed(self, id: str, what: str, pick: int) -> int:
+    def _changed(self, id: str, what: str, pick: int) -> str:
         if what == "delete":
-            return int(delete(self.core, id).operation)
+            return delete(self.core, id).operation
         if what == "pin":
-            return int(update(self.core, id, pinned=bool(pick % 2)).operation)
+            return update(self.core, id, pinned=bool(pick % 2)).operation
         if what == "edit":
-            return int(update(self.core, id, content=f"We decided on number {pick}.").operation)
+            return update(self.core, id, content=f"We decided on number {pick}.").operation
         call = Share(ids=[id], to=NAMESPACES[pick % 3], move=what == "move")
         return sharing.share(self.core, call).result(LIMIT_S).operation
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from memoryd.client.protocol import GetContext, List
+from memoryd.client.protocol import GetContext, List, Operations
 from memoryd.daemon.config import Config
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
@@ -54,7 +54,7 @@ def kept(core: Core) -> dict[str, Any]:
     with core.store.reading() as connection:
         tables = {
             "memories": "SELECT id, tier, content FROM memories ORDER BY id",
-            "operations": "SELECT id FROM operations ORDER BY id",
+            "operations": "SELECT number FROM operations ORDER BY number",
             "history": "SELECT id FROM history ORDER BY id",
             "given": "SELECT id FROM given ORDER BY id",
             "vectors": "SELECT id FROM vec_embeddings ORDER BY id",
@@ -83,7 +83,7 @@ def test_a_round_of_all_jobs_under_a_wrong_clock_forgets_nothing(
     clock.advance(3600.0)
     round_of(jobs)
     assert kept(core) == before
-    undo(core, 1)
+    undo(core, reading.operations(core, Operations(limit=1000)).operations[-1].id)
     assert core.clock.read_state().state == "steady"
 
 

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from memoryd.client.errors import NotFound
-from memoryd.client.protocol import GetContext, JobHistory
+from memoryd.client.protocol import GetContext, JobHistory, Operations
 from memoryd.daemon.config import Config, JobsConfig
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import trim
 from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.memories import reading
 from memoryd.daemon.store import links
 from memoryd.daemon.store.turns import KEEP_SKIPPED
 from moving import run
@@ -73,11 +74,9 @@ def test_operations_beyond_the_number_to_keep_go_oldest_first(
     core: Core, jobs: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trim, "KEEP_OPERATIONS", 3)
-    for number in range(8):
-        add(core, f"Crane number {number}", dedup=False)
+    added = [add(core, f"Crane number {number}", dedup=False).operation for number in range(8)]
     assert run(jobs, "trim").counts == {"operations": 5}
-    with core.store.reading() as connection:
-        assert connection.execute("SELECT min(id) FROM operations").get == 6
+    assert [one.id for one in reading.operations(core, Operations())] == added[:4:-1]
 
 
 def test_history_is_kept_for_ever_where_that_is_wanted(core: Core, jobs: Runner, clock: Any) -> None:

@@ -30,6 +30,7 @@ from memoryd.daemon.jobs.expiring import EXPIRE
 from memoryd.daemon.jobs.sweeping import SWEEP, cold_age_s, recency
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import rows
+from memoryd.daemon.store.history import NUMBER
 from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, found, running, search, undo, update
 
 
@@ -142,7 +143,7 @@ def test_the_history_keeps_of_a_move_the_former_tier_and_shows_the_rest_from_wha
     clock.advance(20 * DAY_S)
     operation, _ = run(core, SWEEP)
     with core.store.reading() as connection:
-        [kept] = connection.execute("SELECT before FROM history WHERE operation = ?", (operation,)).fetchall()
+        [kept] = connection.execute(f"SELECT before FROM history WHERE operation = {NUMBER}", (operation,)).fetchall()
     assert msgspec.json.decode(kept[0]) == {"moved": {"namespace": 1, "type": "fact", "tier": "L1"}}
     update(core, id, content=FACTS[1])
     [made, moved, changed] = reading.read_changes(core, History(id=id)).changes

@@ -28,7 +28,7 @@ def add(core: Core, caller: Caller, **options: Any) -> Added:
     return adding.add(core, call, caller=caller).result(30)
 
 
-def undo(core: Core, caller: Caller, operation: int) -> Undone:
+def undo(core: Core, caller: Caller, operation: str) -> Undone:
     return changing.undo(core, Undo(operation=operation, namespace="acme"), caller=caller).result(30)
 
 
@@ -43,7 +43,7 @@ def is_there(core: Core, id: str) -> bool:
 def test_an_undo_does_not_take_what_another_agent_added_as_well(core: Core) -> None:
     first, second = add(core, ONE), add(core, OTHER)
     assert (second.id, second.outcome) == (first.id, "merged")
-    with pytest.raises(Conflict, match=f"was added again by {second.operation} and stays"):
+    with pytest.raises(Conflict, match=f"was added again by {second.operation[:8]} and stays"):
         undo(core, ONE, first.operation)
     assert is_there(core, first.id)
     undo(core, OTHER, second.operation)

@@ -132,14 +132,16 @@ def _traces(world: World) -> Iterator[Call[Any]]:
 
 
 def _operations(world: World) -> Iterator[Call[Any]]:
-    for number in world.secret_operations:
-        yield protocol.GetOperation(operation=number)
+    for id in world.secret_operations:
+        yield protocol.GetOperation(operation=id)
+        yield protocol.GetOperation(operation=id[:4])
     yield from _placed(protocol.GetOperation, operation=world.secret_operations[0])
 
 
 def _undo(world: World) -> Iterator[Call[Any]]:
-    for number in world.secret_operations:
-        yield protocol.Undo(operation=number)
+    for id in world.secret_operations:
+        yield protocol.Undo(operation=id)
+        yield protocol.Undo(operation=id[:4])
     yield from _placed(protocol.Undo, operation=world.secret_operations[0])
 
 

@@ -43,13 +43,13 @@ SHARED = ("Releases are tagged by the release manager", "The company is called A
 
 
 class World:
-    """A daemon, its tokens, and the numbers of the operations on what is private to beta."""
+    """A daemon, its tokens, and the operations on what is private to beta."""
 
     def __init__(self, daemon: Any, secret: bool) -> None:
         self.daemon, self.secret = daemon, secret
         self.owner: Client = daemon.client()
         self.tokens: dict[str, str] = {}
-        self.secret_operations: list[int] = []
+        self.secret_operations: list[str] = []
         self.secret_traces: list[str] = []
 
     def token(self, name: str, namespace: str, role: Role = "agent") -> None:
@@ -67,7 +67,7 @@ class World:
         self.daemon.core.effects.flush()
         wait_until(lambda: not any(self.owner.call(Tiers()).waiting.values()))
 
-    def hide(self, operation: int) -> None:
+    def hide(self, operation: str) -> None:
         """Note an operation on private memories."""
         self.secret_operations.append(operation)
 
@@ -101,7 +101,7 @@ class Voice:
 
 
 _TIMED = re.compile(r".*_ms$|.*_s$|^(pid|socket|data_dir|operation|operations|undone|undone_by|at|run)$")
-_NUMBERED = re.compile(r"\b([Oo]peration) \d+|changed again by [\d, ]+")
+_NAMED = re.compile(r"\b([Oo]peration) [0-9a-f]{8}\b|changed again by [0-9a-f, ]+")
 
 
 class Ids:
@@ -115,17 +115,17 @@ class Ids:
 
 
 def comparable(value: Any, key: str = "", path: tuple[str, ...] = ()) -> Any:
-    """Return a reply without what differs between any two daemons: times, process, numbers of operations."""
+    """Return a reply without what differs between any two daemons: times, process, ids of operations."""
     if isinstance(value, dict):
         if set(value) >= {"id", "kind", "undone_by"}:  # an entry of the operation log
             value = {**value, "id": "#"}
         return {name: comparable(item, str(name)) for name, item in value.items()}
     if isinstance(value, list):
-        if key == "operations" and all(isinstance(item, int) for item in value):
+        if key == "operations" and all(isinstance(item, str) for item in value):
             return "#" * len(value)
         return [comparable(item, key if key == "operations" else "") for item in value]
     if isinstance(value, str) and not _TIMED.match(key):
-        return _NUMBERED.sub("#", value)
+        return _NAMED.sub("#", value)
     return "~" if _TIMED.match(key) and not isinstance(value, bool) and value is not None else value
 
 

@@ -156,16 +156,16 @@ class Life:
         """Say what the operation leaves: None for what it deletes."""
         self.coming = {id: entry for id, entry in {**self.state, **changes}.items() if entry}  # type: ignore[misc]
 
-    def _finish(self, number: int | None, changes: Images) -> None:
-        if number is not None:
-            self._past.add(Done(number, {id: self.state.get(id) for id in changes}))
+    def _finish(self, operation: str | None, changes: Images) -> None:
+        if operation is not None:
+            self._past.add(operation, {id: self.state.get(id) for id in changes})
         self._note_dead(self.coming)
 
-    def _finish_run(self, number: int | None) -> None:
+    def _finish_run(self, operation: str | None) -> None:
         """Note an operation that says itself which memories it concerns."""
-        if number is not None:
-            detail = reading.read_operation(self._core, GetOperation(operation=number, limit=1000))
-            self._finish(number, dict.fromkeys(change.id for change in detail.changes))
+        if operation is not None:
+            detail = reading.read_operation(self._core, GetOperation(operation=operation, limit=1000))
+            self._finish(operation, dict.fromkeys(change.id for change in detail.changes))
         self._note_dead(self.coming)
 
     # Operations ------------------------------------------------------------------------------------------------------
@@ -185,8 +185,8 @@ class Life:
         changes: Images = {memory.id: Entry(memory.content, place) for memory in made if memory.id}
         self._leave(changes)
         done = add_many(self._core, made, place, dedup=False)
-        [number] = done.operations
-        self._finish(number, changes)
+        [operation] = done.operations
+        self._finish(operation, changes)
 
     def add_again(self) -> None:
         """Add what is there already: it lasts as long as the one that lasts longer."""
@@ -292,10 +292,10 @@ class Life:
         if self._past.has_changed_since(old) or has_key_twice(self.coming):
             self.coming = self.state
             with pytest.raises(Conflict):
-                undo(self._core, old.number)
+                undo(self._core, old.operation)
             return
-        done = undo(self._core, old.number)
-        assert done.undone == old.number
+        done = undo(self._core, old.operation)
+        assert done.undone == old.operation
         self._past.take_back(old, done.operation, {id: self.state.get(id) for id in old.before})
         self._note_dead(self.coming)
 

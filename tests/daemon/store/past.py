@@ -39,7 +39,8 @@ Images = dict[str, Entry | None]
 class Done(NamedTuple):
     """An operation that can be taken back: what was there before it; `again` is what it took back itself."""
 
-    number: int
+    number: int  # their order
+    operation: str
     before: Images
     again: "Done | None" = None
 
@@ -70,22 +71,27 @@ class Past:
 
     def __init__(self) -> None:
         self.done: list[Done] = []
+        self._count = 0
         self.said: dict[str, list[str | None]] = defaultdict(list)
         self.copies: dict[str, str] = {}  # and what they were made of
 
-    def add(self, done: Done) -> None:
+    def add(self, operation: str, before: Images, again: Done | None = None) -> None:
         """Note an operation."""
-        self.done = sorted([*self.done, done])
+        self._count += 1
+        self.done.append(Done(self._count, operation, before, again))
 
     def has_changed_since(self, done: Done) -> bool:
         """Return whether a later operation concerns what this one did; one that was taken back since then does not."""
         later = [one for one in self.done if one.number > done.number and not one.before.keys().isdisjoint(done.before)]
         return any(one.again is None or one.again.number < done.number for one in later)
 
-    def take_back(self, done: Done, number: int, before: Images) -> None:
-        """Note that an operation was taken back by the one of this number."""
+    def take_back(self, done: Done, operation: str, before: Images) -> None:
+        """Note that an operation was taken back by another one."""
         self.done.remove(done)
-        self.add(done.again or Done(number, before, done))
+        if done.again:
+            self.done = sorted([*self.done, done.again])
+        else:
+            self.add(operation, before, done)
 
     def note(self, before: State, after: State) -> None:
         """Note what an operation or a job did to what memories say."""

@@ -65,12 +65,12 @@ def test_a_copy_keeps_its_name_and_the_files_beside_it(core: Core, folder: Path,
 
 
 def test_the_copies_are_printed_for_memctl(core: Core, folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    add(core, "Herons fish at dawn")
+    added = add(core, "Herons fish at dawn")
     name = made(core, folder / "b", 100.0)
     (folder / "b" / copies.name_at(200.0)).touch()
     assert copies.main([str(folder / "b")]) == 0
     empty, good = msgspec.json.decode(capfdbinary.readouterr().out)
-    assert (good["path"], good["operation"]) == (str(folder / "b" / name), 1)
+    assert (good["path"], good["operation"]) == (str(folder / "b" / name), added.operation)
     assert good["size_bytes"] > 4096
     assert empty["operation"] is None
 

@@ -2,10 +2,11 @@
 
 import random
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from memoryd.client.errors import AmbiguousId, Conflict, NotFound
+from memoryd.client.errors import AmbiguousId, Conflict, Invalid, NotFound
 from memoryd.client.protocol import (
     Get,
     GetOperation,
@@ -30,7 +31,7 @@ def everything(core: Core) -> dict[str, Memory]:
     return {memory.id: memory for memory in reading.list_(core, List(all_states=True, limit=1000))}
 
 
-def operations(core: Core, namespace: str = "") -> list[tuple[int, str, int | None]]:
+def operations(core: Core, namespace: str = "") -> list[tuple[str, str, str | None]]:
     return [(o.id, o.kind, o.undone_by) for o in reading.operations(core, Operations(namespace=namespace))]
 
 
@@ -41,10 +42,10 @@ def test_undoing_an_add_forgets_the_memory_and_undoing_the_undo_brings_it_back(c
     assert (undone.undone, undone.ids) == (added.operation, [added.id])
     assert everything(core) == {}
     assert found(core, "herons") == []
-    undo(core, undone.operation)
+    redone = undo(core, undone.operation).operation
     assert everything(core) == before
     assert found(core, "herons") == ["Herons fish at dawn"]
-    assert [(kind, done) for _, kind, done in operations(core)] == [("redo", None), ("undo", 3), ("add", None)]
+    assert [(kind, done) for _, kind, done in operations(core)] == [("redo", None), ("undo", redone), ("add", None)]
 
 
 def test_undoing_an_update_restores_every_field_and_the_vector(core: Core) -> None:
@@ -124,7 +125,7 @@ def test_an_add_of_many_is_undone_as_a_whole_merges_included(core: Core) -> None
     assert stored == held
 
 
-def test_without_a_number_the_latest_operation_that_was_not_undone_is_undone(core: Core) -> None:
+def test_without_an_id_the_latest_operation_that_was_not_undone_is_undone(core: Core) -> None:
     first, second = add(core, "first thing"), add(core, "second item")
     assert undo(core).undone == second.operation
     assert undo(core).undone == first.operation
@@ -135,7 +136,7 @@ def test_without_a_number_the_latest_operation_that_was_not_undone_is_undone(cor
 def test_an_operation_cannot_be_undone_twice(core: Core) -> None:
     added = add(core, "first thing")
     undone = undo(core)
-    with pytest.raises(Conflict, match=f"undone by operation {undone.operation}"):
+    with pytest.raises(Conflict, match=f"undone by operation {undone.operation[:8]};"):
         undo(core, added.operation)
     redone = undo(core, undone.operation)
     with pytest.raises(Conflict, match="undo that operation itself"):
@@ -170,9 +171,38 @@ def test_a_change_cannot_be_done_again_once_what_it_changed_was_undone(core: Cor
     assert everything(core)[added.id].importance == 1.0
 
 
-def test_an_unknown_operation_is_not_found(core: Core) -> None:
-    with pytest.raises(NotFound, match="operation 99"):
-        undo(core, 99)
+def test_an_operation_is_named_by_a_prefix_as_a_memory_is(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = ["abcd0000" + letter * 24 for letter in "0123"]
+    monkeypatch.setattr("secrets.token_hex", Mock(side_effect=ids))
+    memories = [f"{number:032x}" for number in range(2)]
+    for memory in memories:
+        add(core, f"Text of {memory}", id=memory)
+    for name in (lambda id: undo(core, id), lambda id: reading.read_operation(core, GetOperation(operation=id))):
+        with pytest.raises(AmbiguousId, match="abcd is not unique: abcd0000, abcd0000") as refused:
+            name("abcd")
+        assert refused.value.data == {"candidates": ids[:2]}
+        with pytest.raises(NotFound, match="No operation begins with abce"):
+            name("abce")
+        for wrong in ("12", "", "ABCD", "a" * 33):
+            with pytest.raises(Invalid, match="is not an id"):
+                name(wrong)
+    assert reading.read_operation(core, GetOperation(operation=ids[1][:9])).operation.id == ids[1]
+    assert undo(core, ids[0][:9]).undone == ids[0]
+
+
+def test_a_prefix_says_nothing_of_operations_out_of_reach(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = ["abcd" + letter * 28 for letter in "0123"]
+    monkeypatch.setattr("secrets.token_hex", Mock(side_effect=ids))
+    add(core, "Her plan", "team/her", id="1" * 32)
+    add(core, "My plan", "team/me", id="2" * 32)
+    assert reading.read_operation(core, GetOperation(operation="abcd", namespace="team/me")).operation.id == ids[1]
+    said = []
+    for unknown in (ids[0], ids[3]):
+        with pytest.raises(NotFound) as refused:
+            undo(core, unknown, namespace="team/me")
+        said.append(str(refused.value).replace(unknown, ""))
+    assert said == ["No operation begins with ."] * 2
+    assert undo(core, "abcd", namespace="team/me").undone == ids[1]
 
 
 def test_only_what_is_within_reach_as_a_whole_can_be_undone_and_is_listed(core: Core) -> None:
@@ -180,7 +210,7 @@ def test_only_what_is_within_reach_as_a_whole_can_be_undone_and_is_listed(core: 
     ours = add(core, "Our plan", "team")
     with pytest.raises(NotFound):
         undo(core, hers.operation, namespace="team/me")
-    assert [number for number, _, _ in operations(core, "team/me")] == [ours.operation]
+    assert [id for id, _, _ in operations(core, "team/me")] == [ours.operation]
     both = delete(core, hers.id, ours.id)
     with pytest.raises(NotFound):
         undo(core, both.operation, namespace="team/me")
@@ -256,22 +286,22 @@ def test_the_turns_that_an_operation_deleted_from_l0_are_shown(core: Core) -> No
 
 
 def test_the_log_is_read_by_time_kind_and_page(core: Core, clock: Any) -> None:
-    numbers = []
+    ids = []
     for word in ("one", "two", "three"):
-        numbers.append(add(core, word).operation)
+        ids.append(add(core, word).operation)
         clock.advance(10)
     gone = delete(core, reading.list_(core, List(limit=1)).memories[0].id).operation
     start = clock.now
 
-    def listed(**chosen: Any) -> list[int]:
+    def listed(**chosen: Any) -> list[str]:
         return [one.id for one in reading.operations(core, Operations(**chosen))]
 
-    assert listed() == [gone, *numbers[::-1]]
-    assert listed(offset=1, limit=2) == numbers[:0:-1]
-    assert listed(before=start - 10) == numbers[1::-1]
+    assert listed() == [gone, *ids[::-1]]
+    assert listed(offset=1, limit=2) == ids[:0:-1]
+    assert listed(before=start - 10) == ids[1::-1]
     assert listed(after=start - 10) == [gone]
     assert listed(kind=["delete"]) == [gone]
-    assert listed(kind=["delete", "add"], limit=1, offset=3) == [numbers[0]]
+    assert listed(kind=["delete", "add"], limit=1, offset=3) == [ids[0]]
 
 
 def test_history_of_two_deleted_memories_by_one_prefix_is_ambiguous(core: Core) -> None:

@@ -1,5 +1,6 @@
 """The schema: new, opened again, of the version before, of an older or newer one, of somebody else."""
 
+import re
 import shutil
 import stat
 from contextlib import closing
@@ -11,14 +12,14 @@ import pytest
 
 from absent import needs
 from memoryd.client.errors import StorageFailed
-from memoryd.client.protocol import Get, History, ImportMemories, List, Record
+from memoryd.client.protocol import Get, History, ImportMemories, List, Operations, Record
 from memoryd.daemon.memories import reading, transfer
 from memoryd.daemon.registry import finish
-from memoryd.daemon.store import migrations
+from memoryd.daemon.store import jobs, migrations
 from memoryd.daemon.store.schema import VERSION
 from memoryd.daemon.store.schema import main as print_schema
 from memoryd.daemon.store.store import FILE_NAME, Store
-from workbench import CountingEmbedder, add, found, running
+from workbench import CountingEmbedder, add, found, running, undo
 
 RELEASES = sorted(
     (Path(__file__).parents[2] / "data" / "databases").glob("schema_*.sqlite"),
@@ -137,6 +138,37 @@ def test_what_an_older_version_exported_is_imported(folder: Path) -> None:
         assert found(core, "Which cache do we use?")[0] == "We use Valkey as the cache"
         assert reading.get(core, Get(id="ab" * 16)).metadata == {"project": "api"}
         assert len(reading.list_(core, List(reach="all"))) == 4
+
+
+def test_operations_of_the_schema_before_get_ids_and_keep_order_undos_and_history(folder: Path) -> None:
+    (folder / "data").mkdir()
+    path = folder / "data" / FILE_NAME
+    shutil.copy(FORMER, path)
+    connection = apsw.Connection(str(path))
+    connection.execute("INSERT INTO settings VALUES ('numbers_key', 'ab')")
+    connection.execute("UPDATE operations SET undone_by = 2 WHERE id = 1")
+    connection.execute(
+        "INSERT INTO runs (job, started_at, took_ms, by, outcome, counts, operation, error)"
+        " VALUES ('sweep', 1.0, 1.0, 'hand', 'done', '{}', 2, '')"
+    )
+    connection.execute("UPDATE sqlite_sequence SET seq = 99 WHERE name = 'operations'")
+    columns = "kind, at, namespace, memories, undone_by, token, session, process"
+    logged = connection.execute(f"SELECT id, {columns} FROM operations ORDER BY id").fetchall()
+    changes = connection.execute("SELECT * FROM history ORDER BY id").fetchall()
+    connection.close()
+    with running(folder, CountingEmbedder()) as core:
+        with core.store.reading() as connection:
+            assert connection.execute(f"SELECT number, {columns} FROM operations ORDER BY number").fetchall() == logged
+            assert connection.execute("SELECT * FROM history ORDER BY id").fetchall() == changes
+            assert connection.execute("SELECT value FROM settings WHERE name = 'numbers_key'").get is None
+            [run] = jobs.read_latest(connection, "sweep", 1)
+        listed = reading.operations(core, Operations(reach="all", limit=100)).operations[::-1]
+        assert len(listed) == len(logged) > 2
+        assert all(re.fullmatch("[0-9a-f]{32}", one.id) for one in listed)
+        assert listed[0].undone_by == listed[1].id == run.operation
+        assert undo(core, listed[-1].id).undone == listed[-1].id
+        with core.store.reading() as connection:
+            assert connection.execute("SELECT max(number) FROM operations").get == 100
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.stem)

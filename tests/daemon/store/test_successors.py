@@ -35,7 +35,7 @@ TEXTS = {
 DAY_S = 86400.0
 
 
-def put(core: Core, id: str, supersedes: str | None = None, namespace: str = "", **fields: Any) -> int:
+def put(core: Core, id: str, supersedes: str | None = None, namespace: str = "", **fields: Any) -> str:
     return add(core, TEXTS[id], namespace, id=id, supersedes=supersedes, dedup=False, **fields).operation
 
 

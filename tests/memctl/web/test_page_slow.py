@@ -322,7 +322,7 @@ def test_a_button_of_a_report_calls_and_can_be_undone(tab: Tab) -> None:
         if call["method"] != "resolve_conflict":
             return route.continue_()
         sent.append(call)
-        return route.fulfill(json={"result": {"operation": 7}})
+        return route.fulfill(json={"result": {"operation": "7" * 32}})
 
     def steps(page: Any) -> None:
         page.route("**/api/health?*", lambda route: route.fulfill(json={"result": ["div.hit", act]}))

@@ -170,7 +170,7 @@ class Updated(Struct, kw_only=True):
     """Outcome of memory_update; `operations` are what `memctl undo` takes back."""
 
     id: str
-    operations: list[int]
+    operations: list[str]
     redacted: dict[str, int] = {}
 
 
@@ -179,7 +179,7 @@ class ForgottenMany(Struct, kw_only=True):
 
     dry_run: bool
     memories: list[Found]
-    operation: int | None = None
+    operation: str | None = None
 
 
 class Page(Struct, kw_only=True):

@@ -201,7 +201,7 @@ async def _update(session: Session, given: schemas.Change) -> Answer:
         useful = given.feedback == "useful"
         changes.append(await session.call(methods.feedback(given.id, useful), given.project))
     first = changes[0]
-    operations = [change.operation for change in changes]
+    operations = [change.operation[:ID_DIGITS] for change in changes]
     done = schemas.Updated(id=first.memory.id[:ID_DIGITS], operations=operations, redacted=first.redacted)
     what = ["changed"] if given.content else []
     what += [f"rated {given.feedback}"] if given.feedback else []
@@ -220,7 +220,7 @@ async def _forget(session: Session, given: schemas.Forget) -> Answer:
     )
 
 
-async def _forget_named(session: Session, given: schemas.Forget) -> tuple[Sequence[Memory], int, int | None]:
+async def _forget_named(session: Session, given: schemas.Forget) -> tuple[Sequence[Memory], int, str | None]:
     """Return the memories that ids or a query name, how many they are, and the operation that forgot them."""
     if given.query:
         search = calls.search(given.query, limit=FORGET_LIMIT, touch=False)
@@ -236,7 +236,7 @@ async def _forget_named(session: Session, given: schemas.Forget) -> tuple[Sequen
     return memories, len(memories), (await session.call(calls.delete(*ids), given.project)).operation
 
 
-async def _forget_where(session: Session, given: schemas.Forget) -> tuple[Sequence[Memory], int, int | None]:
+async def _forget_where(session: Session, given: schemas.Forget) -> tuple[Sequence[Memory], int, str | None]:
     """Return the first memories that a filter leaves, how many it leaves, and the operation that deleted them."""
     chosen = await session.call(calls.delete_where(where=given.where, dry_run=True), given.project)
     ids = chosen.ids[:FORGET_LIMIT]
@@ -248,16 +248,17 @@ async def _forget_where(session: Session, given: schemas.Forget) -> tuple[Sequen
     return memories, done.count, done.operation
 
 
-def _answer_forget(part: Sequence[schemas.Found], total: int, dry: bool, operation: int | None) -> Answer:
+def _answer_forget(part: Sequence[schemas.Found], total: int, dry: bool, operation: str | None) -> Answer:
+    shown = operation and operation[:ID_DIGITS]
     if not total:
         said = "Nothing is found."
     elif dry:
         said = "Nothing is changed yet; to forget it, call again with dry_run=false (for a query: with ids of these)."
     else:
-        said = f"Forgot {total}." + (f" `memctl undo {operation}` brings back what no file held." if operation else "")
+        said = f"Forgot {total}." + (f" `memctl undo {shown}` brings back what no file held." if shown else "")
     lines = [frame_lines([memory_line(item) for item in part]).rstrip()] if part else []
     lines += [f"… and {total - len(part)} more."] if part and total > len(part) else []
-    forgotten = schemas.ForgottenMany(dry_run=dry, memories=list(part), operation=operation)
+    forgotten = schemas.ForgottenMany(dry_run=dry, memories=list(part), operation=shown)
     return Answer("\n".join([*lines, said]), forgotten)
 
 

@@ -1,7 +1,7 @@
 // What happened, by operation, the latest first; each can be undone, or many at once.
 
 import { call, fail, undoAll } from "../api.js";
-import { about, badge, button, choice, count, dim, empty, head, html, line, link, list, main, memories, number, place, Places, plain, problem, Safe, scope, session, show, startOfDay, time, useCall, useEffect, useKeys, useMarks, useOn, useState, words } from "../ui.js";
+import { about, badge, button, choice, count, dim, empty, head, html, line, link, list, main, memories, number, place, Places, plain, problem, Safe, scope, session, short, show, startOfDay, time, useCall, useEffect, useKeys, useMarks, useOn, useState, words } from "../ui.js";
 
 const PAGE = 100;
 const KINDS = [["add,add_many,complete_task,import", "added"], ["update,tag,feedback", "changed"], ["delete,forget,erase", "deleted"], ["share", "shared"], ["undo,redo", "undone"]];
@@ -16,31 +16,36 @@ function dayPart(at) {
   const name = [["This", 0], ["Yesterday", -1]].find(([, days]) => start === startOfDay(Date.now(), days))?.[0] || `${dates.format(start)},`;
   return { name: `${name} ${half}`, from, to, entries: [] };
 }
+const holds = (operations, id) => operations.some((one) => one.id === id);
 const undoable = (one) => !one.undone_by && one.kind !== "redo";
 
 export default function Today() {
-  const [ns, choose] = useState(""), [kind, chooseKind] = useState(""), [{ entries, more, error }, setLog] = useState({}), [fresh, setFresh] = useState([]), [open, toggle] = useState(0);
+  const [ns, choose] = useState(""), [kind, chooseKind] = useState(""), [{ entries, more, error }, setLog] = useState({}), [fresh, setFresh] = useState([]), [open, toggle] = useState("");
   const fields = { ...scope(ns), kind: kind ? kind.split(",") : [] }, marks = useMarks((index) => entries[index] && undoable(entries[index]) && entries[index].id);
   const load = async (older = []) => {
     try {
       const { operations } = await call("operations", { ...fields, limit: PAGE, offset: older.length });
       // What happened while this was asked for may not be in it.
-      if (!older.length) setFresh((ids) => ids.filter((id) => !fresh.includes(id) && id > (operations[0]?.id || 0)));
-      setLog({ entries: [...older, ...operations.filter((one) => !older.length || one.id < older.at(-1).id)], more: operations.length === PAGE });
+      if (!older.length) setFresh((ids) => ids.filter((id) => !fresh.includes(id) && !holds(operations, id)));
+      setLog({ entries: [...older, ...operations.filter((one) => !holds(older, one.id))], more: operations.length === PAGE });
     } catch (wrong) { setLog((before) => ({ ...before, error: wrong })); }
   };
   useEffect(() => { marks.clear(); load(); }, [ns, kind]);
   useOn("changed", () => load());
-  useOn("event", ({ operation }) => { if (operation > (entries?.[0]?.id || 0)) setFresh((ids) => [...new Set([...ids, operation])]); });
+  useOn("event", ({ operation }) => { if (operation && !holds(entries || [], operation)) setFresh((ids) => [...new Set([...ids, operation])]); });
   const markPart = ({ from, to }, on) => call("operations", { ...fields, limit: 1000, after: from - 0.001, before: to }).then((found) => marks.turn(found.operations.filter(undoable).map((one) => one.id), on), fail);
-  const undoMarked = () => { marks.clear(); undoAll(marks.ids, `Undid ${count(marks.ids.length, "operation")}`); };
+  const undoMarked = () => {
+    const latest = entries.map((one) => one.id).filter(marks.has), older = marks.ids.filter((id) => !latest.includes(id));
+    marks.clear();
+    undoAll([...latest, ...older], `Undid ${count(marks.ids.length, "operation")}`);
+  };
   useOn("undo-key", (asked) => { if (marks.ids.length) { asked.done = true; undoMarked(); } });
   useKeys({ Escape: marks.clear });
 
   const parts = [];
   entries?.forEach((one, index) => { const found = dayPart(one.at); if (parts.at(-1)?.name !== found.name) parts.push(found); parts.at(-1).entries.push([one, index]); });
   const all = (part) => { const ids = part.entries.filter(([one]) => undoable(one)); return ids.length > 0 && ids.every(([one]) => marks.has(one.id)); };
-  const entry = ([one, index]) => html`<${Safe} key=${one.id}><${Entry} one=${one} box=${marks.box(one.id, index, `Select operation ${one.id}`, { disabled: !undoable(one) })} open=${open === one.id} toggle=${() => toggle(open === one.id ? 0 : one.id)} /><//>`;
+  const entry = ([one, index]) => html`<${Safe} key=${one.id}><${Entry} one=${one} box=${marks.box(one.id, index, `Select operation ${short(one.id)}`, { disabled: !undoable(one) })} open=${open === one.id} toggle=${() => toggle(open === one.id ? "" : one.id)} /><//>`;
   return html`${head("Today", html`<${Places} value=${ns} change=${choose} />`, choice("What", kind, chooseKind, KINDS, "all"))}
     <div class="scroll">${fresh.length > 0 && button(`${number(fresh.length)} new`, () => load(), { class: "new main" })}${error && problem(error)}
       ${entries?.length === 0 && empty(ns || kind ? "Nothing of this kind happened." : EMPTY)}
@@ -56,8 +61,8 @@ function Entry({ one, box, open, toggle }) {
   useEffect(() => { beginnings[id] ?? call("operation", { operation: id, limit: 1, reach: "all" }).then(({ changes }) => set((beginnings[id] = line(changes[0]?.preview))), () => {}); }, [id]);
   return html`<article class=${`op ${back ? "undone" : ""}`}>${box}<span class="time dim">${time(one.at, true)}</span>
     <div>${button(html`<span class="one">${beginning || many}</span>`, toggle, { class: "link what", "aria-expanded": open, "data-row": true })}
-      ${about(badge(DONE[one.kind] || words(one.kind.replace(":", " "))), one.memories > 1 && many, place(one.namespace), one.token, one.process, session(one.session), back && `undone by ${back}`)}${open && html`<${Steps} one=${one} />`}</div>
-    <span class="acts">${one.kind !== "redo" && button(back ? "Do again" : "Undo", () => undoAll([back || id], `${back ? "Did again" : "Undid"} operation ${id}`))}</span></article>`;
+      ${about(badge(DONE[one.kind] || words(one.kind.replace(":", " "))), one.memories > 1 && many, place(one.namespace), one.token, one.process, session(one.session), back && `undone by ${short(back)}`)}${open && html`<${Steps} one=${one} />`}</div>
+    <span class="acts">${one.kind !== "redo" && button(back ? "Do again" : "Undo", () => undoAll([back || id], `${back ? "Did again" : "Undid"} operation ${short(id)}`))}</span></article>`;
 }
 
 function Steps({ one }) {
