@@ -40,6 +40,7 @@ INSERT INTO history (id, operation, memory, namespace, text_hash, before)
 DELETE FROM sqlite_sequence WHERE name = 'operations';
 UPDATE sqlite_sequence SET name = 'operations' WHERE name = 'former_operations';
 DROP TABLE former_history;
+CREATE INDEX former_undone ON former_operations (undone_by);  -- else the drop scans the table for each row
 DROP TABLE former_operations;
 DELETE FROM settings WHERE name = 'numbers_key';
 """
