@@ -46,6 +46,13 @@ def list_modules(side: str, module: str) -> dict[str, str]:
     }
 
 
+def list_absent() -> list[str]:
+    """Return the capabilities that have been taken out."""
+    return [
+        name for name in CAPABILITIES if not any(_exists(f"memoryd.{side}.{name}") for side in ("daemon", "client"))
+    ]
+
+
 def _exists(module: str) -> bool:
     try:
         return find_spec(module) is not None

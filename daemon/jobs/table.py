@@ -3,10 +3,12 @@
 To add a job: a module with its `Work` in the package that it works on, and a row here, or in its capability.
 """
 
+import logging
 from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
+from memoryd.client.capabilities import list_absent
 from memoryd.client.errors import Invalid
 from memoryd.daemon.capability import installed
 from memoryd.daemon.config import JobsConfig
@@ -15,6 +17,8 @@ from memoryd.daemon.core.work import Work
 from memoryd.daemon.jobs import caps, expiring, redacting, rule_facts, sweeping, trim, upkeep
 
 MIN, HOUR, DAY = 60.0, 3600.0, 86400.0  # seconds
+
+log = logging.getLogger(__name__)
 
 
 class Row(NamedTuple):
@@ -49,6 +53,9 @@ def list_jobs() -> Mapping[str, Row]:
 
 
 def check(settings: JobsConfig) -> None:
-    """Raise `Invalid` when the settings name a job that is not in the table."""
-    if unknown := sorted(settings.every_s.keys() - list_jobs().keys()):
+    """Raise `Invalid` when the settings name a job that is not in the table, and not of a part that was taken out."""
+    unknown = sorted(settings.every_s.keys() - list_jobs().keys())
+    if unknown and list_absent():
+        log.warning("there is no job %r (`$.jobs.every_s`): the setting is ignored", unknown[0])
+    elif unknown:
         raise Invalid(f"There is no job {unknown[0]!r} - at `$.jobs.every_s`; there are {', '.join(list_jobs())}.")

@@ -25,8 +25,7 @@ HANDLERS: dict[type[Call[Any]], Callable[..., Any]] = {}
 def handles(method: type[Call[Any]]) -> Callable[[F], F]:
     """Register the function below as the handler; raise `RuntimeError` for what is no method or has one already."""
     if method not in DECLARED:
-        module = method.__module__.rpartition(".")[2]
-        raise RuntimeError(f"put @rpc above {method.__name__} in client/protocol/{module}.py")
+        raise RuntimeError(f"put @rpc above {method.__name__} in {method.__module__}")
 
     def register(handler: F) -> F:
         if method in HANDLERS:

@@ -61,7 +61,10 @@ def list_stages() -> tuple[Stage, ...]:
     stages = list(_KERNEL)
     for capability in installed():
         for name, stage in capability.stages.items():
-            stages.insert(1 + [one.__name__ for one in stages].index(name), stage)
+            names = [one.__name__ for one in stages]
+            if name not in names:
+                raise RuntimeError(f"the stage {stage.__name__} follows {name!r}, and there is no such stage")
+            stages.insert(1 + names.index(name), stage)
     return tuple(stages)
 
 

@@ -22,7 +22,9 @@ from memoryd.daemon.core import privacy
 from memoryd.daemon.core.checks import check_metadata
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.registry import HANDLERS, Answer, Parts, Report, finish
+from memoryd.daemon.search.pipeline import list_stages
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.server.view import View
 from memoryd.daemon.store.actor import Actor, act_as
@@ -127,6 +129,8 @@ def check() -> None:
     Where a capability is not there, its methods have none.
     """
     missing = [method_name(method) for method in protocol.METHODS if not (method in HANDLERS or _is_left_out(method))]
+    list_stages()
+    list_jobs()
     if missing:
         raise RuntimeError(f"no handler for: {', '.join(missing)}")
     for method, handler in HANDLERS.items():

@@ -72,6 +72,7 @@ def migrate(connection: apsw.Connection) -> None:
     try:
         with connection:
             connection.execute(build_step() if version else build_schema())
+            _add_capabilities(connection)
             connection.pragma("user_version", VERSION)
             if version and (tables := [name for type, name in _compare(connection)[1] if type == "table"]):
                 raise StorageFailed(f"The table {tables[0]} is not the one that memoryd makes.")
@@ -168,7 +169,12 @@ def find_schema_problems(connection: apsw.Connection) -> list[str]:
     extra, missing = _compare(connection)
     left = _find_left(connection)
     extra = [name for name in extra if name not in left]
-    lines = [f"schema: the {type} {name} is of no part of memoryd that is installed" for type, name in extra]
+    edited = set(extra) & set(missing)
+    lines = [
+        f"schema: the {type} {name} is "
+        + ("not as this memoryd makes it" if (type, name) in edited else "of no part of memoryd that is installed")
+        for type, name in extra
+    ]
     lines += [f"schema: the {type} {name} is missing" for type, name in missing if (type, name) not in extra]
     found = connection.execute(_LOOSE_ENDS)
     derived = {table for capability in installed() for table in capability.derived}  # these are checked by their own

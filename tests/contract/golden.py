@@ -57,7 +57,8 @@ def _value(name: str, info: Any, full: bool) -> Any:
         case types.TupleType():
             return tuple(_value(name, item, full) for item in info.item_types)
         case types.DictType():
-            return {"key": _value(name, info.value_type, full)}
+            key = "key" if isinstance(info.key_type, types.StrType) else _value("key", info.key_type, full)
+            return {key: _value(name, info.value_type, full)}
         case types.LiteralType():
             return info.values[-1]
         case types.BoolType():

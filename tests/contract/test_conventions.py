@@ -65,7 +65,7 @@ def test_a_second_handler_for_a_method_is_refused() -> None:
 
 
 def test_a_handler_of_what_is_not_declared_is_refused() -> None:
-    with pytest.raises(RuntimeError, match="put @rpc above Scoped in client/protocol/base"):
+    with pytest.raises(RuntimeError, match=r"put @rpc above Scoped in memoryd\.client\.protocol\.base"):
         registry.handles(protocol.Scoped)
 
 

@@ -43,6 +43,21 @@ def test_only_the_store_the_tables_of_capabilities_and_the_importers_import_sqli
     assert {path for path in found if not speaks_sql(path)} <= {"client/importing/database.py"}
 
 
+def test_only_the_shared_tier_imports_psycopg() -> None:
+    assert [path for path in importers("psycopg") if not path.startswith(SHARED)] == []
+
+
+def test_what_parses_files_in_a_child_process_imports_nothing_of_the_daemon() -> None:
+    found = [
+        f"{path}: {name}"
+        for path, tree in modules().items()
+        if path.startswith("daemon/workspaces/documents/")
+        for name in imported(tree)
+        if name.startswith("memoryd.daemon.") and not name.startswith("memoryd.daemon.workspaces.documents")
+    ]
+    assert found == []
+
+
 def test_only_the_store_and_the_tables_of_capabilities_have_sql() -> None:
     found = [
         f"{path}:{line}"

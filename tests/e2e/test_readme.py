@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from absent import needs
 from memoryd.client.memctl.arguments import parse
 from memoryd.client.memctl.commands import list_commands
 
@@ -172,6 +173,7 @@ def calls() -> list[str]:
     return [*(call for call, _ in shown()), *commands(), *inline]
 
 
+@needs()
 @pytest.mark.parametrize("call", [call for call in calls() if re.match(r"(?:\S*/)?memctl ", call)])
 def test_every_call_of_memctl_is_one_that_it_takes(call: str) -> None:
     words = ["7" if word == "OP" else word for word in shlex.split(call)[1:]]
@@ -179,6 +181,7 @@ def test_every_call_of_memctl_is_one_that_it_takes(call: str) -> None:
         parse(words)
 
 
+@needs()
 def test_the_table_of_commands_names_every_command() -> None:
     table = README.split("## memctl\n")[1].split("\n\n")[0]
     named = set(re.findall(r"`([^`]+)`", table))

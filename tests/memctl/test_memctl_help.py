@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from examples import invocations
 from fake_daemon import Memctl
 
 import memoryd.client as client_package
+from memoryd.client.capabilities import CAPABILITIES, list_modules
 from memoryd.client.memctl.arguments import command_of, parse
 from memoryd.client.memctl.commands import EXAMPLES, list_all, list_commands
 
@@ -78,3 +80,9 @@ def _commands_in(folder: Path) -> set[tuple[str, str]]:
 def test_every_row_begins_alike() -> None:
     """A line of help is a phrase: a small letter at its beginning, no full stop at its end."""
     assert [row.help for row in list_commands().values() if not row.help[0].islower() or row.help.endswith(".")] == []
+
+
+def test_the_list_of_capabilities_names_the_first_words_of_their_commands() -> None:
+    for name, module in list_modules("client", "commands").items():
+        rows = [row for group in import_module(module).GROUPS.values() for row in group]
+        assert set(CAPABILITIES[name].commands) == {row.split()[0] for row in rows}

@@ -113,6 +113,7 @@ def test_the_schema_of_a_version_is_not_edited_without_another_version(folder: P
     """Whoever has a database of it would never get the change."""
     shutil.copy(RELEASES[-1], folder / FILE_NAME)
     connection = apsw.Connection(str(folder / FILE_NAME))
+    migrations.migrate(connection)  # which makes the tables of a new capability and changes no other
     assert migrations.find_schema_problems(connection) == []
     connection.close()
 
