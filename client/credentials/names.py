@@ -107,7 +107,7 @@ def read_name(name: str, text: str, lowered: str, at: int) -> Name | None:
 
 def find_name(key: str) -> str | None:
     """Return the telling name of a key, if it has one."""
-    key = INVISIBLE.sub("", key)[-_LONGEST_KEY:]  # a list's key is read for each of its items
+    key = INVISIBLE.sub("", key[-2 * _LONGEST_KEY :])[-_LONGEST_KEY:]  # a list's key is read for each of its items
     lowered = key.lower()
     for name in list_names(key):
         at = lowered.rfind(name)

@@ -165,7 +165,9 @@ def state(core: Core, labels: bool = True) -> dict[str, list[str]]:
         if not labels:
             found |= {table: [_text(row) for row in connection.execute(sql)] for table, sql in _UNNAMED.items()}
         shared = connection.execute(_SHARED).fetchall()
+        operations = connection.execute("SELECT number, id FROM operations").fetchall()
     names = {id: f"shared {number}" for number, (id,) in enumerate(shared)}
+    names |= {id: f"operation {number}" for number, id in operations}
     renamed = {table: [_renamed(row, names) for row in rows] for table, rows in found.items()}
     renamed["history"] = [_with_sorted_links(row) for row in renamed["history"]]
     return {table: sorted(rows) for table, rows in renamed.items()}

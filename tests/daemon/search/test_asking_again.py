@@ -67,6 +67,7 @@ def find_shown(hits: list[Hit]) -> set[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("file", MOST_WRONG, ids=lambda file: file.stem)
 def test_a_question_that_is_asked_three_times_never_stands_above_its_answer(real: Process, file: Path) -> None:
     dialogues = [Dialogue(json.loads(line), real) for line in file.read_text().splitlines()]
