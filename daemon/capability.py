@@ -1,8 +1,8 @@
 """Capabilities: what the daemon can do beside keeping and finding memories, each in a folder that can be taken out.
 
 The capability `topics` is the folder `daemon/topics`; its module `capability.py` holds one value, `CAPABILITY`, which
-lists all that it brings to the kernel. The kernel imports no capability:
-where it has room for one it asks `installed()`. One whose folder is not there is left out.
+lists all that it brings to the kernel. The kernel imports no capability: where it has room for one it asks
+`installed()`. One whose folder is not there is left out.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -47,8 +47,6 @@ class Capability:
     """modules whose functions with `@handles` answer its calls"""
     tables: str = ""
     """SQL that makes its tables, indexes and triggers. What a trigger refuses is told to the caller in its words"""
-    step: str = ""
-    """SQL that brings its tables from the schema before this one"""
     at_start: Collection[str] = ()
     """those of its tables that are read when the daemon starts: damage is repaired before"""
     derived: Collection[str] = ()

@@ -1,7 +1,7 @@
 """The pipeline: `list_stages` lists the stages in order; `run` times each and keeps the trace.
 
-A stage is a function of the retrieval and the sources. To add one: a module with the function, and a line
-here or in its capability.
+A stage is a function of the retrieval and the sources. To add one: a module with the function, and a line here or in
+its capability.
 """
 
 import time

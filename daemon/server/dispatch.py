@@ -22,7 +22,6 @@ from memoryd.daemon.core import privacy
 from memoryd.daemon.core.checks import check_metadata
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.registry import HANDLERS, Answer, Parts, Report, finish
 from memoryd.daemon.search.pipeline import list_stages
 from memoryd.daemon.search.retrieval import Sources
@@ -129,10 +128,9 @@ def check() -> None:
     Where a capability is not there, its methods have none.
     """
     missing = [method_name(method) for method in protocol.METHODS if not (method in HANDLERS or _is_left_out(method))]
-    list_stages()
-    list_jobs()
     if missing:
         raise RuntimeError(f"no handler for: {', '.join(missing)}")
+    list_stages()  # it raises where a capability's stage follows none
     for method, handler in HANDLERS.items():
         if unknown := [name for name in _read_needs(handler) if not hasattr(Context, name)]:
             raise RuntimeError(f"the handler of {method_name(method)} takes {unknown[0]!r}, which no Context has")

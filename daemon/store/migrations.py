@@ -21,7 +21,7 @@ from memoryd.daemon.capability import installed
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.schema import LATEST_CHANGE, OPERATIONS, VERSION, build_schema
 
-# From the schema before this one, without what capabilities bring. There operations had only numbers, and bound callers
+# From the schema before this one. There operations had only numbers, and bound callers
 # were shown others in their place, made by a key.
 STEP = f"""
 ALTER TABLE operations RENAME TO former_operations;
@@ -71,18 +71,13 @@ def migrate(connection: apsw.Connection) -> None:
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)  # what somebody else put there does not act
     try:
         with connection:
-            connection.execute(build_step() if version else build_schema())
+            connection.execute(STEP if version else build_schema())
             _add_capabilities(connection)
             connection.pragma("user_version", VERSION)
             if version and (tables := [name for type, name in _compare(connection)[1] if type == "table"]):
                 raise StorageFailed(f"The table {tables[0]} is not the one that memoryd makes.")
     finally:
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
-
-
-def build_step() -> str:
-    """Return the statements that bring a database here from the schema before this one."""
-    return "\n".join([STEP, *(capability.step for capability in installed())])
 
 
 def _add_capabilities(connection: apsw.Connection) -> None:
