@@ -400,6 +400,6 @@ def test_an_error_can_be_pickled_so_that_worker_processes_can_raise_it(client: C
     import pickle
 
     with pytest.raises(MemorydError) as raised:
-        client.get("ffff")
+        client.get("ffffffff")
     copy = pickle.loads(pickle.dumps(raised.value))
     assert (type(copy), copy.message, copy.data) == (NotFound, raised.value.message, raised.value.data)

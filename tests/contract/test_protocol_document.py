@@ -85,7 +85,7 @@ def test_a_client_written_from_the_document_works_with_the_real_daemon(process: 
     assert client.call("list", type=["fact"], limit=1)["total"] == 41
     assert client.call("status")["protocol"] == 1
     with pytest.raises(RuntimeError, match="not_found"):
-        client.call("get", id="ffff")
+        client.call("get", id="ffffffff")
     with pytest.raises(RuntimeError, match="invalid"):
         client.call("search", query="x", of_tomorrow=True)
     client.stream.close()

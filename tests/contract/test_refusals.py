@@ -115,12 +115,12 @@ CALLS: dict[str, tuple[Any, str]] = {
     "an id with a wildcard": ({"method": "get", "id": "%%%%"}, "invalid"),
     "an id with the other wildcard": ({"method": "update", "id": "____", "pinned": True}, "invalid"),
     "an id of a megabyte": ({"method": "get", "id": "f" * 2**20}, "invalid"),
-    "an id that nothing has": ({"method": "get", "id": "ffff"}, "not_found"),
-    "a history that nothing has": ({"method": "history", "id": "ffff"}, "not_found"),
-    "a deletion that nothing has": ({"method": "delete", "ids": ["ffff"]}, "not_found"),
+    "an id that nothing has": ({"method": "get", "id": "ffffffff"}, "not_found"),
+    "a history that nothing has": ({"method": "history", "id": "ffffffff"}, "not_found"),
+    "a deletion that nothing has": ({"method": "delete", "ids": ["ffffffff"]}, "not_found"),
     "a deletion of nothing": ({"method": "delete", "ids": []}, "invalid"),
     "a deletion with a wildcard": ({"method": "delete", "ids": ["*"]}, "invalid"),
-    "an update of nothing": ({"method": "update", "id": "ffff"}, "invalid"),
+    "an update of nothing": ({"method": "update", "id": "ffffffff"}, "invalid"),
     "an operation that never was": ({"method": "undo", "operation": "0" * 32}, "not_found"),
     "an operation by its number": ({"method": "undo", "operation": 1}, "invalid"),
     "an operation of 2 digits": ({"method": "undo", "operation": "12"}, "invalid"),
@@ -142,7 +142,7 @@ CALLS: dict[str, tuple[Any, str]] = {
         "invalid",
     ),
     "a given id that is no id": ({"method": "add", "memory": {"content": "x", "id": "abc"}}, "invalid"),
-    "a successor of nothing": ({"method": "add", "memory": {"content": "x", "supersedes": "ffff"}}, "not_found"),
+    "a successor of nothing": ({"method": "add", "memory": {"content": "x", "supersedes": "ffffffff"}}, "not_found"),
     "a type without letters": ({"method": "add", "memory": {"content": "x", "type": " "}}, "invalid"),
     "a type of two lines": ({"method": "add", "memory": {"content": "x", "type": "a\nb"}}, "invalid"),
     "metadata that is a list": ({"method": "add", "memory": {"content": "x", "metadata": [1]}}, "invalid"),
@@ -275,7 +275,7 @@ def test_a_frame_over_the_limit_gets_an_error_and_the_end_of_the_stream(wire: Wi
 
 @pytest.mark.usefixtures("unchanged")
 def test_a_frame_over_the_limit_after_good_ones_loses_no_reply_before_it(wire: Wire) -> None:
-    good = b"".join(request({"method": "get", "id": "ffff"}, number) for number in (1, 2, 3))
+    good = b"".join(request({"method": "get", "id": "ffffffff"}, number) for number in (1, 2, 3))
     wire.send(good + b"\xff\xff\xff\xff")
     assert [(wire.receive() or [])[:3] for _ in range(4)] == [
         [1, 1, "not_found"],

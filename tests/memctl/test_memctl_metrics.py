@@ -48,8 +48,8 @@ def test_metrics_are_what_prometheus_reads(memctl: Memctl, daemon: "Daemon") -> 
         client.add("We use Valkey")
         for _ in range(3):
             client.search("Valkey")
-        with pytest.raises(Exception, match="ffff"):
-            client.get("ffff")
+        with pytest.raises(Exception, match="ffffffff"):
+            client.get("ffffffff")
     text = memctl("metrics").out
     values = parsed(text)
     assert values["memoryd_memories"] == {(("tier", "L1"),): 1}

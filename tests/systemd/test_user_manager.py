@@ -91,7 +91,7 @@ def test_a_stop_answers_the_write_under_way_and_keeps_it(manager: UserManager) -
     holder.execute("BEGIN IMMEDIATE")  # the daemon's write has to wait for this one
     with Wire(manager.socket) as wire:
         wire.send(request({"method": "add", "memory": {"content": "under way"}}, 7))
-        assert wire.ask({"method": "get", "id": "ffff"}, 8)[1] == 8  # so the one before it has begun
+        assert wire.ask({"method": "get", "id": "ffffffff"}, 8)[1] == 8  # so the one before it has begun
         manager.systemctl("stop", "--no-block", "memoryd.service", "memoryd.socket")
         wait_until(lambda: manager.shows("SubState") == "stop-sigterm")
         holder.execute("ROLLBACK")

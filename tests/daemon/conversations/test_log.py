@@ -100,7 +100,7 @@ def test_a_turn_is_read_in_its_conversation_wherever_its_turns_are_by_now(core: 
     assert around(fact, 1) == list(FACTS[3:6])
     assert around(add(core, "Said on purpose").id, 3) == []
     with pytest.raises(NotFound):
-        around("0000", 1)
+        around("0" * 32, 1)
 
 
 def test_turns_without_a_session_are_a_conversation_of_their_namespace(core: Core) -> None:

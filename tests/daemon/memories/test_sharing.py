@@ -132,7 +132,7 @@ def test_all_are_shared_or_none(core: Core) -> None:
     id = add(core, "Deploys are on Tuesday", PLACE).id
     outer = add(core, "It lies outside", "acme").id
     with pytest.raises(NotFound):
-        share(core, id, "dead", to="acme")
+        share(core, id, "d" * 32, to="acme")
     with pytest.raises(Invalid, match="is in acme already"):
         share(core, id, outer, to="acme")
     assert found(core, "Tuesday", namespace="acme") == ["It lies outside"]

@@ -148,7 +148,7 @@ def test_the_last_turns_are_found_by_their_words_and_marked_l0(core: Core) -> No
         ({"metadata": {"role": "user"}}, True),
         ({"metadata": {"role": ["user"]}}, False),
         ({"metadata": {"speaker": None}}, False),
-        ({"ids": ["ffff"]}, False),
+        ({"ids": ["ffffffff"]}, False),
         ({"path_prefix": "a"}, False),
         ({"after": 1e9}, True),
         ({"before": 1e9}, False),

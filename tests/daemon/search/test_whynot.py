@@ -44,7 +44,7 @@ def test_out_of_reach_it_is_not_found_as_if_it_did_not_exist(core: Core) -> None
         ({"type": ["lesson"]}, "type = ['lesson']"),
         ({"metadata": {"k": 2}}, "metadata = {'k': 2}"),
         ({"before": 5.0, "tier": ["L1"]}, "tier = ['L1'], before = 5.0"),
-        ({"ids": ["ffff"]}, "ids = ['ffff']"),
+        ({"ids": ["ffffffff"]}, "ids = ['ffffffff']"),
     ],
 )
 def test_a_filter_that_excludes_it_is_named(core: Core, filters: dict[str, Any], reason: str) -> None:

@@ -33,7 +33,7 @@ IDS = [
     "beef",  # of one of alpha's own and of a secret
     MIXED_SECRET,
     TURN_ID,
-    "dead",  # of nothing
+    "deadbeef",  # of nothing
     SHARED_IDS[0],
     *SHARED_IDS[3:],
     OWN_IDS[0],
@@ -134,14 +134,14 @@ def _traces(world: World) -> Iterator[Call[Any]]:
 def _operations(world: World) -> Iterator[Call[Any]]:
     for id in world.secret_operations:
         yield protocol.GetOperation(operation=id)
-        yield protocol.GetOperation(operation=id[:4])
+        yield protocol.GetOperation(operation=id[:8])
     yield from _placed(protocol.GetOperation, operation=world.secret_operations[0])
 
 
 def _undo(world: World) -> Iterator[Call[Any]]:
     for id in world.secret_operations:
         yield protocol.Undo(operation=id)
-        yield protocol.Undo(operation=id[:4])
+        yield protocol.Undo(operation=id[:8])
     yield from _placed(protocol.Undo, operation=world.secret_operations[0])
 
 

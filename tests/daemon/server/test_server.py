@@ -136,7 +136,7 @@ def test_calls_beyond_the_limit_that_are_answered_on_the_loop_are_all_answered(
     monkeypatch.setattr(connection, "MAX_IN_FLIGHT", 1)
     daemon = start_daemon()
     with Wire(daemon.socket) as wire:
-        wire.send(b"".join(request({"method": "get", "id": "ffff"}, number) for number in range(1, 2001)))
+        wire.send(b"".join(request({"method": "get", "id": "ffffffff"}, number) for number in range(1, 2001)))
         assert [reply[1] for reply in replies(wire, 2000)] == list(range(1, 2001))
 
 
@@ -427,7 +427,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 def test_methods_are_counted_with_their_errors(client: Client, folder: Path) -> None:
     for _ in range(3):
         client.add("x")
-    for id in ("ffff", "eeee"):
+    for id in ("ffffffff", "eeeeeeee"):
         with pytest.raises(Exception, match=id):
             client.get(id)
     methods = client.stats().methods

@@ -138,7 +138,7 @@ def test_a_signal_lets_the_call_under_way_finish_and_leaves_everything_tidy(
     holder.execute("BEGIN IMMEDIATE")  # the daemon's write has to wait for this one
     with Wire(process.socket) as wire:
         wire.send(request({"method": "add", "memory": {"content": "under way"}}, 7))
-        assert wire.ask({"method": "get", "id": "ffff"}, 8)[1] == 8  # so the one before it has begun
+        assert wire.ask({"method": "get", "id": "ffffffff"}, 8)[1] == 8  # so the one before it has begun
         process.child.send_signal(number)
         wait_until(lambda: 'msg="stopping"' in (process.folder / "log").read_text())
         holder.execute("ROLLBACK")

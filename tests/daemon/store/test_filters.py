@@ -65,7 +65,7 @@ def filled(store: Store) -> Store:
         ({"path_prefix": ""}, {"one", "two", "three"}),
         ({"ids": ["aaaa"]}, {"one"}),
         ({"ids": ["aaaa", "ba" * 16]}, {"one", "three"}),
-        ({"ids": ["ffff"]}, set()),
+        ({"ids": ["ffffffff"]}, set()),
         ({"namespace": "a/b"}, {"one", "two"}),
         ({"namespace": "a", "reach": "exact"}, {"one"}),
         ({"namespace": "a", "type": ["lesson"]}, set()),
