@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memoryd.client.memctl.agents.hooks.hosts import HOSTS
+from memoryd.client.agents.hooks.hosts import HOSTS
 
 OURS = ("HOME", "MEMORYD_NAMESPACE", "MEMORYD_TOKEN", "XDG_DATA_HOME")
 

@@ -26,12 +26,12 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.index.vector_index import VectorIndex
 from memoryd.daemon.memories import adding, adding_many, changing
 from memoryd.daemon.registry import finish
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.store import rows, vectors
 from memoryd.daemon.store.hashes import content_hash
-from memoryd.daemon.store.index import VectorIndex
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
 from memoryd.models import ModelMissing

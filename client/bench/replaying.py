@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from memoryd.client.agents.hooks import answering, hosts
+from memoryd.client.agents.hooks.wire import Link
 from memoryd.client.bench.evaluation import POLL_S, STANDSTILL_S, Place, list_present, settle
 from memoryd.client.bench.unasked import EndSession, Event, Memory, Prompt, Row, Start, Turn
 from memoryd.client.errors import TimedOut
-from memoryd.client.memctl.agents.hooks import answering, hosts
-from memoryd.client.memctl.agents.hooks.wire import Link
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.protocol import Memory as StoredMemory
 from memoryd.client.transport.sync import Client

@@ -20,7 +20,7 @@ def main() -> NoReturn:
     gc.disable()  # of what is imported nothing is garbage; `running` turns it on for the command itself
     _import_msgspec()
     if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv):
-        from memoryd.client.memctl.agents.hooks import process
+        from memoryd.client.agents.hooks import process
 
         process.main(sys.argv[2:])
     code = run(sys.argv[1:])

@@ -37,7 +37,7 @@ def _erase(args: Namespace) -> None:
         warning = f"This erases {count_text(found.count, 'memory')} for good; it cannot be undone."
         confirm("erase", warning, f"{_found_text(args, found)}\nmemctl: {warning}", "Nothing was erased.")
     done: Erased = send(args, Erase(copies=args.copies, **fields))
-    from memoryd.client.memctl.agents.hooks import spool
+    from memoryd.client.agents.hooks import spool
 
     spool.erase({*done.ids, *done.derived}, args.session)
     show(args, done, lambda: _erased_text(done))

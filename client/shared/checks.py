@@ -1,6 +1,6 @@
 """Checks of doctor: is what is shared with other machines exchanged."""
 
-from memoryd.client.memctl.doctor.patient import Finding, Patient, fail, report_ok, warn
+from memoryd.client.doctor.patient import Finding, Patient, fail, report_ok, warn
 from memoryd.client.memctl.table import count_text, shorten, to_one_line
 
 _REASON_CHARS = 120

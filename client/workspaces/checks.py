@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from memoryd.client.memctl.doctor.patient import Finding, Patient, quote_path, report_ok, warn
+from memoryd.client.doctor.patient import Finding, Patient, quote_path, report_ok, warn
 from memoryd.client.memctl.table import count_text
 from memoryd.client.workspaces.calls import GetWorkspace, Workspace, Workspaces
 

@@ -30,8 +30,8 @@ from memoryd.daemon.embedding.backlog import complete_contexts, work_off, work_o
 from memoryd.daemon.embedding.bulk import BulkPool, attempt
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.embedding.queries import QueryVectors
+from memoryd.daemon.index.vector_index import Key
 from memoryd.daemon.store import codes, parts, vectors
-from memoryd.daemon.store.index import Key
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction

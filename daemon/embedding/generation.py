@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.daemon.embedding.parts import Parts
+from memoryd.daemon.index.scan import Wanted
+from memoryd.daemon.index.vector_index import Key, VectorIndex
 from memoryd.daemon.store import vectors
 from memoryd.daemon.store.codes import Kept
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.facts import Mask
-from memoryd.daemon.store.index import Key, VectorIndex
 from memoryd.daemon.store.positions import Positions
-from memoryd.daemon.store.scan import Wanted
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models import Embedder
 

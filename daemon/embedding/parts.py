@@ -16,10 +16,10 @@ import numpy as np
 
 from memoryd.daemon.embedding.api import is_trouble
 from memoryd.daemon.embedding.bulk import BulkPool
+from memoryd.daemon.index.vector_index import VectorIndex
 from memoryd.daemon.store import parts, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.facts import Mask
-from memoryd.daemon.store.index import VectorIndex
 from memoryd.daemon.store.parts import Long, Piece
 from memoryd.daemon.store.positions import Positions, find_distinct
 from memoryd.daemon.store.store import Store

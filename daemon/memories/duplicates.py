@@ -18,6 +18,7 @@ from memoryd.client.protocol import Add, AddMany, NewMemory
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation, Stamp
+from memoryd.daemon.index.scan import Wanted
 from memoryd.daemon.language.statements import find_contradiction, is_same
 from memoryd.daemon.language.talk import is_talk, is_turn
 from memoryd.daemon.search.candidates import cosines
@@ -26,7 +27,6 @@ from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.scan import Wanted
 from memoryd.daemon.store.tiers import DOCUMENTS, build_searched
 
 NEIGHBOURS = 8  # near-duplicates looked at; those of an agreeing text are among the very nearest

@@ -18,11 +18,11 @@ import numpy as np
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.capability import installed
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.index.vector_index import RESCORE
 from memoryd.daemon.search.hints import read_hints
 from memoryd.daemon.search.retrieval import Near, Retrieval, Sources, elapsed_ms
 from memoryd.daemon.store import fulltext, parts, vectors
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.index import RESCORE
 from memoryd.daemon.store.store import Damaged, Interrupted
 from memoryd.daemon.store.vectors import Vector
 

@@ -15,7 +15,7 @@ from impostor import NOBODY, impostor, needs_root
 
 from hosting import Agent
 from memoryd.client import AsyncClient, Client, Untrusted
-from memoryd.client.memctl.agents.hooks import spool, wire
+from memoryd.client.agents.hooks import spool, wire
 from memoryd.client.memctl.running import run
 from memoryd.client.transport import spawn, trust
 from memoryd.daemon.system import listen

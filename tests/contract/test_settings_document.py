@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 from settings_document import VARIABLES, document
 
-from memoryd.client.memctl.doctor import installation
+from memoryd.client.doctor import installation
 from memoryd.daemon.config import Config
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"

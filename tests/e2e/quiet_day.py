@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from memoryd.client import Client
-from memoryd.client.memctl.agents.hooks.hosts import EVENTS
+from memoryd.client.agents.hooks.hosts import EVENTS
 from memoryd.daemon.jobs.table import list_jobs
 from waiting import wait_until
 

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
+from memoryd.client.agents.hooks import answering
+from memoryd.client.agents.hooks.hosts import EVENTS, HOSTS
 from memoryd.client.errors import BadFrame, Invalid, MemorydError
 from memoryd.client.importing import child
 from memoryd.client.importing.records import Account
 from memoryd.client.importing.systems import SYSTEMS
-from memoryd.client.memctl.agents.hooks import answering
-from memoryd.client.memctl.agents.hooks.hosts import EVENTS, HOSTS
 from memoryd.client.transport.frames import FrameReader
 from memoryd.daemon.server import envelope
 from memoryd.daemon.workspaces.documents.chunks import chunk

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fake_daemon import FakeDaemon, Memctl
 
-from memoryd.client.memctl.agents.hooks import answering, spool
+from memoryd.client.agents.hooks import answering, spool
 
 DEEP = "[" * 5000 + "]" * 5000
 RECORD = f'{{"id": "{"0f" * 16}", "content": "x", "metadata": {{"a": {DEEP}}}}}\n'

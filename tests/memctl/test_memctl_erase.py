@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.memctl.agents.hooks import spool
+from memoryd.client.agents.hooks import spool
 
 Memctl = Any
 SAID = [

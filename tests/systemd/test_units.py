@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import memoryd
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.systemd.units import Place, command_of, current_place, format_units, is_ours
+from memoryd.client.systemd.units import Place, command_of, current_place, format_units, is_ours
 from memoryd.client.transport import activation
 
 GOLDEN = Path(__file__).parent.parent / "data" / "units"

@@ -232,7 +232,7 @@ def _list_projects() -> list[Word]:
 
 
 def _list_checks() -> list[Word]:
-    from memoryd.client.memctl.doctor.checks import list_areas, list_checks
+    from memoryd.client.doctor.checks import list_areas, list_checks
 
     areas = [Word(area, f"{len(checks)} checks") for area, checks in list_areas().items()]
     return areas + [Word(name, str(check.__doc__)) for name, check in list_checks().items()]

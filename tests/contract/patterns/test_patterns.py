@@ -41,7 +41,7 @@ BUILT: dict[str, list[str]] = {
     "client.credentials.redacting.allow_list": [],  # settings: the user's own
     "daemon.config._check": [],  # settings
     "client.memctl.snippet._find_marks": [re.escape("a.b*")],
-    "client.memctl.systemd.units._replace": ["(?m)^ExecStart=.*$"],
+    "client.systemd.units._replace": ["(?m)^ExecStart=.*$"],
 }
 # What reads texts of any length.
 READERS: dict[str, Callable[[str], Any]] = {

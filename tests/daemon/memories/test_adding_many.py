@@ -11,11 +11,12 @@ import pytest
 from memoryd.client.errors import Busy, Conflict, Internal, Invalid, MemorydError, NotFound, StorageFull, Unavailable
 from memoryd.client.protocol import AddedMany, AddMany, Get, History, List, NewMemory, Operations, Progress, Share
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.index import vector_index as index
+from memoryd.daemon.index.scan import Wanted
 from memoryd.daemon.memories import adding_many, duplicates, parts, reading, sharing
 from memoryd.daemon.registry import finish
-from memoryd.daemon.store import index, writer
+from memoryd.daemon.store import writer
 from memoryd.daemon.store.caller import Caller
-from memoryd.daemon.store.scan import Wanted
 from workbench import LIMIT_S, CountingEmbedder, add, add_many, delete, undo, update, wait_until
 
 HERON = "The grey heron fishes at dawn near the old mill"

@@ -11,9 +11,9 @@ from memoryd.client.protocol import WhyNot
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.backlog import complete_contexts
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.index.scan import Wanted
 from memoryd.daemon.search.whynot import why_not
 from memoryd.daemon.store import contexts, rows, trimming, vectors
-from memoryd.daemon.store.scan import Wanted
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from workbench import CountingEmbedder, add, delete, insert, running, search, undo, update, wait_until

@@ -35,7 +35,7 @@ def no_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_module_that_reaches_out_is_known() -> None:
     assert importers(*WAYS_OUT.split()) == [
-        "client/memctl/doctor/settings.py",
+        "client/doctor/settings.py",
         "daemon/context/counting.py",
         "daemon/system/remote.py",
         "models/sources.py",

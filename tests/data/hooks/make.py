@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from memoryd.client.memctl.agents.hooks import installing
-from memoryd.client.memctl.agents.hooks.hosts import HOSTS
+from memoryd.client.agents.hooks import installing
+from memoryd.client.agents.hooks.hosts import HOSTS
 
 COMMAND = ["/opt/memory tools/bin/memctl"]
 HERE = Path(__file__).parent

@@ -8,8 +8,8 @@ from findings import Doctor
 
 from configs import NO_MODEL
 from memoryd.client import projects
-from memoryd.client.memctl.agents.hooks import spool
-from memoryd.client.memctl.doctor import agents
+from memoryd.client.agents.hooks import spool
+from memoryd.client.doctor import agents
 from memoryd.client.project import project_namespace
 
 

@@ -14,7 +14,7 @@ from fake_daemon import Memctl
 from findings import Doctor
 
 from configs import NO_MODEL
-from memoryd.client.memctl.doctor import database
+from memoryd.client.doctor import database
 from memoryd.daemon.store.connection import PAGE_BYTES
 from memoryd.daemon.store.store import FILE_NAME, Store
 from workbench import Process

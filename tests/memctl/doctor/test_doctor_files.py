@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from findings import Doctor
 
-from memoryd.client.memctl.doctor import files
+from memoryd.client.doctor import files
 
 MEMCTL = f"{sys.executable} -m memoryd.client.memctl"
 

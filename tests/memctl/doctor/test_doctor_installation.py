@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from findings import Doctor
 
-from memoryd.client.memctl.doctor import installation
+from memoryd.client.doctor import installation
 
 SOURCE = Path(__file__).parents[3]
 

@@ -15,7 +15,7 @@ from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
 from configs import NO_MODEL
-from memoryd.client.memctl.doctor import service
+from memoryd.client.doctor import service
 from memoryd.client.protocol import Done, GetStatus, Shutdown, ThreadState
 
 

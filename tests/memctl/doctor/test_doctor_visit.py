@@ -11,8 +11,8 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
+from memoryd.client.doctor.checks import list_areas, list_checks
 from memoryd.client.errors import StorageFailed
-from memoryd.client.memctl.doctor.checks import list_areas, list_checks
 from memoryd.client.protocol import Verify
 
 COMMAND = [sys.executable, "-m", "memoryd.client.memctl", "doctor"]
@@ -97,7 +97,7 @@ def test_a_check_that_is_refused_an_answer_is_a_finding(doctor: Doctor, told: Fa
 def test_its_text_fits_the_terminal(
     memctl: Memctl, folder: Path, monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
-    monkeypatch.setattr("memoryd.client.memctl.doctor.visit.columns", lambda: columns)
+    monkeypatch.setattr("memoryd.client.doctor.visit.columns", lambda: columns)
     (folder / "config.toml").write_text(f"[server]\n{'x' * 60} = 1\n")
     text = memctl("doctor").out
     assert "\nProcess\n" in text

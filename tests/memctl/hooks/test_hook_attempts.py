@@ -11,9 +11,9 @@ from fake_daemon import Memctl
 
 from configs import NO_MODEL
 from hosting import Agent
-from memoryd.client.memctl.agents.hooks import answering, spool
-from memoryd.client.memctl.agents.hooks.hosts import HOSTS
-from memoryd.client.memctl.agents.hooks.wire import Broken, Silent
+from memoryd.client.agents.hooks import answering, spool
+from memoryd.client.agents.hooks.hosts import HOSTS
+from memoryd.client.agents.hooks.wire import Broken, Silent
 from workbench import Process
 
 POISON = "a line at which this daemon is lost"

@@ -16,9 +16,9 @@ import pytest
 from configs import NO_JOBS, NO_MODEL
 from hosting import Agent
 from memoryd.client import Client
-from memoryd.client.memctl.agents.hooks import answering, hosts, spool
-from memoryd.client.memctl.agents.hooks.hosts import EVENTS, HOSTS
-from memoryd.client.memctl.agents.hooks.wire import Refused
+from memoryd.client.agents.hooks import answering, hosts, spool
+from memoryd.client.agents.hooks.hosts import EVENTS, HOSTS
+from memoryd.client.agents.hooks.wire import Refused
 from memoryd.client.protocol import METHODS, AddToken, Call, method_name
 from waiting import wait_until
 from workbench import Process
@@ -521,7 +521,7 @@ def test_a_hook_imports_what_it_needs_alone(agent: Agent, process: Process) -> N
     agent.run("prompt", given)  # the project is met for the first time
     done = subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, env=agent.environment)
     loaded = set(done.stderr.decode().strip("[]\n").replace("'", "").split(", "))
-    assert "memoryd.client.memctl.agents.hooks.answering" in loaded
+    assert "memoryd.client.agents.hooks.answering" in loaded
     slow = {
         "argparse",
         "asyncio",

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from fake_daemon import Memctl
 
+from memoryd.client.agents.hooks import installing
+from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.errors import Conflict
-from memoryd.client.memctl.agents.hooks import installing
-from memoryd.client.memctl.agents.hooks.hosts import HOSTS
 
 CHECKOUT = Path(__file__).parents[3]
 DATA = CHECKOUT / "tests" / "data" / "hooks"

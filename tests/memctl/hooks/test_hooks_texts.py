@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.client.memctl.agents.hooks import jsontext, tomltext
-from memoryd.client.memctl.agents.hooks.hosts import HOSTS
-from memoryd.client.memctl.agents.hooks.parts import Hooks, Part, Server, TomlServer
+from memoryd.client.agents.hooks import jsontext, tomltext
+from memoryd.client.agents.hooks.hosts import HOSTS
+from memoryd.client.agents.hooks.parts import Hooks, Part, Server, TomlServer
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(

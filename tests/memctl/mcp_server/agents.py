@@ -13,9 +13,9 @@ import msgspec
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult
 
-from memoryd.client.memctl.agents.mcp import server
-from memoryd.client.memctl.agents.mcp.session import Session
-from memoryd.client.memctl.agents.mcp.tools import CONNECTOR_TOOLS, TOOLS
+from memoryd.client.agents.mcp import server
+from memoryd.client.agents.mcp.session import Session
+from memoryd.client.agents.mcp.tools import CONNECTOR_TOOLS, TOOLS
 
 MCP = [sys.executable, "-m", "memoryd.client.memctl", "mcp"]
 HELLO = [

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memoryd.client.agents.mcp.answers import Answer, fit_answer, memory_line, shorten_texts
+from memoryd.client.agents.mcp.schemas import Found
 from memoryd.client.inert import make_inert, make_lines_inert
-from memoryd.client.memctl.agents.mcp.answers import Answer, fit_answer, memory_line, shorten_texts
-from memoryd.client.memctl.agents.mcp.schemas import Found
 
 COUNTERS: list[Callable[[str], int]] = [
     lambda text: len(text.split()),

@@ -15,8 +15,8 @@ from mcp import Client, ClientSession, stdio_client
 
 from configs import NO_MODEL
 from memoryd.client import Client as Memory
-from memoryd.client.memctl.agents import mcp as command
-from memoryd.client.memctl.agents.mcp.tools import TOOLS
+from memoryd.client.agents import mcp as command
+from memoryd.client.agents.mcp.tools import TOOLS
 from memoryd.client.protocol import CountTokens, Hits, Search, TokenCounts
 
 PLACE = {"MEMORYD_NAMESPACE": "acme/api"}

@@ -10,8 +10,8 @@ from agents import agent, all_of, options, text_of
 from mcp.shared.exceptions import MCPError
 
 from memoryd.client import Client
-from memoryd.client.memctl.agents.mcp.session import Session
-from memoryd.client.memctl.agents.mcp.tools import TOOLS
+from memoryd.client.agents.mcp.session import Session
+from memoryd.client.agents.mcp.tools import TOOLS
 from waiting import wait_until
 
 DEPLOYS = "Deploys of the api and of the web front happen on every Tuesday and on every Thursday of a week"

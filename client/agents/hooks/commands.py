@@ -1,0 +1,220 @@
+"""hooks install, uninstall, status, preview: memoryd in the configuration of coding agents, and what they are told.
+hook: an event of one of them."""
+
+import difflib
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from memoryd.client.agents.hooks import installing, spool
+from memoryd.client.agents.hooks.hosts import EVENTS, HOSTS
+from memoryd.client.agents.hooks.installing import UNFIT, Change, Refusal, Target
+from memoryd.client.errors import Invalid
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import send
+from memoryd.client.memctl.output import complain, paint, print_note, say, say_degraded, show
+from memoryd.client.memctl.place import short_path
+from memoryd.client.memctl.table import count_text, format_table
+from memoryd.client.methods import get_unasked
+from memoryd.client.protocol import Unasked
+from memoryd.client.transport import paths
+
+
+def _declare_agent(parser: ArgumentParser) -> None:
+    parser.add_argument("agent", choices=tuple(HOSTS), metavar="AGENT", help=", ".join(HOSTS))
+    _declare_project(parser)
+    parser.add_argument("--dry-run", action="store_true", help="show what would be changed, and change nothing")
+
+
+def _declare_project(parser: ArgumentParser) -> None:
+    parser.add_argument("--project", metavar="DIR", type=_folder, help="for one project (default: for all of yours)")
+
+
+def _folder(text: str) -> Path:
+    path = Path(text).expanduser().absolute()
+    if not path.is_dir():
+        raise Invalid(f"{text} is not a folder.")
+    return path
+
+
+def _install_arguments(parser: ArgumentParser) -> None:
+    _declare_agent(parser)
+    parser.add_argument("--print", action="store_true", help="print what belongs into the files, and change nothing")
+
+
+def _install(args: Namespace) -> int:
+    targets = installing.list_targets(args.agent, args.project)
+    command = installing.own_command()
+    if args.print:
+        entries = [{"path": str(target.path), "text": target.add(target.empty, command)} for target in targets]
+        show(args, entries, lambda: _paste_text(targets, command))
+        return 0
+    done = _change(args, targets, lambda target: installing.plan_install(target, command))
+    if done == 0 and not args.json and not args.dry_run:
+        print_note(f"memctl: {HOSTS[args.agent].advice}")
+        print_note(f"memctl: What is said in sessions is kept, on this machine alone, in {paths.data_folder()}.")
+        print_note("memctl: To pause that: memctl observe off. To take it out for good: memctl erase --help.")
+        if find_spec("mcp") is None:
+            print_note("memctl: the MCP server needs a package that is not here; run: pip install 'memoryd[mcp]'")
+    return done
+
+
+def _uninstall(args: Namespace) -> int:
+    command = installing.own_command()
+    targets = installing.list_targets(args.agent, args.project)
+    return _change(args, targets, lambda target: installing.plan_uninstall(target, command))
+
+
+def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Target], Change]) -> int:
+    """Plan for all files, then change them; one that is refused keeps all as they are."""
+    try:
+        changes = [planned(target) for target in targets]
+    except Refusal as refusal:
+        complain(str(refusal), 1)
+        if not args.json and hasattr(args, "print"):  # only an installation has it
+            print_note("memctl: fix the file, or put this into it by hand:")
+            say(_paste_text([refusal.target], installing.own_command()))
+        return 1
+    if not args.dry_run:
+        for change in changes:
+            installing.apply(change)
+    done = [{"path": str(change.target.path), "change": _choose_verb(change)} for change in changes]
+    show(args, done, lambda: _changes_text(changes, args.dry_run))
+    return 0
+
+
+def _choose_verb(change: Change) -> str:
+    if not change.is_one:
+        return "unchanged"
+    return "deleted" if change.after is None else "created" if change.before is None else "changed"
+
+
+def _changes_text(changes: Sequence[Change], dry_run: bool) -> str:
+    lines = []
+    for change in changes:
+        verb = _choose_verb(change)
+        lines.append(f"{paint(f'{verb:<9}', 'dim' if verb == 'unchanged' else 'green')}  {_shorten(change.target)}")
+        if dry_run:
+            lines += _format_difference(change)
+    if dry_run and any(change.is_one for change in changes):
+        lines.append("Nothing was changed: this was a dry run.")
+    return "\n".join(lines)
+
+
+def _format_difference(change: Change) -> list[str]:
+    old, new = ((data or b"").decode("utf-8", "replace").splitlines() for data in (change.before, change.after))
+    colours = {"+": "green", "-": "red"}
+    found = [line for line in difflib.unified_diff(old, new, lineterm="", n=1) if line[:3] not in ("---", "+++")]
+    return [f"    {paint(line, colours.get(line[:1], 'dim'))}" for line in found]
+
+
+def _paste_text(targets: Sequence[Target], command: Sequence[str]) -> str:
+    return "\n".join(f"# {_shorten(target)}\n{target.add(target.empty, command).rstrip()}" for target in targets)
+
+
+def _shorten(target: Target) -> str:
+    return short_path(str(target.path))
+
+
+def _status(args: Namespace) -> None:
+    found = [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, args.project)]
+    calls = {"spooled": spool.count_waiting(), "set_aside": spool.count_aside(), "foreign": spool.count_foreign()}
+    show(args, {"files": found, **calls}, lambda: _status_text(found, **calls))
+
+
+def check_state(agent: str, target: Target) -> dict[str, str]:
+    """Return how the entries in a file of an agent are: installed, not installed, outdated, or what is in the way."""
+    command = installing.own_command()
+    try:
+        text = installing.text_of(target, installing.read_file(target.path))
+        there = target.read_entries(text)
+        wanted = target.read_entries(target.add(target.remove(text), command)) if any(there) else []
+    except Refusal as refusal:
+        state = f"unreadable: {refusal.reason}"
+    except UNFIT as error:
+        state = f"something is in the way: {error}"
+    else:
+        state = "not installed" if not any(there) else "installed" if there == wanted else "outdated: install again"
+    return {"agent": agent, "path": str(target.path), "state": state}
+
+
+def _status_text(found: Sequence[dict[str, str]], spooled: int, set_aside: int, foreign: int) -> str:
+    rows = [[one["agent"], short_path(one["path"]), one["state"]] for one in found]
+    text = format_table(["AGENT", "FILE", "STATE"], rows)
+    if spooled:
+        text += f"\n{count_text(spooled, 'call')} of hooks wait for the daemon; the next hook that finds it sends them."
+    if lost := set_aside - foreign:
+        text += f"\n{count_text(lost, 'call')} set aside, at which the daemon died or hung: {spool.aside_path()}"
+    if foreign:
+        text += f"\n{count_text(foreign, 'line')} refused that no hook wrote: {spool.aside_path()}"
+    return text
+
+
+def _retry(args: Namespace) -> int:
+    if (number := spool.put_back()) is None:
+        return complain(
+            "The spool of the hooks is full. Run `memctl up`, let a hook send what waits, and try again.", 1
+        )
+    show(args, {"retried": number}, lambda: f"{count_text(number, 'call')} will be sent again by the next hook.")
+    return 0
+
+
+def _declare_preview(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--prompt", default="", metavar="TEXT", help="what is said beside this prompt (default: a start)"
+    )
+
+
+def _preview(args: Namespace) -> None:
+    """Show what an agent would get; nothing is noted, and no session has anything yet."""
+    made = send(args, get_unasked(args.prompt, touch=False))
+    if args.json or made.lines:
+        show(args, made, lambda: _preview_text(made))
+    if not made.lines:
+        print_note(f"memctl: nothing comes up {'beside this prompt' if args.prompt.strip() else 'at a start'}.")
+    say_degraded(made.degraded)
+
+
+def _preview_text(made: Unasked) -> str:
+    lines = [made.text.rstrip("\n"), "", f"{count_text(made.tokens, 'token')}. Why each line:"]
+    return "\n".join([*lines, *(f"  {paint(line.id[:8], 'dim')}  {line.why}" for line in made.lines)])
+
+
+def _declare_hook(parser: ArgumentParser) -> None:
+    told = "; ".join(f"{name}: {meaning}" for name, meaning in EVENTS.items())
+    parser.add_argument("event", choices=tuple(EVENTS), metavar="EVENT", help=told)
+    parser.add_argument("--agent", choices=tuple(HOSTS), default=next(iter(HOSTS)), help="whose event it is")
+
+
+def _run_hook(args: Namespace) -> None:
+    from memoryd.client.agents.hooks import process
+
+    process.main([args.event, "--agent", args.agent])
+
+
+COMMANDS = {
+    "hooks install": Command(
+        _install_arguments,
+        _install,
+        "  memctl hooks install claude-code\n"
+        "  memctl hooks install codex --dry-run\n"
+        "  memctl hooks install cursor --project .\n"
+        "  memctl hooks install gemini --print",
+    ),
+    "hooks uninstall": Command(_declare_agent, _uninstall, "  memctl hooks uninstall claude-code"),
+    "hooks status": Command(
+        _declare_project, _status, "  memctl hooks status\n  memctl hooks status --project . --json"
+    ),
+    "hooks retry": Command(lambda parser: None, _retry, "  memctl hooks retry"),
+    "hooks preview": Command(
+        _declare_preview,
+        _preview,
+        '  memctl hooks preview\n  memctl hooks preview --prompt "which port has the local database?"',
+    ),
+    "hook": Command(
+        _declare_hook,
+        _run_hook,
+        """  echo '{"session_id": "s1", "prompt": "add a cache"}' | memctl hook prompt""",
+    ),
+}

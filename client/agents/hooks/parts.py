@@ -1,0 +1,163 @@
+"""What memoryd writes into an agent's configuration files: entries for the hooks, and one for the MCP server.
+
+A part is a value with three operations on a text: put our entries in where none of them are (or raise `NotJson` or
+`NotToml`), take them out, say which are there. Ours is what runs `memctl hook … --agent NAME` or `memctl mcp`; no agent
+is shown a field that it does not know.
+"""
+
+import re
+import shlex
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from memoryd.client.agents.hooks import jsontext, tomltext
+from memoryd.client.agents.hooks.hosts import HOSTS, Host
+from memoryd.client.agents.hooks.jsontext import NotJson
+
+SERVER = "memoryd"
+_OURS = re.compile(r"(?:^|[/\s'\"])(?:memctl|memoryd\.client\.memctl)['\"]? hook [a-z-]+ --agent ([a-z-]+)\s*$")
+
+
+class Hooks(NamedTuple):
+    """The hooks of an agent, in JSON: `hooks.EVENT` is an array of entries, or of groups that hold entries."""
+
+    agent: str
+
+    @property
+    def host(self) -> Host:
+        """The agent's row."""
+        return HOSTS[self.agent]
+
+    def add(self, text: str, command: Sequence[str]) -> str:
+        """Return the text with one entry for each event."""
+        for key, value in self.host.head:
+            if jsontext.value_at(text, (key,)) is None:
+                text = jsontext.add_member(text, (), key, value)
+        kind = {} if self.host.flat else {"type": "command"}
+        name = {"name": SERVER} if self.host.named else {}
+        for event, hook in self.host.events.items():
+            own = shlex.join([*command, "hook", event, "--agent", self.agent])
+            entry: dict[str, Any] = {**kind, **name, "command": own, "timeout": hook.timeout_s * self.host.unit}
+            if not self.host.flat:
+                entry = {**({"matcher": hook.matcher} if hook.matcher else {}), "hooks": [entry]}
+            text = jsontext.add_element(text, ("hooks", hook.name), entry)
+        return text
+
+    def remove(self, text: str) -> str:
+        """Return the text without our entries, and without what is empty for that."""
+        for event in list(_read_object(jsontext.value_at(text, ("hooks",)))):
+            text = self._remove_event(text, event)
+        return text
+
+    def _remove_event(self, text: str, event: str) -> str:
+        path: jsontext.Path = ("hooks", event)
+        before = text
+        for at, group in _reverse(jsontext.value_at(text, path)):
+            entries = [group] if self.host.flat else _read_array(_read_object(group).get("hooks"))
+            if entries and all(map(self._is_ours, entries)):
+                text = jsontext.remove(text, (*path, at))
+                continue
+            for inner, entry in _reverse(entries):
+                if self._is_ours(entry):
+                    text = jsontext.remove(text, (*path, at, "hooks", inner))
+        return _prune(text, before, path)
+
+    def _is_ours(self, entry: Any) -> bool:
+        command = _read_object(entry).get("command")
+        found = _OURS.search(command) if isinstance(command, str) else None
+        return found is not None and found[1] == self.agent
+
+    def read_entries(self, text: str) -> list[Any]:
+        """Return our entries, each with its event and matcher, sorted by event: a file may have these in any order."""
+        found = []
+        for event, given in _read_object(jsontext.value_at(text, ("hooks",))).items():
+            for group in _read_array(given):
+                inner = [group] if self.host.flat else _read_array(_read_object(group).get("hooks"))
+                matcher = _read_object(group).get("matcher", "")
+                found += [(event, matcher, entry) for entry in inner if self._is_ours(entry)]
+        return sorted(found, key=itemgetter(0))
+
+
+class Server(NamedTuple):
+    """The MCP server in JSON: a member of `mcpServers`."""
+
+    def add(self, text: str, command: Sequence[str]) -> str:
+        """Return the text with the server."""
+        if self._find_server(text) is not None:
+            raise NotJson(f"it has an MCP server of the name {SERVER} that is not this one")
+        return jsontext.add_member(text, ("mcpServers",), SERVER, build_server_entry(command))
+
+    def _find_server(self, text: str) -> Any:
+        return _read_object(jsontext.value_at(text, ("mcpServers",))).get(SERVER)
+
+    def remove(self, text: str) -> str:
+        """Return the text without the server."""
+        if not self.read_entries(text):
+            return text
+        return _prune(jsontext.remove(text, ("mcpServers", SERVER)), text, ("mcpServers",))
+
+    def read_entries(self, text: str) -> list[Any]:
+        """Return the server, if it is ours."""
+        there = self._find_server(text)
+        return [there] if _is_server(there) else []
+
+
+class TomlServer(NamedTuple):
+    """The MCP server in TOML: a block of lines between marks."""
+
+    def add(self, text: str, command: Sequence[str]) -> str:
+        """Return the text with the server."""
+        entry = build_server_entry(command)
+        arguments = ", ".join(map(_format_toml, entry["args"]))
+        block = f"[mcp_servers.{SERVER}]\ncommand = {_format_toml(entry['command'])}\nargs = [{arguments}]\n"
+        return tomltext.add_block(text, block)
+
+    def remove(self, text: str) -> str:
+        """Return the text without the server."""
+        return tomltext.remove_block(text)
+
+    def read_entries(self, text: str) -> list[Any]:
+        """Return the server, if it is ours."""
+        there = _read_object(tomltext.parse(text).get("mcp_servers")).get(SERVER)
+        return [there] if _is_server(there) and tomltext.BEGIN in text else []
+
+
+Part = Hooks | Server | TomlServer
+
+
+def build_server_entry(command: Sequence[str]) -> dict[str, Any]:
+    """Return how an agent starts the MCP server."""
+    return {"command": command[0], "args": [*command[1:], "mcp"]}
+
+
+def _is_server(value: Any) -> bool:
+    arguments = _read_array(_read_object(value).get("args"))
+    program = str(_read_object(value).get("command", "")).rpartition("/")[2]
+    return arguments[-1:] == ["mcp"] and (program == "memctl" or "memoryd.client.memctl" in arguments)
+
+
+def _prune(text: str, before: str, path: jsontext.Path) -> str:
+    """Return the text without what is empty at a path and the object around it, if something was taken out."""
+    while text != before and path and not jsontext.value_at(text, path):
+        text, path = jsontext.remove(text, path), path[:-1]
+    return text
+
+
+def _format_toml(value: str) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # a basic string is written as in JSON
+
+
+def _reverse(value: Any) -> list[tuple[int, Any]]:
+    """Return the elements of an array with their places, the last one first."""
+    return list(enumerate(_read_array(value)))[::-1]
+
+
+def _read_object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _read_array(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

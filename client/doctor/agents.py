@@ -1,0 +1,87 @@
+"""Checks of what connects coding agents: hooks, their spooled calls, the MCP server."""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from memoryd.client import projects
+from memoryd.client.agents.hooks import installing, spool
+from memoryd.client.agents.hooks.commands import check_state
+from memoryd.client.agents.hooks.hosts import HOSTS
+from memoryd.client.doctor.patient import Finding, Patient, fail, quote_path, report_ok, warn
+from memoryd.client.errors import MemorydError
+from memoryd.client.memctl.table import count_text
+from memoryd.client.transport import paths
+
+FULL = 0.8
+OUTDATED = "outdated"
+LOOK = "memctl up; memctl hooks status"
+
+
+def check_hooks(patient: Patient) -> Finding | None:
+    """Look at the configuration of each agent: are the hooks there whole, and do they call this memctl."""
+    files = _list_files()
+    for file in files:
+        if file["state"] not in ("installed", "not installed") and not file["state"].startswith(OUTDATED):
+            return warn(f"{file['path']}: {file['state']}", "memctl hooks status")
+    states = {agent: [file["state"] for file in files if file["agent"] == agent] for agent in HOSTS}
+    old = [agent for agent, found in states.items() if any(text.startswith(OUTDATED) for text in found)]
+    half = [agent for agent, found in states.items() if {"installed", "not installed"} <= set(found)]
+    if old or half:
+        wrong = list(dict.fromkeys(old + half))
+        message = f"the hooks of {', '.join(wrong)} are not as this memctl writes them"
+        return fail(message, safe=[["memctl", "hooks", "install", agent] for agent in wrong])
+    present = [agent for agent, found in states.items() if "installed" in found]
+    return report_ok(f"installed for {', '.join(present)}") if present else None
+
+
+def _list_files() -> list[dict[str, str]]:
+    """Return the files of all agents with what they say of our entries."""
+    return [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, None)]
+
+
+def check_spooled(patient: Patient) -> Finding | None:
+    """Check for calls that hooks spooled while the daemon did not run."""
+    path = Path(spool.path())
+    if not path.exists():
+        return None
+    waiting, size = spool.count_waiting(), path.stat().st_size
+    message = f"{count_text(waiting, 'call')} of hooks wait" if waiting != 1 else "1 call of a hook waits"
+    if size > FULL * spool.MAX_BYTES:
+        return warn(
+            f"{message}, and there is hardly room for more: the next hook that finds the daemon sends them", LOOK
+        )
+    if waiting and not patient.status:
+        return warn(f"{message} for the daemon", safe=[["memctl", "up"]])
+    return report_ok(f"{message}, the next hook sends them" if waiting else "nothing waits")
+
+
+def check_set_aside(patient: Patient) -> Finding | None:
+    """See whether calls of hooks were set aside because the daemon died or hung at them."""
+    if not (number := spool.count_aside()):
+        return None
+    path, calls = quote_path(Path(spool.aside_path())), count_text(number, "call")
+    message = f"{calls} of hooks set aside, because the daemon died, hung or never answered: {path}"
+    return warn(message, f"after an upgrade: memctl hooks retry; to drop them: rm {path}")
+
+
+def check_known_projects(patient: Patient) -> Finding | None:
+    """See that the table of projects can be read: without it those of the same name share their memories."""
+    path = os.path.join(paths.data_folder(), projects.FILE)
+    try:
+        number = len(projects.read_table()["projects"])
+    except MemorydError as error:
+        return fail(error.message.split(";")[0], f"mv {quote_path(Path(path))} {quote_path(Path(path + '.damaged'))}")
+    except OSError as error:
+        return fail(f"{path} cannot be read: {error.strerror}", f"ls -l {quote_path(Path(path))}")
+    return report_ok(f"{count_text(number, 'project')}: memctl project list") if number else None
+
+
+def check_mcp(patient: Patient) -> Finding | None:
+    """Check that the MCP server, which agents are configured to start, can start."""
+    if find_spec("mcp") is not None:
+        return report_ok("the package for `memctl mcp` is here")
+    if present := dict.fromkeys(file["agent"] for file in _list_files() if file["state"] == "installed"):
+        message = f"{', '.join(present)} start `memctl mcp`, which needs a package that is not here"
+        return fail(message, "pip install 'memoryd[mcp]'")
+    return None

@@ -1,0 +1,99 @@
+"""The table of checks, by area. To add one: a function that returns a finding (None where it cannot), and a row."""
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+
+from memoryd.client.capabilities import list_modules
+from memoryd.client.doctor import agents, database, files, installation, models, service, settings, work
+from memoryd.client.doctor.patient import Finding, Patient
+
+Check = Callable[[Patient], Finding | None]
+
+_KERNEL: dict[str, dict[str, Check]] = {
+    "Setup": {
+        "installation": installation.check_installation,
+        "packages": installation.check_packages,
+        "command": installation.check_command,
+        "environment": installation.check_environment,
+    },
+    "Settings": {
+        "configuration": settings.check_configuration,
+        "configuration-file": settings.check_configuration_file,
+        "in-force": settings.check_in_force,
+        "key-files": settings.check_keys,
+        "embedding-key": settings.check_embedding_key,
+        "language-model": settings.check_language_model,
+        "llm-answers": settings.check_language_model_answers,
+    },
+    "Process": {
+        "daemon": service.check_daemon,
+        "version": service.check_version,
+        "service": service.check_service,
+        "service-units": service.check_service_units,
+        "instance": service.check_instance,
+        "socket": service.check_socket,
+        "stale-socket": service.check_stale_socket,
+        "data-folder": service.check_data_folder,
+        "load": service.check_load,
+        "memory": service.check_memory,
+        "swap": service.check_swap,
+        "open-files": service.check_open_files,
+        "threads": service.check_threads,
+        "log": service.check_log,
+    },
+    "Files": {
+        "data": files.check_data,
+        "writable": files.check_writable,
+        "disk": files.check_disk,
+        "inodes": files.check_inodes,
+        "filesystem": files.check_filesystem,
+        "backup": database.check_backup,
+        "backup-opens": database.check_backup_opens,
+        "leftovers": database.check_leftovers,
+    },
+    "Storage": {
+        "database": database.check_database,
+        "schema": database.check_schema,
+        "size": database.check_size,
+        "size-limit": database.check_size_limit,
+        "free-pages": database.check_free_pages,
+        "write-ahead-log": database.check_log_size,
+        "clock": database.check_clock,
+    },
+    "Embedding": {
+        "model": models.check_model,
+        "model-files": models.check_model_files,
+        "model-choice": models.check_model_choice,
+        "languages": models.check_languages,
+        "embeddings": models.check_embeddings,
+    },
+    "Agents": {
+        "hooks": agents.check_hooks,
+        "hooks-waiting": agents.check_spooled,
+        "hooks-set-aside": agents.check_set_aside,
+        "projects": agents.check_known_projects,
+        "mcp": agents.check_mcp,
+    },
+    "Work": {
+        "jobs": work.check_jobs,
+        "overdue": work.check_overdue,
+        "tokens": work.check_tokens,
+        "tokens-required": work.check_tokens_required,
+    },
+}
+
+
+@cache
+def list_areas() -> dict[str, dict[str, Check]]:
+    """Return all checks by area and name: those of the kernel, and those in the module `checks` of each capability."""
+    areas = dict(_KERNEL)
+    for module in map(import_module, list_modules("client", "checks").values()):
+        for area, checks in module.AREAS.items():
+            areas[area] = areas.get(area, {}) | checks
+    return areas
+
+
+def list_checks() -> dict[str, Check]:
+    """Return all checks by name."""
+    return {name: check for checks in list_areas().values() for name, check in checks.items()}

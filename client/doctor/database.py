@@ -1,0 +1,183 @@
+"""Checks of the database and its copies: is it whole, does its size fit what it holds, do the clocks agree."""
+
+from pathlib import Path
+from time import time
+
+from memoryd.client.doctor.patient import Finding, Patient, examine_file, fail, quote_path, report_ok, warn
+from memoryd.client.errors import Internal, MemorydError, StorageFailed
+from memoryd.client.memctl.local import BACKUPS, is_installed
+from memoryd.client.memctl.table import count_text, size_text
+from memoryd.client.protocol import Verify
+from memoryd.client.times import iso
+from memoryd.client.transport import paths
+
+LARGE_BYTES = 1_000_000_000
+LARGE_PER_MEMORY_BYTES = 200_000
+FREE_BYTES, FREE_SHARE = 100_000_000, 0.3
+LOG_BYTES = 256_000_000
+AHEAD_S = 3600.0
+FULL = 0.8
+DAY_S = 86400.0
+LATE = 3  # times the interval of the job `backup`
+COPY = [["memctl", "backup"]]
+SETTING = "set `backups` under [jobs] in the file that `memctl config path` names"
+
+
+def check_database(patient: Patient) -> Finding | None:
+    """Verify the store: by the daemon where one answers, else by SQLite's quick check."""
+    if patient.status:
+        try:
+            verified = patient.client.call(Verify())
+        except (StorageFailed, Internal) as error:  # it stumbles over what cannot be read
+            return fail(error.message, _restore_command(patient))
+        if verified.problems:
+            return fail("; ".join(verified.problems[:3]), safe=[["memctl", "repair"]])
+        return report_ok(f"verified, {count_text(verified.memories, 'memory')}")
+    if isinstance(patient.examination, MemorydError):
+        return fail(f"it cannot be read: {patient.examination.message}", _restore_command(patient))
+    facts = patient.facts
+    if facts and facts["problems"]:
+        return fail(f"{patient.database} is damaged: {facts['problems'][0]}", _restore_command(patient))
+    return report_ok(f"opens, {count_text(facts['memories'], 'memory')}") if facts else None
+
+
+def _restore_command(patient: Patient) -> str:
+    return "memctl restore latest" if patient.copies else "memctl repair --recover"
+
+
+def check_schema(patient: Patient) -> Finding | None:
+    """Compare the version of the database with the one that this memoryd knows."""
+    facts = patient.facts
+    if not facts:
+        return None
+    found, known = facts["version"], facts["known_version"]
+    if found > known:
+        message = f"the database was written by a newer memoryd (schema {found}, this one knows {known})"
+        return fail(message, "pip install --upgrade 'memoryd[daemon]'")
+    if found < known and patient.status is None:
+        return report_ok(f"schema {found}; the daemon brings it to {known} when it starts")
+    return report_ok(f"schema {found}")
+
+
+def check_size_limit(patient: Patient) -> Finding | None:
+    """Compare the size of the database with its limit, at which nothing more is added."""
+    if not patient.status or not patient.status.database_limit_bytes:
+        return None
+    used, limit = patient.status.database_used_bytes, patient.status.database_limit_bytes
+    message = f"{size_text(used)} of {size_text(limit)}"
+    fix = f"raise `max_size_mb` under [storage] in {paths.config_path()}, or delete memories: memctl stats"
+    if used >= limit:
+        return fail(f"{message}: nothing more is added", fix)
+    return warn(message, fix) if used > FULL * limit else report_ok(message)
+
+
+def check_size(patient: Patient) -> Finding | None:
+    """Compare the size of the file with what it holds: a file that grows without end is noticed here."""
+    facts = patient.facts
+    if not facts:
+        return None
+    status = patient.database.stat()
+    if status.st_size > LARGE_BYTES and status.st_blocks * 512 < status.st_size / 2:
+        message = f"{patient.database} is said to have {size_text(status.st_size)} and takes half of that: it has holes"
+        return warn(message, "memctl backup  # a copy has none")
+    each = status.st_size / max(facts["memories"], 1)
+    if status.st_size > LARGE_BYTES and each > LARGE_PER_MEMORY_BYTES:
+        message = (
+            f"{size_text(status.st_size)} for {count_text(facts['memories'], 'memory')}, {size_text(int(each))} each"
+        )
+        return warn(message, "memctl jobs run trim; memctl stats")
+    return report_ok(f"{size_text(status.st_size)}, {count_text(facts['memories'], 'memory')}")
+
+
+def check_free_pages(patient: Patient) -> Finding | None:
+    """See how much of the file is empty: it is used again, not given back to the disk."""
+    facts = patient.facts
+    if not facts:
+        return None
+    empty = facts["free_pages"] * facts["page_bytes"]
+    if empty > FREE_BYTES and facts["free_pages"] > FREE_SHARE * facts["pages"]:
+        message = f"{size_text(empty)} of the file are empty: they are used again, and not given back to the disk"
+        return warn(message, f"memctl down; sqlite3 {quote_path(patient.database)} VACUUM; memctl up")
+    return report_ok(f"{size_text(empty)} of it are empty")
+
+
+def check_log_size(patient: Patient) -> Finding | None:
+    """See whether the write-ahead log is folded into the file."""
+    path = Path(f"{patient.database}-wal")
+    if not path.is_file():
+        return None
+    length = path.stat().st_size
+    if length > LOG_BYTES:
+        fix = [["memctl", "jobs", "run", "checkpoint"]] if patient.status else [["memctl", "up"]]
+        return warn(f"the write-ahead log has {size_text(length)}: something reads for very long", safe=fix)
+    return report_ok(size_text(length))
+
+
+def check_clock(patient: Patient) -> Finding | None:
+    """Look for memories from the future: a clock was wrong, then or now."""
+    facts = patient.facts
+    newest_at = facts["newest_at"] if facts else None
+    if newest_at is None:
+        return None
+    if newest_at > time() + AHEAD_S:
+        message = f"the newest memory is from {iso(newest_at)}, the clock says {iso(time())}"
+        return warn(message, "timedatectl  # set the clock right; memories keep their dates")
+    return report_ok("no memory is from the future")
+
+
+# Copies --------------------------------------------------------------------------------------------------------------
+
+
+def check_backup(patient: Patient) -> Finding | None:
+    """See that what was changed long ago is in a copy of the database."""
+    if not patient.settings or not patient.facts:
+        return None
+    jobs = patient.settings["jobs"]
+    every_s = jobs["every_s"].get("backup", DAY_S)
+    if not jobs["backups"] or not every_s:
+        return warn("no copies of the database are made: `backups` or the job's interval is 0 in [jobs]", SETTING)
+    copy = COPY if patient.status else [["memctl", "up"], *COPY]
+    if not (found := patient.copies):
+        since_s = patient.status.uptime_s if patient.status else time() - patient.database.stat().st_mtime
+        if patient.facts["marks"] and since_s > every_s + 3600.0:
+            return warn("there is no copy of the database", safe=copy)
+        return report_ok("there is no copy yet, the job makes one")
+    age_s = time() - found[-1].stat().st_mtime
+    if age_s > LATE * every_s and _file_marks(found[-1]) != patient.facts["marks"]:
+        message = f"the latest copy is {age_s / DAY_S:.0f} days old and the database was changed since"
+        return warn(message, safe=copy)
+    return report_ok(f"{count_text(len(found), 'copy')} of the database")
+
+
+def _file_marks(path: Path) -> object:
+    try:
+        return examine_file(path, check=False)["marks"]
+    except MemorydError:
+        return None
+
+
+def check_backup_opens(patient: Patient) -> Finding | None:
+    """Open the latest copy and check it."""
+    found = patient.copies
+    if not found or not is_installed():
+        return None
+    latest = found[-1]
+    aside = f"mv {quote_path(latest)} {quote_path(latest)}.broken; memctl backup"
+    try:
+        facts = examine_file(latest, check=True)
+    except MemorydError as error:
+        return fail(f"the latest copy cannot be read: {error.message}", aside)
+    if facts["problems"]:
+        return fail(f"{latest} is damaged: {facts['problems'][0]}", aside)
+    return report_ok(f"{latest.name} opens and holds {count_text(facts['memories'], 'memory')}")
+
+
+def check_leftovers(patient: Patient) -> Finding | None:
+    """Look for copies that were given up half-way."""
+    folder = patient.data_dir / BACKUPS
+    parts = sorted(folder.glob("*.part")) if folder.is_dir() else []
+    old = [path for path in parts if time() - path.stat().st_mtime > DAY_S]
+    if old:
+        size = size_text(sum(path.stat().st_size for path in old))
+        return warn(f"{count_text(len(old), 'unfinished copy')}, {size}", safe=[["rm", "-f", *map(str, old)]])
+    return report_ok("nothing was left half-done") if folder.is_dir() else None

@@ -1,0 +1,99 @@
+"""Checks of the embedding model and of what is embedded."""
+
+import os
+import time
+
+from memoryd.client.doctor.patient import Finding, Patient, fail, report_ok, warn
+from memoryd.client.memctl.local import is_installed
+from memoryd.client.memctl.model import API, run_models
+from memoryd.client.memctl.service import better_model, model_text, unread_text
+from memoryd.client.memctl.table import count_text
+
+LOOK_S = 0.5
+SETTLED_S = 60.0
+LOOK_AT_API = "look at [embedding_api]: memctl config show"
+NO_MODEL = ("", "none")
+
+
+def check_model(patient: Patient) -> Finding | None:
+    """Ask the daemon how its model is."""
+    if not patient.status:
+        return None
+    state = patient.status.model
+    if state.state == "ready":
+        failing = state.error and state.name.startswith(API)
+        return warn(model_text(state), LOOK_AT_API) if failing else report_ok(model_text(state))
+    if state.state in ("fetching", "loading"):
+        message = f"{model_text(state)}: searches use words alone until it is ready"
+        return warn(message, safe=[["memctl", "up", "--wait"]])
+    message = f"{model_text(state)}: searches use words alone"
+    if state.name.startswith(API):
+        return fail(message, LOOK_AT_API)
+    if state.name in NO_MODEL:
+        return fail(message, "memctl model list")
+    return fail(message, safe=[["memctl", "model", "pull", state.name]])
+
+
+def check_model_files(patient: Patient) -> Finding | None:
+    """See whether the model that a daemon will load is installed, or can be fetched."""
+    name = _model_in_use(patient)
+    if not is_installed() or not patient.settings or name in NO_MODEL or name.startswith(API):
+        return None
+    folder = patient.settings["model"]["folder"]
+    where = ["--dir", os.path.expanduser(folder)] if folder else []
+    found = next((row for row in run_models("list", "--json", *where) if row["name"] == name), None)
+    if found and found["installed"]:
+        return report_ok(f"{name} is installed, {found['size_mb']} MB")
+    pull = [["memctl", "model", "pull", name, *(["--dir", folder] if folder else [])]]
+    if not found:
+        return fail(f"{name} is neither installed nor in the catalogue", "memctl model list")
+    if patient.settings["network"]["offline"]:
+        return fail(f"{name} is not installed and not fetched: `offline` is set", "memctl model import DIR")
+    if not patient.settings["model"]["fetch"]:
+        return fail(f"{name} is not installed, and the daemon may not fetch it", safe=pull)
+    return warn(f"{name} is not installed; the daemon fetches it ({found['size_mb']} MB)", safe=pull)
+
+
+def _model_in_use(patient: Patient) -> str:
+    """Return the name of the model in use: the daemon's, the database's, else that of the settings."""
+    if patient.status:
+        return patient.status.model.name
+    kept = patient.facts["model"] if patient.facts else None
+    return str(kept or (patient.settings["model"]["name"] if patient.settings else ""))
+
+
+def check_model_choice(patient: Patient) -> Finding | None:
+    """Compare the model of the settings with that of the database: the settings count for a new database only."""
+    kept = patient.facts["model"] if patient.facts else None
+    wanted = patient.settings["model"]["name"] if patient.settings else None
+    if not kept or not wanted or wanted in NO_MODEL:
+        return None
+    if kept != wanted:
+        message = f"the settings name {wanted}, the database uses {kept}: `name` in [model] is for new databases"
+        return warn(message, f"memctl model use {wanted}")
+    return report_ok(f"{kept}, as the settings say")
+
+
+def check_languages(patient: Patient) -> Finding | None:
+    """See whether much is in languages that the model does not read."""
+    if not patient.status or not patient.status.unread:
+        return None
+    return warn(f"{unread_text(patient.status)}: by meaning they are hardly found", better_model(patient.status))
+
+
+def check_embeddings(patient: Patient) -> Finding | None:
+    """See whether memories wait for their vectors, and whether that gets on."""
+    if not patient.status:
+        return None
+    pending = patient.status.pending_embeddings
+    if not pending:
+        return report_ok(f"{count_text(patient.status.memories, 'memory')}, none waits for its vector")
+    message = f"{count_text(pending, 'memory')} without a vector yet: found by words only"
+    if patient.status.model.state == "ready" and patient.status.uptime_s > SETTLED_S and _is_stuck(patient, pending):
+        return warn(f"{message}, and the number does not fall", safe=[["memctl", "jobs", "run", "embed"]])
+    return warn(message, safe=[["memctl", "up", "--wait"]])
+
+
+def _is_stuck(patient: Patient, pending: int) -> bool:
+    time.sleep(LOOK_S)
+    return patient.client.status().pending_embeddings >= pending

@@ -1,0 +1,164 @@
+"""service install, uninstall, status, logs."""
+
+import os
+import shutil
+import subprocess
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+
+from memoryd.client.errors import MemorydError
+from memoryd.client.memctl.arguments import declare_nothing
+from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.local import require_daemon
+from memoryd.client.memctl.output import make_printable, paint, print_note, show
+from memoryd.client.memctl.table import format_fields, size_text
+from memoryd.client.systemd import installing
+from memoryd.client.systemd.units import current_place, format_units
+from memoryd.client.transport import activation, paths
+from memoryd.client.transport.activation import SERVICE_UNIT
+
+LINES = 50
+MAX_LINES = 100_000
+LOG_TAIL_BYTES = 4_000_000
+
+
+def _declare_install(parser: ArgumentParser) -> None:
+    parser.add_argument("--print", action="store_true", help="show the units and change nothing")
+    parser.add_argument("--no-start", action="store_true", help="write and enable, do not start yet")
+    parser.add_argument("--data-dir", metavar="DIR", help="folder of the database (MEMORYD_DATA_DIR)")
+    parser.add_argument("--config", metavar="FILE", help="configuration file (MEMORYD_CONFIG)")
+    parser.add_argument("--memory-max", metavar="SIZE", default="", help="ceiling of memory: 2G, 25%%, infinity (4G)")
+
+
+def _install(args: Namespace) -> None:
+    require_daemon()
+    place = current_place(paths.socket_path(args.socket), args.data_dir, args.config, args.memory_max)
+    if args.print:
+        texts = format_units(place)
+        shown = [f"# {activation.unit_folder() / name}\n{text}" for name, text in texts.items()]
+        return show(args, texts, lambda: "\n".join(shown).rstrip())
+    with client_for(args, autostart=False) as client:
+        done = installing.install(place, client, start=not args.no_start)
+    return show(args, done, lambda: _installed_text(done))
+
+
+def _installed_text(done: installing.Installed) -> str:
+    what = "Installed" if done.changed else "Already installed"
+    running = f"; memoryd {done.version} runs, pid {done.pid}" if done.pid else "; it starts with the first client"
+    last = "until your last logout (`loginctl enable-linger`: always)"
+    rows = [
+        ("units", done.files[0]),
+        ("", done.files[1]),
+        ("socket", done.socket),
+        ("", "systemd holds it and starts the daemon for the first client"),
+        ("data", done.data_dir),
+        ("runs", "always, also while you are logged out" if done.lingering else last),
+        ("look", paint("memctl service status", "cyan") + ", " + paint("memctl service logs", "cyan")),
+        ("change", "systemctl --user edit memoryd.service"),
+        ("variables", "of your shell are not seen: API keys go into files (`key_file`)"),
+    ]
+    return f"{what}{running}.\n{format_fields(rows)}"
+
+
+def _uninstall(args: Namespace) -> None:
+    done = installing.uninstall()
+    for path in done.left:
+        print_note(f"memctl: {path} was not written by memctl and is left alone.")
+    show(args, done, lambda: _removed_text(done))
+
+
+def _removed_text(done: installing.Removed) -> str:
+    if not done.removed:
+        return f"No service of memctl is installed; {installing.INSTEAD}."
+    listed = "\n".join(f"  {path}" for path in done.removed)
+    return f"Removed, the data stays; from now on {installing.INSTEAD}.\n{listed}"
+
+
+def _show_status(args: Namespace) -> None:
+    found = installing.read_state()
+    show(args, found, lambda: _status_text(found))
+
+
+def _status_text(found: installing.ServiceState) -> str:
+    limit = f" of at most {size_text(found.memory_limit_bytes)}" if found.memory_limit_bytes else ""
+    rows = [
+        ("unit", found.file),
+        ("socket", f"{found.socket}, {found.socket_state or 'not asked'}" if found.socket else ""),
+        ("service", ", ".join(part for part in (found.service_state, f"pid {found.pid}" if found.pid else "") if part)),
+        ("since", found.started),
+        ("restarts", str(found.restarts) if found.restarts else ""),
+        ("memory", f"{size_text(found.memory_bytes)}{limit}" if found.memory_bytes else ""),
+        ("watchdog", found.watchdog),
+        ("runs", found.python),
+    ]
+    notes = "\n".join(paint(make_printable(text), "yellow") for text in found.notes)
+    if not found.installed:
+        return notes
+    head = f"The service is installed{' and enabled' if found.enabled else ', not enabled'}.\n"
+    return head + format_fields([row for row in rows if row[1]]) + (f"\n{notes}" if notes else "")
+
+
+def _parse_lines(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) <= MAX_LINES:
+        raise ArgumentTypeError(f"{text!r} is not a number of lines between 1 and {MAX_LINES}")
+    return int(text)
+
+
+def _declare_logs(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--lines", "-n", type=_parse_lines, default=LINES, metavar="N", help=f"the last N lines ({LINES})"
+    )
+    parser.add_argument("--follow", "-f", action="store_true", help="go on with what comes; Ctrl-C ends it")
+
+
+def _print_logs(args: Namespace) -> None:
+    file = paths.data_dir() / "memoryd.log"
+    journal = _read_journal(args.lines)
+    if args.follow:
+        if args.json:
+            raise MemorydError("--follow has no end and --json prints one document; take one of the two.")
+        tail = ["tail", "-n", str(args.lines), "-F", str(file)]
+        follow = [*_journal_command(args.lines), "--follow"] if journal else tail
+        os.execvp(follow[0], follow)
+    lines = journal or _read_log_end(file, args.lines)
+    if not lines:
+        raise MemorydError(
+            f"There is no log: the journal has nothing of the service, and {file} is not there or empty."
+        )
+    show(args, lines, lambda: "\n".join(map(make_printable, lines)))
+
+
+def _journal_command(lines: int) -> list[str]:
+    return ["journalctl", "--user", f"--unit={SERVICE_UNIT}", "--no-pager", "--output=short-iso", f"--lines={lines}"]
+
+
+def _read_journal(lines: int) -> list[str]:
+    """Return what the journal has of the service; nothing where there is no journal or no service."""
+    if not shutil.which("journalctl") or not (activation.unit_folder() / SERVICE_UNIT).is_file():
+        return []
+    command = [*_journal_command(lines), "--quiet"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return done.stdout.decode("utf-8", "replace").splitlines() if not done.returncode else []
+
+
+def _read_log_end(file: Path, lines: int) -> list[str]:
+    """Return the end of the log of a daemon that clients started."""
+    try:
+        with file.open("rb") as log:
+            log.seek(max(0, file.stat().st_size - LOG_TAIL_BYTES))
+            return log.read().decode("utf-8", "replace").splitlines()[-lines:]
+    except FileNotFoundError:
+        return []
+
+
+COMMANDS = {
+    "service install": Command(
+        _declare_install,
+        _install,
+        "  memctl service install\n  memctl service install --print\n  memctl service install --memory-max 2G",
+    ),
+    "service uninstall": Command(declare_nothing, _uninstall, "  memctl service uninstall"),
+    "service status": Command(declare_nothing, _show_status, "  memctl service status\n  memctl service status --json"),
+    "service logs": Command(_declare_logs, _print_logs, "  memctl service logs\n  memctl service logs -n 200 --follow"),
+}

@@ -1,0 +1,157 @@
+"""A scan of the vector index: which positions are nearest to a query, or above a floor.
+
+The heads of the codes (`basis`) show which positions may be among the best; only these are scored by all of
+their codes.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.daemon.index.basis import Asked, Basis, Blocks
+from memoryd.daemon.store.positions import Places, find_top
+from memoryd.daemon.store.vectors import Vector
+
+DEEP = 16_384  # positions scored at most, beside those asked for
+_GATHER_BELOW = 7  # scan only the allowed positions when they are fewer than 1 in this many; as fast is 1 in 6
+_ROUNDING = 1e-4  # of a bound in float32
+_WHOLE = 20_000  # positions of which all codes are scanned, which is faster than to pick some
+_FEW = 8  # queries that are faster one by one
+_BLOCK = 2048  # positions of one matrix product: they stay in the processor's cache
+
+
+class Wanted(NamedTuple):
+    """Which rows count as alike: at most `k` of a namespace and type with a cosine above `floor`, changed `after`."""
+
+    namespace: int
+    kind: str
+    floor: float
+    k: int
+    after: int = 0  # a stamp
+
+
+class View(NamedTuple):
+    """The arrays as they were when a search began."""
+
+    basis: Basis
+    heads: Blocks
+    rest: Blocks
+    present: NDArray[np.bool_]
+    scales: NDArray[np.float32]
+    tails: NDArray[np.float32]
+    namespaces: NDArray[np.int32]
+    kinds: NDArray[np.int16]
+
+
+class _Scan(NamedTuple):
+    """What the heads say: of the chosen positions, or of all of them (None) with -inf for those not chosen."""
+
+    places: Places | None
+    cosines: NDArray[np.float32]  # without the tails
+    tails: NDArray[np.float32]
+    chosen: int
+
+    def select_positions(self, at: Places) -> Places:
+        """Return the positions at some places of the scan."""
+        return at if self.places is None else self.places[at]
+
+
+def find_best(view: View, asked: Asked, k: int, chosen: NDArray[np.bool_]) -> tuple[Places, NDArray[np.float32]]:
+    """Return the best chosen positions and their scores, best first."""
+    scan = _scan(view, asked, chosen)
+    if scan.places is None and (view.basis.rotation is None or len(chosen) <= _WHOLE):
+        rest = view.rest.multiply(asked.tail, len(chosen))
+        cosines = scan.cosines + rest * (view.scales * np.float32(asked.scale))
+        best = find_top(cosines, min(k, scan.chosen))
+        return best, cosines[best]
+    open_ = scan.select_positions(_select_open(view, asked, k, scan))
+    scores = compute_scores(view, asked, open_)
+    best = find_top(scores, k)
+    return open_[best], scores[best]
+
+
+def _scan(view: View, asked: Asked, chosen: NDArray[np.bool_]) -> _Scan:
+    count = int(np.count_nonzero(chosen))
+    places = np.flatnonzero(chosen) if count * _GATHER_BELOW < len(chosen) else None
+    among = slice(None) if places is None else places
+    cosines = (
+        view.heads.multiply(asked.head, len(chosen)) if places is None else view.heads.multiply_at(asked.head, places)
+    )
+    cosines *= view.scales[among]
+    cosines *= np.float32(asked.scale)
+    cosines += np.float32(asked.offset)
+    if places is None:
+        cosines[~chosen] = -np.inf
+    return _Scan(places, cosines, view.tails[among], count)
+
+
+def _select_open(view: View, asked: Asked, k: int, scan: _Scan) -> Places:
+    """Return the places of the scan that may be among the best."""
+    if view.basis.rotation is None or scan.chosen <= 4 * k:
+        return np.flatnonzero(scan.cosines > -np.inf)
+    first = find_top(scan.cosines, 4 * k)
+    scores = compute_scores(view, asked, scan.select_positions(first))
+    least = np.partition(scores, len(scores) - k)[len(scores) - k]
+    # No tail is expected to be closer to the query's than chance allows, or than those of the best are.
+    closest = float(((scores - scan.cosines[first]) / np.maximum(scan.tails[first] * asked.tail_length, 1e-6)).max())
+    open_ = np.flatnonzero(_bounds(asked, scan, max(closest, view.basis.compute_chance())) >= least - _ROUNDING)
+    return open_ if len(open_) <= DEEP + k else np.sort(open_[find_top(scan.cosines[open_], DEEP + k)])
+
+
+def _bounds(asked: Asked, scan: _Scan, closest: float = 1.0) -> NDArray[np.float32]:
+    """Return the cosines with the most that tails add whose own cosine with that of the query is `closest`."""
+    bounds: NDArray[np.float32] = scan.cosines + scan.tails * np.float32(closest * asked.tail_length)
+    return bounds
+
+
+def compute_scores(view: View, asked: Asked, places: Places) -> NDArray[np.float32]:
+    """Return the cosine of positions with a query, as their whole codes have it."""
+    dots = view.heads.multiply_at(asked.head, places) + view.rest.multiply_at(asked.tail, places)
+    scores: NDArray[np.float32] = dots * view.scales[places] * np.float32(asked.scale) + np.float32(asked.offset)
+    return scores
+
+
+def search_above(view: View, queries: Vector, places: Places, wanted: Wanted) -> list[Places]:
+    """Return for each query the best of some positions above the floor."""
+    asked = view.basis.encode_queries(queries)
+    if len(asked) < _FEW:
+        chosen = np.zeros(len(view.present), np.bool_)
+        chosen[places] = True
+        return [_search_above_one(view, one, chosen, wanted) for one in asked]
+    return _search_above_by_blocks(view, asked, places, wanted)
+
+
+def _search_above_one(view: View, asked: Asked, chosen: NDArray[np.bool_], wanted: Wanted) -> Places:
+    scan = _scan(view, asked, chosen)
+    places = scan.select_positions(np.flatnonzero(_bounds(asked, scan) > wanted.floor - _ROUNDING))
+    scores = compute_scores(view, asked, places)
+    best = find_top(scores, wanted.k)
+    return places[best[scores[best] > wanted.floor]]
+
+
+def _search_above_by_blocks(view: View, asked: Sequence[Asked], places: Places, wanted: Wanted) -> list[Places]:
+    found: list[list[tuple[float, int]]] = [[] for _ in asked]
+    tails = np.array([one.tail_length for one in asked], np.float32)
+    heads = _columns([one.head for one in asked], asked)
+    rest = _columns([one.tail for one in asked], asked)
+    offsets = np.array([one.offset for one in asked], np.float32)
+    for start in range(0, len(places), _BLOCK):
+        part = places[start : start + _BLOCK]
+        scores = view.heads.gather(part).astype(np.float32) @ heads * view.scales[part, None] + offsets
+        bounds = scores + view.tails[part, None] * tails
+        at = np.flatnonzero((bounds > wanted.floor - _ROUNDING).any(axis=1))
+        scores, part = scores[at], part[at]
+        scores += view.rest.gather(part).astype(np.float32) @ rest * view.scales[part, None]
+        for query in np.flatnonzero(scores.max(axis=0, initial=-np.inf) > wanted.floor):
+            best = find_top(scores[:, query], wanted.k)
+            best = best[scores[best, query] > wanted.floor]
+            found[query] += zip(scores[best, query].tolist(), part[best].tolist(), strict=True)
+    return [np.array([place for _, place in sorted(one, reverse=True)[: wanted.k]], np.int64) for one in found]
+
+
+def _columns(codes: Sequence[NDArray[Any]], asked: Sequence[Asked]) -> NDArray[np.float32]:
+    """Return the codes of queries as the columns of a matrix, each times its scale."""
+    scaled = np.stack(codes).astype(np.float32) * np.array([one.scale for one in asked], np.float32)[:, None]
+    return np.ascontiguousarray(scaled.T)
