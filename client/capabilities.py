@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 
-class Listed(NamedTuple):
+class CapabilityEntry(NamedTuple):
     """What is known of a capability that may not be there.
 
     What it is, the first words of its commands in memctl, the capabilities without which it is not there either.
@@ -19,19 +19,23 @@ class Listed(NamedTuple):
     needs: tuple[str, ...] = ()
 
 
-CAPABILITIES: dict[str, Listed] = {
-    "topics": Listed("clusters of memories, edges between them, topics", ("graph",)),
-    "workspaces": Listed(
+CAPABILITIES: dict[str, CapabilityEntry] = {
+    "topics": CapabilityEntry("clusters of memories, edges between them, topics", ("graph",)),
+    "workspaces": CapabilityEntry(
         "folders of Markdown files that are indexed, watched and written into",
         ("workspace", "flush", "remember", "forget", "diff"),
     ),
-    "dreams": Listed("MEMORY.md of workspaces, and memories of namespaces, put in order", ("dream",), ("workspaces",)),
-    "shared": Listed("L3: memories of chosen namespaces in PostgreSQL, shared by several machines", ("shared",)),
-    "web": Listed("a page in the browser", ("web",)),
-    "importing": Listed("memories of other systems, by `memctl import --from`"),
-    "integrations": Listed("adapters for LangGraph, the OpenAI Agents SDK and Anthropic's memory tool"),
-    "bench": Listed("the quality of retrieval, measured", ("bench",)),
-    "demo": Listed("a demonstration", ("demo",)),
+    "dreams": CapabilityEntry(
+        "MEMORY.md of workspaces, and memories of namespaces, put in order", ("dream",), ("workspaces",)
+    ),
+    "shared": CapabilityEntry(
+        "L3: memories of chosen namespaces in PostgreSQL, shared by several machines", ("shared",)
+    ),
+    "web": CapabilityEntry("a page in the browser", ("web",)),
+    "importing": CapabilityEntry("memories of other systems, by `memctl import --from`"),
+    "integrations": CapabilityEntry("adapters for LangGraph, the OpenAI Agents SDK and Anthropic's memory tool"),
+    "bench": CapabilityEntry("the quality of retrieval, measured", ("bench",)),
+    "demo": CapabilityEntry("a demonstration", ("demo",)),
 }
 
 

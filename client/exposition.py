@@ -15,7 +15,7 @@ _STATES = ("missing", "fetching", "loading", "ready", "failed")
 _JOB_STATES = ("waiting", "running", "queued", "paused", "quarantined", "off")
 _ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
-Labels = Mapping[str, str]
+MetricLabels = Mapping[str, str]
 
 
 class Family(NamedTuple):
@@ -24,7 +24,7 @@ class Family(NamedTuple):
     name: str
     kind: str
     about: str
-    values: Sequence[tuple[str, Labels, float]]
+    values: Sequence[tuple[str, MetricLabels, float]]
 
 
 def format_stats(stats: Stats) -> str:
@@ -42,7 +42,7 @@ def _format_family(family: Family) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _format_labels(labels: Labels) -> str:
+def _format_labels(labels: MetricLabels) -> str:
     inner = ",".join(f'{name}="{str(value).translate(_ESCAPES)}"' for name, value in labels.items())
     return f"{{{inner}}}" if inner else ""
 
@@ -98,7 +98,7 @@ def _call_families(methods: Mapping[str, MethodStats]) -> Iterator[Family]:
     yield Family("call_duration_seconds", "histogram", "Time of calls in the daemon.", buckets)
 
 
-def _histogram_values(name: str, method: MethodStats) -> Iterator[tuple[str, Labels, float]]:
+def _histogram_values(name: str, method: MethodStats) -> Iterator[tuple[str, MetricLabels, float]]:
     for limit_s, count in zip(LATENCY_LIMITS_S, method.at_most, strict=False):
         yield "_bucket", {"method": name, "le": repr(limit_s)}, count
     yield "_bucket", {"method": name, "le": "+Inf"}, method.calls

@@ -36,13 +36,13 @@ class Project(TypedDict):
     folders: list[str]
 
 
-class Table(TypedDict):
+class ProjectTable(TypedDict):
     """All projects, those first that were met first."""
 
     projects: list[Project]
 
 
-class Found(TypedDict):
+class FolderFacts(TypedDict):
     """What is known of a folder: its path, the name it would have, remote and first commit (None: not known)."""
 
     path: str
@@ -61,7 +61,7 @@ def namespace_of(path: str, name: str) -> str:
             return known["namespace"]
         if remote is None:
             return name
-        found = Found(path=path, name=name, remote=remote, root=first_commit(path))
+        found = FolderFacts(path=path, name=name, remote=remote, root=first_commit(path))
         try:
             with change_table() as table:
                 return assign_project(table, found, read_former())["namespace"]
@@ -82,7 +82,7 @@ def is_known(path: str) -> bool:
 # Which project it is -------------------------------------------------------------------------------------------------
 
 
-def assign_project(table: Table, found: Found, taken: Sequence[str]) -> Project:
+def assign_project(table: ProjectTable, found: FolderFacts, taken: Sequence[str]) -> Project:
     """Return the project of a folder with the folder in it, a new one if none is known to be it."""
     here = _find_by_folder(table, found["path"])
     project = _find_by_remote(table, found, taken)
@@ -98,11 +98,11 @@ def assign_project(table: Table, found: Found, taken: Sequence[str]) -> Project:
     return project
 
 
-def _find_by_folder(table: Table, path: str) -> Project | None:
+def _find_by_folder(table: ProjectTable, path: str) -> Project | None:
     return next((project for project in table["projects"] if path in project["folders"]), None)
 
 
-def _find_by_remote(table: Table, found: Found, taken: Sequence[str]) -> Project | None:
+def _find_by_remote(table: ProjectTable, found: FolderFacts, taken: Sequence[str]) -> Project | None:
     """Return the project with the same remote: the one that was moved if several have it.
 
     A clone whose own name was in use before there was a table keeps that name, and so its memories.
@@ -115,7 +115,7 @@ def _find_by_remote(table: Table, found: Found, taken: Sequence[str]) -> Project
     return next((project for project in same if _is_gone(project)), same[0] if same else None)
 
 
-def _is_same(here: Project, found: Found) -> bool:
+def _is_same(here: Project, found: FolderFacts) -> bool:
     """Return whether a folder still holds the project that it held, though its remote is another."""
     if not here["remote"] and not here["root"]:  # git came later
         return True
@@ -124,7 +124,7 @@ def _is_same(here: Project, found: Found) -> bool:
     return bool(found["root"]) and found["root"] == here["root"]
 
 
-def _find_by_first_commit(table: Table, found: Found) -> Project | None:
+def _find_by_first_commit(table: ProjectTable, found: FolderFacts) -> Project | None:
     """Return the project with the same first commit whose folders no longer exist.
 
     Two remotes are two projects: those made from one template have their first commit in common.
@@ -136,7 +136,7 @@ def _find_by_first_commit(table: Table, found: Found) -> Project | None:
     return None
 
 
-def _add_project(table: Table, found: Found, taken: Sequence[str]) -> Project:
+def _add_project(table: ProjectTable, found: FolderFacts, taken: Sequence[str]) -> Project:
     namespace, number = found["name"], 1
     while _is_claimed(table, namespace) or (number > 1 and namespace in taken):
         number += 1
@@ -148,7 +148,7 @@ def _add_project(table: Table, found: Found, taken: Sequence[str]) -> Project:
     return project
 
 
-def _is_claimed(table: Table, namespace: str) -> bool:
+def _is_claimed(table: ProjectTable, namespace: str) -> bool:
     return any(project["namespace"] == namespace for project in table["projects"])
 
 
@@ -159,21 +159,21 @@ def _is_gone(project: Project) -> bool:
 # The file ------------------------------------------------------------------------------------------------------------
 
 
-def read_table() -> Table:
+def read_table() -> ProjectTable:
     """Return the table, empty where there is no file; raise OSError, `Invalid` for a damaged one, `Untrusted`."""
     path = os.path.join(paths.data_folder(), FILE)
     try:
         with open(path, "rb") as file:
             trust.check_owner(path, os.fstat(file.fileno()).st_uid)
-            return msgspec.json.decode(file.read(), type=Table)
+            return msgspec.json.decode(file.read(), type=ProjectTable)
     except FileNotFoundError:
-        return Table(projects=[])
+        return ProjectTable(projects=[])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"The table of projects {path} is damaged ({error}); correct it or move it away.") from None
 
 
 @contextmanager
-def change_table() -> Iterator[Table]:
+def change_table() -> Iterator[ProjectTable]:
     """Give the table to be changed, and write it when the block ends well; others wait meanwhile."""
     folder = paths.data_folder()
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -206,7 +206,7 @@ def _exchange(path: str, data: bytes) -> None:
         os.close(directory)
 
 
-def _prune(table: Table) -> None:
+def _prune(table: ProjectTable) -> None:
     """Forget the oldest projects whose folders no longer exist while there are too many."""
     for project in list(table["projects"]):
         if len(table["projects"]) <= _MAX_PROJECTS:

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Report(msgspec.Struct):
+class RescueReport(msgspec.Struct):
     """What was made ready, whether it is in place, and where the former database is kept.
 
     `dropped` was in the schema of a copy and is not memoryd's. What of a copy is not in force here either: `tokens`

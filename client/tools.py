@@ -59,7 +59,7 @@ SCHEMAS: tuple[dict[str, Any], ...] = (
 )
 
 
-class _Order(NamedTuple):
+class _ToolCall(NamedTuple):
     """A call, and what its result is to the model that asked for it."""
 
     call: Call[Any]
@@ -104,9 +104,12 @@ class _Tools:
             del action["default"]
         return made
 
-    def _make_order(self, name: str, arguments: Mapping[str, Any] | str) -> _Order:
+    def _make_order(self, name: str, arguments: Mapping[str, Any] | str) -> _ToolCall:
         """Return what a tool call of a model asks for; raise `Invalid` for what makes no sense."""
-        makers: dict[str, Callable[..., _Order]] = {"manage_memory": self._make_change, "search_memory": _make_search}
+        makers: dict[str, Callable[..., _ToolCall]] = {
+            "manage_memory": self._make_change,
+            "search_memory": _make_search,
+        }
         if name not in makers:
             raise Invalid(f"There is no tool {name}; there are {', '.join(makers)}.")
         try:
@@ -118,7 +121,7 @@ class _Tools:
             raise Invalid(f"{name} takes {', '.join(known)}.")
         return makers[name](**given)
 
-    def _make_change(self, content: str | None = None, action: str = "create", id: str | None = None) -> _Order:
+    def _make_change(self, content: str | None = None, action: str = "create", id: str | None = None) -> _ToolCall:
         if action not in self._actions:
             raise Invalid(f"The action {action!r} is not permitted; {', '.join(self._actions)} are.")
         if action == "create" and id is not None:
@@ -126,24 +129,24 @@ class _Tools:
         if action != "create" and not id:
             raise Invalid(f"To {action} a memory, give its id; search_memory finds it.")
         if action == "delete":
-            return _Order(Delete(ids=[str(id)]), lambda result: f"deleted memory {result.ids[0]}")
+            return _ToolCall(Delete(ids=[str(id)]), lambda result: f"deleted memory {result.ids[0]}")
         if not isinstance(content, str):
             raise Invalid(f"To {action} a memory, give its content.")
         if action == "update":
-            return _Order(update(str(id), content=content), lambda result: f"updated memory {result.memory.id}")
-        return _Order(add(content), _format_added)
+            return _ToolCall(update(str(id), content=content), lambda result: f"updated memory {result.memory.id}")
+        return _ToolCall(add(content), _format_added)
 
 
 def _format_added(result: Any) -> str:
     return f"created memory {result.id}" if result.outcome == "created" else f"known already: memory {result.id}"
 
 
-def _make_search(query: str = "", limit: int = 10) -> _Order:
+def _make_search(query: str = "", limit: int = 10) -> _ToolCall:
     if not isinstance(query, str) or not query.strip():
         raise Invalid("To search, give a query.")
     if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_RESULTS:
         raise Invalid(f"The limit is a number from 1 to {MAX_RESULTS}.")
-    return _Order(search(query, limit=limit), _format_hits)
+    return _ToolCall(search(query, limit=limit), _format_hits)
 
 
 def _format_hits(hits: Hits) -> str:
@@ -184,7 +187,7 @@ class MemoryTools(_Tools):
         except MemorydError as error:
             return f"error: {error.message}"
 
-    def _run(self, order: _Order) -> str:
+    def _run(self, order: _ToolCall) -> str:
         return order.told(self._client.call(order.call))
 
 
@@ -210,7 +213,7 @@ class AsyncMemoryTools(_Tools):
         except MemorydError as error:
             return f"error: {error.message}"
 
-    async def _run(self, order: _Order) -> str:
+    async def _run(self, order: _ToolCall) -> str:
         return order.told(await self._client.call(order.call))
 
 

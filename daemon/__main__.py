@@ -204,13 +204,13 @@ def _take_up_waiting(folder: Path) -> None:
         logger.warning("the database was exchanged; the former one is in %s", former)
 
 
-def _hold_files(core: "Core", listener: listen.Listener, socket_path: Path) -> list[presence.Held]:
+def _hold_files(core: "Core", listener: listen.Listener, socket_path: Path) -> list[presence.WatchedFile]:
     """Return which files those are without which the daemon ends: its locks, its own socket, the database."""
     places = [*_lock_paths(core.folder, socket_path), *([] if listener.held else [listener.path])]
     return [*presence.hold(places), *core.store.files]
 
 
-def _run_to_end(serving: Coroutine[None, None, int], held: list[presence.Held]) -> int:
+def _run_to_end(serving: Coroutine[None, None, int], held: list[presence.WatchedFile]) -> int:
     """Run the event loop; return the exit code, which names a lost file also where something fails for it first."""
     try:
         return asyncio.run(serving)
@@ -259,7 +259,7 @@ def _stop_on_signals() -> asyncio.Event:
     return stopping
 
 
-async def _end_when_lost(held: list[presence.Held], stopping: asyncio.Event) -> None:
+async def _end_when_lost(held: list[presence.WatchedFile], stopping: asyncio.Event) -> None:
     missing = await watchdog.wait_for_loss(held)
     logger.critical("%s was deleted or moved: this daemon ends, the next client starts another one", missing)
     stopping.set()
@@ -288,7 +288,11 @@ async def _delete_rule_facts(core: "Core", runner: "Runner") -> None:
 
 
 async def _run(
-    core: "Core", settings: config.Config, listener: listen.Listener, ready_fd: int | None, held: list[presence.Held]
+    core: "Core",
+    settings: config.Config,
+    listener: listen.Listener,
+    ready_fd: int | None,
+    held: list[presence.WatchedFile],
 ) -> int:
     """Serve until a signal or a call says to stop, or a file is lost, then drain; return the exit code."""
     from memoryd.client import exposition

@@ -18,11 +18,11 @@ from msgspec import Meta, Struct, field
 from memoryd.client.errors import Invalid
 from memoryd.client.offline import is_offline
 
-Count = Annotated[int, Meta(ge=1)]
-Number = Annotated[int, Meta(ge=0)]
-Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
+PositiveInt = Annotated[int, Meta(ge=1)]
+NonNegativeInt = Annotated[int, Meta(ge=0)]
+UnitShare = Annotated[float, Meta(ge=0.0, le=1.0)]
 Duration = Annotated[float, Meta(gt=0.0)]
-Pause = Annotated[float, Meta(ge=0.0)]
+NonNegativeFloat = Annotated[float, Meta(ge=0.0)]
 
 log = logging.getLogger(__name__)
 
@@ -38,9 +38,9 @@ class NetworkConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The socket's side."""
 
-    workers: Annotated[Count, "threads for interactive calls"] = 4
-    max_queued: Annotated[Count, "calls that may wait; past them a client gets busy"] = 256
-    max_connections: Annotated[Count, "open connections"] = 512
+    workers: Annotated[PositiveInt, "threads for interactive calls"] = 4
+    max_queued: Annotated[PositiveInt, "calls that may wait; past them a client gets busy"] = 256
+    max_connections: Annotated[PositiveInt, "open connections"] = 512
     restart_for_upgrade: Annotated[bool, "restart when a newer version was installed and a client of it connects"] = (
         True
     )
@@ -60,8 +60,8 @@ class SearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Defaults of a search; a call may override them."""
 
     fusion: Annotated[Literal["weighted", "rrf"], "how the two are combined"] = "weighted"
-    vector_weight: Annotated[Fraction, "share of the cosine in the weighted score"] = 0.7
-    candidate_multiplier: Annotated[Count, "candidates per arm = this x limit, at least 50"] = 4
+    vector_weight: Annotated[UnitShare, "share of the cosine in the weighted score"] = 0.7
+    candidate_multiplier: Annotated[PositiveInt, "candidates per arm = this x limit, at least 50"] = 4
 
 
 class ContextConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,10 +73,10 @@ class ContextConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class HooksConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What agents are told though they did not ask, at a session's start and beside a prompt."""
 
-    start_tokens: Annotated[Number, "tokens at a session's start at most; 0: nothing"] = 400
-    prompt_lines: Annotated[Number, "lines beside a prompt at most; 0: none"] = 3
+    start_tokens: Annotated[NonNegativeInt, "tokens at a session's start at most; 0: nothing"] = 400
+    prompt_lines: Annotated[NonNegativeInt, "lines beside a prompt at most; 0: none"] = 3
     prompt_floor: Annotated[
-        Fraction, "how sure it must be that a memory is about a prompt; lower: more comes up, and less often right"
+        UnitShare, "how sure it must be that a memory is about a prompt; lower: more comes up, and less often right"
     ] = 0.4
     only: Annotated[
         list[str], "only what is `pinned`, a `turn`, or of one of these types, such as decision; empty: all"
@@ -91,8 +91,8 @@ class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True):
     key_env: Annotated[str, "environment variable that holds the key, if one is needed"] = "MEMORYD_LLM_KEY"
     key_file: Annotated[str, "file that holds the key, relative to this one; takes precedence over the variable"] = ""
     timeout_s: Annotated[Duration, "longest wait for one answer"] = 60.0
-    tokens_per_day: Annotated[Number, "tokens used in a UTC day at most; 0: no limit"] = 0
-    max_reply_tokens: Annotated[Count, "tokens of one answer at most"] = 1024
+    tokens_per_day: Annotated[NonNegativeInt, "tokens used in a UTC day at most; 0: no limit"] = 0
+    max_reply_tokens: Annotated[PositiveInt, "tokens of one answer at most"] = 1024
 
 
 class CognitionConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,12 +100,14 @@ class CognitionConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     extract: Annotated[bool, "a language model draws facts out of what is observed"] = True
     quiet_s: Annotated[Duration, "a conversation is looked at after so long without a turn"] = 30.0
-    min_confidence: Annotated[Fraction, "confidence from which a fact is kept"] = 0.7
-    max_facts: Annotated[Number, "extracted facts kept per namespace; the weakest are deleted; 0: no limit"] = 500
+    min_confidence: Annotated[UnitShare, "confidence from which a fact is kept"] = 0.7
+    max_facts: Annotated[NonNegativeInt, "extracted facts kept per namespace; the weakest are deleted; 0: no limit"] = (
+        500
+    )
     summary_after_s: Annotated[
-        Pause, "a session is summed up after so long without a turn; 0: only when it is ended"
+        NonNegativeFloat, "a session is summed up after so long without a turn; 0: only when it is ended"
     ] = 600.0
-    summary_tokens: Annotated[Count, "tokens of a session's summary, about"] = 200
+    summary_tokens: Annotated[PositiveInt, "tokens of a session's summary, about"] = 200
     dream: Annotated[
         bool, "each night MEMORY.md is put in order with daily files, where `memctl dream --allow` was given"
     ] = True
@@ -122,7 +124,7 @@ class EmbeddingApiConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 0
     timeout_s: Annotated[Duration, "longest wait for the vectors of a batch, in the background"] = 30.0
     batch: Annotated[int, Meta(ge=1, le=2048), "texts of one request"] = 32
-    max_tokens: Annotated[Count, "tokens that the model reads of a text; longer ones are cut"] = 8191
+    max_tokens: Annotated[PositiveInt, "tokens that the model reads of a text; longer ones are cut"] = 8191
 
 
 class AccessConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -136,16 +138,18 @@ class JobsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Background jobs and what they keep."""
 
     enabled: Annotated[bool, "jobs run by themselves; false: only when asked to"] = True
-    every_s: Annotated[dict[str, Pause], "seconds between runs by the name of a job; 0: only when asked to"] = {}
-    history_days: Annotated[Pause, "operations can be undone for so long; 0: for ever"] = 365.0
-    backups: Annotated[Number, "copies of the database that are kept; 0: none are made"] = 3
+    every_s: Annotated[
+        dict[str, NonNegativeFloat], "seconds between runs by the name of a job; 0: only when asked to"
+    ] = {}
+    history_days: Annotated[NonNegativeFloat, "operations can be undone for so long; 0: for ever"] = 365.0
+    backups: Annotated[NonNegativeInt, "copies of the database that are kept; 0: none are made"] = 3
 
 
 class StorageConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The database file."""
 
     max_size_mb: Annotated[
-        Number,
+        NonNegativeInt,
         "at this size nothing more is added or changed; reads and deletes go on (their history may take the file over"
         " it until `trim` forgets it); 0: no limit",
     ] = 50_000
@@ -154,17 +158,21 @@ class StorageConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class TiersConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How turns and memories move through the tiers."""
 
-    ring: Annotated[Count, "turns that L0 holds per namespace"] = 20
-    promote_from: Annotated[Fraction, "importance from which a turn that leaves L0 moves to L1"] = 0.5
+    ring: Annotated[PositiveInt, "turns that L0 holds per namespace"] = 20
+    promote_from: Annotated[UnitShare, "importance from which a turn that leaves L0 moves to L1"] = 0.5
     drop_unimportant: Annotated[
         bool, "drop the other turns as published hierarchies do; false: they go to L2 and are found"
     ] = False
-    turn_days: Annotated[Pause, "days after which a turn that is not pinned is deleted; 0: never"] = 0.0
-    max_turns: Annotated[Number, "turns kept per namespace; the weakest of low importance are deleted; 0: no limit"] = 0
+    turn_days: Annotated[NonNegativeFloat, "days after which a turn that is not pinned is deleted; 0: never"] = 0.0
+    max_turns: Annotated[
+        NonNegativeInt, "turns kept per namespace; the weakest of low importance are deleted; 0: no limit"
+    ] = 0
     recent_half_life_days: Annotated[Duration, "half-life of recency in L1"] = 7.0
     registry_half_life_days: Annotated[Duration, "half-life of recency in L2"] = 30.0
-    max_recent: Annotated[Count, "memories that L1 holds per namespace; the coldest go on to L2"] = 2000
-    max_facts: Annotated[Number, "memories that L2 holds per namespace; the weakest are deleted; 0: no limit"] = 0
+    max_recent: Annotated[PositiveInt, "memories that L1 holds per namespace; the coldest go on to L2"] = 2000
+    max_facts: Annotated[
+        NonNegativeInt, "memories that L2 holds per namespace; the weakest are deleted; 0: no limit"
+    ] = 0
 
 
 class ObserveConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -183,7 +191,9 @@ class LifetimeConfig(Struct, frozen=True, forbid_unknown_fields=True):
     days: Annotated[dict[str, Annotated[float, Meta(gt=0.0)]], "days by source; other sources live for ever"] = field(
         default_factory=lambda: {"file_index": 30.0}
     )
-    grace_days: Annotated[Pause, "expired memories stay readable by id for so long before they are deleted"] = 30.0
+    grace_days: Annotated[
+        NonNegativeFloat, "expired memories stay readable by id for so long before they are deleted"
+    ] = 30.0
 
     def days_of(self, source: str) -> float | None:
         """Return how many days what came from a source lives, None for ever."""
@@ -217,7 +227,9 @@ class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
     chunk_chars: Annotated[
         int, Meta(ge=100), "longest chunk of a file; 1000 characters are what all-MiniLM reads of a text"
     ] = 1000
-    overlap_chars: Annotated[Number, "a chunk begins with at most so much of the end of the one before it"] = 150
+    overlap_chars: Annotated[NonNegativeInt, "a chunk begins with at most so much of the end of the one before it"] = (
+        150
+    )
     local_dates: Annotated[bool, "`remember` names the day's file by the local date instead of that in UTC"] = False
 
 
@@ -228,7 +240,7 @@ class SharedConfig(Struct, frozen=True, forbid_unknown_fields=True):
     passfile: Annotated[str, "file with its password, relative to this one; empty: as it was added, or ~/.pgpass"] = ""
     poll_s: Annotated[Duration, "the server is asked for changes so often"] = 2.0
     listen: Annotated[bool, "let the server report changes at once as well, where it can"] = True
-    max_rows: Annotated[Number, "memories of it kept here; searches ask for the rest. 0: all"] = 0
+    max_rows: Annotated[NonNegativeInt, "memories of it kept here; searches ask for the rest. 0: all"] = 0
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):

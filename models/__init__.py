@@ -11,9 +11,9 @@ import os
 from memoryd.models.bench import BenchRow, bench
 from memoryd.models.catalog import CATALOG, DEFAULT, Floors, ModelSpec
 from memoryd.models.embedder import Embedder, load
-from memoryd.models.errors import ModelBroken, ModelError, ModelMissing, ModelUnavailable
+from memoryd.models.errors import ModelBroken, ModelError, ModelMissing, ModelUnreachable
 from memoryd.models.folder import Manifest, default_models_dir, installed, read_manifest, verify
-from memoryd.models.install import Progress, import_directory, pull, remove, sweep
+from memoryd.models.install import ReportStage, import_directory, pull, remove, sweep
 
 __all__ = [
     "CATALOG",
@@ -26,8 +26,8 @@ __all__ = [
     "ModelError",
     "ModelMissing",
     "ModelSpec",
-    "ModelUnavailable",
-    "Progress",
+    "ModelUnreachable",
+    "ReportStage",
     "bench",
     "default_models_dir",
     "import_directory",

@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 Pooling = Literal["mean", "cls"]
-Kind = Literal["onnx", "static"]
+ModelKind = Literal["onnx", "static"]
 
 DEFAULT = "all-MiniLM-L6-v2"
 
@@ -50,11 +50,11 @@ class Package(Struct, frozen=True):
     """Arguments that select one wheel where there are several; the data in it is the same everywhere."""
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class ModelFacts(Struct, frozen=True, kw_only=True):
     """What a model's files do not say of it."""
 
     name: str
-    kind: Kind
+    kind: ModelKind
     max_tokens: int
     pooling: Pooling
     floors: Floors
@@ -62,7 +62,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     document_prefix: str = ""
 
 
-class ModelSpec(Facts, frozen=True, kw_only=True):
+class ModelSpec(ModelFacts, frozen=True, kw_only=True):
     """What is known of a model before it is installed."""
 
     description: str

@@ -17,7 +17,7 @@ from memoryd.models.catalog import CATALOG, Floors
 from memoryd.models.errors import ModelBroken
 from memoryd.models.folder import Manifest, check_sizes, describe_damage, model_folder, read_manifest
 
-Vector = NDArray[np.float32]
+Embeddings = NDArray[np.float32]
 
 
 class Embedder(Protocol):
@@ -47,10 +47,10 @@ class Embedder(Protocol):
     def floors(self) -> Floors:
         """The cosines from which its texts count as duplicates, relevant or related."""
 
-    def embed_query(self, text: str) -> Vector:
+    def embed_query(self, text: str) -> Embeddings:
         """Return the unit vector of a search query, shape (dimensions,)."""
 
-    def embed_texts(self, texts: Sequence[str]) -> Vector:
+    def embed_texts(self, texts: Sequence[str]) -> Embeddings:
         """Return the unit vectors of stored texts, shape (texts, dimensions)."""
 
     def count_tokens(self, text: str) -> int:
@@ -70,11 +70,11 @@ class _Loaded(ABC):
         self._manifest = manifest
         self._tokens = Tokens(folder / "tokenizer.json", manifest.max_tokens, special=manifest.kind == "onnx")
 
-    def embed_query(self, text: str) -> Vector:
+    def embed_query(self, text: str) -> Embeddings:
         """Return the unit vector of a search query, shape (dimensions,)."""
         return self._embed(self._manifest.query_prefix + text)
 
-    def embed_texts(self, texts: Sequence[str]) -> Vector:
+    def embed_texts(self, texts: Sequence[str]) -> Embeddings:
         """Return the unit vectors of stored texts, shape (texts, dimensions)."""
         vectors = np.empty((len(texts), self.dimensions), np.float32)
         for row, text in enumerate(texts):
@@ -86,7 +86,7 @@ class _Loaded(ABC):
         return self._tokens.count(text)
 
     @abstractmethod
-    def _embed(self, text: str) -> Vector:
+    def _embed(self, text: str) -> Embeddings:
         """Return the unit vector of a text that has its prefix."""
 
 
@@ -102,17 +102,17 @@ class OnnxEmbedder(_Loaded):
         self._inputs = {entry.name for entry in self._session.get_inputs()}
         self._output = self._session.get_outputs()[0].name
 
-    def _embed(self, text: str) -> Vector:
+    def _embed(self, text: str) -> Embeddings:
         ids = np.array([self._tokens.ids(text)], np.int64)
         feeds = {"input_ids": ids}
         if "attention_mask" in self._inputs:
             feeds["attention_mask"] = np.ones_like(ids)
         if "token_type_ids" in self._inputs:
             feeds["token_type_ids"] = np.zeros_like(ids)
-        output: Vector = self._session.run([self._output], feeds)[0][0]
+        output: Embeddings = self._session.run([self._output], feeds)[0][0]
         return output if output.ndim == 1 and len(feeds) == 1 else self._pool(output)
 
-    def _pool(self, output: Vector) -> Vector:
+    def _pool(self, output: Embeddings) -> Embeddings:
         """Reduce the tokens of a foreign graph to one unit vector."""
         if output.ndim == 2:
             output = output[0] if self._manifest.pooling == "cls" else output.mean(axis=0)
@@ -129,12 +129,12 @@ class StaticEmbedder(_Loaded):
         if self._table.ndim != 2:
             raise ModelBroken("table.npy is not a table.")
 
-    def _embed(self, text: str) -> Vector:
+    def _embed(self, text: str) -> Embeddings:
         ids = self._tokens.ids(text) or [0]  # a text without tokens counts as one unknown token
         return _unit(self._table[ids].astype(np.float32).mean(axis=0))
 
 
-def _unit(vector: Vector) -> Vector:
+def _unit(vector: Embeddings) -> Embeddings:
     length = float(np.linalg.norm(vector))
     return vector / np.float32(length) if length > 0 else np.full_like(vector, len(vector) ** -0.5)
 

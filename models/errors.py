@@ -13,5 +13,5 @@ class ModelBroken(ModelError):
     """A file of the model is damaged, or is not what the format asks for."""
 
 
-class ModelUnavailable(ModelError):
+class ModelUnreachable(ModelError):
     """No source of the model can be reached, or none serves the right file."""

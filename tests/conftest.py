@@ -37,7 +37,7 @@ from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.store.store import FILE_NAME, Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.system import supervisor
-from memoryd.daemon.system.clock import Reading
+from memoryd.daemon.system.clock import ClockReading
 from memoryd.daemon.system.listen import listen
 from memoryd.models import Floors, ModelError, pull
 from places import make_folder
@@ -124,8 +124,8 @@ class Clock:
         self.now += off_s
         self.boot, self.booted_at = boot, self.now
 
-    def read(self) -> Reading:
-        return Reading(self.now, self.now - self.booted_at, self.boot)
+    def read(self) -> ClockReading:
+        return ClockReading(self.now, self.now - self.booted_at, self.boot)
 
 
 @pytest.fixture(autouse=True, scope="session")

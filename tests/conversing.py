@@ -10,7 +10,7 @@ from memoryd.daemon.conversations import judging, observing, promoting
 from memoryd.daemon.conversations.promoting import PROMOTE
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
-from memoryd.daemon.llm.provider import Fact, Rules, Spoken
+from memoryd.daemon.llm.provider import Fact, RulesProvider, Spoken
 from memoryd.daemon.store import history, rows, turns
 from memoryd.daemon.store.rows import Row
 from workbench import LIMIT_S, wait_until
@@ -28,7 +28,7 @@ FACTS = tuple(
 )  # fmt: skip
 
 
-class Model(Rules):
+class Model(RulesProvider):
     """Stands for a language model: it gives the facts it is told to, by default each turn of a user as a decision."""
 
     name = "model"

@@ -11,9 +11,9 @@ from typing import TypeVar
 import msgspec
 
 from memoryd.client.bench import judging, pairs, replaying, scoring, team, unasked
-from memoryd.client.bench.evaluation import Place, Run, evaluate
+from memoryd.client.bench.evaluation import EvaluatedDaemon, EvaluationRun, evaluate
 from memoryd.client.bench.kinds import KINDS, WAYS, kind_of
-from memoryd.client.bench.material import Choice, Material
+from memoryd.client.bench.material import Material, Selection
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import Usage
 from memoryd.client.memctl.commands import Command
@@ -66,7 +66,7 @@ def _run_eval(args: Namespace) -> None:
     ways = _choose_ways(args, kind)
     if args.half and kind != "team":
         raise Usage("--half needs a team's set.")
-    choice = Choice(args.limit, args.half or team.HALVES[0])
+    choice = Selection(args.limit, args.half or team.HALVES[0])
     started = time.monotonic()
     model, scores = "", []
     for way in ways:  # each on a daemon of its own: what another way stored would change how rare a word is
@@ -80,8 +80,8 @@ def _run_eval(args: Namespace) -> None:
 
 
 def _evaluate(args: Namespace, materials: Sequence[Material], keep: bool) -> tuple[str, list[scoring.Score]]:
-    def work(place: Place, below: str) -> list[scoring.Score]:
-        return evaluate(place, materials, Run(below, args.together, keep, args.unrelated))
+    def work(place: EvaluatedDaemon, below: str) -> list[scoring.Score]:
+        return evaluate(place, materials, EvaluationRun(below, args.together, keep, args.unrelated))
 
     return _run_work(args, work, _first_time(materials))
 
@@ -156,13 +156,15 @@ def _run_unasked(args: Namespace) -> None:
     show(args, made, lambda: judging.report_text(made))
 
 
-def _judge(args: Namespace, rows: Sequence[unasked.Row]) -> tuple[str, list[judging.Judged]]:
+def _judge(args: Namespace, rows: Sequence[unasked.TimelineRow]) -> tuple[str, list[judging.JudgedPoint]]:
     with replay_alone(paths.config_path(args.config), rows) as (place, injections):
         return _model_name(place), judging.judge_all(rows, injections)
 
 
 @contextmanager
-def replay_alone(config_path: Path, rows: Sequence[unasked.Row]) -> Iterator[tuple[Place, list[replaying.Injection]]]:
+def replay_alone(
+    config_path: Path, rows: Sequence[unasked.TimelineRow]
+) -> Iterator[tuple[EvaluatedDaemon, list[replaying.Injection]]]:
     """Replay data of `unasked` on a daemon of its own; it ends with the context."""
     config = ["--config", str(config_path)]
     everything = msgspec.json.decode(read_output("memoryd.daemon", ["--print-config", *config]))
@@ -171,7 +173,7 @@ def replay_alone(config_path: Path, rows: Sequence[unasked.Row]) -> Iterator[tup
     rests = {"summary": replaying.Rest(summed_up_s, max(replaying.LONGEST_SUMMARY_S, summed_up_s))}
     if everything["llm"]["url"]:
         rests["extract"] = replaying.Rest(quiet_s, max(replaying.LONGEST_S, quiet_s))
-    began_at = next(row.seconds for row in rows if isinstance(row, unasked.Event))
+    began_at = next(row.seconds for row in rows if isinstance(row, unasked.TimelineEvent))
     with (
         _run_alone([*config, "--seed", "0"], began_at) as (place, daemon),
         replaying.set_hooks_environment(daemon.socket, daemon.data_dir),
@@ -182,7 +184,9 @@ def replay_alone(config_path: Path, rows: Sequence[unasked.Row]) -> Iterator[tup
 # The daemon ----------------------------------------------------------------------------------------------------------
 
 
-def _run_work(args: Namespace, work: Callable[[Place, str], R], began_at: float | None = None) -> tuple[str, R]:
+def _run_work(
+    args: Namespace, work: Callable[[EvaluatedDaemon, str], R], began_at: float | None = None
+) -> tuple[str, R]:
     """Do some work with the daemon of the arguments, below a namespace; return the model's name and the result."""
     if args.here:
         return _run_here(args, work)
@@ -191,10 +195,10 @@ def _run_work(args: Namespace, work: Callable[[Place, str], R], began_at: float 
 
 
 @contextmanager
-def _run_alone(options: Sequence[str], began_at: float | None) -> Iterator[tuple[Place, PrivateDaemon]]:
+def _run_alone(options: Sequence[str], began_at: float | None) -> Iterator[tuple[EvaluatedDaemon, PrivateDaemon]]:
     """Run a daemon whose jobs wait to be asked; with `began_at` its time is set by whoever has it."""
     with run_private_daemon(options, clock=began_at) as daemon:
-        place = Place(lambda space: daemon.client(space, LONG_CALL_S))
+        place = EvaluatedDaemon(lambda space: daemon.client(space, LONG_CALL_S))
         with daemon.client() as client:
             for job in client.jobs().jobs:
                 client.pause_job(job.name)  # so that nothing depends on when one happens to run
@@ -203,17 +207,17 @@ def _run_alone(options: Sequence[str], began_at: float | None) -> Iterator[tuple
         yield place, daemon
 
 
-def _run_here(args: Namespace, work: Callable[[Place, str], R]) -> tuple[str, R]:
+def _run_here(args: Namespace, work: Callable[[EvaluatedDaemon, str], R]) -> tuple[str, R]:
     with client_for(args) as client:
         socket = client.socket_path
         client.status()  # starts the daemon when none answers
     token = own_token()
-    place = Place(lambda space: OwnersClient(space, socket=socket, token=token, timeout_s=LONG_CALL_S))
+    place = EvaluatedDaemon(lambda space: OwnersClient(space, socket=socket, token=token, timeout_s=LONG_CALL_S))
     run = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}"
     return _model_name(place), work(place, f"bench-eval/{run}")
 
 
-def _model_name(place: Place) -> str:
+def _model_name(place: EvaluatedDaemon) -> str:
     with place.connect("") as client:
         return wait_until_ready(client, WAIT_S).model.name
 

@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from memoryd.client.bench.material import Asked, Choice, Item, Material, Session, read_lines, seconds_of
+from memoryd.client.bench.material import EvalItem, GoldQuestion, Material, Selection, Session, read_lines, seconds_of
 from memoryd.client.protocol import NewMemory, NewTurn
 
 ADVERSARIAL = "adversarial"
 TURN_S = 30.0  # between two turns: a session has one date
 
 
-class Turn(msgspec.Struct):
+class ConversationTurn(msgspec.Struct):
     """What somebody said."""
 
     id: str
@@ -27,7 +27,7 @@ class Turn(msgspec.Struct):
     text: str
 
 
-class Question(msgspec.Struct):
+class ConversationQuestion(msgspec.Struct):
     """A question and the turns that hold its answer."""
 
     id: str
@@ -36,24 +36,24 @@ class Question(msgspec.Struct):
     gold_turns: list[str]
 
 
-class Conversation(msgspec.Struct):
+class BenchConversation(msgspec.Struct):
     """A line of the file."""
 
     id: str
     speakers: list[str]
-    sessions: list[Session[Turn]]
-    questions: list[Question]
+    sessions: list[Session[ConversationTurn]]
+    questions: list[ConversationQuestion]
 
 
 class _Said(NamedTuple):
     """A turn with its place in the conversation."""
 
-    conversation: Conversation
-    session: Session[Turn]
+    conversation: BenchConversation
+    session: Session[ConversationTurn]
     number: int
 
     @property
-    def turn(self) -> Turn:
+    def turn(self) -> ConversationTurn:
         return self.session.turns[self.number]
 
     @property
@@ -61,10 +61,10 @@ class _Said(NamedTuple):
         return seconds_of(self.session.date, "%I:%M %p on %d %B, %Y", "1:56 pm on 8 May, 2023") + TURN_S * self.number
 
 
-def make_materials(path: Path, way: str, choice: Choice) -> Iterator[Material]:
+def make_materials(path: Path, way: str, choice: Selection) -> Iterator[Material]:
     """Yield what is stored and asked by one way, conversation by conversation, as long as questions are wanted."""
     left = choice.limit
-    for conversation in read_lines(path, Conversation, "a conversation"):
+    for conversation in read_lines(path, BenchConversation, "a conversation"):
         asked = [_make_asked(question) for question in conversation.questions]
         asked = [one for one in asked if one.gold or one.type == ADVERSARIAL][:left]
         if asked:
@@ -72,14 +72,14 @@ def make_materials(path: Path, way: str, choice: Choice) -> Iterator[Material]:
         left = None if left is None else left - len(asked)
 
 
-def _make_asked(question: Question) -> Asked:
+def _make_asked(question: ConversationQuestion) -> GoldQuestion:
     gold = () if question.category == ADVERSARIAL else question.gold_turns
-    return Asked(question.id, question.category, question.question, tuple(frozenset([turn]) for turn in gold))
+    return GoldQuestion(question.id, question.category, question.question, tuple(frozenset([turn]) for turn in gold))
 
 
-def _make_items(conversation: Conversation, make: "Make") -> list[Item]:
+def _make_items(conversation: BenchConversation, make: "Make") -> list[EvalItem]:
     return [
-        Item(turn.id, make(_Said(conversation, session, number)), session.id, turn.text)
+        EvalItem(turn.id, make(_Said(conversation, session, number)), session.id, turn.text)
         for session in conversation.sessions
         for number, turn in enumerate(session.turns)
         if turn.text.strip()
@@ -101,7 +101,7 @@ def _make_turn(said: _Said) -> NewTurn:
     return NewTurn(role=role, content=_turn_text(said.turn), created_at=said.at)
 
 
-def _turn_text(turn: Turn) -> str:
+def _turn_text(turn: ConversationTurn) -> str:
     return f"{turn.speaker}: {turn.text}"
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from memoryd.client.bench.material import Asked, Item, Material
-from memoryd.client.bench.reading import Kind, Page
+from memoryd.client.bench.material import EvalItem, GoldQuestion, Material
+from memoryd.client.bench.reading import ContextPage, ReadingKind
 from memoryd.client.bench.scoring import KINDS, ContextScore, Keys, Score, rank_figures, share_held
 from memoryd.client.errors import TimedOut
 from memoryd.client.memctl.progress import ProgressBar
@@ -33,7 +33,7 @@ VECTORS_S = 3600.0
 MIN_TEXT = 20  # characters: a shorter text is in another one by chance
 
 
-class Run(NamedTuple):
+class EvaluationRun(NamedTuple):
     """How an evaluation runs. It stores below namespace `below`, all material of a way `together` or each by itself."""
 
     below: str
@@ -46,14 +46,14 @@ class Run(NamedTuple):
         return "/".join([self.below, *([] if self.together else [material.name]), material.way])
 
 
-class Place(NamedTuple):
+class EvaluatedDaemon(NamedTuple):
     """The daemon that is evaluated: how to connect at a namespace, and how to set its time."""
 
     connect: Callable[[str], Client]
     set_time: Callable[[float], None] = lambda seconds: None  # the user's daemon has the time of the machine
 
 
-class Store:
+class EvaluationStore:
     """A namespace and what was stored in it. `held`: memory or turn of L0 by id → keys; `kept`: all of these keys.
 
     `contents`: memory or turn by id → its text; `said`: key → what was said; `near`: key → those before and after it.
@@ -69,14 +69,14 @@ class Store:
         self._keys: dict[str, set[Hashable]] = {}
         self._texts: dict[str, set[Hashable]] = {}
         self._items = 0
-        self._last: Item | None = None
+        self._last: EvalItem | None = None
 
     def next_id(self) -> str:
         """Return the id for one more item."""
         self._items += 1
         return sha256(f"{self.namespace}\n{self._items}".encode()).hexdigest()[:32]
 
-    def note(self, item: Item, id: str | None) -> None:
+    def note(self, item: EvalItem, id: str | None) -> None:
         """Note what an item says, and which memory or turn represents it (None: none); one may represent several."""
         if id is not None:
             self._keys.setdefault(id, set()).add(item.key)
@@ -128,12 +128,12 @@ def list_present(client: Client) -> Iterator[Memory | Turn]:
     yield from client.turns(limit=1000, reach="exact")
 
 
-def evaluate(place: Place, materials: Sequence[Material], run: Run) -> list[Score]:
+def evaluate(place: EvaluatedDaemon, materials: Sequence[Material], run: EvaluationRun) -> list[Score]:
     """Store everything, then ask every question; what was stored is deleted unless it is to be kept.
 
     All is stored before the first question: in one database, as in real use, words are weighed by all of it.
     """
-    stores: dict[str, Store] = {}
+    stores: dict[str, EvaluationStore] = {}
     try:
         _store(place, materials, run, stores)
         with place.connect("") as client:
@@ -148,18 +148,20 @@ def evaluate(place: Place, materials: Sequence[Material], run: Run) -> list[Scor
                 clear(place, namespace)
 
 
-def _store(place: Place, materials: Sequence[Material], run: Run, stores: dict[str, Store]) -> None:
+def _store(
+    place: EvaluatedDaemon, materials: Sequence[Material], run: EvaluationRun, stores: dict[str, EvaluationStore]
+) -> None:
     with ProgressBar("storing", sum(len(material.items) for material in materials)) as progress:
         for material in materials:
             namespace = run.namespace(material)
             progress.label = f"storing, way {material.way}"
-            fill(place, stores.setdefault(namespace, Store(namespace)), material, progress)
+            fill(place, stores.setdefault(namespace, EvaluationStore(namespace)), material, progress)
 
 
 # Storing -------------------------------------------------------------------------------------------------------------
 
 
-def fill(place: Place, store: Store, material: Material, progress: ProgressBar) -> None:
+def fill(place: EvaluatedDaemon, store: EvaluationStore, material: Material, progress: ProgressBar) -> None:
     """Store all items in their order; where turns are observed, end their sessions and consolidate."""
     turns = {item.session: item.key for item in material.items if isinstance(item.what, NewTurn)}  # its last one
     with place.connect(store.namespace) as client:
@@ -178,7 +180,7 @@ def fill(place: Place, store: Store, material: Material, progress: ProgressBar) 
             settle(client)
 
 
-def _add(place: Place, store: Store, client: Client, items: Sequence[Item], dedup: bool) -> int:
+def _add(place: EvaluatedDaemon, store: EvaluationStore, client: Client, items: Sequence[EvalItem], dedup: bool) -> int:
     made: list[Any] = [replace(item.what, id=store.next_id()) for item in items]
     if dates := [memory.created_at for memory in made if memory.created_at is not None]:
         place.set_time(max(dates))
@@ -187,7 +189,7 @@ def _add(place: Place, store: Store, client: Client, items: Sequence[Item], dedu
     return len(made)
 
 
-def _observe(place: Place, store: Store, client: Client, item: Item) -> None:
+def _observe(place: EvaluatedDaemon, store: EvaluationStore, client: Client, item: EvalItem) -> None:
     turn: Any = replace(item.what, id=store.next_id())
     if turn.created_at is not None:
         place.set_time(turn.created_at)
@@ -214,7 +216,7 @@ def _count_waiting(client: Client, conversations: bool) -> int:
     return sum(report.waiting.values()) + (sum(report.heard.values()) if conversations else 0)
 
 
-def clear(place: Place, namespace: str) -> None:
+def clear(place: EvaluatedDaemon, namespace: str) -> None:
     """Delete all that is in a namespace."""
     with place.connect(namespace) as client:
         while turns := client.turns(limit=PAGE, reach="exact").turns:
@@ -226,7 +228,9 @@ def clear(place: Place, namespace: str) -> None:
 # Asking --------------------------------------------------------------------------------------------------------------
 
 
-def _ask_all(place: Place, materials: Sequence[Material], run: Run, stores: dict[str, Store]) -> list[Score]:
+def _ask_all(
+    place: EvaluatedDaemon, materials: Sequence[Material], run: EvaluationRun, stores: dict[str, EvaluationStore]
+) -> list[Score]:
     scores: list[Score] = []
     with ProgressBar("asking", sum(len(material.questions) for material in materials)) as progress:
         for material in materials:
@@ -249,7 +253,7 @@ def choose_unrelated(materials: Sequence[Material], material: Material, count: i
     return list(islice(cycle(others), count))
 
 
-def _ask(client: Client, store: Store, way: str, asked: Asked) -> Score:
+def _ask(client: Client, store: EvaluationStore, way: str, asked: GoldQuestion) -> Score:
     started = time.perf_counter()
     hits = client.search(asked.question, limit=LIMIT, reach="exact", touch=False)
     latency_ms = (time.perf_counter() - started) * 1000
@@ -272,17 +276,17 @@ def _ask(client: Client, store: Store, way: str, asked: Asked) -> Score:
     )
 
 
-def drop_neutral(hits: Sequence[Keys], asked: Asked) -> list[Keys]:
+def drop_neutral(hits: Sequence[Keys], asked: GoldQuestion) -> list[Keys]:
     """Return the hits without those that give nothing but what is neither right nor wrong."""
     return [keys for keys in hits if not keys or not asked.neutral.issuperset(keys)]
 
 
-def _keys(store: Store, hit: Hit) -> frozenset[Hashable]:
+def _keys(store: EvaluationStore, hit: Hit) -> frozenset[Hashable]:
     """Return what a hit gives: itself, and the question and the answers that come with it."""
     return store.find_keys([hit.id, *(one.id for one in hit.related if one.content)])
 
 
-def _ask_context(client: Client, store: Store, asked: Asked, max_tokens: int) -> ContextScore:
+def _ask_context(client: Client, store: EvaluationStore, asked: GoldQuestion, max_tokens: int) -> ContextScore:
     """Ask for a context; the query has its vector from the search, so its time is without that."""
     started = time.perf_counter()
     made = client.context(asked.question, max_tokens=max_tokens, reach="exact", touch=False)
@@ -290,7 +294,7 @@ def _ask_context(client: Client, store: Store, asked: Asked, max_tokens: int) ->
     return _score_context(client, store, asked, made, ContextScore(max_tokens, latency_ms))
 
 
-def _ask_unasked(client: Client, store: Store, asked: Asked) -> ContextScore:
+def _ask_unasked(client: Client, store: EvaluationStore, asked: GoldQuestion) -> ContextScore:
     """Begin a session and give it a prompt, as hooks do; gold may stand in either, the tokens are of the latter."""
     place: dict[str, Any] = {"session": f"bench-eval {asked.id}", "reach": "exact", "touch": False}
     opened = client.get_unasked(fresh=True, **place)
@@ -301,14 +305,19 @@ def _ask_unasked(client: Client, store: Store, asked: Asked) -> ContextScore:
 
 
 def _score_context(
-    client: Client, store: Store, asked: Asked, made: ContextText | Unasked, score: ContextScore, *before: Unasked
+    client: Client,
+    store: EvaluationStore,
+    asked: GoldQuestion,
+    made: ContextText | Unasked,
+    score: ContextScore,
+    *before: Unasked,
 ) -> ContextScore:
     """Return the score of a context with what of the gold can be read in it, or in those before it (`reading`).
 
     A gold text of less than `MIN_TEXT` characters counts only where the context names a memory that represents it, for
     it may stand there by chance.
     """
-    pages = [Page(one.text) for one in (made, *before)]
+    pages = [ContextPage(one.text) for one in (made, *before)]
     named = store.find_keys(id for one in (made, *before) for id in one.ids)
     found = [_read_gold(store, one, pages, named) for one in asked.gold] or [(False, 0.0)]
     return replace(
@@ -323,7 +332,7 @@ def _score_context(
 
 
 def _read_gold(
-    store: Store, gold: frozenset[Hashable], pages: Sequence[Page], named: frozenset[Hashable]
+    store: EvaluationStore, gold: frozenset[Hashable], pages: Sequence[ContextPage], named: frozenset[Hashable]
 ) -> tuple[bool, float]:
     """Return whether any of some texts can be read whole, and the largest share of one that can be read."""
     texts = [
@@ -333,12 +342,14 @@ def _read_gold(
     return any(one.whole for one in found), max((one.share for one in found), default=0.0)
 
 
-def _count_kinds(client: Client, store: Store, asked: Asked, made: ContextText | Unasked, page: Page) -> dict[str, int]:
+def _count_kinds(
+    client: Client, store: EvaluationStore, asked: GoldQuestion, made: ContextText | Unasked, page: ContextPage
+) -> dict[str, int]:
     """Return how many tokens are spent on the gold, on what was said right before or after it, on anything else that
     was stored, and on heads: what is of no text, such as dates, ids, speakers and headings."""
     gold = set[Hashable]().union(*asked.gold)
     near = {key for one in gold for key in store.near.get(one, ())} - gold
-    texts: list[tuple[Kind, str]] = [("answer", store.said[key]) for key in gold if key in store.said]
+    texts: list[tuple[ReadingKind, str]] = [("answer", store.said[key]) for key in gold if key in store.said]
     texts += [("neighbours", store.said[key]) for key in near]
     texts += [("rest", store.said[key]) for key in store.find_keys(made.ids) - gold - near if key in store.said]
     texts += [("rest", store.contents[id]) for id in made.ids if store.is_of_its_own(id)]

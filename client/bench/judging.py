@@ -32,7 +32,7 @@ from typing import Any
 import msgspec
 
 from memoryd.client.bench.replaying import Injection
-from memoryd.client.bench.unasked import Memory, Prompt, Row, Start, Thing, Turn
+from memoryd.client.bench.unasked import MemoryEvent, Prompt, Start, Thing, TimelineRow, TurnEvent
 from memoryd.client.inert import FRAME, make_inert
 from memoryd.client.memctl.output import make_printable, paint
 from memoryd.client.memctl.table import format_table
@@ -74,7 +74,7 @@ def read_lines_of(text: str) -> list[str]:
     return [_MARK.sub("", line, count=1) for line in said if not _HEADING.fullmatch(line)]
 
 
-class Source(msgspec.Struct, frozen=True):
+class LineSource(msgspec.Struct, frozen=True):
     """A text that a line may be made of, and what it represents."""
 
     text: str
@@ -93,9 +93,9 @@ class Source(msgspec.Struct, frozen=True):
         return any(one in _normalise(part) for one in _split(self.text)) or any(one in whole for one in _split(part))
 
 
-def find_sources(line: str, sources: Sequence[Source]) -> list[Source]:
+def find_sources(line: str, sources: Sequence[LineSource]) -> list[LineSource]:
     """Return what a line is made of."""
-    found: list[Source] = []
+    found: list[LineSource] = []
     for part in filter(None, _PARTS.split(_normalise(line))):
         same = [one for one in sources if not one.is_summary and _normalise(one.text) == part]
         found += same or [one for one in sources if one.is_in(part)]
@@ -116,7 +116,7 @@ def is_cut(line: str, texts: Sequence[str]) -> bool:
     return bool(has) and not any(sentence.endswith(last) for sentence in has)
 
 
-class _Given:
+class _GivenTexts:
     """What a session was given: texts, and the things in lines that did not harm."""
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class _Given:
 # One test point ------------------------------------------------------------------------------------------------------
 
 
-class Line(msgspec.Struct):
+class JudgedLine(msgspec.Struct):
     """A line, what it is made of, how it harms, and whether it helps."""
 
     text: str
@@ -149,7 +149,7 @@ class Line(msgspec.Struct):
     helps: bool
 
 
-class Judged(msgspec.Struct, kw_only=True):
+class JudgedPoint(msgspec.Struct, kw_only=True):
     """A test point. `there`: which of `wanted` were. `nothing`: a prompt to which no memory has anything to say.
 
     `got`: a line helps. `had`: or its session was given a wanted thing before, by a line that does not harm.
@@ -158,7 +158,7 @@ class Judged(msgspec.Struct, kw_only=True):
     id: str
     kind: str
     tokens: int
-    lines: list[Line]
+    lines: list[JudgedLine]
     wanted: list[str]
     there: list[str]
     got: bool
@@ -166,12 +166,12 @@ class Judged(msgspec.Struct, kw_only=True):
     nothing: bool = False
 
 
-def judge_all(rows: Sequence[Row], injections: Iterable[Injection]) -> list[Judged]:
+def judge_all(rows: Sequence[TimelineRow], injections: Iterable[Injection]) -> list[JudgedPoint]:
     """Judge what was given at the test points, in their order."""
-    given: dict[tuple[str, str], _Given] = {}
-    judged: list[Judged] = []
+    given: dict[tuple[str, str], _GivenTexts] = {}
+    judged: list[JudgedPoint] = []
     for one in injections:
-        before = given.setdefault((one.point.namespace, one.point.session), _Given())
+        before = given.setdefault((one.point.namespace, one.point.session), _GivenTexts())
         judged.append(_judge(one, _View(rows[: one.known], one), before))
         before.refs.update(ref for line in judged[-1].lines if not line.harms for ref in line.refs)
     return judged
@@ -180,13 +180,13 @@ def judge_all(rows: Sequence[Row], injections: Iterable[Injection]) -> list[Judg
 class _View:
     """What there is at a test point: things by id, and the texts that lines may be made of."""
 
-    def __init__(self, rows: Sequence[Row], injection: Injection) -> None:
+    def __init__(self, rows: Sequence[TimelineRow], injection: Injection) -> None:
         self.point = injection.point
-        self.things: dict[str, Thing] = {row.id: row for row in rows if isinstance(row, Memory | Turn)}
-        self.replaced = {row.supersedes for row in rows if isinstance(row, Memory)}
+        self.things: dict[str, Thing] = {row.id: row for row in rows if isinstance(row, MemoryEvent | TurnEvent)}
+        self.replaced = {row.supersedes for row in rows if isinstance(row, MemoryEvent)}
         self.marked = {(harm.ref, harm.why) for harm in self.point.harms}
-        own = [Source(thing.content, frozenset([id])) for id, thing in self.things.items()]
-        self.sources = [*own, *(Source(made.content, made.refs) for made in injection.made)]
+        own = [LineSource(thing.content, frozenset([id])) for id, thing in self.things.items()]
+        self.sources = [*own, *(LineSource(made.content, made.refs) for made in injection.made)]
 
     def find_harms(self, ref: str, shown: set[str]) -> set[str]:
         """Return how a thing harms, beside other things that are shown."""
@@ -198,7 +198,7 @@ class _View:
             harms.add("private")
         if ref in self.replaced:
             harms.add("superseded")
-        if isinstance(thing, Turn):
+        if isinstance(thing, TurnEvent):
             is_true = {
                 "refuted": thing.refuted_by in self.things,
                 "superseded": thing.superseded_by in self.things,
@@ -213,27 +213,27 @@ class _View:
 
 
 def _is_for_all(thing: Thing) -> bool:
-    return isinstance(thing, Memory) and (thing.pinned or thing.type == "preference")
+    return isinstance(thing, MemoryEvent) and (thing.pinned or thing.type == "preference")
 
 
-def _judge(injection: Injection, view: _View, before: _Given) -> Judged:
+def _judge(injection: Injection, view: _View, before: _GivenTexts) -> JudgedPoint:
     point = injection.point
     texts = read_lines_of(injection.text)
     sources = [find_sources(text, view.sources) for text in texts]
     refs = [sorted({ref for one in found for ref in one.refs}) for found in sources]
     shown = {ref for found in refs for ref in found}
     good = {*point.wanted, *point.helps}
-    lines: list[Line] = []
+    lines: list[JudgedLine] = []
     for text, named in zip(texts, refs, strict=True):
         harms = {harm for ref in named for harm in view.find_harms(ref, shown)}
         whole = [view.things[ref].content for ref in named if ref in view.things]
         harms |= {"cut"} if is_cut(text, whole) else set()
         harms |= {"repeated"} if before.has(text) else set()
         before.add(text)
-        lines.append(Line(text, named, sorted(harms, key=HARMS.index), not harms and not good.isdisjoint(named)))
+        lines.append(JudgedLine(text, named, sorted(harms, key=HARMS.index), not harms and not good.isdisjoint(named)))
     useful = {ref for line in lines if line.helps for ref in line.refs}
     got = any(line.helps for line in lines)
-    return Judged(
+    return JudgedPoint(
         id=point.id,
         kind="start" if isinstance(point, Start) else "prompt",
         tokens=injection.tokens,
@@ -249,7 +249,7 @@ def _judge(injection: Injection, view: _View, before: _Given) -> Judged:
 # Figures -------------------------------------------------------------------------------------------------------------
 
 
-class Figures(msgspec.Struct, kw_only=True):
+class PointFigures(msgspec.Struct, kw_only=True):
     """What came up at test points of one kind; shares are 0..1, null of nothing.
 
     `helping`, `useless` and `harmful` are shares of all lines, `harms` counts the lines that harm in a way. `wanted` is
@@ -270,12 +270,12 @@ class Figures(msgspec.Struct, kw_only=True):
     harms: dict[str, int]
 
 
-def count_figures(judged: Sequence[Judged]) -> Figures:
+def count_figures(judged: Sequence[JudgedPoint]) -> PointFigures:
     """Return the figures of some test points of one kind."""
     lines = [line for one in judged for line in one.lines]
     telling = [one for one in judged if one.kind == "prompt" and not one.nothing]
     counts = Counter(harm for line in lines for harm in line.harms)
-    return Figures(
+    return PointFigures(
         points=len(judged),
         lines=_share(len(one.lines) for one in judged) or 0.0,
         tokens=_share(one.tokens for one in judged) or 0.0,
@@ -295,7 +295,7 @@ def _share(values: Iterable[float]) -> float | None:
     return fmean(given) if given else None
 
 
-def make_report(path: Path, model: str, judged: Sequence[Judged], shown: Sequence[str]) -> dict[str, Any]:
+def make_report(path: Path, model: str, judged: Sequence[JudgedPoint], shown: Sequence[str]) -> dict[str, Any]:
     """Return all figures, of each test point what it came to without any text, and those points that are `shown`."""
     parts = {kind: count_figures([one for one in judged if one.kind == kind]) for kind in ("start", "prompt")}
     points = [
@@ -317,7 +317,7 @@ def make_report(path: Path, model: str, judged: Sequence[Judged], shown: Sequenc
 
 def report_text(report: Mapping[str, Any]) -> str:
     """Return the report as tables, with the lines of the points that are shown before them."""
-    parts: Mapping[str, Figures] = report["figures"]
+    parts: Mapping[str, PointFigures] = report["figures"]
     headers = ["", "POINTS", "LINES", "TOKENS", "HELP", "NO HELP", "HARM", "WANTED", "GOT", "OR HAD", "SILENT"]
     rows = [_row(f"{kind}s", part) for kind, part in parts.items()]
     ways = [[name, *(f"{part.harms[name]}" for part in parts.values())] for name in HARMS]
@@ -332,13 +332,13 @@ def report_text(report: Mapping[str, Any]) -> str:
     )
 
 
-def _row(name: str, part: Figures) -> list[str]:
+def _row(name: str, part: PointFigures) -> list[str]:
     shares = (part.helping, part.useless, part.harmful, part.wanted, part.got, part.had, part.silent)
     numbers = [f"{part.points}", f"{part.lines:.1f}", f"{part.tokens:.0f}"]
     return [name, *numbers, *("–" if share is None else f"{100 * share:.1f}" for share in shares)]
 
 
-def _point_text(one: Judged) -> str:
+def _point_text(one: JudgedPoint) -> str:
     missing = [ref for ref in one.wanted if ref not in one.there]
     about = f"{one.kind}, {one.tokens} tokens" + (", nothing to say" if one.nothing else "")
     lines = [f"{paint(one.id, 'bold')} {about}"]

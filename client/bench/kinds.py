@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from memoryd.client.bench import conversations, questions, team
-from memoryd.client.bench.material import Choice, Material, read_lines
+from memoryd.client.bench.material import Material, Selection, read_lines
 from memoryd.client.errors import Invalid
 
 
@@ -16,10 +16,10 @@ class Kind(NamedTuple):
 
     holds: Callable[[Path], bool]
     ways: tuple[str, ...]
-    materials: Callable[[Path, str, Choice], Iterator[Material]]
+    materials: Callable[[Path, str, Selection], Iterator[Material]]
 
 
-class _Line(msgspec.Struct):
+class _ConversationLine(msgspec.Struct):
     """How a conversation is recognised among other lines."""
 
     speakers: list[str] = []
@@ -27,7 +27,7 @@ class _Line(msgspec.Struct):
 
 def _has_speakers(path: Path) -> bool:
     try:
-        first = next(read_lines(path, _Line, "JSON"), None)
+        first = next(read_lines(path, _ConversationLine, "JSON"), None)
     except Invalid:
         return False  # its own reader says what is wrong
     return first is not None and bool(first.speakers)

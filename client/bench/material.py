@@ -17,7 +17,7 @@ from memoryd.client.protocol import NewMemory, NewTurn
 T = TypeVar("T")
 
 
-class Item(NamedTuple):
+class EvalItem(NamedTuple):
     """A memory to add, or a turn to observe in its session, and the key that gold names it by.
 
     `said` is its text where it is stored with its speaker in front. What was said in a session stands in order.
@@ -34,7 +34,7 @@ class Item(NamedTuple):
         return self.said or self.what.content
 
 
-class Asked(NamedTuple):
+class GoldQuestion(NamedTuple):
     """A question. Each part of `gold` is one right answer: any of its keys gives it. Without gold nothing answers it.
 
     `at` is when it is asked (UTC seconds), None: at any time. A hit that gives nothing but `neutral` keys is neither
@@ -55,8 +55,8 @@ class Material(NamedTuple):
 
     name: str
     way: str
-    items: list[Item]
-    questions: list[Asked]
+    items: list[EvalItem]
+    questions: list[GoldQuestion]
     dedup: bool = True
 
 
@@ -72,7 +72,7 @@ class Session(msgspec.Struct, Generic[T]):
         return [text_of(self.turns[near]) for near in (number - 1, number + 1) if 0 <= near < len(self.turns)]
 
 
-class Choice(NamedTuple):
+class Selection(NamedTuple):
     """What of a file is wanted: the first `limit` questions (None: all), and the half of a set that has two."""
 
     limit: int | None = None

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from memoryd.client.bench.evaluation import Place, clear
+from memoryd.client.bench.evaluation import EvaluatedDaemon, clear
 from memoryd.client.bench.material import read_lines
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.output import make_printable, paint
@@ -29,7 +29,7 @@ class Pair(msgspec.Struct):
     kind: str = ""
 
 
-class Judged(msgspec.Struct):
+class JudgedPair(msgspec.Struct):
     """A pair and what adding it came to: `linked` as a contradiction, `merged` into one memory, or neither."""
 
     pair: Pair
@@ -42,7 +42,7 @@ class Judged(msgspec.Struct):
         return self.linked != (self.pair.label == "contradicts")
 
 
-class Figures(msgspec.Struct):
+class PairFigures(msgspec.Struct):
     """How many pairs there were and what became of them; `precision` and `recall` of the links, null of nothing."""
 
     pairs: int
@@ -53,7 +53,7 @@ class Figures(msgspec.Struct):
     recall: float | None
 
 
-def judge(place: Place, pairs: Sequence[Pair], below: str, keep: bool) -> list[Judged]:
+def judge(place: EvaluatedDaemon, pairs: Sequence[Pair], below: str, keep: bool) -> list[JudgedPair]:
     """Add each pair and return what became of it; what was stored is deleted unless it is to be kept."""
     with ProgressBar("adding pairs", len(pairs)) as progress:
         judged = []
@@ -63,7 +63,7 @@ def judge(place: Place, pairs: Sequence[Pair], below: str, keep: bool) -> list[J
     return judged
 
 
-def _judge(place: Place, pair: Pair, namespace: str, keep: bool) -> Judged:
+def _judge(place: EvaluatedDaemon, pair: Pair, namespace: str, keep: bool) -> JudgedPair:
     try:
         with place.connect(namespace) as client:
             client.add(pair.older)
@@ -71,7 +71,7 @@ def _judge(place: Place, pair: Pair, namespace: str, keep: bool) -> Judged:
     finally:
         if not keep:
             clear(place, namespace)
-    return Judged(pair, bool(added.contradicts), added.outcome == "merged")
+    return JudgedPair(pair, bool(added.contradicts), added.outcome == "merged")
 
 
 def read_pairs(path: Path) -> list[Pair]:
@@ -82,12 +82,12 @@ def read_pairs(path: Path) -> list[Pair]:
     return pairs
 
 
-def count_figures(judged: Sequence[Judged]) -> Figures:
+def count_figures(judged: Sequence[JudgedPair]) -> PairFigures:
     """Return what some pairs came to."""
     counts: Counter[tuple[str, bool]] = Counter((one.pair.label, one.linked) for one in judged)
     right, linked = counts["contradicts", True], sum(one.linked for one in judged)
     expected = right + counts["contradicts", False]
-    return Figures(
+    return PairFigures(
         pairs=len(judged),
         contradicts=expected,
         linked=linked,
@@ -97,7 +97,7 @@ def count_figures(judged: Sequence[Judged]) -> Figures:
     )
 
 
-def make_report(path: Path, model: str, judged: Sequence[Judged], show_wrong: bool) -> dict[str, Any]:
+def make_report(path: Path, model: str, judged: Sequence[JudgedPair], show_wrong: bool) -> dict[str, Any]:
     """Return all figures: the total, by label and kind, and the wrong pairs where they are wanted."""
     kinds = sorted({(one.pair.label, one.pair.kind) for one in judged})
     by_kind = {kind: count_figures([one for one in judged if one.pair.kind == kind]) for _, kind in kinds}
@@ -107,7 +107,7 @@ def make_report(path: Path, model: str, judged: Sequence[Judged], show_wrong: bo
 
 def report_text(report: dict[str, Any]) -> str:
     """Return the report as a table and the wrong pairs below it."""
-    total: Figures = report["total"]
+    total: PairFigures = report["total"]
     links = f"precision {_percent_text(total.precision)}, recall {_percent_text(total.recall)}"
     headers = ["KIND", "PAIRS", "CONTRADICT", "LINKED", "MERGED"]
     rows = [_row(kind or "(none)", part) for kind, part in report["by_kind"].items()]
@@ -119,14 +119,14 @@ def report_text(report: dict[str, Any]) -> str:
     return "\n".join([*lines, *(_wrong_text(one) for one in report.get("wrong", []))])
 
 
-def _wrong_text(one: Judged) -> str:
+def _wrong_text(one: JudgedPair) -> str:
     became = "linked" if one.linked else "merged" if one.merged else "not linked"
     pair = one.pair
     head = f"\n{paint(pair.id, 'bold')} {pair.kind}, {pair.label}, {became}"
     return "\n  ".join([head, make_printable(pair.older), make_printable(pair.newer)])
 
 
-def _row(name: str, part: Figures) -> list[str]:
+def _row(name: str, part: PairFigures) -> list[str]:
     return [name, f"{part.pairs}", f"{part.contradicts}", f"{part.linked}", f"{part.merged}"]
 
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import msgspec
 
 from memoryd.client.bench import material
-from memoryd.client.bench.material import Asked, Choice, Item, Material, Session, read_lines
+from memoryd.client.bench.material import EvalItem, GoldQuestion, Material, Selection, Session, read_lines
 from memoryd.client.protocol import NewMemory
 
 # A turn is stored with its speaker in front: without it, who said a thing is lost and retrieval is 5 points worse.
 SPEAKER = "{role}: {content}"
 
 
-class Turn(msgspec.Struct):
+class ChatMessage(msgspec.Struct):
     """One message of a conversation."""
 
     role: str
@@ -36,7 +36,7 @@ class Question(msgspec.Struct):
     type: str
     question: str
     gold_sessions: list[str]
-    sessions: list[Session[Turn]]
+    sessions: list[Session[ChatMessage]]
 
 
 def read_questions(path: Path) -> Iterator[Question]:
@@ -44,7 +44,7 @@ def read_questions(path: Path) -> Iterator[Question]:
     return read_lines(path, Question, "a question")
 
 
-def make_materials(path: Path, way: str, choice: Choice) -> Iterator[Material]:
+def make_materials(path: Path, way: str, choice: Selection) -> Iterator[Material]:
     """Yield what is stored and asked by one way, a namespace per question."""
     for question in islice(read_questions(path), choice.limit):
         made = WAYS[way](question)
@@ -58,7 +58,7 @@ def make_by_session(question: Question) -> Material:
     for session in question.sessions:
         content = "\n".join(turn.content for turn in session.turns if turn.role == "user")
         if content.strip():
-            items.append(Item((question.id, session.id), _make_memory(content, session, {"session": session.id})))
+            items.append(EvalItem((question.id, session.id), _make_memory(content, session, {"session": session.id})))
     return _make_material(question, "session", items, [(question.id, session) for session in question.gold_sessions])
 
 
@@ -73,7 +73,7 @@ def make_by_turn(question: Question) -> Material:
             about = {"session": session.id, "turn": number, "role": turn.role}
             key = (question.id, place, number)
             near = session.neighbours(number, attrgetter("content"))
-            items.append(Item(key, _make_memory(content, session, about, near), session.id, turn.content))
+            items.append(EvalItem(key, _make_memory(content, session, about, near), session.id, turn.content))
             if turn.has_answer:
                 gold.append(key)
     return _make_material(question, "turn", items, gold)
@@ -82,13 +82,13 @@ def make_by_turn(question: Question) -> Material:
 WAYS: dict[str, Callable[[Question], Material]] = {"session": make_by_session, "turn": make_by_turn}
 
 
-def _make_material(question: Question, way: str, items: list[Item], gold: Sequence[Hashable]) -> Material:
-    asked = Asked(question.id, question.type, question.question, tuple(frozenset([key]) for key in gold))
+def _make_material(question: Question, way: str, items: list[EvalItem], gold: Sequence[Hashable]) -> Material:
+    asked = GoldQuestion(question.id, question.type, question.question, tuple(frozenset([key]) for key in gold))
     return Material(question.id, way, items, [asked], dedup=False)
 
 
 def _make_memory(
-    content: str, session: Session[Turn], about: dict[str, object], neighbours: Sequence[str] = ()
+    content: str, session: Session[ChatMessage], about: dict[str, object], neighbours: Sequence[str] = ()
 ) -> NewMemory:
     return NewMemory(
         content=content,

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Literal, NamedTuple
 
-Kind = Literal["answer", "neighbours", "rest"]
+ReadingKind = Literal["answer", "neighbours", "rest"]
 _LEAST_RUN = 3  # words
 _WORD = re.compile(r"[^\W_\u3040-\u9fff]+|[\u3040-\u9fff]")
 _SENTENCE_END = re.compile(r"[.!?…。！？\n]")
@@ -30,7 +30,7 @@ class Reading(NamedTuple):
     runs: list[tuple[int, int]]  # first word, and the one after the last
 
 
-class Page:
+class ContextPage:
     """A context to read in."""
 
     def __init__(self, text: str) -> None:
@@ -54,12 +54,12 @@ class Page:
         read = sum(end - start for start, end in runs)
         return Reading(bool(words) and read == len(words) and len(runs) == 1, read / max(1, len(words)), runs)
 
-    def divide(self, texts: Iterable[tuple[Kind, str]]) -> Iterator[tuple[Kind, str]]:
+    def divide(self, texts: Iterable[tuple[ReadingKind, str]]) -> Iterator[tuple[ReadingKind, str]]:
         """Yield the parts of the context that some texts account for; each word counts for the first text that has it.
 
         What no text accounts for are the heads: dates, ids, speakers, headings.
         """
-        kinds: list[Kind | None] = [None] * len(self._words)
+        kinds: list[ReadingKind | None] = [None] * len(self._words)
         for kind, text in texts:
             for start, end in (same for run in self.read(text).runs for same in self._find_all(*run)):
                 kinds[start:end] = [known or kind for known in kinds[start:end]]

@@ -20,9 +20,17 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memoryd.client.agents.hooks import answering, hosts
-from memoryd.client.agents.hooks.wire import Link
-from memoryd.client.bench.evaluation import POLL_S, STANDSTILL_S, Place, list_present, settle
-from memoryd.client.bench.unasked import EndSession, Event, Memory, Prompt, Row, Start, Turn
+from memoryd.client.agents.hooks.wire import DaemonLink
+from memoryd.client.bench.evaluation import POLL_S, STANDSTILL_S, EvaluatedDaemon, list_present, settle
+from memoryd.client.bench.unasked import (
+    MemoryEvent,
+    Prompt,
+    SessionEndEvent,
+    Start,
+    TimelineEvent,
+    TimelineRow,
+    TurnEvent,
+)
 from memoryd.client.errors import TimedOut
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.protocol import Memory as StoredMemory
@@ -63,7 +71,7 @@ class Injection(NamedTuple):
     made: list[Made]
 
 
-class _Link(Link):
+class _Link(DaemonLink):
     """A hook's connection. It keeps how many tokens a context has, and lets its search take the time that it needs."""
 
     tokens = 0
@@ -91,7 +99,7 @@ def set_hooks_environment(socket: Path, data_dir: Path) -> Iterator[None]:
         os.environ.update(former)
 
 
-def replay(place: Place, rows: Sequence[Row], rests: Mapping[str, Rest]) -> list[Injection]:
+def replay(place: EvaluatedDaemon, rows: Sequence[TimelineRow], rests: Mapping[str, Rest]) -> list[Injection]:
     """Replay all that happened, within `set_hooks_environment`, and return what the hook gave at each test point.
 
     `rests` are by what is made of a conversation, as `tiers` names it.
@@ -101,7 +109,7 @@ def replay(place: Place, rows: Sequence[Row], rests: Mapping[str, Rest]) -> list
     try:
         with ProgressBar("replaying", len(rows)) as progress:
             for number, row in enumerate(rows):
-                if isinstance(row, Event):
+                if isinstance(row, TimelineEvent):
                     player.go_to(row.seconds)
                     text, tokens = player.run(row)
                     if isinstance(row, Start | Prompt):
@@ -115,7 +123,7 @@ def replay(place: Place, rows: Sequence[Row], rests: Mapping[str, Rest]) -> list
 class _Player:
     """Plays one event after the other. Ids follow from those of the data, so that two runs are alike."""
 
-    def __init__(self, place: Place, rests: Mapping[str, Rest]) -> None:
+    def __init__(self, place: EvaluatedDaemon, rests: Mapping[str, Rest]) -> None:
         self._place, self._rests = place, rests
         self._clients: dict[str, Client] = {}
         self._now = 0.0
@@ -143,19 +151,19 @@ class _Player:
                 client.run_job(job)
             settle(client, conversations=False)
 
-    def run(self, row: Event) -> tuple[str, int]:
+    def run(self, row: TimelineEvent) -> tuple[str, int]:
         """Have an event happen; return what a hook says at it, and how many tokens that has."""
         match row:
-            case Memory():
+            case MemoryEvent():
                 self._add(row)
-            case Turn(role="user"):
+            case TurnEvent(role="user"):
                 self._report(hosts.PROMPT, row, {"prompt": row.content}, row.id)
-            case Turn(role="assistant"):
+            case TurnEvent(role="assistant"):
                 self._report(hosts.STOP, row, {"last_assistant_message": row.content}, row.id)
-            case Turn():
+            case TurnEvent():
                 used = {"tool_name": "Bash", "tool_input": {}, "tool_response": row.content}
                 self._report(hosts.TOOL, row, used, row.id)
-            case EndSession():
+            case SessionEndEvent():
                 self._report(hosts.END, row, {"reason": "exit"})
                 settle(self._client(row.namespace))
                 for kind in self._rests:
@@ -186,7 +194,7 @@ class _Player:
             self._clients[name] = self._place.connect(name)
         return self._clients[name]
 
-    def _add(self, row: Memory) -> None:
+    def _add(self, row: MemoryEvent) -> None:
         client = self._client(row.namespace)
         added = client.add(
             row.content,
@@ -200,7 +208,7 @@ class _Player:
         self._refs[added.id] = row.id
         settle(client, conversations=False)
 
-    def _report(self, event: str, row: Turn | EndSession, given: Mapping[str, Any], id: str = "") -> None:
+    def _report(self, event: str, row: TurnEvent | SessionEndEvent, given: Mapping[str, Any], id: str = "") -> None:
         """Report an event as a hook does; a turn that is noted gets an id of ours."""
         asked = self._read_event(event, row, given)
         link = _Link(time.monotonic() + CALL_S)
@@ -213,7 +221,7 @@ class _Player:
                     self._note_heard(row.namespace)
         finally:
             link.close()
-        if isinstance(row, Turn):
+        if isinstance(row, TurnEvent):
             settle(self._client(row.namespace), conversations=False)
 
     def _note_heard(self, namespace: str) -> None:
@@ -233,8 +241,8 @@ class _Player:
         return text, link.tokens
 
     def _read_event(
-        self, event: str, row: Turn | EndSession | Start | Prompt, given: Mapping[str, Any]
-    ) -> answering.Asked:
+        self, event: str, row: TurnEvent | SessionEndEvent | Start | Prompt, given: Mapping[str, Any]
+    ) -> answering.EventContext:
         namespace = row.namespace.strip("/")
         os.environ["MEMORYD_NAMESPACE"] = namespace
         name = hosts.HOSTS[AGENT].events[event].name

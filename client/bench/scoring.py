@@ -95,7 +95,7 @@ class ContextScore(msgspec.Struct):
     disputed: bool = False
 
 
-class Figures(msgspec.Struct, kw_only=True):
+class RankingFigures(msgspec.Struct, kw_only=True):
     """The figures of a ranking, or their means over several."""
 
     recall_1: float
@@ -108,7 +108,7 @@ class Figures(msgspec.Struct, kw_only=True):
     all_5: float
 
 
-class Score(Figures, kw_only=True):
+class Score(RankingFigures, kw_only=True):
     """How one question was answered. `gold` counts its right answers: 0 for a question that nothing answers.
 
     `kept` is the share of the gold that is still there in any form, found or not.
@@ -168,7 +168,7 @@ class ContextSummary(msgspec.Struct):
     disputed: float = 0.0
 
 
-class Summary(Figures, kw_only=True):
+class Summary(RankingFigures, kw_only=True):
     """The means over some questions, and percentiles of the search call as the client sees it."""
 
     questions: int
@@ -188,7 +188,7 @@ class Unanswerable(msgspec.Struct):
     contexts: dict[str, ContextSummary]
 
 
-_MEANS = (*Figures.__struct_fields__, "empty", "kept")
+_MEANS = (*RankingFigures.__struct_fields__, "empty", "kept")
 
 
 def summarise(scores: Iterable[Score]) -> Summary:

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import msgspec
 
-from memoryd.client.bench.material import Asked, Choice, Item, Material, read_lines, seconds_of
+from memoryd.client.bench.material import EvalItem, GoldQuestion, Material, Selection, read_lines, seconds_of
 from memoryd.client.protocol import NewMemory, NewTurn
 
 WAYS = ("team",)
 HALVES = ("seen", "unseen")
 
 
-class Memory(msgspec.Struct):
+class TeamMemory(msgspec.Struct):
     """What somebody saved on purpose."""
 
     id: str
@@ -29,7 +29,7 @@ class Memory(msgspec.Struct):
     content: str
 
 
-class Turn(msgspec.Struct):
+class TeamTurn(msgspec.Struct):
     """What was said in a session; an agent has no `speaker`."""
 
     id: str
@@ -40,7 +40,7 @@ class Turn(msgspec.Struct):
     speaker: str = ""
 
 
-class Question(msgspec.Struct):
+class TeamQuestion(msgspec.Struct):
     """A question and the items that answer it."""
 
     id: str
@@ -53,28 +53,28 @@ class Question(msgspec.Struct):
     context: list[str] = []
 
 
-def make_materials(folder: Path, way: str, choice: Choice) -> Iterator[Material]:
+def make_materials(folder: Path, way: str, choice: Selection) -> Iterator[Material]:
     """Yield the whole set with one half of its questions."""
     memories = [
-        Item(one.id, NewMemory(content=one.content, type=one.type, created_at=_parse_seconds(one.created_at)))
-        for one in read_lines(folder / "memories.jsonl", Memory, "a memory")
+        EvalItem(one.id, NewMemory(content=one.content, type=one.type, created_at=_parse_seconds(one.created_at)))
+        for one in read_lines(folder / "memories.jsonl", TeamMemory, "a memory")
     ]
-    turns = [_make_turn(one) for one in read_lines(folder / "turns.jsonl", Turn, "a turn")]
-    asked = read_lines(folder / f"questions-{choice.half}.jsonl", Question, "a question")
+    turns = [_make_turn(one) for one in read_lines(folder / "turns.jsonl", TeamTurn, "a turn")]
+    asked = read_lines(folder / f"questions-{choice.half}.jsonl", TeamQuestion, "a question")
     items = sorted([*memories, *turns], key=lambda item: item.what.created_at or 0.0)
     yield Material(folder.name, way, items, [_make_asked(one) for one in islice(asked, choice.limit)])
 
 
-def _make_turn(one: Turn) -> Item:
+def _make_turn(one: TeamTurn) -> EvalItem:
     content = f"{one.speaker}: {one.content}" if one.speaker else one.content
     turn = NewTurn(role=one.role, content=content, created_at=_parse_seconds(one.created_at))
-    return Item(one.id, turn, one.session, one.content)
+    return EvalItem(one.id, turn, one.session, one.content)
 
 
-def _make_asked(one: Question) -> Asked:
+def _make_asked(one: TeamQuestion) -> GoldQuestion:
     gold = tuple(frozenset([key, *one.alternatives]) for key in one.gold)
     at = _parse_seconds(one.asked_at)
-    return Asked(one.id, one.category, one.question, gold, one.language, at, frozenset(one.context))
+    return GoldQuestion(one.id, one.category, one.question, gold, one.language, at, frozenset(one.context))
 
 
 def _parse_seconds(date: str) -> float:

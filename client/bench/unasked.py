@@ -25,7 +25,9 @@ import msgspec
 from memoryd.client.bench.material import read_lines, seconds_of
 from memoryd.client.errors import Invalid
 
-Why = Literal["private", "refuted", "superseded", "request", "tool", "repeat", "question", "passing", "other-project"]
+WhyUnasked = Literal[
+    "private", "refuted", "superseded", "request", "tool", "repeat", "question", "passing", "other-project"
+]
 
 
 class Strict(msgspec.Struct, tag_field="kind", forbid_unknown_fields=True, kw_only=True):
@@ -39,7 +41,7 @@ class Space(Strict, tag="namespace"):
     about: str
 
 
-class Event(Strict):
+class TimelineEvent(Strict):
     """Something that happened at a time, in a namespace."""
 
     namespace: str
@@ -51,7 +53,7 @@ class Event(Strict):
         return seconds_of(self.at, "%Y-%m-%dT%H:%M:%SZ", "2026-05-29T07:01:00Z")
 
 
-class Memory(Event, tag="memory"):
+class MemoryEvent(TimelineEvent, tag="memory"):
     """What somebody saved by hand."""
 
     id: str
@@ -61,7 +63,7 @@ class Memory(Event, tag="memory"):
     supersedes: str | None = None
 
 
-class Turn(Event, tag="turn"):
+class TurnEvent(TimelineEvent, tag="turn"):
     """What was said, or what a tool gave."""
 
     id: str
@@ -75,7 +77,7 @@ class Turn(Event, tag="turn"):
     answered_by: str | None = None
 
 
-class EndSession(Event, tag="end_session"):
+class SessionEndEvent(TimelineEvent, tag="end_session"):
     """The end of a session."""
 
     session: str
@@ -85,10 +87,10 @@ class Harm(msgspec.Struct, forbid_unknown_fields=True):
     """A thing that must not come up, and why."""
 
     ref: str
-    why: Why
+    why: WhyUnasked
 
 
-class Point(Event):
+class Point(TimelineEvent):
     """A test point: what should come up and what must not."""
 
     id: str
@@ -109,13 +111,13 @@ class Prompt(Point, tag="prompt"):
     nothing: bool
 
 
-Row = Space | Memory | Turn | EndSession | Start | Prompt
-Thing = Memory | Turn
+TimelineRow = Space | MemoryEvent | TurnEvent | SessionEndEvent | Start | Prompt
+Thing = MemoryEvent | TurnEvent
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[TimelineRow]:
     """Return the lines of a file, with at least one test point; raise `Invalid` where they do not fit together."""
-    rows: list[Row] = list(read_lines(path, Row, "a line of this data"))  # type: ignore[arg-type]
+    rows: list[TimelineRow] = list(read_lines(path, TimelineRow, "a line of this data"))  # type: ignore[arg-type]
     if not any(isinstance(row, Point) for row in rows):
         raise Invalid(f"{path} holds no test point.")
     if problem := next(find_problems(rows), ""):
@@ -123,11 +125,11 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
-def find_problems(rows: Sequence[Row]) -> Iterator[str]:
+def find_problems(rows: Sequence[TimelineRow]) -> Iterator[str]:
     """Yield what is wrong with the lines of a file: times, ids, and what refers to something that is not there."""
-    events = [row for row in rows if isinstance(row, Event)]
+    events = [row for row in rows if isinstance(row, TimelineEvent)]
     spaces = {row.name for row in rows if isinstance(row, Space)}
-    ids = [row.id for row in events if isinstance(row, Memory | Turn | Point)]
+    ids = [row.id for row in events if isinstance(row, MemoryEvent | TurnEvent | Point)]
     all_ids = set(ids)
     yield from (f"the id {id} is there twice" for id in all_ids if ids.count(id) > 1)
     known: set[str] = set()
@@ -139,16 +141,16 @@ def find_problems(rows: Sequence[Row]) -> Iterator[str]:
         last = row.seconds
         if row.namespace not in spaces:
             yield f"{name} is in an unknown namespace"
-        later = (row.refuted_by, row.superseded_by, row.answered_by) if isinstance(row, Turn) else ()
+        later = (row.refuted_by, row.superseded_by, row.answered_by) if isinstance(row, TurnEvent) else ()
         yield from (f"{name} names {ref}, which is nowhere" for ref in later if ref and ref not in all_ids)
         earlier: list[str] = []
-        if isinstance(row, Memory) and row.supersedes:
+        if isinstance(row, MemoryEvent) and row.supersedes:
             earlier = [row.supersedes]
         if isinstance(row, Point):
             earlier = [*row.wanted, *row.helps, *(harm.ref for harm in row.harms)]
         yield from (f"{name} names {ref}, which is not there yet" for ref in earlier if ref not in known)
         if isinstance(row, Prompt):
             following = events[number + 1] if number + 1 < len(events) else None
-            if not (isinstance(following, Turn) and (following.role, following.content) == ("user", row.content)):
+            if not (isinstance(following, TurnEvent) and (following.role, following.content) == ("user", row.content)):
                 yield f"{name} is not followed by its turn"
-        known.add(f"summary:{row.session}" if isinstance(row, EndSession) else name)
+        known.add(f"summary:{row.session}" if isinstance(row, SessionEndEvent) else name)

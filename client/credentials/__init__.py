@@ -6,6 +6,6 @@ are none.
 """
 
 from memoryd.client.credentials.redacting import allow_list, describe_kinds, find, redact, redact_tree
-from memoryd.client.credentials.rules import Found
+from memoryd.client.credentials.rules import CredentialMatch
 
-__all__ = ["Found", "allow_list", "describe_kinds", "find", "redact", "redact_tree"]
+__all__ = ["CredentialMatch", "allow_list", "describe_kinds", "find", "redact", "redact_tree"]

@@ -9,8 +9,8 @@ proportion to its length.
 import re
 from collections.abc import Iterator, Sequence
 
-from memoryd.client.credentials.names import Name, find_name, is_user, kind_of, list_names, read_name
-from memoryd.client.credentials.rules import Found
+from memoryd.client.credentials.names import TellingName, find_name, is_user, kind_of, list_names, read_name
+from memoryd.client.credentials.rules import CredentialMatch
 from memoryd.client.credentials.values import BARE, NEAR, QUOTED, SAID, is_credential
 from memoryd.client.patterns import compile_late
 
@@ -68,7 +68,7 @@ _MARKS = " \t\r*_`\"'"
 _LONGEST_HEAD = 2_000  # characters of a table's first line
 
 
-def find_named(text: str, lowered: str) -> Iterator[Found]:
+def find_named(text: str, lowered: str) -> Iterator[CredentialMatch]:
     """Yield the credentials that a name announces; `lowered` is the text in lower case. Some may overlap."""
     heads: list[int] = []
     for name in [name for name in list_names(text) if name in lowered]:
@@ -87,7 +87,7 @@ def find_named(text: str, lowered: str) -> Iterator[Found]:
     yield from _find_columns(text, heads)
 
 
-def _find_beside(name: Name, text: str) -> Found | None:
+def _find_beside(name: TellingName, text: str) -> CredentialMatch | None:
     """Return the credential right after a name and what connects them."""
     before = text[max(0, name.start - 60) : name.start]
     if name.exact and (match := _GIVEN.match(text, name.end)) and _BEFORE_GIVEN.search(before):
@@ -103,7 +103,7 @@ def _find_beside(name: Name, text: str) -> Found | None:
     return _judge(name, match, NEAR) if (match := _NEAR.match(text, name.end)) else None
 
 
-def _is_entry(name: Name, text: str, match: re.Match[str], between: str, before: str) -> bool:
+def _is_entry(name: TellingName, text: str, match: re.Match[str], between: str, before: str) -> bool:
     """Return whether a name and its value are an entry of JSON, a line of YAML, a variable of an environment or a
     parameter of an address, where the value can be no variable."""
     if match["quoted"] is not None:
@@ -115,7 +115,7 @@ def _is_entry(name: Name, text: str, match: re.Match[str], between: str, before:
     return between.startswith(": ") and is_line and bool(_BEFORE_YAML.search(before))
 
 
-def _judge(name: Name, match: re.Match[str], place: int, words: bool = False) -> Found | None:
+def _judge(name: TellingName, match: re.Match[str], place: int, words: bool = False) -> CredentialMatch | None:
     """Return the credential that the last group of a match holds, if it does."""
     group = match.lastgroup or ""
     value = match[group]
@@ -129,10 +129,10 @@ def _judge(name: Name, match: re.Match[str], place: int, words: bool = False) ->
     start, end = match.start(group), match.start(group) + len(value)
     if len(value) == _MOST and (rest := _REST_OF_VALUE.match(match.string, end)):
         end = rest.end()
-    return Found(kind_of(name.name), start, end)
+    return CredentialMatch(kind_of(name.name), start, end)
 
 
-def _find_further(name: Name, text: str, lowered: str) -> Found | None:
+def _find_further(name: TellingName, text: str, lowered: str) -> CredentialMatch | None:
     """Return the credential that a name announces from further away."""
     if not name.exact:
         return None
@@ -143,7 +143,7 @@ def _find_further(name: Name, text: str, lowered: str) -> Found | None:
     return _find_default(name, text, lowered)
 
 
-def _find_default(name: Name, text: str, lowered: str) -> Found | None:
+def _find_default(name: TellingName, text: str, lowered: str) -> CredentialMatch | None:
     """Return the credential that something of this name has as its default or value, within the same braces or call.
 
     What follows indented less or as much belongs to something else.
@@ -175,7 +175,7 @@ def _is_indented(text: str, start: int, begin: int, end: int) -> bool:
     return all(other > depth for other in others)
 
 
-def _find_columns(text: str, heads: Sequence[int]) -> Iterator[Found]:
+def _find_columns(text: str, heads: Sequence[int]) -> Iterator[CredentialMatch]:
     """Yield the credentials in tables whose first line has a telling name at one of these places."""
     done = 0
     for place in sorted(heads):
@@ -189,7 +189,7 @@ def _find_line_end(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _read_table(text: str, begin: int, end: int) -> tuple[list[Found], int]:
+def _read_table(text: str, begin: int, end: int) -> tuple[list[CredentialMatch], int]:
     """Return the credentials of the table with this first line, and where it ends; a line that is none ends there."""
     separator = next((one for one in "|\t;," if one in text[begin:end]), None) if end - begin < _LONGEST_HEAD else None
     at = end + 1
@@ -214,7 +214,7 @@ def _read_table(text: str, begin: int, end: int) -> tuple[list[Found], int]:
             words = has_user or not value.isalpha()
             if column in named and len(value.split()) == 1 and is_credential(named[column], value, BARE, words):
                 start = at + cell.index(value)
-                found.append(Found(kind_of(named[column]), start, start + len(value)))
+                found.append(CredentialMatch(kind_of(named[column]), start, start + len(value)))
             at += len(cell) + 1
         at = row_end + 1
     return found, at

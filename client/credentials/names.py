@@ -64,7 +64,7 @@ _NEAR_USER = 200  # characters between `pass` and the user that it is of
 _LONGEST_KEY = 200  # characters of its end
 
 
-class Name(NamedTuple):
+class TellingName(NamedTuple):
     """A telling name in a text: which one, where it begins and ends, and whether more follows that may change it."""
 
     name: str
@@ -88,7 +88,7 @@ def list_names(text: str) -> tuple[str, ...]:
     return NAMES if text.isascii() else NAMES + FOREIGN_NAMES
 
 
-def read_name(name: str, text: str, lowered: str, at: int) -> Name | None:
+def read_name(name: str, text: str, lowered: str, at: int) -> TellingName | None:
     """Return the name that a text has at a place with what belongs to it, None where it only is a part of a word."""
     if not _is_separate(name, lowered, at):
         return None
@@ -96,13 +96,13 @@ def read_name(name: str, text: str, lowered: str, at: int) -> Name | None:
     assert rest is not None
     suffix = rest["suffix"]
     if not suffix.strip("_.-"):
-        return Name(name, at, rest.end(), exact=True)
+        return TellingName(name, at, rest.end(), exact=True)
     parts = [part.lower() for part in _PARTS.findall(suffix)]
     if not _ABOUT.isdisjoint(parts):
         return None
     exact = all(part.isdigit() or part in _WHICH for part in parts)
     apart = suffix[0] in "_.-0123456789" or (suffix[0].isupper() and not text[at : at + len(name)].isupper())
-    return Name(name, at, rest.end(), exact) if exact or apart else None
+    return TellingName(name, at, rest.end(), exact) if exact or apart else None
 
 
 def find_name(key: str) -> str | None:

@@ -7,9 +7,9 @@ from typing import Any
 
 from memoryd.client.credentials.named import find_named
 from memoryd.client.credentials.names import find_name, is_user, kind_of
-from memoryd.client.credentials.rules import Found, find_formats
+from memoryd.client.credentials.rules import CredentialMatch, find_formats
 from memoryd.client.credentials.values import QUOTED, is_credential, is_made
-from memoryd.client.credentials.views import View, view_visible
+from memoryd.client.credentials.views import TextView, view_visible
 from memoryd.client.patterns import compile_late
 
 MIN_CHARS = 10  # the shortest is `pwd=` and six characters
@@ -36,7 +36,7 @@ def allow_list(patterns: Sequence[str]) -> Allowed | None:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
 
 
-def find(text: str, allowed: Allowed | None = None) -> list[Found]:
+def find(text: str, allowed: Allowed | None = None) -> list[CredentialMatch]:
     """Return the likely credentials of a text in their order; `allowed` lets those through that it matches whole."""
     if len(text) < MIN_CHARS:
         return []
@@ -55,13 +55,16 @@ def _lower(text: str) -> str:
     return text.replace("\u0130", "I").lower()
 
 
-def _find_broken(text: str, ends: set[int]) -> Iterator[Found]:
+def _find_broken(text: str, ends: set[int]) -> Iterator[CredentialMatch]:
     """Yield the keys that are broken over lines, apart from those that end where a line does (`ends`)."""
     for lines in _join_lines(text, ends):
         whole = lines if _REST_OF_LINE.match(text, lines[-1][1]) else lines[:-1]
         made = all(is_made(text[slice(*line)]) for line in whole[1:])
         end = whole[-1][1]
-        joined, named = View(text, lines), View(text, [*whole, (end, min(end + 1, len(text)))])  # with what closes it
+        joined, named = (
+            TextView(text, lines),
+            TextView(text, [*whole, (end, min(end + 1, len(text)))]),
+        )  # with what closes it
         found = [joined.locate(one) for one in find_formats(joined.text, _lower(joined.text))]
         for one in find_named(named.text, _lower(named.text)) if len(whole) > 1 else ():
             if one.kind != "password" and (made or one.end - one.start == _AWS_SECRET):
@@ -86,7 +89,7 @@ def _join_lines(text: str, ends: set[int]) -> Iterator[list[tuple[int, int]]]:
         yield lines
 
 
-def _find_manifest(text: str) -> Iterator[Found]:
+def _find_manifest(text: str) -> Iterator[CredentialMatch]:
     """Yield the values of Kubernetes Secrets: the entries below `data:` in a manifest of that kind."""
     if "data:" not in text or not _MANIFEST.search(text):
         return
@@ -95,12 +98,12 @@ def _find_manifest(text: str) -> Iterator[Found]:
         while entry := _ENTRY.match(text, at):
             at = entry.end()
             if entry["secret"]:
-                yield Found("Kubernetes secret", *entry.span("secret"))
+                yield CredentialMatch("Kubernetes secret", *entry.span("secret"))
 
 
-def _join_overlaps(found: list[Found]) -> list[Found]:
+def _join_overlaps(found: list[CredentialMatch]) -> list[CredentialMatch]:
     """Return what does not overlap, in order; where two do, both parts of the text are one of the first's kind."""
-    kept: list[Found] = []
+    kept: list[CredentialMatch] = []
     for one in sorted(found, key=lambda one: (one.start, -one.end)):
         if not kept or one.start >= kept[-1].end:
             kept.append(one)

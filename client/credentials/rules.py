@@ -17,7 +17,7 @@ _DIGITS = frozenset("0123456789")
 _MIN_ENTROPY = 2.33
 
 
-class Found(NamedTuple):
+class CredentialMatch(NamedTuple):
     """A credential in a text: what it is, and where it begins and ends."""
 
     kind: str
@@ -25,7 +25,7 @@ class Found(NamedTuple):
     end: int
 
 
-class Rule(NamedTuple):
+class CredentialFormat(NamedTuple):
     """One format of credentials, as the head of `rules.toml` describes it."""
 
     id: str
@@ -36,7 +36,7 @@ class Rule(NamedTuple):
     tags: tuple[str, ...]
     entropy: float
 
-    def judge(self, match: re.Match[str]) -> Found | None:
+    def judge(self, match: re.Match[str]) -> CredentialMatch | None:
         """Return what a match takes out, if that is a credential."""
         if self.pattern.groups and not match.lastindex:
             return None
@@ -44,7 +44,7 @@ class Rule(NamedTuple):
         value = match.string[start:end]
         if measure_entropy(value) < self.entropy or ("published" not in self.tags and is_placeholder(value)):
             return None
-        return Found(self.id, start, end)
+        return CredentialMatch(self.id, start, end)
 
 
 def _make(
@@ -54,11 +54,11 @@ def _make(
     regex: str,
     tags: tuple[str, ...] = (),
     entropy: float = _MIN_ENTROPY,
-) -> Rule:
+) -> CredentialFormat:
     folded = regex.startswith(("(?i)", "(?ix)"))
     if regex.removeprefix("(?i)").startswith(r"\b"):
         regex = regex.replace(r"\b", r"(?:\b|(?<=%[0-9A-F]{2}))", 1)
-    return Rule(id, description, tuple(keywords), compile_late(regex), folded, tuple(tags), entropy)
+    return CredentialFormat(id, description, tuple(keywords), compile_late(regex), folded, tuple(tags), entropy)
 
 
 with open(os.path.join(os.path.dirname(__file__), "rules.toml"), "rb") as _opened:
@@ -72,7 +72,7 @@ _ALLOWED = [compile_late(regex) for regex in _FILE["allowlist"]["regexes"]]
 _STOP_WORDS: list[str] = _FILE["allowlist"]["stopwords"]
 
 
-def find_formats(text: str, lowered: str) -> Iterator[Found]:
+def find_formats(text: str, lowered: str) -> Iterator[CredentialMatch]:
     """Yield the credentials of a known format; `lowered` is the text in lower case. Some may overlap."""
     for rows, haystack in ((_IN_TEXT, text), (_IN_LOWERED, lowered)):
         for keyword, rule in [(keyword, rule) for keyword, rule in rows if keyword in haystack]:

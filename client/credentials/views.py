@@ -4,7 +4,7 @@ import itertools
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from memoryd.client.credentials.rules import Found
+from memoryd.client.credentials.rules import CredentialMatch
 from memoryd.client.patterns import compile_late
 
 INVISIBLE = compile_late(
@@ -12,7 +12,7 @@ INVISIBLE = compile_late(
 )
 
 
-class View:
+class TextView:
     """Parts of a text, joined, and where their characters are in it."""
 
     def __init__(self, text: str, spans: Sequence[tuple[int, int]]) -> None:
@@ -21,19 +21,19 @@ class View:
         self._spans = spans
         self._ends = [*itertools.accumulate(end - start for start, end in spans)]
 
-    def locate(self, found: Found) -> Found:
+    def locate(self, found: CredentialMatch) -> CredentialMatch:
         """Return where in the whole text a credential of the joined one begins and ends."""
-        return Found(found.kind, self._place(found.start), self._place(found.end - 1) + 1)
+        return CredentialMatch(found.kind, self._place(found.start), self._place(found.end - 1) + 1)
 
     def _place(self, at: int) -> int:
         number = bisect_right(self._ends, at)
         return self._spans[number][1] - self._ends[number] + at
 
 
-def view_visible(text: str) -> View | None:
+def view_visible(text: str) -> TextView | None:
     """Return what can be seen of a text; None where that is all."""
     if text.isascii() or not INVISIBLE.search(text):
         return None
     marks = [match.span() for match in INVISIBLE.finditer(text)]
     starts, ends = [0, *(end for _, end in marks)], [*(start for start, _ in marks), len(text)]
-    return View(text, list(zip(starts, ends, strict=True)))
+    return TextView(text, list(zip(starts, ends, strict=True)))

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from memoryd.client.dates.forms import ANY, DAY, EACH, WEEK, Date, Parts, Span, days, week_of
-from memoryd.client.dates.reading import Word, may_name_a_date, read_words
+from memoryd.client.dates.forms import ANY, DAY, EACH, WEEK, Date, FormParts, Span, days, week_of
+from memoryd.client.dates.reading import DateWord, may_name_a_date, read_words
 from memoryd.client.patterns import compile_late
 
 __all__ = ["Span", "day_of", "find_spans", "may_name_a_date", "remove_dates", "span_of"]
@@ -78,7 +78,7 @@ def span_of(text: str, now: datetime) -> Span | None:
     return None
 
 
-def _find(words: Sequence[Word], now: datetime) -> Iterator[_Found]:
+def _find(words: Sequence[DateWord], now: datetime) -> Iterator[_Found]:
     """Yield the dates of a text: each by the first form that makes one, joined with its neighbours."""
     kinds = "".join(word.kind for word in words)
     found = [_extend(one, words, kinds) for one in _find_each(words, kinds, now)]
@@ -98,7 +98,7 @@ def _find(words: Sequence[Word], now: datetime) -> Iterator[_Found]:
     yield from joined
 
 
-def _find_each(words: Sequence[Word], kinds: str, now: datetime) -> Iterator[_Found]:
+def _find_each(words: Sequence[DateWord], kinds: str, now: datetime) -> Iterator[_Found]:
     place = past = 0  # where to look next, and where the last date ended
     while match := ANY.search(kinds, place):
         start = match.start()
@@ -109,7 +109,7 @@ def _find_each(words: Sequence[Word], kinds: str, now: datetime) -> Iterator[_Fo
                 end = fits.end()
                 after = words[end] if end < len(words) else None
                 try:
-                    date = make(Parts(words[start:end], now, before, after))
+                    date = make(FormParts(words[start:end], now, before, after))
                 except (ValueError, OverflowError):  # no such day
                     place = end
                     break
@@ -127,7 +127,7 @@ def _is_beside_year(kinds: str, start: int, end: int) -> bool:
     return _YEAR_BEHIND.match(kinds, end) is not None or _YEAR_IN_FRONT.search(kinds[:start]) is not None
 
 
-def _extend(found: _Found, words: Sequence[Word], kinds: str) -> _Found:
+def _extend(found: _Found, words: Sequence[DateWord], kinds: str) -> _Found:
     """Return a day with what is said around it: "the week of 3 May", "the weekend before it", "5月3日那周"."""
     span, first = found.date.span, found.first
     if span.days == WEEK and kinds[max(0, first - 2) : first] == "Wf":

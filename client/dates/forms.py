@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from memoryd.client.dates.reading import Word
+from memoryd.client.dates.reading import DateWord
 from memoryd.client.patterns import compile_late
 
 DAY = timedelta(days=1)
@@ -54,18 +54,20 @@ class Date(NamedTuple):
     step: int = 0
 
 
-class Parts:
+class FormParts:
     """The words of a form by kind, and when they are said."""
 
-    def __init__(self, words: Sequence[Word], now: datetime, before: Word | None, after: Word | None) -> None:
+    def __init__(
+        self, words: Sequence[DateWord], now: datetime, before: DateWord | None, after: DateWord | None
+    ) -> None:
         self.kinds = "".join(word.kind for word in words)
         self._words = words
         self.now = now
         self.before, self.after = before, after
 
-    def without(self, count: int) -> "Parts":
+    def without(self, count: int) -> "FormParts":
         """Return the parts without the first words."""
-        return Parts(self._words[count:], self.now, None, None)
+        return FormParts(self._words[count:], self.now, None, None)
 
     def first(self, kinds: str) -> Any:
         """Return the value of the first word of any of these kinds, None without one."""
@@ -170,19 +172,19 @@ def week_of(day: datetime) -> Span:
 # Days ----------------------------------------------------------------------------------------------------------------
 
 
-def _full(parts: Parts) -> Date:
+def _full(parts: FormParts) -> Date:
     start = parts.date(*parts.first("D"))
     return Date(Span(start, start + DAY), lambda year: Span(start, start + DAY))
 
 
-def _day_of_month(parts: Parts) -> Date | None:
+def _day_of_month(parts: FormParts) -> Date | None:
     month, day = parts.first("Mm"), parts.first("noq")
     if day > _LONGEST_MONTH:
         return None  # "in May 100 people came"
     return parts.dated(lambda year: days(parts.date(year, month, day), 0, 1))
 
 
-def _day_of_short_year(parts: Parts) -> Date | None:
+def _day_of_short_year(parts: FormParts) -> Date | None:
     """Return "14 Mar 23", where 23 can be nothing but a year."""
     day, year = parts.all("noq")
     if not _MONTHS_OF_YEAR < year < _SHORT_YEARS or day > _LONGEST_MONTH:
@@ -197,12 +199,12 @@ def _short_year(number: int) -> int:
     return 2000 + number
 
 
-def _day_in_figures(parts: Parts) -> Date:
+def _day_in_figures(parts: FormParts) -> Date:
     month, day = parts.first("d")
     return parts.dated(lambda year: days(parts.date(year, month, day), 0, 1))
 
 
-def _days_of_month(parts: Parts) -> Date | None:
+def _days_of_month(parts: FormParts) -> Date | None:
     month, (first, last) = parts.first("Mm"), parts.all("noq")
     is_both = "&" in parts.kinds and "B" not in parts.kinds and "b" not in parts.kinds
     if last <= first or last > _LONGEST_MONTH or (is_both and last > first + 1):
@@ -210,14 +212,14 @@ def _days_of_month(parts: Parts) -> Date | None:
     return parts.dated(lambda year: Span(parts.date(year, month, first), parts.date(year, month, last) + DAY))
 
 
-def _days_to_figures(parts: Parts) -> Date | None:
+def _days_to_figures(parts: FormParts) -> Date | None:
     """Return "11.-15.8.2023"."""
     year, month, last = parts.first("D")
     first = parts.first("no")
     return Date(Span(parts.date(year, month, first), parts.date(year, month, last) + DAY)) if first < last else None
 
 
-def _day_of_period(parts: Parts) -> Date | None:
+def _day_of_period(parts: FormParts) -> Date | None:
     """Return "the 5th of last month"."""
     span, day = parts.period(), parts.first("noq")
     if span is None and parts.first("U") == "month":
@@ -230,7 +232,7 @@ def _day_of_period(parts: Parts) -> Date | None:
 _GOES_ON = frozenset("we i he she they it you at was is were had did do with and for to about wir ich war ist".split())
 
 
-def _day_alone(parts: Parts) -> Date | None:
+def _day_alone(parts: FormParts) -> Date | None:
     """Return the latest such day: "on the 15th", "15日". What comes after it may be a thing that is counted."""
     before, after = parts.before, parts.after
     if "q" not in parts.kinds:
@@ -250,11 +252,11 @@ def _day_alone(parts: Parts) -> Date | None:
     return None
 
 
-def _from_today(parts: Parts) -> Date:
+def _from_today(parts: FormParts) -> Date:
     return Date(parts.days(parts.first("Z"), 1))
 
 
-def _holiday(parts: Parts) -> Date:
+def _holiday(parts: FormParts) -> Date:
     month, day, count = parts.first("H")
 
     def make(year: int) -> Span:
@@ -269,7 +271,7 @@ def _holiday(parts: Parts) -> Date:
     return parts.dated(make) if which is None else parts.chosen(which, make)
 
 
-def _week_of_holiday(parts: Parts) -> Date | None:
+def _week_of_holiday(parts: FormParts) -> Date | None:
     return Date(week_of(_holiday(parts).span.start)) if parts.first("U") == "week" else None
 
 
@@ -282,7 +284,7 @@ def _find_easter(year: int) -> tuple[int, int]:
     return month, day + 1
 
 
-def _same_day(parts: Parts) -> Date | None:
+def _same_day(parts: FormParts) -> Date | None:
     """Return "a year ago today", "heute vor einer Woche", "a week from today"."""
     today = parts.days(parts.first("Z"), 1).start
     if "y" in parts.kinds:
@@ -298,7 +300,7 @@ def _same_day(parts: Parts) -> Date | None:
 # Days of the week ----------------------------------------------------------------------------------------------------
 
 
-def _weekday(parts: Parts) -> Date | None:
+def _weekday(parts: FormParts) -> Date | None:
     """Return the latest such day before today; `next` the one that comes, `this` today's or the one that comes."""
     which, weekday = parts.first("Rp"), parts.first("Ww")
     if parts.first("Z") not in (None, 1):  # "Montag morgen"
@@ -316,19 +318,19 @@ def _weekday(parts: Parts) -> Date | None:
     return Date(parts.days(ahead if which == 0 else (ahead or WEEK) + WEEK * (which - 1), 1))
 
 
-def _weekday_of_week(parts: Parts) -> Date | None:
+def _weekday_of_week(parts: FormParts) -> Date | None:
     week = parts.period()
     return Date(days(week.start, parts.first("Ww"), 1)) if week and week.days == WEEK else None
 
 
-def _weekdays_of_week(parts: Parts) -> Date | None:
+def _weekdays_of_week(parts: FormParts) -> Date | None:
     week, (first, last) = parts.period(), parts.all("W")
     if week is None or week.days != WEEK or last <= first:
         return None
     return Date(days(week.start, first, last - first + 1))
 
 
-def _weekday_weeks_ago(parts: Parts) -> Date | None:
+def _weekday_weeks_ago(parts: FormParts) -> Date | None:
     """Return "three weeks ago on Friday", "Freitag vor zwei Wochen"."""
     if (unit := parts.first("U")) not in _COUNTED:
         return None
@@ -336,7 +338,7 @@ def _weekday_weeks_ago(parts: Parts) -> Date | None:
     return Date(days(monday, parts.first("W"), 1))
 
 
-def _weekday_of_period(parts: Parts) -> Date | None:
+def _weekday_of_period(parts: FormParts) -> Date | None:
     """Return "the first Monday of last month", "the last Friday of the month"."""
     number, weekday = parts.first("oR"), parts.first("W")
     rest = parts if parts.kinds[0] == "P" else parts.without(2)
@@ -349,17 +351,17 @@ def _weekday_of_period(parts: Parts) -> Date | None:
     return Date(found) if found.overlaps(span) else None
 
 
-def _day_and_weekday(parts: Parts) -> Date | None:
+def _day_and_weekday(parts: FormParts) -> Date | None:
     """Raise an error for "Wednesday the 3rd", which may be of any month."""
     raise ValueError("no month")
 
 
-def _weekday_ago(parts: Parts) -> Date:
+def _weekday_ago(parts: FormParts) -> Date:
     back = (parts.now.weekday() - parts.first("Wr")) % WEEK or WEEK
     return Date(parts.days(-back - WEEK * (parts.first(_COUNTS) - 1), 1))
 
 
-def _weekday_of_month(parts: Parts) -> Date | None:
+def _weekday_of_month(parts: FormParts) -> Date | None:
     """Return "the first Monday of May", "the last Friday in June 2023"."""
     number, weekday, month = parts.first("oR"), parts.first("W"), parts.first("Mm")
     if number == 0:
@@ -411,7 +413,7 @@ def _count_within(span: Span, number: int, unit: str) -> Span | None:
     )
 
 
-def _units_within(parts: Parts) -> Date | None:
+def _units_within(parts: FormParts) -> Date | None:
     """Return "the first ten days of May", "the last two weeks of August", "the first three months of 2023"."""
     number, count, unit, month = parts.first("oR"), parts.first("nN"), parts.first("U"), parts.first("Mm")
     if number not in (1, -1):
@@ -433,7 +435,7 @@ def _units_within(parts: Parts) -> Date | None:
     return Date(take(span)) if (span := rest.period()) else None
 
 
-def _unit_of_month(parts: Parts) -> Date | None:
+def _unit_of_month(parts: FormParts) -> Date | None:
     number, unit, month = parts.first("oR"), parts.first("U"), parts.first("Mm")
 
     def make(year: int) -> Span:
@@ -445,7 +447,7 @@ def _unit_of_month(parts: Parts) -> Date | None:
     return parts.dated(make)
 
 
-def _unit_of_year(parts: Parts) -> Date | None:
+def _unit_of_year(parts: FormParts) -> Date | None:
     """Return "the second quarter of 2023", "Q2", "2023年第23周"."""
     number, unit = parts.first("o"), parts.first("U")
     if parts.kinds[-1] == "n":  # "Q1 23"
@@ -465,7 +467,7 @@ def _unit_of_year(parts: Parts) -> Date | None:
     return parts.dated(make)
 
 
-def _unit_of_period(parts: Parts) -> Date | None:
+def _unit_of_period(parts: FormParts) -> Date | None:
     """Return "the first week of last month", "the last day of 2023"."""
     number, unit = parts.first("oR"), parts.first("U")
     rest = parts if parts.kinds[0] == "P" else parts.without(2)
@@ -474,7 +476,7 @@ def _unit_of_period(parts: Parts) -> Date | None:
     return Date(found) if found else None
 
 
-def _iso_week(year: int, number: int, parts: Parts) -> Date:
+def _iso_week(year: int, number: int, parts: FormParts) -> Date:
     monday = week_of(parts.date(year, 1, _MONDAY_OF_WEEK_1)).start
     found = days(monday, WEEK * (number - 1), WEEK)
     if not 1 <= number <= 53 or found.start.year > year:
@@ -482,7 +484,7 @@ def _iso_week(year: int, number: int, parts: Parts) -> Date:
     return Date(found)
 
 
-def _week_of_year(parts: Parts) -> Date | None:
+def _week_of_year(parts: FormParts) -> Date | None:
     if told := parts.first("IG"):  # "KW 10/2023" reads like a month
         return _iso_week(told[0], told[1], parts)
     number, year = parts.first("noq"), parts.year
@@ -513,12 +515,12 @@ def _later(start: datetime, months: int) -> datetime:
     return start.replace(year=place // 12, month=place % 12 + 1)
 
 
-def _part_of_month(parts: Parts) -> Date:
+def _part_of_month(parts: FormParts) -> Date:
     part, month = parts.first("E"), parts.first("Mm")
     return parts.dated(lambda year: _third(parts.month(year, month), part))
 
 
-def _part_of_season(parts: Parts) -> Date | None:
+def _part_of_season(parts: FormParts) -> Date | None:
     part, season, which = parts.first("E"), parts.first("S"), parts.first("Rp")
 
     def make(year: int) -> Span:
@@ -529,20 +531,20 @@ def _part_of_season(parts: Parts) -> Date | None:
     return parts.dated(make)
 
 
-def _part_of_period(parts: Parts) -> Date | None:
+def _part_of_period(parts: FormParts) -> Date | None:
     span = parts.period()
     if span is None and (unit := parts.first("U")):
         span = parts.unit(unit, 0)
     return Date(_third(span, parts.first("E"))) if span and span.days > _OLDEST_TWO else None
 
 
-def _part_of_quarter(parts: Parts) -> Date | None:
+def _part_of_quarter(parts: FormParts) -> Date | None:
     """Return "the end of Q2"."""
     date = _unit_of_year(parts) if parts.first("U") == "quarter" else None
     return Date(_third(date.span, parts.first("E"))) if date else None
 
 
-def _half(parts: Parts) -> Date | None:
+def _half(parts: FormParts) -> Date | None:
     number, of = parts.first("oR"), parts.first("h")
     number = 2 if number == -1 else number
     if number not in (1, 2):
@@ -572,7 +574,7 @@ def _half_of(span: Span, number: int) -> Span:
 # Months and more -----------------------------------------------------------------------------------------------------
 
 
-def _month(parts: Parts) -> Date | None:
+def _month(parts: FormParts) -> Date | None:
     month, which = parts.first("Mm"), parts.first("Rp")
     if "<" in parts.kinds:  # "the May before last"
         return parts.chosen(-2, lambda year: parts.month(year, month)) if which == -1 else None
@@ -581,12 +583,12 @@ def _month(parts: Parts) -> Date | None:
     return parts.dated(lambda year: parts.month(year, month))
 
 
-def _month_in_figures(parts: Parts) -> Date:
+def _month_in_figures(parts: FormParts) -> Date:
     span = parts.month(*parts.first("G"))
     return Date(span, lambda year: span)
 
 
-def _season(parts: Parts) -> Date | None:
+def _season(parts: FormParts) -> Date | None:
     season, which = parts.first("S"), parts.first("Rp")
 
     def make(year: int) -> Span:
@@ -602,7 +604,7 @@ def _season(parts: Parts) -> Date | None:
     return parts.dated(make) if which is None else parts.chosen(which, make)
 
 
-def _year(parts: Parts) -> Date | None:
+def _year(parts: FormParts) -> Date | None:
     if "U" in parts.kinds and parts.first("U") != "year":
         return None
     year = parts.year
@@ -612,12 +614,12 @@ def _year(parts: Parts) -> Date | None:
     return Date(span, lambda year: span)
 
 
-def _years(parts: Parts) -> Date | None:
+def _years(parts: FormParts) -> Date | None:
     first, last = parts.all("YJ")
     return Date(parts.month(first, 1, 12 * (last - first + 1))) if last > first else None
 
 
-def _decade(parts: Parts) -> Date:
+def _decade(parts: FormParts) -> Date:
     year, part = parts.first("c"), parts.first("E")
     if part is None:
         return Date(parts.month(year, 1, 120))
@@ -628,7 +630,7 @@ def _decade(parts: Parts) -> Date:
 # Counted from now ----------------------------------------------------------------------------------------------------
 
 
-def _away(parts: Parts, forwards: int) -> Date | None:
+def _away(parts: FormParts, forwards: int) -> Date | None:
     """Return the day so many days ago; around it a week for weeks, the calendar's month for months."""
     count, unit = parts.first(_COUNTS), parts.first("U")
     if "u" in parts.kinds and unit in _MONTHS:
@@ -645,17 +647,17 @@ def _away(parts: Parts, forwards: int) -> Date | None:
     return Date(found) if found else None
 
 
-def _ago(parts: Parts) -> Date | None:
+def _ago(parts: FormParts) -> Date | None:
     return _away(parts, -1)
 
 
-def _from_now(parts: Parts) -> Date | None:
+def _from_now(parts: FormParts) -> Date | None:
     if "F" not in parts.kinds and (parts.before is None or parts.before.value != "in"):
         return None
     return _away(parts, 1)
 
 
-def _rolling(parts: Parts) -> Date | None:
+def _rolling(parts: FormParts) -> Date | None:
     """Return the time up to now, or from now on: "the last three days", "the past week", "最近两个月"."""
     which, unit = parts.first("Rp"), parts.first("U") or "day"
     count = next(iter(parts.all(f"{_COUNTS}q")), 1)
@@ -682,12 +684,12 @@ def _later_clipped(start: datetime, months: int) -> datetime:
     return first.replace(day=min(start.day, monthrange(first.year, first.month)[1]))
 
 
-def _period(parts: Parts) -> Date | None:
+def _period(parts: FormParts) -> Date | None:
     span = parts.period()
     return Date(span) if span else None
 
 
-def _weekend_now(parts: Parts) -> Date | None:
+def _weekend_now(parts: FormParts) -> Date | None:
     """Return the weekend of "at the weekend": this one once it has begun, else the last."""
     if parts.first("U") != "weekend":
         return None
@@ -700,7 +702,7 @@ _PERIOD = "(?:RU|P|y)"
 _N = "[noq]"
 _C = f"[{_COUNTS}]"
 
-Form = tuple[str, Callable[[Parts], Date | None]]
+Form = tuple[str, Callable[[FormParts], Date | None]]
 FORMS: tuple[Form, ...] = (
     (r"[no]\.?[T-]D", _days_to_figures),
     (r"[Ww],?o(?![fMm-])", _day_and_weekday),

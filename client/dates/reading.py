@@ -11,7 +11,7 @@ _CENTURY_TURNS = 40  # '39 is 2039, '40 is 1940
 _MONTHS = 12
 
 
-class Word(NamedTuple):
+class DateWord(NamedTuple):
     """A word of a text: its kind, what it stands for, and where it is."""
 
     kind: str
@@ -140,11 +140,11 @@ _PLAIN = str.maketrans("０１２３４５６７８９’", "0123456789'")
 _SPACED = compile_late(r"(?<=\d) (?=[年月日号])|(?<=[年月]) (?=\d)")
 
 
-def read_words(text: str) -> list[Word]:
+def read_words(text: str) -> list[DateWord]:
     """Return the words of a text in lower case."""
     if not text.isascii():
         text = _SPACED.sub("", text.translate(_PLAIN))
-    found: list[Word] = []
+    found: list[DateWord] = []
     tokens = list(_TOKEN.finditer(text))
     place = 0
     while place < len(tokens):
@@ -154,7 +154,7 @@ def read_words(text: str) -> list[Word]:
                 place += _read_phrase(found, tokens, place)
                 continue
             if not found or found[-1].kind != "x":
-                found.append(Word("x", word, *token.span()))
+                found.append(DateWord("x", word, *token.span()))
             place += 1
             continue
         _READERS.get(token.lastgroup or "", _read_figures)(found, token)
@@ -162,7 +162,7 @@ def read_words(text: str) -> list[Word]:
     return _join_years(found)
 
 
-def _read_phrase(found: list[Word], tokens: Sequence[re.Match[str]], place: int) -> int:
+def _read_phrase(found: list[DateWord], tokens: Sequence[re.Match[str]], place: int) -> int:
     """Add the longest phrase that begins with a token; return how many tokens it takes."""
     word = tokens[place][0]
     start, end = tokens[place].span()
@@ -186,52 +186,52 @@ def _read_phrase(found: list[Word], tokens: Sequence[re.Match[str]], place: int)
         for kind, value in _COMPOUNDS.get(word, [("x", word)]):
             _add(found, kind, value, start, end)
     elif known[0] == "6":
-        found += [Word("N", known[1], start, end), Word("U", "month", start, end)]
+        found += [DateWord("N", known[1], start, end), DateWord("U", "month", start, end)]
     elif known[0] != "_":
         _add(found, *known, start, end)
     return took
 
 
-def _add(found: list[Word], kind: str, value: Any, start: int, end: int) -> None:
+def _add(found: list[DateWord], kind: str, value: Any, start: int, end: int) -> None:
     """Add a word; of several in a row that mean nothing the first one stands for all."""
     if kind != "x" or not found or found[-1].kind != "x":
-        found.append(Word(kind, value, start, end))
+        found.append(DateWord(kind, value, start, end))
 
 
-def _read_digits(found: list[Word], token: re.Match[str]) -> None:
+def _read_digits(found: list[DateWord], token: re.Match[str]) -> None:
     digits, span = token["digits"], token.span()
     if len(digits) == 4 and digits[:2] in ("19", "20"):
         kind = "Y"
     else:
         kind = "x" if len(digits) > 3 else "o" if token["nth"] else "n"
-    found.append(Word(kind, int(digits[:9]), *span))
+    found.append(DateWord(kind, int(digits[:9]), *span))
 
 
-def _read_dash(found: list[Word], token: re.Match[str]) -> None:
-    found.append(Word("-", 0, *token.span()))
+def _read_dash(found: list[DateWord], token: re.Match[str]) -> None:
+    found.append(DateWord("-", 0, *token.span()))
 
 
-def _read_comma(found: list[Word], token: re.Match[str]) -> None:
-    found.append(Word(",", 0, *token.span()))
+def _read_comma(found: list[DateWord], token: re.Match[str]) -> None:
+    found.append(DateWord(",", 0, *token.span()))
 
 
-def _read_stop(found: list[Word], token: re.Match[str]) -> None:
+def _read_stop(found: list[DateWord], token: re.Match[str]) -> None:
     """Add an end, unless it is that of an abbreviation: "Jan. 2024"."""
     is_abbreviation = bool(found) and found[-1].kind in "MmwK" and found[-1].end == token.start()
     if token[0] != "." or not is_abbreviation:
-        found.append(Word("." if token[0] != "/" else "/", 0, *token.span()))
+        found.append(DateWord("." if token[0] != "/" else "/", 0, *token.span()))
 
 
-def _read_figures(found: list[Word], token: re.Match[str]) -> None:
+def _read_figures(found: list[DateWord], token: re.Match[str]) -> None:
     """Add a date in figures; nothing for a time of day."""
     if known := _read_date(token) or _read_period(token):
-        found.append(Word(*known, *token.span()))
+        found.append(DateWord(*known, *token.span()))
     elif half := token["half"]:
-        found += [Word("o", int(half), *token.span()), Word("h", "of a year", *token.span())]
+        found += [DateWord("o", int(half), *token.span()), DateWord("h", "of a year", *token.span())]
     elif quarter := token["quarter"] or token["quarter2"]:
-        found += [Word("o", int(quarter), *token.span()), Word("U", "quarter", *token.span())]
+        found += [DateWord("o", int(quarter), *token.span()), DateWord("U", "quarter", *token.span())]
     elif not token["time"]:
-        found.append(Word("x", "", *token.span()))
+        found.append(DateWord("x", "", *token.span()))
 
 
 def _read_date(token: re.Match[str]) -> tuple[str, Any] | None:
@@ -275,17 +275,17 @@ def _widen_year(digits: str) -> int:
     return int(digits) + (1900 if int(digits) >= _CENTURY_TURNS else 2000)
 
 
-def _read_run(found: list[Word], token: re.Match[str]) -> None:
+def _read_run(found: list[DateWord], token: re.Match[str]) -> None:
     """Add the words of a run of Chinese or Japanese."""
     offset, last = token.start(), 0
     for match in _RUN.finditer(token[0]):
         start, end = offset + match.start(), offset + match.end()
         if match.start() > last:
-            found.append(Word("x", "", offset + last, start))
+            found.append(DateWord("x", "", offset + last, start))
         last = match.end()
-        found += [Word(kind, value, start, end) for kind, value in _read_signs(match) if kind != "_"]
+        found += [DateWord(kind, value, start, end) for kind, value in _read_signs(match) if kind != "_"]
     if last < len(token[0]):
-        found.append(Word("x", "", offset + last, token.end()))
+        found.append(DateWord("x", "", offset + last, token.end()))
 
 
 def _read_signs(match: re.Match[str]) -> list[tuple[str, Any]]:
@@ -360,25 +360,25 @@ _READERS = {
 }
 
 
-def _join_years(words: list[Word]) -> list[Word]:
+def _join_years(words: list[DateWord]) -> list[DateWord]:
     """Return the words with "last year", "two years ago", "the year 2023" as one."""
     if not any(word.value == "year" for word in words):
         return words
-    joined: list[Word] = []
+    joined: list[DateWord] = []
     for word in words:
         kinds = "".join(one.kind for one in joined[-2:])
         if word.kind == "U" and word.value == "year" and kinds[-1:] == "R":
             which = joined.pop()
-            word = Word("y", which.value, which.start, word.end)
+            word = DateWord("y", which.value, which.start, word.end)
         elif word.kind == "U" and word.value == "year" and kinds in ("Vn", "VN", "Va"):
             count, before = joined.pop(), joined.pop()
-            word = Word("y", -count.value, before.start, word.end)
+            word = DateWord("y", -count.value, before.start, word.end)
         elif word.kind == "A" and kinds in ("nU", "NU", "aU") and joined[-1].value == "year":
             joined.pop()
             count = joined.pop()
-            word = Word("y", -count.value, count.start, word.end)
+            word = DateWord("y", -count.value, count.start, word.end)
         elif word.kind == "Y" and kinds[-1:] == "U" and joined[-1].value == "year":
-            word = Word("J", word.value, joined.pop().start, word.end)
+            word = DateWord("J", word.value, joined.pop().start, word.end)
         joined.append(word)
     return joined
 

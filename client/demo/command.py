@@ -8,7 +8,7 @@ from typing import Any
 from memoryd.client.demo.agents import run_agents
 from memoryd.client.demo.material import MAX_PASSAGES, choose_passages
 from memoryd.client.demo.model import CONFIG, prepare_model
-from memoryd.client.demo.steps import STEPS, Stage
+from memoryd.client.demo.steps import STEPS, DemoStage
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.output import paint, say, say_json
@@ -53,7 +53,7 @@ def _run_agents(args: Namespace) -> tuple[dict[str, Any], Path]:
         say(paint("memoryd in a minute: one daemon, three agents, one memory", "bold"))
     missing = prepare_model()
     with run_private_daemon(config=CONFIG) as daemon, run_agents(NAMES, daemon.socket) as crew:
-        stage = Stage(daemon=daemon, crew=crew, root=root, material=material, quiet=quiet, missing=missing)
+        stage = DemoStage(daemon=daemon, crew=crew, root=root, material=material, quiet=quiet, missing=missing)
         for number, (heading, step) in enumerate(STEPS, 1):
             if not quiet:
                 say(f"\n{paint(f'{number}. {heading}', 'bold')}")

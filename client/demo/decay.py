@@ -67,7 +67,7 @@ LOG: tuple[tuple[int, str], ...] = (
 )
 
 
-class Note(NamedTuple):
+class DemoNote(NamedTuple):
     """One note: its file, its text, when it was written (UTC seconds)."""
 
     path: str
@@ -75,13 +75,13 @@ class Note(NamedTuple):
     at: float
 
 
-def make_notes(now: float) -> Iterator[Note]:
+def make_notes(now: float) -> Iterator[DemoNote]:
     """Yield the notes as of a day, the oldest first; the evergreen file was written at the very beginning."""
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    yield Note(EVERGREEN, READING_LIST, (today - timedelta(days=LOG[0][0])).timestamp())
+    yield DemoNote(EVERGREEN, READING_LIST, (today - timedelta(days=LOG[0][0])).timestamp())
     for days, text in LOG:
         day = today - timedelta(days=days)
-        yield Note(f"memory/{day:%Y-%m-%d}.md", text, day.timestamp())
+        yield DemoNote(f"memory/{day:%Y-%m-%d}.md", text, day.timestamp())
 
 
 class Ranking(NamedTuple):

@@ -23,7 +23,7 @@ SHARED = "demo"  # the namespace that encloses those of the agents
 READY_LIMIT_S = 300.0
 
 
-class Facts(NamedTuple):
+class AgentFacts(NamedTuple):
     """What one agent knows and asks."""
 
     shared: str
@@ -32,17 +32,17 @@ class Facts(NamedTuple):
 
 
 FACTS = {
-    "alpha": Facts(
+    "alpha": AgentFacts(
         "We use Valkey, not Redis, as the session cache, because of the licence.",
         "My test test_login_retry is flaky: it races with the warm-up of the cache.",
         "on which day may we release to production?",
     ),
-    "beta": Facts(
+    "beta": AgentFacts(
         "Deploys to production run on Tuesdays at 14:00 UTC, never on a Friday.",
         "I left the dark mode branch half finished: its colour tokens are missing.",
         "what did we choose for caching sessions?",
     ),
-    "gamma": Facts(
+    "gamma": AgentFacts(
         "The nightly backup of the database is kept for 30 days in the vault bucket.",
         "The staging certificate runs out soon and I have not renewed it.",
         "what came of the dark mode work?",
@@ -54,7 +54,7 @@ CHANGED = "Deploys to production run on Wednesdays at 14:00 UTC, never on a Frid
 LAST_WORD = "This sentence was acknowledged just before the daemon was killed."
 
 
-class Stage(msgspec.Struct):
+class DemoStage(msgspec.Struct):
     """What the steps work with; `figures` is what `--json` prints, `missing` says why there is no model."""
 
     daemon: PrivateDaemon
@@ -75,7 +75,7 @@ class Stage(msgspec.Struct):
         return self.daemon.client(SHARED)
 
 
-def start(stage: Stage) -> None:
+def start(stage: DemoStage) -> None:
     """Show the daemon and its model."""
     with stage.client() as client:
         status = client.status() if stage.missing else wait_until_ready(client, READY_LIMIT_S)
@@ -84,7 +84,7 @@ def start(stage: Stage) -> None:
     stage.figures |= {"model": status.model.name, "model_state": status.model.state}
 
 
-def read_files(stage: Stage) -> None:
+def read_files(stage: DemoStage) -> None:
     """Store the passages in the shared namespace."""
     memories = [
         NewMemory(content=p.text, type="codebase-knowledge", metadata={"file": p.file, "line": p.line})
@@ -102,13 +102,13 @@ def read_files(stage: Stage) -> None:
     stage.figures |= {"passages": len(added), "merged": added.merged, "reading_s": round(took_s, 2)}
 
 
-def ask_files(stage: Stage) -> None:
+def ask_files(stage: DemoStage) -> None:
     """Ask for what the files say."""
     for question in FILE_QUESTIONS:
         _ask(stage, stage.crew[0], question, limit=2)
 
 
-def remember(stage: Stage) -> None:
+def remember(stage: DemoStage) -> None:
     """Let all agents remember at the same time: one thing for everyone, one for themselves."""
     for agent in stage.crew:
         agent.order(remember=FACTS[agent.name].shared, namespace=SHARED)
@@ -120,7 +120,7 @@ def remember(stage: Stage) -> None:
         stage.print_line(f"  for itself     {FACTS[agent.name].private}")
 
 
-def share(stage: Stage) -> None:
+def share(stage: DemoStage) -> None:
     """Let each agent ask; what siblings keep for themselves stays out of sight."""
     found = [_ask(stage, agent, FACTS[agent.name].question, limit=1) for agent in stage.crew]
     beta, gamma = stage.crew[1], stage.crew[2]
@@ -132,7 +132,7 @@ def share(stage: Stage) -> None:
     stage.figures |= {"shared_found": sum(map(bool, found)), "private_hidden": hidden and seen}
 
 
-def explain(stage: Stage) -> None:
+def explain(stage: DemoStage) -> None:
     """Show the stages of one search."""
     with stage.daemon.client("demo/beta") as client:
         found = client.explain(SESSIONS, limit=5)
@@ -142,7 +142,7 @@ def explain(stage: Stage) -> None:
     stage.figures["search_ms"] = round(found.trace.took_ms, 2)
 
 
-def merge(stage: Stage) -> None:
+def merge(stage: DemoStage) -> None:
     """Say the same again, then something that disagrees."""
     gamma, same = stage.crew[2], FACTS["beta"].shared
     again = gamma.send(remember=same if stage.missing else same.rstrip("."), namespace=SHARED)
@@ -156,7 +156,7 @@ def merge(stage: Stage) -> None:
     stage.figures |= {"repeated": again["outcome"], "contradicts": len(changed["contradicts"])}
 
 
-def kill(stage: Stage) -> None:
+def kill(stage: DemoStage) -> None:
     """Kill the daemon right after a write was acknowledged, and start it again."""
     with stage.client() as client:
         before = client.status().memories
@@ -177,7 +177,7 @@ def kill(stage: Stage) -> None:
     stage.figures |= {"memories": after, "restart_ms": round(took_ms), "nothing_lost": kept, "problems": problems}
 
 
-STEPS: Sequence[tuple[str, Callable[[Stage], None]]] = (
+STEPS: Sequence[tuple[str, Callable[[DemoStage], None]]] = (
     ("A daemon of its own", start),
     ("It remembers the files here", read_files),
     ("… and finds what they say", ask_files),
@@ -189,7 +189,7 @@ STEPS: Sequence[tuple[str, Callable[[Stage], None]]] = (
 )
 
 
-def _ask(stage: Stage, agent: Agent, question: str, limit: int) -> list[dict[str, Any]]:
+def _ask(stage: DemoStage, agent: Agent, question: str, limit: int) -> list[dict[str, Any]]:
     reply = agent.send(ask=question, limit=limit)
     hits: list[dict[str, Any]] = reply["hits"]
     without = f", without {', '.join(reply['degraded'])}" if reply["degraded"] else ""

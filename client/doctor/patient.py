@@ -17,7 +17,7 @@ from memoryd.client.transport.sync import Client
 
 DATABASE = "memoryd.sqlite"
 PROC = Path("/proc")
-Words = list[str]
+Texts = list[str]
 
 
 class Finding(msgspec.Struct):
@@ -30,7 +30,7 @@ class Finding(msgspec.Struct):
     state: Literal["ok", "warn", "fail"]
     message: str
     fix: str = ""
-    commands: list[Words] = []
+    commands: list[Texts] = []
     name: str = ""
     area: str = ""
     mended: bool | None = None
@@ -41,17 +41,17 @@ def report_ok(message: str) -> Finding:
     return Finding("ok", message)
 
 
-def warn(message: str, fix: str = "", *, safe: list[Words] | None = None) -> Finding:
+def warn(message: str, fix: str = "", *, safe: list[Texts] | None = None) -> Finding:
     """Return a finding of what is not good but works; `safe` are commands that fix it."""
     return Finding("warn", message, fix or _join_commands(safe or []), safe or [])
 
 
-def fail(message: str, fix: str = "", *, safe: list[Words] | None = None) -> Finding:
+def fail(message: str, fix: str = "", *, safe: list[Texts] | None = None) -> Finding:
     """Return a finding of what does not work; `safe` are commands that fix it."""
     return Finding("fail", message, fix or _join_commands(safe or []), safe or [])
 
 
-def _join_commands(commands: list[Words]) -> str:
+def _join_commands(commands: list[Texts]) -> str:
     return "; ".join(map(shlex.join, commands))
 
 

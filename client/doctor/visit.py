@@ -7,7 +7,7 @@ import sys
 from argparse import Namespace
 
 from memoryd.client.doctor.checks import list_areas, list_checks
-from memoryd.client.doctor.patient import Finding, Patient, Words
+from memoryd.client.doctor.patient import Finding, Patient, Texts
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.arguments import Usage
 from memoryd.client.memctl.link import client_for
@@ -99,7 +99,7 @@ def _fix_finding(args: Namespace, finding: Finding) -> bool:
     return all(outcomes)
 
 
-def _run_command(args: Namespace, words: Words) -> bool:
+def _run_command(args: Namespace, words: Texts) -> bool:
     command = [sys.executable, "-P", "-m", "memoryd.client.memctl", *words[1:]] if words[0] == "memctl" else words
     environment = {**os.environ, "MEMORYD_SOCKET": args.socket} if args.socket else None
     watched = bool(sys.stderr and sys.stderr.isatty())  # then its bars of progress are shown, and why it failed

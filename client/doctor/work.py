@@ -2,7 +2,7 @@
 
 from time import time
 
-from memoryd.client.doctor.patient import Finding, Patient, Words, fail, report_ok, warn
+from memoryd.client.doctor.patient import Finding, Patient, Texts, fail, report_ok, warn
 from memoryd.client.memctl.table import count_text, shorten, to_one_line
 from memoryd.client.protocol import Job
 
@@ -18,7 +18,7 @@ def check_jobs(patient: Patient) -> Finding | None:
     failing = [job for job in patient.jobs.jobs if job.failures]
     held = [job for job in failing if job.state == "quarantined"]
     if held:
-        resume: list[Words] = [["memctl", "jobs", "resume", job.name] for job in held]
+        resume: list[Texts] = [["memctl", "jobs", "resume", job.name] for job in held]
         return fail(_failure_text(held), safe=resume)
     if failing:
         return warn(_failure_text(failing), f"memctl jobs history {failing[0].name}")

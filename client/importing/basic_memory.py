@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from memoryd.client.errors import Invalid
 from memoryd.client.importing.database import is_database, open_database, read_rows
-from memoryd.client.importing.markdown import Note, list_below, parse_tags, read_notes
+from memoryd.client.importing.markdown import NoteFile, list_below, parse_tags, read_notes
 from memoryd.client.importing.records import Account, Unconfirmed, make_record, parse_time, to_type_word
 from memoryd.client.memctl.sending import Item
 from memoryd.client.protocol import Link, Record
@@ -129,7 +129,7 @@ def _heading_level(line: str) -> int:
 
 
 def _convert_note(
-    account: Account, project: _Project, note: Note, prose: str, times: dict[str, float]
+    account: Account, project: _Project, note: NoteFile, prose: str, times: dict[str, float]
 ) -> Record | None:
     title = _title(note)
     return make_record(
@@ -149,7 +149,7 @@ def _convert_note(
 
 
 def _convert_observation(
-    account: Account, project: _Project, note: Note, line: re.Match[str], times: dict[str, float]
+    account: Account, project: _Project, note: NoteFile, line: re.Match[str], times: dict[str, float]
 ) -> Record | None:
     category, whole = line[1].strip(), line[2].rstrip()
     context = _CONTEXT.search(whole)
@@ -179,9 +179,9 @@ def _make_links(origin: str, relations: list[tuple[str, str]], known: dict[str, 
     ]
 
 
-def _title(note: Note) -> str:
+def _title(note: NoteFile) -> str:
     return str(note.head.get("title") or Path(note.name).stem)
 
 
-def _key(project: _Project, note: Note) -> str:
+def _key(project: _Project, note: NoteFile) -> str:
     return f"note\0{project.name}\0{note.head.get('permalink') or note.name}"

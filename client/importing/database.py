@@ -15,7 +15,7 @@ from memoryd.client.memctl.sending import require_file
 if TYPE_CHECKING:
     import apsw
 
-Connection: TypeAlias = "apsw.Connection"
+SqliteConnection: TypeAlias = "apsw.Connection"
 
 BINARY = frozenset({"point"})  # columns that hold no text: Qdrant's points
 _BUSY_MS = 5000
@@ -23,7 +23,7 @@ _MAGIC = b"SQLite format 3\0"
 
 
 @contextmanager
-def open_database(path: Path, what: str, tables: dict[str, set[str]] | None = None) -> Iterator[Connection]:
+def open_database(path: Path, what: str, tables: dict[str, set[str]] | None = None) -> Iterator[SqliteConnection]:
     """Give a connection within one snapshot; raise `Invalid` when it cannot be read, or lacks tables or columns."""
     if not is_database(path):
         raise Invalid(f"{path} is not {what}: it is no SQLite database.")
@@ -31,7 +31,7 @@ def open_database(path: Path, what: str, tables: dict[str, set[str]] | None = No
         import apsw  # a package of the daemon: what is no database is read without it
     except ImportError:
         raise Invalid(f"{path} is read by a package that is not here; run: pip install 'memoryd[daemon]'") from None
-    connection: Connection | None = None
+    connection: SqliteConnection | None = None
     try:
         connection = apsw.Connection(str(path.resolve()), flags=apsw.SQLITE_OPEN_READONLY)
         connection.set_busy_timeout(_BUSY_MS)
@@ -56,7 +56,7 @@ def is_database(path: Path) -> bool:
         return file.read(len(_MAGIC)) == _MAGIC
 
 
-def require_tables(connection: Connection, path: Path, what: str, tables: dict[str, set[str]]) -> None:
+def require_tables(connection: SqliteConnection, path: Path, what: str, tables: dict[str, set[str]]) -> None:
     """Raise `Invalid` when a table or a column is missing that the import reads."""
     for table, columns in tables.items():
         if missing := columns - columns_of(connection, table):
@@ -64,14 +64,14 @@ def require_tables(connection: Connection, path: Path, what: str, tables: dict[s
             raise Invalid(f"{path} is not {what} that this memctl knows: it has no {lacks}. Nothing was imported.")
 
 
-def columns_of(connection: Connection, table: str) -> set[str]:
+def columns_of(connection: SqliteConnection, table: str) -> set[str]:
     """Return the columns of a table, none when there is none of this name, but a view that could hold anything."""
     is_table = connection.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (table,)).fetchone()
     found = connection.execute("SELECT name FROM pragma_table_info(?)", (table,)) if is_table else ()
     return {name for (name,) in found}
 
 
-def read_rows(connection: Connection, sql: str) -> Iterator[dict[str, Any]]:
+def read_rows(connection: SqliteConnection, sql: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of a query as dictionaries; texts that were stored as bytes are texts, too."""
     rows = connection.execute(_read_texts_as_bytes(connection, sql))
     for row in rows:
@@ -81,7 +81,7 @@ def read_rows(connection: Connection, sql: str) -> Iterator[dict[str, Any]]:
         }
 
 
-def _read_texts_as_bytes(connection: Connection, sql: str) -> str:
+def _read_texts_as_bytes(connection: SqliteConnection, sql: str) -> str:
     """Return a query that gives texts as bytes where they may hold what is no UTF-8, which apsw refuses."""
     from apsw.ext import query_info
 
@@ -101,7 +101,7 @@ def _reason_text(error: Exception) -> str:
     return text
 
 
-def note_version(connection: Connection, account: Account, system: str, of: tuple[str, str], known: int) -> None:
+def note_version(connection: SqliteConnection, account: Account, system: str, of: tuple[str, str], known: int) -> None:
     """Note that a newer version of a system wrote the database; `of` is where its number is, as (table, column)."""
     table, column = of
     if not columns_of(connection, table):
@@ -113,7 +113,7 @@ def note_version(connection: Connection, account: Account, system: str, of: tupl
         )
 
 
-def skip_table(connection: Connection, account: Account, table: str, what: str) -> None:
+def skip_table(connection: SqliteConnection, account: Account, table: str, what: str) -> None:
     """Count the rows of a table, if it is there, as skipped: they are no memories."""
     if columns_of(connection, table):
         number: int = connection.execute(f"SELECT count(*) FROM {table}").get

@@ -24,7 +24,7 @@ from memoryd.client.protocol import Imported, Record
 _CHILD = "memoryd.client.importing.child"
 
 
-class Said(msgspec.Struct):
+class ReaderNotes(msgspec.Struct):
     """What the process that read has left out, and its notes."""
 
     skipped: dict[str, int]
@@ -90,7 +90,7 @@ def _explain(path: Path, done: "subprocess.CompletedProcess[bytes]") -> str:
     return f"{path} cannot be read: {reason}. Nothing was imported."
 
 
-def _check_spool(spool: IO[bytes], path: Path) -> tuple[int, Said]:
+def _check_spool(spool: IO[bytes], path: Path) -> tuple[int, ReaderNotes]:
     """Check each line that was read; return how many memories there are, and what was left out."""
     spool.seek(0)
     total, last = 0, b""
@@ -100,7 +100,7 @@ def _check_spool(spool: IO[bytes], path: Path) -> tuple[int, Said]:
             total += 1
         last = line
     try:
-        return total, msgspec.json.decode(last, type=Said)
+        return total, msgspec.json.decode(last, type=ReaderNotes)
     except msgspec.DecodeError:
         raise Invalid(f"{path} could not be read to its end. Nothing was imported.") from None
 
@@ -119,7 +119,7 @@ def _to_item(line: bytes) -> Item:
     return Item(where, msgspec.convert(fields, Record), time)
 
 
-def _show(args: Namespace, done: Imported, said: Said) -> None:
+def _show(args: Namespace, done: Imported, said: ReaderNotes) -> None:
     if args.json:
         result: dict[str, Any] = to_plain(done)
         say_json({**result, "left_out": said.skipped, "notes": said.notes})

@@ -19,7 +19,7 @@ _BULLET = re.compile(r"^(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?")
 _PAIR = re.compile(r"^\s*+([\w .-]+):(?:\s+(.*))?$")
 
 
-class Note(NamedTuple):
+class NoteFile(NamedTuple):
     """A file: its path below the folder of the import, what its front matter says, the text below, when it changed."""
 
     name: str
@@ -28,14 +28,14 @@ class Note(NamedTuple):
     changed_at: float
 
 
-class Entry(NamedTuple):
+class MarkdownEntry(NamedTuple):
     """A list entry with all that is indented below it, or a paragraph; `headings` are those that it is under."""
 
     headings: tuple[str, ...]
     text: str
 
 
-def read_notes(root: Path, account: Account, files: Iterator[Path]) -> Iterator[Note]:
+def read_notes(root: Path, account: Account, files: Iterator[Path]) -> Iterator[NoteFile]:
     """Yield files as notes; count those that are no text or too large."""
     for path in files:
         if path.stat().st_size > MAX_FILE_BYTES:
@@ -48,7 +48,7 @@ def read_notes(root: Path, account: Account, files: Iterator[Path]) -> Iterator[
             account.notes.append(f"{path}: not UTF-8 text, left out.")
             continue
         head, body = split_front_matter(text)
-        yield Note(path.relative_to(root).as_posix(), head, body, path.stat().st_mtime)
+        yield NoteFile(path.relative_to(root).as_posix(), head, body, path.stat().st_mtime)
 
 
 def list_below(folder: Path) -> Iterator[Path]:
@@ -117,7 +117,7 @@ def parse_tags(value: Any) -> list[str]:
 # Items ---------------------------------------------------------------------------------------------------------------
 
 
-def split_entries(body: str) -> Iterator[Entry]:
+def split_entries(body: str) -> Iterator[MarkdownEntry]:
     """Yield the entries and paragraphs of a text in order; a fenced block belongs to what is before it."""
     headings: dict[int, str] = {}
     block: list[str] = []
@@ -132,7 +132,7 @@ def split_entries(body: str) -> Iterator[Entry]:
             text = "\n".join(block).strip("\n").rstrip()
             if text.strip() and not set(text.strip()) <= set("-*_= "):
                 under = tuple(headings[level] for level in sorted(headings))
-                yield Entry(under, _BULLET.sub("", text, count=1).strip())
+                yield MarkdownEntry(under, _BULLET.sub("", text, count=1).strip())
             block = []
         if isinstance(heading, re.Match):
             level, title = len(heading[1]), heading[2].rstrip().rstrip("#").rstrip()

@@ -15,7 +15,7 @@ import msgspec
 
 from memoryd.client.errors import Invalid
 from memoryd.client.importing.database import (
-    Connection,
+    SqliteConnection,
     columns_of,
     is_database,
     open_database,
@@ -111,7 +111,7 @@ def _read_database(file: Path, account: Account) -> Payloads:
             raise Invalid(f"{file} is not {WHAT} that this memctl knows. Nothing was imported.")
 
 
-def _read_qdrant(connection: Connection, file: Path, account: Account) -> Payloads:
+def _read_qdrant(connection: SqliteConnection, file: Path, account: Account) -> Payloads:
     """Read the points of Qdrant's local mode: pickles, of which nothing but plain values is taken."""
     require_tables(connection, file, WHAT, {"points": {"id", "point"}})
     for row in read_rows(connection, "SELECT id, point FROM points ORDER BY rowid"):
@@ -128,7 +128,7 @@ def _read_qdrant(connection: Connection, file: Path, account: Account) -> Payloa
             account.skip("entries without a text")
 
 
-def _read_chroma(connection: Connection, file: Path) -> Payloads:
+def _read_chroma(connection: SqliteConnection, file: Path) -> Payloads:
     require_tables(connection, file, WHAT, {"collections": {"id", "name"}, "segments": {"id", "collection"}})
     payloads: dict[str, dict[str, Any]] = {}
     for row in read_rows(connection, _CHROMA):
@@ -150,7 +150,7 @@ def _read_faiss(file: Path, account: Account) -> Payloads:
             yield str(id), payload
 
 
-def _read_history(connection: Connection, file: Path, account: Account) -> Payloads:
+def _read_history(connection: SqliteConnection, file: Path, account: Account) -> Payloads:
     """Read what the history says is there: the latest event of each memory that was not deleted."""
     require_tables(connection, file, WHAT, {"history": {"memory_id", "new_memory", "event", "created_at"}})
     latest: dict[str, dict[str, Any]] = {}

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from memoryd.client.errors import Invalid
-from memoryd.client.importing.markdown import Note, list_below, parse_tags, read_notes, split_entries
+from memoryd.client.importing.markdown import NoteFile, list_below, parse_tags, read_notes, split_entries
 from memoryd.client.importing.records import Account, make_record, parse_time
 from memoryd.client.memctl.sending import Item, Time
 from memoryd.client.protocol import Record
@@ -48,7 +48,7 @@ def _list_files(folder: Path) -> Iterator[Path]:
     return chain(places, list_below(inner))
 
 
-def _convert_file(account: Account, note: Note) -> tuple[Time, Iterator[Record | None]]:
+def _convert_file(account: Account, note: NoteFile) -> tuple[Time, Iterator[Record | None]]:
     day = _DAY.match(Path(note.name).stem)
     dated = bool(day) and parse_time(day[1] if day else "", -1.0) >= 0.0
     at = parse_time(day[1], note.changed_at) if day else note.changed_at
@@ -59,7 +59,7 @@ def _convert_file(account: Account, note: Note) -> tuple[Time, Iterator[Record |
     return "own" if dated else "unknown", _convert_entries(account, note, namespace, at)
 
 
-def _convert_whole(account: Account, note: Note, namespace: str, at: float) -> Record | None:
+def _convert_whole(account: Account, note: NoteFile, namespace: str, at: float) -> Record | None:
     head = note.head
     summary = " ".join(str(head.get("description") or head.get("name") or "").split())
     return make_record(
@@ -75,7 +75,7 @@ def _convert_whole(account: Account, note: Note, namespace: str, at: float) -> R
     )
 
 
-def _convert_entries(account: Account, note: Note, namespace: str, at: float) -> Iterator[Record | None]:
+def _convert_entries(account: Account, note: NoteFile, namespace: str, at: float) -> Iterator[Record | None]:
     for entry in split_entries(note.body):
         if _POINTER.match(entry.text):
             account.skip("pointers to other files")
@@ -93,6 +93,6 @@ def _convert_entries(account: Account, note: Note, namespace: str, at: float) ->
         )
 
 
-def _is_empty_title(title: str, note: Note) -> bool:
+def _is_empty_title(title: str, note: NoteFile) -> bool:
     plain = title.strip().casefold()
     return plain in _SAYS_NOTHING or plain == Path(note.name).stem.casefold() or bool(_DAY.match(plain))

@@ -12,7 +12,7 @@ from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.place import shorten_home
 from memoryd.client.memctl.table import count_text, format_table
-from memoryd.client.projects import Project, Table
+from memoryd.client.projects import Project, ProjectTable
 from memoryd.client.protocol import MEMORY_TIERS, List, Share, Turns
 from memoryd.client.transport.sync import Client
 
@@ -71,7 +71,7 @@ def _check_name(name: str) -> str:
     return "/".join(parts)
 
 
-def _choose_projects(known: Table, name: str) -> tuple[str, list[Project]]:
+def _choose_projects(known: ProjectTable, name: str) -> tuple[str, list[Project]]:
     """Return the namespace and the projects meant: the one that a path is in, else all of a namespace."""
     if name.startswith((".", "/", "~")):
         path = os.path.realpath(os.path.expanduser(name))
@@ -83,11 +83,11 @@ def _choose_projects(known: Table, name: str) -> tuple[str, list[Project]]:
     return chosen[-1]["namespace"], chosen
 
 
-def _find_projects(known: Table, namespace: str) -> list[Project]:
+def _find_projects(known: ProjectTable, namespace: str) -> list[Project]:
     return [project for project in known["projects"] if project["namespace"] == namespace]
 
 
-def _check_free(known: Table, chosen: list[Project], new: str, join: bool) -> None:
+def _check_free(known: ProjectTable, chosen: list[Project], new: str, join: bool) -> None:
     others = [project for project in _find_projects(known, new) if project not in chosen]
     if new == chosen[-1]["namespace"]:
         raise Invalid(f"The project is called {new} already.")

@@ -24,11 +24,11 @@ Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
 Seconds = Annotated[float, Meta(ge=0.0, le=253402300799.0)]  # up to the year 9999
 Metadata = dict[str, Any]
 MAX_INTEGER = 2**63 - 1  # what SQLite can hold
-Line = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
+LineNumber = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
 Choice = Annotated[list[str], Meta(max_length=1000)]  # each value is a variable of a statement
 
 Access = Literal["anyone", "within", "outward", "owner"]
-Lane = Literal["inline", "interactive", "bulk", "control"]
+LaneName = Literal["inline", "interactive", "bulk", "control"]
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -123,7 +123,7 @@ class Rpc(NamedTuple):
     access: Access
     reads: bool
     grows: bool
-    lane: Lane
+    lane: LaneName
     page: bool
     any_version: bool
 
@@ -137,7 +137,7 @@ def rpc(
     *,
     reads: bool = False,
     grows: bool = False,
-    lane: Lane = "interactive",
+    lane: LaneName = "interactive",
     page: bool,
     any_version: bool = False,
 ) -> Callable[[type[C]], type[C]]:

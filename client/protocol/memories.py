@@ -9,7 +9,7 @@ from memoryd.client.protocol.base import (
     Filtered,
     Fraction,
     Limit,
-    Line,
+    LineNumber,
     Listed,
     Metadata,
     Redacted,
@@ -222,9 +222,9 @@ class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, o
     """the turns before and after it in a conversation"""
     path: str | None = None
     """the file that it came from: relative or absolute, at most 4096 bytes"""
-    start_line: Line | None = None
+    start_line: LineNumber | None = None
     """where it begins in that file, counted from 1"""
-    end_line: Line | None = None
+    end_line: LineNumber | None = None
     """where it ends there"""
 
 

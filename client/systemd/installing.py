@@ -15,7 +15,7 @@ import msgspec
 
 from memoryd.client.errors import MemorydError, Unavailable
 from memoryd.client.protocol import Restart, Shutdown, Status
-from memoryd.client.systemd.units import Place, command_of, format_units, is_ours
+from memoryd.client.systemd.units import Installation, command_of, format_units, is_ours
 from memoryd.client.transport import activation
 from memoryd.client.transport.activation import SERVICE_UNIT, SOCKET_UNIT, run_systemctl
 from memoryd.client.transport.sync import Client
@@ -44,7 +44,7 @@ class Removed(msgspec.Struct):
     left: list[str]
 
 
-def install(place: Place, client: Client, start: bool) -> Installed:
+def install(place: Installation, client: Client, start: bool) -> Installed:
     """Write, enable and start the units; the same again changes nothing."""
     if reason := activation.find_obstacle():
         raise MemorydError(f"{reason[0].upper()}{reason[1:]}, so there is no service; {INSTEAD}.")

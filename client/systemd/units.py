@@ -19,7 +19,7 @@ MARK = "# Written by `memctl service install`; `memctl service uninstall` remove
 _SIZE = re.compile(r"[0-9]+[KMGT]?|(100|[1-9]?[0-9])%|infinity")
 
 
-class Place(NamedTuple):
+class Installation(NamedTuple):
     """Of what installation, for which socket, data and settings the units are."""
 
     python: Path
@@ -30,7 +30,7 @@ class Place(NamedTuple):
     memory_max: str = ""
 
 
-def current_place(socket: Path, data_dir: str | None, config: str | None, memory_max: str) -> Place:
+def current_place(socket: Path, data_dir: str | None, config: str | None, memory_max: str) -> Installation:
     """Return the place of this installation; what is not given is as a daemon started here would have it.
 
     The service does not see a shell's variables, so what they say about places is written into the units.
@@ -39,7 +39,7 @@ def current_place(socket: Path, data_dir: str | None, config: str | None, memory
         raise Invalid(f"{memory_max!r} is no memory limit; write one like 2G, 500M, 25% or infinity.")
     cache = os.environ.get("XDG_CACHE_HOME")
     models = os.environ.get("MEMORYD_MODEL_DIR") or (f"{cache}/memoryd/models" if cache else "")
-    return Place(
+    return Installation(
         Path(os.path.abspath(sys.executable)),
         socket,
         paths.data_dir(data_dir),
@@ -49,7 +49,7 @@ def current_place(socket: Path, data_dir: str | None, config: str | None, memory
     )
 
 
-def format_units(place: Place) -> dict[str, str]:
+def format_units(place: Installation) -> dict[str, str]:
     """Return the text of each unit file by its name."""
     socket = _escape_socket(place.socket)
     if set("\"'\\") & set(str(place.python)):

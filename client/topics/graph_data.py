@@ -9,7 +9,7 @@ from memoryd.client.protocol import Scoped
 from memoryd.client.topics.calls import Edge, ExportedNode, GraphExport, GraphTopics, Topic
 
 
-class Graph(NamedTuple):
+class ExportedGraph(NamedTuple):
     """What is exported: nodes by falling size, the edges between them, the topics, how many nodes there are in all."""
 
     nodes: list[ExportedNode]
@@ -18,7 +18,7 @@ class Graph(NamedTuple):
     total: int
 
 
-def fetch(args: Namespace, limit: int | None) -> Graph:
+def fetch(args: Namespace, limit: int | None) -> ExportedGraph:
     """Return the graph, part by part."""
     reading = read(args.preview, limit)
     with client_for(args) as client:
@@ -27,12 +27,12 @@ def fetch(args: Namespace, limit: int | None) -> Graph:
             try:
                 call = reading.send(reply)
             except StopIteration as end:
-                graph: Graph = end.value
+                graph: ExportedGraph = end.value
                 return graph
             reply = client.call(apply_options(args, call))
 
 
-def read(preview: int, limit: int | None) -> Generator[Scoped[Any], Any, Graph]:
+def read(preview: int, limit: int | None) -> Generator[Scoped[Any], Any, ExportedGraph]:
     """Yield calls and take their results; return the graph with the `limit` largest nodes (None: all)."""
     nodes: list[ExportedNode] = []
     edges: list[Edge] = []
@@ -45,10 +45,10 @@ def read(preview: int, limit: int | None) -> Generator[Scoped[Any], Any, Graph]:
         after = part.next
     chosen = sorted(nodes, key=lambda n: (n.node.kind == "concept", -n.node.size, n.node.id))[:limit]
     kept = {item.node.id for item in chosen}
-    return Graph(chosen, [e for e in edges if e.origin in kept and e.target in kept], topics, len(nodes))
+    return ExportedGraph(chosen, [e for e in edges if e.origin in kept and e.target in kept], topics, len(nodes))
 
 
-def all_edges(graph: Graph) -> Iterator[tuple[int, int, str, float]]:
+def all_edges(graph: ExportedGraph) -> Iterator[tuple[int, int, str, float]]:
     """Yield every edge: those of the graph and, once, each pair of which one is among the most similar to the other."""
     for edge in graph.edges:
         yield edge.origin, edge.target, edge.kind, edge.weight

@@ -15,7 +15,7 @@ from memoryd.client.memctl.arguments import add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.output import print_note, say_bytes, say_json
 from memoryd.client.memctl.table import count_text
-from memoryd.client.topics.graph_data import Graph, all_edges, fetch
+from memoryd.client.topics.graph_data import ExportedGraph, all_edges, fetch
 from memoryd.client.topics.graph_layout import lay_out
 
 SHOWN_NODES = 5000  # in a page, unless --limit says otherwise
@@ -72,7 +72,7 @@ _KEYS = (
 )
 
 
-def format_graphml(graph: Graph) -> Iterator[str]:
+def format_graphml(graph: ExportedGraph) -> Iterator[str]:
     """Yield GraphML; `co_occurs` and `similar` have no direction, whatever way they are written."""
     labels = {topic.id: topic.label for topic in graph.topics}
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
@@ -105,7 +105,7 @@ def _format_data(values: dict[str, Any]) -> str:
 # HTML ----------------------------------------------------------------------------------------------------------------
 
 
-def format_html(graph: Graph) -> Iterator[str]:
+def format_html(graph: ExportedGraph) -> Iterator[str]:
     """Yield the page: the template with the graph and its layout as JSON in it."""
     here = Path(__file__)
     # The page of `memctl web` draws the same map, as a module.

@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from typing import Any, NamedTuple
 
-from memoryd.client.topics.graph_data import Graph, all_edges
+from memoryd.client.topics.graph_data import ExportedGraph, all_edges
 
 _GOLDEN = math.pi * (3 - math.sqrt(5))
 _GAP = 30.0  # between discs
@@ -23,7 +23,7 @@ class Disc(NamedTuple):
     radius: float
 
 
-def lay_out(graph: Graph) -> dict[str, Any]:
+def lay_out(graph: ExportedGraph) -> dict[str, Any]:
     """Return what the page shows, as plain values."""
     edges = [edge for edge in all_edges(graph) if edge[2] != "derived_from"]
     topic_of = _topics(graph, edges)
@@ -67,7 +67,7 @@ def radius(size: int, kind: str) -> float:
 
 
 def _node_values(
-    graph: Graph, place: int, spot: tuple[float, float], size: float, topics: dict[int, int]
+    graph: ExportedGraph, place: int, spot: tuple[float, float], size: float, topics: dict[int, int]
 ) -> dict[str, Any]:
     node, members = graph.nodes[place].node, graph.nodes[place].members
     return {
@@ -88,7 +88,7 @@ def _circle_values(disc: Disc) -> dict[str, float]:
     return {"x": round(disc.x, 1), "y": round(disc.y, 1), "r": round(disc.radius, 1)}
 
 
-def _topics(graph: Graph, edges: list[tuple[int, int, str, float]]) -> dict[int, int]:
+def _topics(graph: ExportedGraph, edges: list[tuple[int, int, str, float]]) -> dict[int, int]:
     """Return the topic of each node; a concept has that of most of its clusters."""
     found = {item.node.id: item.node.topic or _ALONE for item in graph.nodes}
     below: dict[int, Counter[int]] = {}

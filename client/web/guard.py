@@ -42,7 +42,7 @@ _SEAL = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 _PAGE = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={0}"><a href="{0}">memoryd</a>'
 
 
-class Asked(NamedTuple):
+class WebRequest(NamedTuple):
     """A request as the guards see it, with the port and the token that are right."""
 
     method: str
@@ -52,22 +52,22 @@ class Asked(NamedTuple):
     token: str
 
 
-Refusal = tuple[int, str]
+HttpRefusal = tuple[int, str]
 
 
-def check_method(asked: Asked) -> Refusal | None:
+def check_method(asked: WebRequest) -> HttpRefusal | None:
     """Let through reading, and POST for calls: effects come by POST alone."""
     allowed = ("POST",) if asked.path in POSTED else ("GET", "HEAD")
     return None if asked.method in allowed else (405, "This method is not allowed here.")
 
 
-def check_host(asked: Asked) -> Refusal | None:
+def check_host(asked: WebRequest) -> HttpRefusal | None:
     """Refuse a name that another site made to lead here (DNS rebinding)."""
     hosts = (f"{ADDRESS}:{asked.port}", f"localhost:{asked.port}")
     return None if asked.headers.get("host") in hosts else (403, "The host is not this page's.")
 
 
-def check_origin(asked: Asked) -> Refusal | None:
+def check_origin(asked: WebRequest) -> HttpRefusal | None:
     """Refuse what another page sends: a POST has the page's own origin."""
     origin = asked.headers.get("origin")
     if origin is None and asked.method != "POST":
@@ -75,14 +75,14 @@ def check_origin(asked: Asked) -> Refusal | None:
     return None if origin == f"http://{asked.headers.get('host')}" else (403, "The origin is not this page.")
 
 
-def check_site(asked: Asked) -> Refusal | None:
+def check_site(asked: WebRequest) -> HttpRefusal | None:
     """Refuse what the browser says another site began; the empty page itself may be linked to."""
     site = asked.headers.get("sec-fetch-site")
     opens_page = asked.path == "/" and asked.headers.get("sec-fetch-dest") == "document"
     return None if site in (None, "same-origin", "none") or opens_page else (403, "Another site sent this request.")
 
 
-def check_content(asked: Asked) -> Refusal | None:
+def check_content(asked: WebRequest) -> HttpRefusal | None:
     """Let a POST through only as JSON of a known, bounded length: no form of another page can send it."""
     if asked.method != "POST":
         return None
@@ -95,7 +95,7 @@ def check_content(asked: Asked) -> Refusal | None:
     return (413, f"A call has at most {most} bytes.") if int(length) > most else None
 
 
-def check_token(asked: Asked) -> Refusal | None:
+def check_token(asked: WebRequest) -> HttpRefusal | None:
     """Want the bearer token on all that shows or changes memories."""
     if not asked.path.startswith(_SIGNED):
         return None
@@ -105,7 +105,7 @@ def check_token(asked: Asked) -> Refusal | None:
 
 
 POSTED = ("/api/call", "/open")
-GUARDS: tuple[Callable[[Asked], Refusal | None], ...] = (
+GUARDS: tuple[Callable[[WebRequest], HttpRefusal | None], ...] = (
     check_method,
     check_host,
     check_origin,
@@ -125,7 +125,7 @@ class Guard:
         if scope["type"] != "http":
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        asked = Asked(scope["method"], scope["path"], headers, self._port, self._token)
+        asked = WebRequest(scope["method"], scope["path"], headers, self._port, self._token)
         refusal = next((found for check in GUARDS if (found := check(asked))), None)
         app = self._app
         if refusal is not None:

@@ -22,12 +22,12 @@ BEAT_S = 10.0  # a stream says that it is alive
 RETRY_S = 0.5  # while no daemon answers
 
 
-class _Tagged(msgspec.Struct):
+class _MethodName(msgspec.Struct):
     method: str
 
 
 _NAMES = frozenset(map(method_name, ALLOWED))
-_tag = msgspec.json.Decoder(_Tagged)
+_tag = msgspec.json.Decoder(_MethodName)
 _call = msgspec.json.Decoder(reduce(or_, ALLOWED))
 _encoder = msgspec.json.Encoder()
 

@@ -38,7 +38,7 @@ END_S = 1  # a stream is open as long as the page: it is ended then
 _LONG_S = 600.0  # a job that a person runs
 
 
-class Page:
+class PageServer:
     """The endpoints of one run; each call has the daemon's answer, so nothing is kept here."""
 
     def __init__(self, args: Namespace, opening: Opening) -> None:
@@ -188,7 +188,9 @@ def serve(args: Namespace, usual_port: int) -> int:
 def make_app(args: Namespace, opening: Opening, port: int) -> Guard:
     """Return the page behind its guards."""
     gone = {ClientDisconnect: _leave}
-    return Guard(Starlette(routes=Page(args, opening).list_routes(), exception_handlers=gone), port, opening.token)
+    return Guard(
+        Starlette(routes=PageServer(args, opening).list_routes(), exception_handlers=gone), port, opening.token
+    )
 
 
 def _leave(request: Request, error: Exception) -> Response:

@@ -7,7 +7,18 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import MAX_INTEGER, Call, Done, Iterated, Limit, Line, Listed, Redacted, Scoped, rpc
+from memoryd.client.protocol.base import (
+    MAX_INTEGER,
+    Call,
+    Done,
+    Iterated,
+    Limit,
+    LineNumber,
+    Listed,
+    Redacted,
+    Scoped,
+    rpc,
+)
 from memoryd.client.protocol.tiers import TurnList
 
 MAX_GLOBS = 64
@@ -358,9 +369,9 @@ class Forget(Scoped[Forgotten], kw_only=True, frozen=True):
     """ids or unique prefixes"""
     text: str | None = None
     """remove only the list item or line that holds it"""
-    start_line: Line | None = None
+    start_line: LineNumber | None = None
     """take out only lines from this one on, counted in the file"""
-    end_line: Line | None = None
+    end_line: LineNumber | None = None
     """to this one; left out: `start_line` alone"""
     dry_run: bool = False
     """only report what would be removed"""

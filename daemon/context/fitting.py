@@ -38,7 +38,7 @@ _BARE = ("", "")
 _FRAMED_FROM = 100  # tokens; a smaller budget is for memories alone
 
 
-class Said(NamedTuple):
+class Quote(NamedTuple):
     """What somebody said, or what a memory says by itself (no speaker), with the id of the memory.
 
     `mark` is what is shown of the id. What is `spare` belongs to the note and may be left out: of the best notes it is
@@ -52,7 +52,7 @@ class Said(NamedTuple):
     spare: bool = False
 
 
-class Note(NamedTuple):
+class ContextNote(NamedTuple):
     """A memory as it stands in a context, with the question or the answers that belong to it."""
 
     id: str
@@ -62,8 +62,8 @@ class Note(NamedTuple):
     created_at: float
     score: float
     day: str
-    lines: tuple[Said, ...]
-    below: "tuple[Note, ...]" = ()  # older ones that it disagrees with
+    lines: tuple[Quote, ...]
+    below: "tuple[ContextNote, ...]" = ()  # older ones that it disagrees with
 
     @property
     def related(self) -> list[str]:
@@ -71,12 +71,12 @@ class Note(NamedTuple):
         return [line.id for line in self.lines if line.id != self.id]
 
 
-class Fitted(NamedTuple):
+class FittedNotes(NamedTuple):
     """A text, how many tokens it has, the notes in it in order, and how long the part is that stays the same."""
 
     text: str
     tokens: int
-    notes: list[Note]
+    notes: list[ContextNote]
     stable_chars: int
 
 
@@ -88,7 +88,9 @@ class Layout(NamedTuple):
     compact: bool
 
 
-def fit(standing: Sequence[Note], relevant: Sequence[Note], max_tokens: int, layout: Layout, by: Counter) -> Fitted:
+def fit(
+    standing: Sequence[ContextNote], relevant: Sequence[ContextNote], max_tokens: int, layout: Layout, by: Counter
+) -> FittedNotes:
     """Return the text of the notes that fit, of both kinds the first ones first."""
     frame = _BARE if layout.compact or max_tokens < _FRAMED_FROM else FRAME
     chosen = _select_affordable(standing, int(max_tokens * STANDING_SHARE), by, set())
@@ -102,16 +104,18 @@ def fit(standing: Sequence[Note], relevant: Sequence[Note], max_tokens: int, lay
             fuller = _lay_out(_add_spare(chosen, relevant, max_tokens - made.tokens, by), frame, layout, by)
             return fuller if fuller.tokens <= max_tokens else made
         chosen.pop()
-    return Fitted("", 0, [], 0)
+    return FittedNotes("", 0, [], 0)
 
 
-def _drop_spare(note: Note) -> Note:
+def _drop_spare(note: ContextNote) -> ContextNote:
     """Return a note without its spare lines, itself where it has none."""
     lines = tuple(line for line in note.lines if not line.spare)
     return note if len(lines) == len(note.lines) else note._replace(lines=lines)
 
 
-def _add_spare(chosen: Sequence[Note], relevant: Iterable[Note], budget: int, by: Counter) -> list[Note]:
+def _add_spare(
+    chosen: Sequence[ContextNote], relevant: Iterable[ContextNote], budget: int, by: Counter
+) -> list[ContextNote]:
     """Return the chosen notes, the best of them with their spare lines, as far as a budget pays for these."""
     fuller = {note.id: note for note in chosen}
     for note in relevant:
@@ -123,7 +127,7 @@ def _add_spare(chosen: Sequence[Note], relevant: Iterable[Note], budget: int, by
     return list(fuller.values())
 
 
-def _select_affordable(notes: Iterable[Note], budget: int, by: Counter, headings: set[str]) -> list[Note]:
+def _select_affordable(notes: Iterable[ContextNote], budget: int, by: Counter, headings: set[str]) -> list[ContextNote]:
     """Return the notes that a budget pays for, with the headings and dates that are new."""
     known, dates, chosen = set(headings), set[tuple[str, str]](), []
     least_for_whole = budget * (1 - _WHOLE_SHARE)
@@ -156,7 +160,7 @@ def _list_new_headings(known: set[str], group: str) -> list[str]:
     return [group, *(known - {ALWAYS} if len(known) == 1 else ())]
 
 
-def _least_cost(note: Note) -> int:
+def _least_cost(note: ContextNote) -> int:
     """Return how many tokens a note has at least: one for each word."""
     lines = (line for one in (note, *note.below) for line in one.lines)
     return sum(len(line.text.split()) for line in lines)
@@ -166,7 +170,7 @@ def _count_heading(heading: str, by: Counter) -> int:
     return by.count(_write_heading(heading))
 
 
-def _lay_out(notes: Sequence[Note], frame: tuple[str, str], layout: Layout, by: Counter) -> Fitted:
+def _lay_out(notes: Sequence[ContextNote], frame: tuple[str, str], layout: Layout, by: Counter) -> FittedNotes:
     """Return some notes as text."""
     opening, closing = frame
     text, stable = opening, len(opening)
@@ -177,12 +181,12 @@ def _lay_out(notes: Sequence[Note], frame: tuple[str, str], layout: Layout, by: 
             stable = len(text)
     text += closing
     shown = [one for part in groups.values() for note in part for one in (note, *note.below)]
-    return Fitted(text, by.count(text), shown, stable)
+    return FittedNotes(text, by.count(text), shown, stable)
 
 
-def _group(notes: Sequence[Note], layout: Layout) -> dict[str, list[Note]]:
+def _group(notes: Sequence[ContextNote], layout: Layout) -> dict[str, list[ContextNote]]:
     """Return the notes by heading: what is standing first, then the group with the best note."""
-    found: dict[str, list[Note]] = {}
+    found: dict[str, list[ContextNote]] = {}
     for note in sorted(notes, key=lambda note: (note.group != ALWAYS, -note.score)):
         found.setdefault(note.group, []).append(note)
     return {heading: arrange(part, layout.vectors, layout.subject) for heading, part in found.items()}
@@ -192,7 +196,7 @@ def _write_heading(heading: str) -> str:
     return f"{heading}:\n"
 
 
-def _write(notes: Iterable[Note]) -> str:
+def _write(notes: Iterable[ContextNote]) -> str:
     """Return the lines of notes that stand together: the date once for a day, the speaker once for what they said."""
     text = day = speaker = ""
     for note in notes:
@@ -209,7 +213,7 @@ def _write(notes: Iterable[Note]) -> str:
     return text
 
 
-def _write_line(line: Said, names_speaker: bool) -> str:
+def _write_line(line: Quote, names_speaker: bool) -> str:
     if line.speaker and names_speaker:
         return f"{line.mark}{line.speaker}: {line.text}"
     return f"- {line.mark}{line.text}"
@@ -229,14 +233,14 @@ def group_of(kind: str, tier: str) -> str:
     return next((heading for heading, kinds in GROUPS.items() if kind in kinds), "Facts")
 
 
-def arrange(notes: list[Note], vectors: dict[int, Vector], floor: float) -> list[Note]:
+def arrange(notes: list[ContextNote], vectors: dict[int, Vector], floor: float) -> list[ContextNote]:
     """Return the notes of one group in order; those of one subject have a cosine of at least `floor`."""
     if notes and notes[0].group == ALWAYS:
         return sorted(notes, key=lambda note: (note.created_at, note.id))
     best = sorted(notes, key=lambda note: (-note.score, -note.created_at, note.id))
     if notes and notes[0].group == SAID:
         return _arrange_by_day(best)
-    subjects: list[list[Note]] = []
+    subjects: list[list[ContextNote]] = []
     for note in best:
         for subject in subjects:
             if any(_is_alike(note, one, vectors, floor) for one in subject):
@@ -247,9 +251,9 @@ def arrange(notes: list[Note], vectors: dict[int, Vector], floor: float) -> list
     return [note for subject in subjects for note in sorted(subject, key=lambda note: (-note.created_at, note.id))]
 
 
-def _arrange_by_day(best: Sequence[Note]) -> list[Note]:
+def _arrange_by_day(best: Sequence[ContextNote]) -> list[ContextNote]:
     """Return what was said day by day, the day of the best note first."""
-    days: dict[str, list[Note]] = {}
+    days: dict[str, list[ContextNote]] = {}
     for note in best:
         days.setdefault(note.day, []).append(note)
     return [
@@ -257,7 +261,7 @@ def _arrange_by_day(best: Sequence[Note]) -> list[Note]:
     ]
 
 
-def _is_alike(one: Note, other: Note, vectors: dict[int, Vector], floor: float) -> bool:
+def _is_alike(one: ContextNote, other: ContextNote, vectors: dict[int, Vector], floor: float) -> bool:
     if one.row not in vectors or other.row not in vectors:
         return False
     return float(vectors[one.row] @ vectors[other.row]) >= floor

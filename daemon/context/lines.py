@@ -24,7 +24,7 @@ _KEPT = 1000  # turns whose statements are known
 _ASKED_FOR = 2.0  # weight of a word of the prompt beside those of the text itself
 
 
-class Line(NamedTuple):
+class ContextLine(NamedTuple):
     """A line: the memory that it shows, its hash, under which heading it is, what is shown, and why."""
 
     id: str
@@ -35,7 +35,7 @@ class Line(NamedTuple):
     why: str
 
 
-class Turn(NamedTuple):
+class CandidateTurn(NamedTuple):
     """A turn that may become a line: who said it in which session, when in the order of a conversation."""
 
     row: Row
@@ -44,14 +44,14 @@ class Turn(NamedTuple):
     order: tuple[float, bool, int]
 
     @classmethod
-    def read(cls, row: Row) -> "Turn":
+    def read(cls, row: Row) -> "CandidateTurn":
         """Return a stored turn, or one of L0."""
         about = _decode(row.metadata)
         # Those of L0 are later than those that left it.
         order = row.created_at, row.row < 0, abs(row.row)
         return cls(row, str(about.get("role", "")), str(about.get("session", "")), order)
 
-    def list_statements(self, following: "Sequence[Turn]" = ()) -> tuple[str, ...]:
+    def list_statements(self, following: "Sequence[CandidateTurn]" = ()) -> tuple[str, ...]:
         """Return the sentences that it states, none if one of the turns `following` it takes that back."""
         if claims.is_taken_back([(turn.role, turn.row.content) for turn in following]):
             return ()
@@ -64,12 +64,12 @@ def list_statements(role: str, text: str) -> tuple[str, ...]:
     return tuple(claims.list_statements(role, text))
 
 
-class Fitted(NamedTuple):
+class FittedLines(NamedTuple):
     """A text for an agent's context, how many tokens it has, and its lines in order."""
 
     text: str
     tokens: int
-    lines: list[Line]
+    lines: list[ContextLine]
 
 
 class Had:
@@ -129,10 +129,12 @@ def show_saved(row: Row, prompt: str = "") -> str:
     return make_inert(choose_sentences(sentences, MOST_CHARS, prompt))
 
 
-def show_turn(turn: Turn, heading: str, why: str, prompt: str = "", most_chars: int = MOST_CHARS) -> Line:
+def show_turn(
+    turn: CandidateTurn, heading: str, why: str, prompt: str = "", most_chars: int = MOST_CHARS
+) -> ContextLine:
     """Return a line of what a turn states."""
     text = make_inert(choose_sentences(turn.list_statements(), most_chars, prompt))
-    return Line(turn.row.id, turn.row.row, turn.row.content_hash, heading, text, why)
+    return ContextLine(turn.row.id, turn.row.row, turn.row.content_hash, heading, text, why)
 
 
 def find_outdated(connection: Connection, found: Sequence[Row], chosen: Filter, now: float) -> set[str]:
@@ -147,10 +149,10 @@ def find_outdated(connection: Connection, found: Sequence[Row], chosen: Filter, 
     }
 
 
-def fit(lines: Sequence[Line], headings: Sequence[str], max_tokens: int, by: Counter) -> Fitted:
+def fit(lines: Sequence[ContextLine], headings: Sequence[str], max_tokens: int, by: Counter) -> FittedLines:
     """Return the text of the lines that fit into a budget, the first ones first; they stand under their headings."""
     spent = by.count(FRAME[0]) + by.count(FRAME[1])
-    chosen: list[Line] = []
+    chosen: list[ContextLine] = []
     for line in lines:
         cost = by.count(_write(line))
         if line.heading and line.heading not in {one.heading for one in chosen}:
@@ -166,10 +168,12 @@ def fit(lines: Sequence[Line], headings: Sequence[str], max_tokens: int, by: Cou
         text += FRAME[1]
         tokens = by.count(text)
         if tokens <= max_tokens:
-            return Fitted(text, tokens, [line for heading in headings for line in chosen if line.heading == heading])
+            return FittedLines(
+                text, tokens, [line for heading in headings for line in chosen if line.heading == heading]
+            )
         chosen.pop()  # tokens of a whole need not be the sum of those of its lines
-    return Fitted("", 0, [])
+    return FittedLines("", 0, [])
 
 
-def _write(line: Line) -> str:
+def _write(line: ContextLine) -> str:
     return f"- [{line.id[:8]}] {line.text}\n"

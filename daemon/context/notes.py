@@ -27,7 +27,7 @@ _NAME_CHARS = 60
 _STANDING = 64  # memories, the latest
 
 
-class Found(NamedTuple):
+class RelevantNotes(NamedTuple):
     """The relevant hits, best first, with the state of the search that found them."""
 
     hits: list[Hit]
@@ -81,7 +81,7 @@ def _find_label(text: str) -> str:
     return label if text.startswith(f"{label}: ") else ""
 
 
-def find(sources: Sources, call: GetContext) -> Found:
+def find(sources: Sources, call: GetContext) -> RelevantNotes:
     """Return what a search for the task finds that is relevant."""
     filters = {name: getattr(call, name) for name in Filtered.__struct_fields__}
     search = Search(query=call.task, limit=CONSIDERED, deadline_ms=call.deadline_ms, **filters)
@@ -90,4 +90,4 @@ def find(sources: Sources, call: GetContext) -> Found:
     about.kind, about.session, about.given = method_name(type(call)), call.session, []
     about.touch = call.touch
     relevant = [hit for hit in retrieval.hits if retrieval.is_relevant(hit.similarity, hit.bm25)]
-    return Found(relevant, retrieval, about)
+    return RelevantNotes(relevant, retrieval, about)

@@ -14,7 +14,7 @@ from memoryd.client.protocol import ContextText, GetContext
 from memoryd.daemon.context import given
 from memoryd.daemon.context import notes as chosen
 from memoryd.daemon.context.counting import Counter, build_counter
-from memoryd.daemon.context.fitting import ALWAYS, Fitted, Layout, Note, Said, fit, group_of
+from memoryd.daemon.context.fitting import ALWAYS, ContextNote, FittedNotes, Layout, Quote, fit, group_of
 from memoryd.daemon.context.lines import choose_sentences
 from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
@@ -90,9 +90,9 @@ class _Lines:
         row: Row,
         group: str,
         score: float = 0.0,
-        below: Iterable[Note] = (),
+        below: Iterable[ContextNote] = (),
         beside: Iterable[Row] = (),
-    ) -> Note:
+    ) -> ContextNote:
         """Return a memory as a note, with the question or the answers that are shown beside it.
 
         These may be left out unless it says little without them, or is so long that they cost little beside it.
@@ -101,7 +101,7 @@ class _Lines:
         spoken = sorted((row, *beside), key=lambda one: (one.created_at, one.row < 0, abs(one.row)))
         stands_alone = _LEAST_ALONE <= len(row.content) <= _MOST_ALONE and not only_asks(row.content)
         lines = (self._say(one, one is row, one is not row and stands_alone) for one in spoken)
-        return Note(
+        return ContextNote(
             id=row.id,
             row=max(0, row.row),
             key=row.content_hash,
@@ -113,7 +113,7 @@ class _Lines:
             below=tuple(below),
         )
 
-    def _say(self, row: Row, is_hit: bool, spare: bool) -> Said:
+    def _say(self, row: Row, is_hit: bool, spare: bool) -> Quote:
         speaker, said = chosen.read_said(row, self._named)
         text = self._text(row, said)
         if is_hit and not text:  # one sentence, too long by itself
@@ -122,7 +122,7 @@ class _Lines:
             text += f" ({origin(row)})"
         # It may begin a line, where a sign would open a heading or a list.
         speaker = _LEADING_SIGNS.sub("", make_inert(speaker))
-        return Said(speaker, text, row.id, f"[{row.id[:8]}] " if self._call.with_ids else "", spare)
+        return Quote(speaker, text, row.id, f"[{row.id[:8]}] " if self._call.with_ids else "", spare)
 
     def _text(self, row: Row, said: str) -> str:
         """Return all that a memory says, or its summary, or the whole sentences of it that are nearest to the task."""
@@ -176,7 +176,9 @@ class _Head(NamedTuple):
     older: list[Row]
 
 
-def _select_relevant(found: chosen.Found, present: dict[str, Row], always: set[str], lines: _Lines) -> list[Note]:
+def _select_relevant(
+    found: chosen.RelevantNotes, present: dict[str, Row], always: set[str], lines: _Lines
+) -> list[ContextNote]:
     """Return the relevant hits as notes, best first; of those that disagree the newest, with the others below it.
 
     Nothing is shown twice.
@@ -194,7 +196,7 @@ def _select_relevant(found: chosen.Found, present: dict[str, Row], always: set[s
         placed |= {row.id, *(one.id for one in older)}
         heads.append(_Head(row, max(scores.get(one.id, 0.0) for one in (row, *older)), older))
     shown = set(always)
-    notes: list[Note] = []
+    notes: list[ContextNote] = []
     for head in sorted(heads, key=lambda head: (-head.score, -head.row.created_at, head.row.id)):
         if head.row.id in shown:
             continue
@@ -208,7 +210,7 @@ def _select_relevant(found: chosen.Found, present: dict[str, Row], always: set[s
     return notes
 
 
-def _read_present(core: Core, found: chosen.Found, own: str) -> dict[str, Row]:
+def _read_present(core: Core, found: chosen.RelevantNotes, own: str) -> dict[str, Row]:
     """Return by id the hits, what they disagree with and what is shown with them, as far as alive and within reach.
 
     What comes out of the session `own` itself is left out: it has that.
@@ -223,7 +225,7 @@ def _read_present(core: Core, found: chosen.Found, own: str) -> dict[str, Row]:
     return {id: row for id, row in present.items() if not own or chosen.session_of(row) != own}
 
 
-def _build_layout(core: Core, retrieval: Retrieval, notes: Sequence[Note], compact: bool) -> Layout:
+def _build_layout(core: Core, retrieval: Retrieval, notes: Sequence[ContextNote], compact: bool) -> Layout:
     generation = retrieval.generation
     if generation is None:
         return Layout({}, _NEVER, compact)
@@ -233,7 +235,7 @@ def _build_layout(core: Core, retrieval: Retrieval, notes: Sequence[Note], compa
     return Layout(vectors, generation.embedder.floors.join, compact)
 
 
-def _mark(call: GetContext, found: chosen.Found, made: Fitted) -> Mark:
+def _mark(call: GetContext, found: chosen.RelevantNotes, made: FittedNotes) -> Mark:
     relevant = {hit.id for hit in found.hits}
     return Mark(
         namespace=call.namespace,

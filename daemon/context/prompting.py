@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from memoryd.client.protocol import GetUnasked, Search, StageTrace, Trace, method_name
 from memoryd.daemon.context import sureness
-from memoryd.daemon.context.lines import Line, Turn, find_outdated, show_saved, show_turn
+from memoryd.daemon.context.lines import CandidateTurn, ContextLine, find_outdated, show_saved, show_turn
 from memoryd.daemon.context.starting import PREFERENCE, is_for_project
 from memoryd.daemon.context.sureness import Measured
 from memoryd.daemon.core.core import Core
@@ -21,7 +21,7 @@ from memoryd.daemon.search.retrieval import Retrieval, Sources, elapsed_ms
 from memoryd.daemon.store import queries, sessions, turns
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.queries import DRAWN, Kind
+from memoryd.daemon.store.queries import DRAWN, Provenance
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
 
@@ -32,10 +32,10 @@ MORE = 0.15  # how much surer it must be of a second line
 _FOLLOWING = 2  # turns that may take back what was said
 
 
-class Found(NamedTuple):
+class PromptLines(NamedTuple):
     """The lines about a prompt, the surest first, with the state of the search that found them and its trace."""
 
-    lines: list[Line]
+    lines: list[ContextLine]
     retrieval: Retrieval
     trace: Trace
 
@@ -44,12 +44,12 @@ class _Rated(NamedTuple):
     """A memory or turn that may come up, how sure it is that it is about the prompt, and what is known of it there."""
 
     row: Row
-    kind: Kind
+    kind: Provenance
     sure: float
     measured: Measured | None
 
 
-def find(core: Core, sources: Sources, call: GetUnasked, given: dict[str, bytes]) -> Found:
+def find(core: Core, sources: Sources, call: GetUnasked, given: dict[str, bytes]) -> PromptLines:
     """Return what is surely about a prompt and not `given` to its session, by id and content hash."""
     began_at = time.perf_counter()
     retrieval, stages = pipeline.retrieve(sources, _build_search(call))
@@ -70,7 +70,7 @@ def find(core: Core, sources: Sources, call: GetUnasked, given: dict[str, bytes]
     about.kind, about.session, about.touch = method_name(type(call)), call.session, call.touch
     lines = [line for line in lines if line.text]
     about.given = [line.id for line in lines]
-    return Found(lines, retrieval, about)
+    return PromptLines(lines, retrieval, about)
 
 
 def _explain(rated: Sequence[_Rated]) -> dict[str, dict[str, float]]:
@@ -92,7 +92,7 @@ def _build_search(call: GetUnasked) -> Search:
 
 def _rate_all(core: Core, connection: Connection, retrieval: Retrieval, call: GetUnasked) -> list[_Rated]:
     """Return what may come up of the hits and of the answers that come with them, the surest first."""
-    found: dict[str, tuple[Row, Kind, float | None, float]] = {}
+    found: dict[str, tuple[Row, Provenance, float | None, float]] = {}
     for candidate in retrieval.ranked:
         for row in filter(None, (candidate.record, *candidate.related)):
             kind = _find_kind(row)
@@ -115,11 +115,11 @@ def _rate_all(core: Core, connection: Connection, retrieval: Retrieval, call: Ge
     return sorted(new, key=lambda one: -one.sure)
 
 
-def _find_kind(row: Row) -> Kind | None:
+def _find_kind(row: Row) -> Provenance | None:
     """Return what a memory is here: saved on purpose, said by an agent, or nothing that comes up."""
     if row.turns == 0 and row.tier != L0:
         return None if row.source in DRAWN else "saved"
-    return "said" if Turn.read(row).role == "assistant" else None
+    return "said" if CandidateTurn.read(row).role == "assistant" else None
 
 
 def _may_come_up(core: Core, row: Row, call: GetUnasked) -> bool:
@@ -151,20 +151,22 @@ def _is_of_session(core: Core, row: Row, call: GetUnasked, began: float | None) 
     if not call.session:
         return False
     is_own = core.store.namespaces.name(row.namespace) == call.namespace
-    return Turn.read(row).session == call.session or (is_own and began is not None and row.created_at >= began)
+    return CandidateTurn.read(row).session == call.session or (is_own and began is not None and row.created_at >= began)
 
 
-def _make_line(core: Core, connection: Connection, one: _Rated, call: GetUnasked) -> Line:
+def _make_line(core: Core, connection: Connection, one: _Rated, call: GetUnasked) -> ContextLine:
     why = f"{one.sure:.0%} sure to be about the prompt"
     if one.kind == "saved":
         why = f"a {one.row.type} that was saved here, {why}"
-        return Line(one.row.id, one.row.row, one.row.content_hash, "", show_saved(one.row, call.prompt), why)
-    turn = Turn.read(one.row)
+        return ContextLine(one.row.id, one.row.row, one.row.content_hash, "", show_saved(one.row, call.prompt), why)
+    turn = CandidateTurn.read(one.row)
     _, stored = sessions.find_around(connection, one.row, turn.session, _FOLLOWING)
-    recent = [Turn.read(turns.to_row(other)) for other in core.active.list_turns(frozenset([one.row.namespace]))]
-    later = [*map(Turn.read, stored), *(other for other in recent if other.session == turn.session)]
+    recent = [
+        CandidateTurn.read(turns.to_row(other)) for other in core.active.list_turns(frozenset([one.row.namespace]))
+    ]
+    later = [*map(CandidateTurn.read, stored), *(other for other in recent if other.session == turn.session)]
     following = sorted((other for other in later if other.order > turn.order), key=lambda other: other.order)
     said = [other for other in following if other.role != "tool"][:_FOLLOWING]
     if not turn.list_statements(said):
-        return Line(one.row.id, one.row.row, one.row.content_hash, "", "", why)
+        return ContextLine(one.row.id, one.row.row, one.row.content_hash, "", "", why)
     return show_turn(turn, "", f"an agent said so in another session, {why}", call.prompt)

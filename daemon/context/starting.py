@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from memoryd.client.protocol import GetUnasked
-from memoryd.daemon.context.lines import Line, Turn, find_outdated, show_saved, show_turn
+from memoryd.daemon.context.lines import CandidateTurn, ContextLine, find_outdated, show_saved, show_turn
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import queries, sessions, turns
 from memoryd.daemon.store.connection import Connection
@@ -37,7 +37,7 @@ PREFERENCE = "preference"  # the type of what a person wants everywhere
 _LAID_DOWN_BYTES = 100  # a shorter message of a user is a reply, a report or a courtesy
 
 
-def choose(core: Core, call: GetUnasked) -> tuple[list[Line], list[Line]]:
+def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[ContextLine]]:
     """Return the lines on what was saved, and those on the latest session, the most important first."""
     only = core.config.hooks.only
     chosen = Filter(core.store.namespaces.reach(check(call.namespace), call.reach))
@@ -47,7 +47,7 @@ def choose(core: Core, call: GetUnasked) -> tuple[list[Line], list[Line]]:
         saved = [row for row in saved if row.id not in outdated]
         latest = _read_latest(core, connection, call)
     lines = [
-        Line(row.id, row.row, row.content_hash, heading, show_saved(row), why)
+        ContextLine(row.id, row.row, row.content_hash, heading, show_saved(row), why)
         for row, heading, why in _order(core, saved)
         if not only or row.type in only or (row.pinned and "pinned" in only)
     ]
@@ -107,7 +107,7 @@ def _find_older_of_subject(core: Core, saved: Sequence[Row]) -> dict[str, int]:
 # The latest session --------------------------------------------------------------------------------------------------
 
 
-def _read_latest(core: Core, connection: Connection, call: GetUnasked) -> list[Turn]:
+def _read_latest(core: Core, connection: Connection, call: GetUnasked) -> list[CandidateTurn]:
     """Return the turns of the namespace's latest session, but for its own, in the order of time."""
     number = core.store.namespaces.find_number(call.namespace)
     if number is None:
@@ -116,7 +116,7 @@ def _read_latest(core: Core, connection: Connection, call: GetUnasked) -> list[T
     seen = {row.id for row in rows}
     stored = sessions.find_last_turns(connection, number, core.clock(), _MOST_TURNS)
     rows += [row for row in stored if row.id not in seen]
-    said = [Turn.read(row) for row in rows]
+    said = [CandidateTurn.read(row) for row in rows]
     said = [turn for turn in said if turn.session and turn.session != call.session and turn.role != "tool"]
     if not said:
         return []
@@ -124,7 +124,7 @@ def _read_latest(core: Core, connection: Connection, call: GetUnasked) -> list[T
     return sorted((turn for turn in said if turn.session == last), key=lambda turn: turn.order)
 
 
-def _choose_latest(said: Sequence[Turn]) -> list[Line]:
+def _choose_latest(said: Sequence[CandidateTurn]) -> list[ContextLine]:
     """Return what was asked, what was done, what is open, the last first, as far as the turns of a session say so."""
     told = {turn.row.id: turn.list_statements(said[at + 1 :]) for at, turn in enumerate(said)}
     sizes = {id: len(" ".join(sentences).encode()) for id, sentences in told.items()}
@@ -134,7 +134,7 @@ def _choose_latest(said: Sequence[Turn]) -> list[Line]:
         for turn, reply in pairwise(said)
         if turn.role == "user" and reply in stated and sizes[turn.row.id] >= _LAID_DOWN_BYTES
     ]
-    chosen: list[tuple[Turn, str]] = []
+    chosen: list[tuple[CandidateTurn, str]] = []
     if stated:
         chosen.append((stated.pop(), "how the latest session ended"))
     if stated:

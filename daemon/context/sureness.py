@@ -24,10 +24,10 @@ from memoryd.daemon.search.retrieval import Retrieval
 from memoryd.daemon.store import queries
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.queries import Kind
+from memoryd.daemon.store.queries import Provenance
 
 _KEPT = 1000  # texts whose language is known
-_COMPARED: dict[Kind, int] = {"saved": 300, "said": 100}  # the latest memories of a kind
+_COMPARED: dict[Provenance, int] = {"saved": 300, "said": 100}  # the latest memories of a kind
 # Of what `Measured` says of a memory, in its order.
 _CONSTANT, _FACTORS = -1.763, (0.891, 0.661, -1.357, 1.136, -0.584, -0.438)
 # As if there were two more, which have nothing to do with the prompt: a single memory is compared with them alone.
@@ -69,7 +69,7 @@ class _Sums(NamedTuple):
         return (_BEFORE * before[0] + self.values) / many, (_BEFORE * before[1] + self.squares) / many
 
 
-class Standing:
+class Baseline:
     """What memories of one kind are compared with: by row the cosine with the prompt and the language."""
 
     def __init__(self, known: Mapping[int, tuple[float, str]]) -> None:
@@ -94,30 +94,32 @@ class Standing:
 class Given(NamedTuple):
     """A memory that may come up: its kind, its row, its text, and its cosine where that is known."""
 
-    kind: Kind
+    kind: Provenance
     row: int
     text: str
     cosine: float | None
 
 
-def read_standing(connection: Connection, retrieval: Retrieval, chosen: Filter) -> dict[Kind, Standing]:
+def read_standing(connection: Connection, retrieval: Retrieval, chosen: Filter) -> dict[Provenance, Baseline]:
     """Return what a memory that was saved, and one that an agent said, are compared with, as far as `chosen`."""
     generation, vector = retrieval.generation, retrieval.vector
     if generation is None or vector is None:
-        return {kind: Standing({}) for kind in _COMPARED}
-    found: dict[Kind, Standing] = {}
+        return {kind: Baseline({}) for kind in _COMPARED}
+    found: dict[Provenance, Baseline] = {}
     for kind, limit in _COMPARED.items():
         rows = queries.find_latest(connection, chosen, retrieval.passed, kind, limit)
         texts = {row: text for row, text in rows if kind == "saved" or list_statements("assistant", text)}
         numbers, matrix = generation.read_exact(connection, list(texts))
         cosines = (matrix @ vector).tolist()
-        found[kind] = Standing(
+        found[kind] = Baseline(
             {row: (cosine, _find_language(texts[row])) for row, cosine in zip(numbers, cosines, strict=True)}
         )
     return found
 
 
-def measure(retrieval: Retrieval, standing: dict[Kind, Standing], memories: Sequence[Given]) -> list[Measured | None]:
+def measure(
+    retrieval: Retrieval, standing: dict[Provenance, Baseline], memories: Sequence[Given]
+) -> list[Measured | None]:
     """Return what is known of each memory; None of one without a vector."""
     words = retrieval.question.words if retrieval.question else []
     asked = math.log1p(sum(is_telling(word.text) for word in words))

@@ -14,7 +14,7 @@ import msgspec
 from memoryd.client.protocol import GetUnasked, Unasked, UnaskedLine
 from memoryd.daemon.context import given, prompting, starting
 from memoryd.daemon.context.counting import Counter, build_counter
-from memoryd.daemon.context.lines import Fitted, Had, Line, fit
+from memoryd.daemon.context.lines import ContextLine, FittedLines, Had, fit
 from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
@@ -58,7 +58,7 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
     return given.keep(core, call, [(line.id, line.key) for line in made.lines], result)
 
 
-def _start(core: Core, call: GetUnasked, had: Had, by: Counter) -> Fitted:
+def _start(core: Core, call: GetUnasked, had: Had, by: Counter) -> FittedLines:
     """Return what a session starts with: what is pinned, how the latest session ended, what was saved, the rest."""
     saved, latest = starting.choose(core, call)
     pinned = [line for line in saved if line.heading == starting.PINNED]
@@ -67,9 +67,9 @@ def _start(core: Core, call: GetUnasked, had: Had, by: Counter) -> Fitted:
     return fit(lines, starting.HEADINGS, core.config.hooks.start_tokens, by)
 
 
-def _select_new(lines: Iterable[Line], had: Had) -> list[Line]:
+def _select_new(lines: Iterable[ContextLine], had: Had) -> list[ContextLine]:
     """Return the lines of which a session has nothing, each sentence once."""
-    chosen: list[Line] = []
+    chosen: list[ContextLine] = []
     for line in lines:
         if line.text and not had.has(line.text):
             chosen.append(line)
@@ -86,7 +86,7 @@ def _read_had(core: Core, ids: dict[str, bytes]) -> Had:
     return Had(row.content for id, row in known.items() if row.content_hash == ids[id])
 
 
-def _mark(core: Core, call: GetUnasked, made: Fitted) -> Mark:
+def _mark(core: Core, call: GetUnasked, made: FittedLines) -> Mark:
     shown = tuple(line.row for line in made.lines if line.row > 0)
     return Mark(
         namespace=call.namespace,

@@ -14,7 +14,7 @@ from memoryd.daemon.store import feedback, rows
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.writer import Transaction
-from memoryd.daemon.tiers.citations import Said
+from memoryd.daemon.tiers.citations import AgentTurn
 
 _PORTION = 8  # turns
 _SPEAKER = "assistant"
@@ -27,7 +27,7 @@ def note(core: Core, call: Observe, caller: Caller) -> None:
     by = find_voter(caller, call.namespace)
     for turn in call.turns:
         if turn.role == _SPEAKER:
-            core.citations.note(Said(call.namespace, call.session, by, turn.content))
+            core.citations.note(AgentTurn(call.namespace, call.session, by, turn.content))
 
 
 def step(core: Core) -> bool:
@@ -39,7 +39,7 @@ def step(core: Core) -> bool:
     return bool(said)
 
 
-def _count(core: Core, transaction: Transaction, found: Sequence[tuple[Said, list[str]]]) -> None:
+def _count(core: Core, transaction: Transaction, found: Sequence[tuple[AgentTurn, list[str]]]) -> None:
     """Count the citations of what is still there and can be seen from where the session is."""
     present = rows.read_ids(transaction.connection, [id for _, ids in found for id in ids])
     for one, ids in found:

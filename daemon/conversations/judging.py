@@ -28,7 +28,7 @@ _NO_MODEL_S = 2.0
 log = logging.getLogger(__name__)
 
 
-class Thing(NamedTuple):
+class RatedItem(NamedTuple):
     """What a key represents: the turn while it is in L0, else the memory."""
 
     key: str
@@ -89,7 +89,7 @@ def _rate(core: Core, provider: Provider) -> bool:
     return bool(keys)
 
 
-def _rate_importance(provider: Provider, things: Sequence[Thing]) -> list[float]:
+def _rate_importance(provider: Provider, things: Sequence[RatedItem]) -> list[float]:
     spoken = [(thing.role, thing.content) for thing in things]
     if not spoken:
         return []
@@ -151,12 +151,12 @@ def _summarise(provider: Provider, content: str) -> str:
 # The queue -----------------------------------------------------------------------------------------------------------
 
 
-def _read_asked(core: Core, job: str, limit: int) -> tuple[list[str], list[Thing]]:
+def _read_asked(core: Core, job: str, limit: int) -> tuple[list[str], list[RatedItem]]:
     """Return the next keys of a job, and what they stand for; some may stand for nothing any more."""
     with core.store.reading() as connection:
         keys = turns.read_asked(connection, job, limit)
         active = turns.read_keys(connection, keys) if keys else {}
         present = rows.read_ids(connection, [key for key in keys if key not in active]) if keys else {}
-    things = [Thing(key, turn.namespace, turn.role, turn.content, None) for key, turn in active.items()]
+    things = [RatedItem(key, turn.namespace, turn.role, turn.content, None) for key, turn in active.items()]
     memories = [(key, row) for key, row in present.items() if row.turns or job == "condense"]
-    return keys, things + [Thing(key, row.namespace, "", row.content, row) for key, row in memories]
+    return keys, things + [RatedItem(key, row.namespace, "", row.content, row) for key, row in memories]

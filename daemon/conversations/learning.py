@@ -18,12 +18,12 @@ from memoryd.daemon.language.statements import find_contradiction, is_same
 from memoryd.daemon.language.talk import is_turn
 from memoryd.daemon.llm.provider import Fact
 from memoryd.daemon.memories import adding
-from memoryd.daemon.memories.duplicates import Embedded, Place, Verdict
+from memoryd.daemon.memories.duplicates import AddTarget, Embedded, Verdict
 from memoryd.daemon.store import history, queries, rows, turns
 from memoryd.daemon.store.caller import USER
 from memoryd.daemon.store.filters import Filter, select_living
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.thoughts import Heard, Key
+from memoryd.daemon.store.thoughts import Heard, ThoughtKey
 from memoryd.daemon.store.tiers import L1, L2
 from memoryd.daemon.store.writer import Transaction
 
@@ -44,7 +44,7 @@ class News(NamedTuple):
     against: list[str]
 
 
-def think(core: Core, key: Key, heard: Sequence[Heard]) -> Finish:
+def think(core: Core, key: ThoughtKey, heard: Sequence[Heard]) -> Finish:
     """Draw the facts out of turns; return what writes them. Raises what the language model does where it fails."""
     provider = core.cognition.provider
     found = provider.extract([(one.role, one.content) for one in heard])
@@ -69,7 +69,7 @@ def is_worth_keeping(core: Core, fact: Fact) -> bool:
     return len(fact.text) <= _LONGEST and fact.confidence >= core.config.cognition.min_confidence
 
 
-def _compare(core: Core, key: Key, fact: Fact, embedded: Embedded, told: Sequence[str]) -> News:
+def _compare(core: Core, key: ThoughtKey, fact: Fact, embedded: Embedded, told: Sequence[str]) -> News:
     """Look for what a fact repeats and what it disagrees with."""
     if told or embedded is None:
         return News(fact, embedded, list(told), [])
@@ -95,9 +95,9 @@ def _compare(core: Core, key: Key, fact: Fact, embedded: Embedded, told: Sequenc
 class _Run:
     """One run in the writer's transaction. The operation begins with the first thing that changes."""
 
-    def __init__(self, core: Core, transaction: Transaction, key: Key, by: str) -> None:
+    def __init__(self, core: Core, transaction: Transaction, key: ThoughtKey, by: str) -> None:
         self._core, self._transaction, self._key, self._by = core, transaction, key, by
-        self._place = Place(core.store.namespaces.name(key.namespace), key.namespace, "TRUE", True, None, USER)
+        self._place = AddTarget(core.store.namespaces.name(key.namespace), key.namespace, "TRUE", True, None, USER)
         self._operation: str | None = None
         self._kept: list[tuple[Row, News]] = []
 

@@ -12,7 +12,7 @@ from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces, present, sessions, turns
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.sessions import Entry, Span
+from memoryd.daemon.store.sessions import SessionEntry, SessionSpan
 from memoryd.daemon.store.turns import resolve_row
 
 _FOR_EVER = 1e15
@@ -23,7 +23,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 def read_log(core: Core, call: GetLog) -> SessionLog:
     """Return the sessions of a time, the latest first."""
     reached = core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
-    span = Span(call.since or 0.0, _FOR_EVER if call.until is None else call.until, call.session)
+    span = SessionSpan(call.since or 0.0, _FOR_EVER if call.until is None else call.until, call.session)
     sources = summarising.SOURCE, tasks.SOURCE
     with core.store.reading() as connection:
         entries = sessions.find_entries(connection, span, sources, visible_condition(core, call), core.clock())
@@ -34,29 +34,29 @@ def read_log(core: Core, call: GetLog) -> SessionLog:
     return SessionLog(sessions=sorted(shown, key=lambda one: -one.ended_at)[: call.limit])
 
 
-def _is_in(span: Span, turn: turns.Turn) -> bool:
+def _is_in(span: SessionSpan, turn: turns.StoredTurn) -> bool:
     return span.since <= turn.created_at < span.until and span.session in (None, turn.session)
 
 
-def _build_entry(turn: turns.Turn) -> Entry:
+def _build_entry(turn: turns.StoredTurn) -> SessionEntry:
     row = turns.to_row(turn)
-    return Entry(row.namespace, turn.session, row.created_at, 1, row.id, row.source, row.metadata, row.content)
+    return SessionEntry(row.namespace, turn.session, row.created_at, 1, row.id, row.source, row.metadata, row.content)
 
 
 def _is_file(path: str, wanted: str) -> bool:
     return path == wanted or path.endswith(f"/{wanted.removeprefix('./')}")
 
 
-def _group(core: Core, entries: Iterable[Entry]) -> Iterator[LoggedSession]:
+def _group(core: Core, entries: Iterable[SessionEntry]) -> Iterator[LoggedSession]:
     """Yield the sessions of entries, which are in the order of time."""
-    groups: dict[tuple[int, str], list[Entry]] = {}
+    groups: dict[tuple[int, str], list[SessionEntry]] = {}
     for entry in entries:
         groups.setdefault((entry.namespace, entry.session), []).append(entry)
     for (namespace, session), held in groups.items():
         yield _build_session(core.store.namespaces.name(namespace), session, held)
 
 
-def _build_session(namespace: str, session: str, held: list[Entry]) -> LoggedSession:
+def _build_session(namespace: str, session: str, held: list[SessionEntry]) -> LoggedSession:
     said = [entry for entry in held if entry.turns]
     summaries = [entry.content for entry in held if entry.source == summarising.SOURCE]
     about = {entry.id: _decode(entry.metadata) for entry in held}

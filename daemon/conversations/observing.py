@@ -23,7 +23,7 @@ from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import select_living
 from memoryd.daemon.store.thoughts import Heard
-from memoryd.daemon.store.turns import Said, Skip, Turn
+from memoryd.daemon.store.turns import RecentTurn, Skip, StoredTurn
 from memoryd.daemon.store.writer import Transaction
 
 REPEATED, DUPLICATE, KNOWN = "repeats a recalled memory", "duplicate", "observed before"
@@ -44,7 +44,7 @@ class Taken(NamedTuple):
     importance: float | None = None
 
 
-class Place(NamedTuple):
+class TurnTarget(NamedTuple):
     """Where turns go, and what they pass through."""
 
     core: Core
@@ -66,7 +66,7 @@ class Place(NamedTuple):
 def observe(core: Core, call: Observe, caller: Caller = USER) -> "Future[Observed]":
     """Take in turns; the future is done when they are on disk."""
     check(call.namespace, call.session, call.turns, caller)
-    if core.pauses.find(pauses.Place(call.namespace, call.session, call.folder)):
+    if core.pauses.find(pauses.TurnPlace(call.namespace, call.session, call.folder)):
         return _skip_all(call)
     citing.note(core, call, caller)
     taken = [Taken(turn, gate.check(turn.content)) for turn in call.turns]
@@ -109,7 +109,7 @@ def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "F
 
     def write(transaction: Transaction) -> Observed:
         number = core.store.namespaces.ensure(transaction, namespace)
-        place = Place(core, transaction, number, namespace, session, core.clock(), set())
+        place = TurnTarget(core, transaction, number, namespace, session, core.clock(), set())
         results: list[ObservedTurn] = []
         for one in taken:
             results.append(_take_turn(place, one))
@@ -127,7 +127,7 @@ def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "F
     return core.store.write(write)
 
 
-def _queue_accepted(place: Place, taken: Sequence[Taken], results: Sequence[ObservedTurn]) -> None:
+def _queue_accepted(place: TurnTarget, taken: Sequence[Taken], results: Sequence[ObservedTurn]) -> None:
     """Queue what was accepted to be thought about; what was seeded has no conversation that continues."""
     said = [
         Heard(0, result.id, one.turn.role, _time_of(place, one.turn), one.turn.content)
@@ -138,7 +138,7 @@ def _queue_accepted(place: Place, taken: Sequence[Taken], results: Sequence[Obse
     thoughts.queue_turns(place.connection, (place.number, place.session), said, rests, place.now)
 
 
-def _take_turn(place: Place, taken: Taken) -> ObservedTurn:
+def _take_turn(place: TurnTarget, taken: Taken) -> ObservedTurn:
     turn = taken.turn
     asked = _find_asked(place, turn)
     if taken.refused and not (asked and taken.refused in gate.QUIET):
@@ -159,13 +159,13 @@ def _take_turn(place: Place, taken: Taken) -> ObservedTurn:
     return _note_repeat(place, _accept(place, taken, key, _find_answered(place, turn)), bool(same))
 
 
-def _note_repeat(place: Place, accepted: ObservedTurn, is_repeat: bool) -> ObservedTurn:
+def _note_repeat(place: TurnTarget, accepted: ObservedTurn, is_repeat: bool) -> ObservedTurn:
     if is_repeat and accepted.id:
         place.repeated.add(accepted.id)
     return accepted
 
 
-def _find_asked(place: Place, turn: NewTurn) -> str | None:
+def _find_asked(place: TurnTarget, turn: NewTurn) -> str | None:
     """Return the question that a short turn follows directly; of users without a name each may be another one."""
     if turn.role == "tool" or not gate.is_short_answer(turn.content):
         return None
@@ -176,11 +176,11 @@ def _find_asked(place: Place, turn: NewTurn) -> str | None:
     return None if own == _find_speaker(last) and own != ("user", "") else last.key
 
 
-def _is_recent(place: Place, turn: NewTurn, said: Said) -> bool:
+def _is_recent(place: TurnTarget, turn: NewTurn, said: RecentTurn) -> bool:
     return 0 <= _time_of(place, turn) - said.at <= PAIR_WITHIN_S
 
 
-def _is_known(place: Place, id: str, key: bytes) -> bool:
+def _is_known(place: TurnTarget, id: str, key: bytes) -> bool:
     """Return whether a turn was observed before; raise `Conflict` when its id belongs to something else."""
     found = turns.find_id(place.connection, id)
     if found is not None and found != (key, place.number):
@@ -188,7 +188,7 @@ def _is_known(place: Place, id: str, key: bytes) -> bool:
     return found is not None
 
 
-def _find_equal(place: Place, key: bytes) -> list[str]:
+def _find_equal(place: TurnTarget, key: bytes) -> list[str]:
     """Return the id of what says the same in this namespace; a memory is bumped."""
     memory = turns.find_equal_memory(place.connection, place.number, key, place.core.clock())
     if memory is not None:
@@ -197,7 +197,7 @@ def _find_equal(place: Place, key: bytes) -> list[str]:
     return [] if turn is None else [turn]
 
 
-def _select_alive(place: Place, ids: list[str]) -> list[str]:
+def _select_alive(place: TurnTarget, ids: list[str]) -> list[str]:
     """Return those of some memories that still are and can be seen from here, and count an access of each."""
     passed = place.core.clock()
     known = select_living(place.connection, rows.read_ids(place.connection, ids).values(), passed)
@@ -207,7 +207,7 @@ def _select_alive(place: Place, ids: list[str]) -> list[str]:
     return [row.id for row in there]
 
 
-def _skip(place: Place, turn: NewTurn, reason: str, same: Sequence[str] = ()) -> ObservedTurn:
+def _skip(place: TurnTarget, turn: NewTurn, reason: str, same: Sequence[str] = ()) -> ObservedTurn:
     told = f"{reason} ({same[0][:8]})" if same else reason
     skip = Skip(place.number, place.session, turn.role, turn.content, told, _time_of(place, turn))
     turns.skip(place.connection, [skip])
@@ -215,9 +215,9 @@ def _skip(place: Place, turn: NewTurn, reason: str, same: Sequence[str] = ()) ->
     return ObservedTurn(outcome="skipped", id=turn.id, reason=reason, same_as=same[0] if same else None)
 
 
-def _accept(place: Place, taken: Taken, key: bytes, answers: str | None) -> ObservedTurn:
+def _accept(place: TurnTarget, taken: Taken, key: bytes, answers: str | None) -> ObservedTurn:
     turn, connection = taken.turn, place.connection
-    made = Turn(
+    made = StoredTurn(
         key=turn.id or place.core.new_id(),
         namespace=place.number,
         session=place.session,
@@ -236,7 +236,7 @@ def _accept(place: Place, taken: Taken, key: bytes, answers: str | None) -> Obse
     return ObservedTurn(outcome="accepted", id=made.key)
 
 
-def _find_answered(place: Place, turn: NewTurn) -> str | None:
+def _find_answered(place: TurnTarget, turn: NewTurn) -> str | None:
     """Return the turn that another one answers.
 
     That is the question with which somebody else spoke last, whoever asks and whoever answers, also after a first
@@ -262,18 +262,18 @@ def _name_speaker(turn: NewTurn) -> tuple[str, str]:
     return turn.role, turn.speaker or asking.find_label(turn.content)
 
 
-def _find_speaker(said: Said) -> tuple[str, str]:
+def _find_speaker(said: RecentTurn) -> tuple[str, str]:
     return said.role, said.speaker or asking.find_label(said.beginning)
 
 
-def _is_last_heard(place: Place, asked: Said) -> bool:
+def _is_last_heard(place: TurnTarget, asked: RecentTurn) -> bool:
     """Return whether nothing that its speaker said after a turn was skipped."""
     if asked.role == "user" and place.heard is not None:
         return place.heard
     return not turns.was_skipped_after(place.connection, place.number, place.session, asked.role, asked.at)
 
 
-def _find_requested(place: Place, turn: NewTurn) -> str | None:
+def _find_requested(place: TurnTarget, turn: NewTurn) -> str | None:
     """Return what the user said last, which the assistant replies to unless it did."""
     if place.heard is False:
         return None
@@ -287,24 +287,24 @@ def _find_requested(place: Place, turn: NewTurn) -> str | None:
     return key
 
 
-def _time_of(place: Place, turn: NewTurn) -> float:
+def _time_of(place: TurnTarget, turn: NewTurn) -> float:
     return place.now if turn.created_at is None else turn.created_at
 
 
-def _make_room(place: Place) -> None:
+def _make_room(place: TurnTarget) -> None:
     ring = turns.read_ring(place.connection, place.number)
     excess = len(ring) - place.core.config.tiers.ring
     promoting.leave(place.core, place.transaction, choose_leaving(ring, excess, place.core.active.writers))
 
 
-def choose_leaving(ring: Sequence[Turn], excess: int, writers: Mapping[str, str]) -> list[Turn]:
+def choose_leaving(ring: Sequence[StoredTurn], excess: int, writers: Mapping[str, str]) -> list[StoredTurn]:
     """Return which turns leave L0, oldest first: those of the writer that has most there, so that each keeps a share.
 
     `writers` has the tokens that turns came with.
     """
     if excess <= 0:
         return []
-    by_writer: dict[str, deque[Turn]] = {}
+    by_writer: dict[str, deque[StoredTurn]] = {}
     for turn in ring:
         by_writer.setdefault(writers.get(turn.key, ""), deque()).append(turn)
     leaving = []

@@ -18,7 +18,7 @@ from memoryd.daemon.memories.adding import NEIGHBOURS, SHORT_CHARS, compute_expi
 from memoryd.daemon.store import history, rows, turns, vectors
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L1, L2
-from memoryd.daemon.store.turns import Skip, Turn
+from memoryd.daemon.store.turns import Skip, StoredTurn
 from memoryd.daemon.store.writer import Transaction
 
 UNIMPORTANT = "unimportant"
@@ -29,12 +29,12 @@ CONDENSE_CHARS = 240  # a shorter memory is its own summary
 class Leaving(NamedTuple):
     """A turn that leaves L0: the tier that it moves to, or why it is dropped (None: it is kept)."""
 
-    turn: Turn
+    turn: StoredTurn
     tier: str
     dropped: str | None = None
 
 
-def judge(core: Core, turn: Turn) -> Leaving:
+def judge(core: Core, turn: StoredTurn) -> Leaving:
     """Return where a turn moves when it leaves L0 with its present importance."""
     settings = core.config.tiers
     if turn.importance >= settings.promote_from:
@@ -42,7 +42,9 @@ def judge(core: Core, turn: Turn) -> Leaving:
     return Leaving(turn, L2, UNIMPORTANT if settings.drop_unimportant else None)
 
 
-def leave(core: Core, transaction: Transaction, leaving: Sequence[Turn], operation: str | None = None) -> Counter[str]:
+def leave(
+    core: Core, transaction: Transaction, leaving: Sequence[StoredTurn], operation: str | None = None
+) -> Counter[str]:
     """Take turns out of L0 and keep them as memories; return how many were promoted and dropped."""
     connection = transaction.connection
     if not leaving:
@@ -113,20 +115,20 @@ def _keep_account(core: Core, transaction: Transaction, promoted: list[Row], dro
         transaction.after_commit(core.cognition.wake.set)
 
 
-def _find_pair(turn: Turn) -> str:
+def _find_pair(turn: StoredTurn) -> str:
     return f"left L0 with importance {turn.importance:.2f}"
 
 
-def neighbours(turn: Turn, following: str) -> str:
+def neighbours(turn: StoredTurn, following: str) -> str:
     """Return the turns before and after a turn, by which it is found as well; a long one needs none."""
     return "" if len(turn.content) > SHORT_CHARS else "\n".join(filter(None, (turn.previous, following)))
 
 
-def _read_following(transaction: Transaction, leaving: Sequence[Turn]) -> dict[str, str]:
+def _read_following(transaction: Transaction, leaving: Sequence[StoredTurn]) -> dict[str, str]:
     """Return for each turn the short ones that were said next in its session, as far as they are in L0."""
     found: dict[str, str] = {}
     for namespace in {turn.namespace for turn in leaving}:
-        sessions: dict[str, list[Turn]] = {}
+        sessions: dict[str, list[StoredTurn]] = {}
         for turn in turns.read_ring(transaction.connection, namespace):
             sessions.setdefault(turn.session, []).append(turn)
         for said in sessions.values():

@@ -15,7 +15,7 @@ from memoryd.daemon.core.checks import check_nth
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.memories import adding_many, parts
-from memoryd.daemon.registry import Parts, Report, finish, handles
+from memoryd.daemon.registry import Parts, ReportProgress, finish, handles
 from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.caller import USER, Caller
 
@@ -25,7 +25,7 @@ Take = Callable[[], None]
 
 
 @handles(Seed)
-def seed(core: Core, call: Seed, report: Report, caller: Caller = USER) -> "Parts[Seeded]":
+def seed(core: Core, call: Seed, report: ReportProgress, caller: Caller = USER) -> "Parts[Seeded]":
     """Take in turns and memories, batch by batch; all are checked before the first is written."""
     _check(call, caller)
     done, total = Seeded(turns=0, created=0, merged=0), len(call.turns) + len(call.memories)

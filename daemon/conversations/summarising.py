@@ -14,12 +14,12 @@ from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import ask
 from memoryd.daemon.memories import adding
-from memoryd.daemon.memories.duplicates import Place, Verdict
+from memoryd.daemon.memories.duplicates import AddTarget, Verdict
 from memoryd.daemon.store import history, queries, rows
 from memoryd.daemon.store.caller import USER
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.thoughts import Heard, Key
+from memoryd.daemon.store.thoughts import Heard, ThoughtKey
 from memoryd.daemon.store.writer import Transaction
 
 KIND = "summary"
@@ -31,7 +31,7 @@ _CHARS_PER_TOKEN = 6  # more than that is cut
 log = logging.getLogger(__name__)
 
 
-def think(core: Core, key: Key, heard: Sequence[Heard]) -> Finish:
+def think(core: Core, key: ThoughtKey, heard: Sequence[Heard]) -> Finish:
     """Sum up turns with what the session came to before; return what writes the note."""
     with core.store.reading() as connection:
         before = _read_latest(core, connection, key)
@@ -48,7 +48,7 @@ def think(core: Core, key: Key, heard: Sequence[Heard]) -> Finish:
     return finish
 
 
-def _read_latest(core: Core, connection: Connection, key: Key) -> Row | None:
+def _read_latest(core: Core, connection: Connection, key: ThoughtKey) -> Row | None:
     """Return the note on a session."""
     return queries.find_latest_of_session(connection, (key.namespace, key.session), (TYPE, SOURCE), core.clock())
 
@@ -65,7 +65,7 @@ def _cut(text: str, chars: int) -> str:
     return text if len(text) <= chars else text[: chars + 1].rpartition("\n")[0] or text[:chars]
 
 
-def _note(core: Core, key: Key, text: str, by: str, heard: Sequence[Heard]) -> NewMemory:
+def _note(core: Core, key: ThoughtKey, text: str, by: str, heard: Sequence[Heard]) -> NewMemory:
     said_at = max(one.created_at for one in heard)
     date = datetime.fromtimestamp(said_at, UTC).date().isoformat()
     return NewMemory(
@@ -79,9 +79,9 @@ def _note(core: Core, key: Key, text: str, by: str, heard: Sequence[Heard]) -> N
     )
 
 
-def _write(core: Core, transaction: Transaction, key: Key, memory: NewMemory) -> None:
+def _write(core: Core, transaction: Transaction, key: ThoughtKey, memory: NewMemory) -> None:
     connection, now = transaction.connection, core.clock()
-    place = Place(core.store.namespaces.name(key.namespace), key.namespace, "TRUE", True, None, USER)
+    place = AddTarget(core.store.namespaces.name(key.namespace), key.namespace, "TRUE", True, None, USER)
     operation = history.begin(connection, f"{history.JOB}{KIND}", place.name, now)
     former = _read_latest(core, connection, key)
     row = adding.new_row(core, place, memory, content_hash(memory.content))

@@ -18,9 +18,9 @@ from memoryd.daemon.conversations import learning, summarising
 from memoryd.daemon.conversations.learning import Finish
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import RULES
-from memoryd.daemon.registry import Report, handles
+from memoryd.daemon.registry import ReportProgress, handles
 from memoryd.daemon.store import namespaces, thoughts
-from memoryd.daemon.store.thoughts import Heard, Key, Rest, Thought
+from memoryd.daemon.store.thoughts import Heard, Thought, ThoughtDelay, ThoughtKey
 from memoryd.daemon.store.writer import Transaction
 
 _ATTEMPTS = 5
@@ -36,32 +36,32 @@ LONGEST_SUMMARY_S = 3_600.0
 log = logging.getLogger(__name__)
 
 
-class Kind(NamedTuple):
+class ThoughtKind(NamedTuple):
     """A kind of thought: what does it, and how many characters of turns it is given at once."""
 
-    think: Callable[[Core, Key, Sequence[Heard]], Finish]
+    think: Callable[[Core, ThoughtKey, Sequence[Heard]], Finish]
     max_chars: int
 
 
-KINDS: dict[str, Kind] = {
-    learning.KIND: Kind(learning.think, 12_000),
-    summarising.KIND: Kind(summarising.think, 48_000),
+KINDS: dict[str, ThoughtKind] = {
+    learning.KIND: ThoughtKind(learning.think, 12_000),
+    summarising.KIND: ThoughtKind(summarising.think, 48_000),
 }
 
 
-def list_rests(core: Core, session: str) -> list[Rest]:
+def list_rests(core: Core, session: str) -> list[ThoughtDelay]:
     """Return what a conversation is thought about, and when; one without a name is no session to sum up."""
     config, found = core.config.cognition, []
     if config.extract and core.cognition.provider is not RULES:
-        found.append(Rest(learning.KIND, config.quiet_s, max(LONGEST_S, config.quiet_s)))
+        found.append(ThoughtDelay(learning.KIND, config.quiet_s, max(LONGEST_S, config.quiet_s)))
     if session:
         after = config.summary_after_s or _NEVER_S
-        found.append(Rest(summarising.KIND, after, max(LONGEST_SUMMARY_S, after)))
+        found.append(ThoughtDelay(summarising.KIND, after, max(LONGEST_SUMMARY_S, after)))
     return found
 
 
 @handles(EndSession)
-def end(core: Core, call: EndSession, report: Report = lambda progress: None) -> "Future[SessionEnded]":
+def end(core: Core, call: EndSession, report: ReportProgress = lambda progress: None) -> "Future[SessionEnded]":
     """Think about a session at once; the future says what that is, and with `wait` is done when that is."""
     place = namespaces.check(call.namespace)
 
@@ -78,7 +78,7 @@ def end(core: Core, call: EndSession, report: Report = lambda progress: None) ->
     return core.apart.run("end", lambda: _wait_for(core, call, begun.result(), report))
 
 
-def _wait_for(core: Core, call: EndSession, begun: SessionEnded, report: Report) -> SessionEnded:
+def _wait_for(core: Core, call: EndSession, begun: SessionEnded, report: ReportProgress) -> SessionEnded:
     """Return when a session was thought about, or what of that was put off."""
     number = core.store.namespaces.find_number(namespaces.check(call.namespace))
     most = 0

@@ -16,18 +16,18 @@ from memoryd.daemon.config import Config
 from memoryd.daemon.core.apart import Apart
 from memoryd.daemon.core.events import Events
 from memoryd.daemon.core.privacy import Privacy
-from memoryd.daemon.core.unread import Reading
+from memoryd.daemon.core.unread import UnreadSample
 from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
 from memoryd.daemon.llm import llm
 from memoryd.daemon.llm.chat import Ledger
 from memoryd.daemon.llm.provider import Cognition
 from memoryd.daemon.search.effects import Effects
 from memoryd.daemon.search.retrieval import Sources
-from memoryd.daemon.search.traces import Traces
+from memoryd.daemon.search.traces import TraceStore
 from memoryd.daemon.store import codes, settings
 from memoryd.daemon.store.pauses import Pauses
 from memoryd.daemon.store.store import Store
-from memoryd.daemon.store.tokens import Tokens
+from memoryd.daemon.store.tokens import AccessTokens
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system.clock import Clock
 from memoryd.daemon.system.timekeeper import SETTING, Timekeeper
@@ -63,16 +63,16 @@ class Core:
         self.clock = Timekeeper(clock, self.store.read_setting(SETTING))
         self.supervisor = self.store.supervisor
         self.supervisor.clock = self.clock
-        self.tokens = Tokens(self.store, folder, self.clock, config.access.require_token)
+        self.tokens = AccessTokens(self.store, folder, self.clock, config.access.require_token)
         self.embedding = Embedding(self.store, config.model, models_folder, load, fetch)
         self._states: dict[type[Any], Any] = {}
         self._states_lock = threading.Lock()
         self.store.on_repair = self.read_again
-        traces = Traces()
+        traces = TraceStore()
         with self.store.reading() as connection:
             self.active = Active(connection)
             self.pauses = Pauses(connection, config.observe.never)
-        self.languages = Reading(self.store, self.active)
+        self.languages = UnreadSample(self.store, self.active)
         self.hot, self.recalls, self.citations = HotBuffer(), Recalls(), Citations()
         ledger = Ledger(self.store.read_setting(_TOKENS), partial(self.store.set_setting, _TOKENS))
         self.cognition = Cognition(llm.choose_provider(config.llm, ledger.spend, self.clock))
@@ -142,7 +142,9 @@ class Core:
             return
         waiting = [*generation.pending, *generation.failing]
         try:
-            header = codes.Header(codes.read_identity(path), generation.embedder.fingerprint, generation.model, waiting)
+            header = codes.CodesHeader(
+                codes.read_identity(path), generation.embedder.fingerprint, generation.model, waiting
+            )
             codes.write(path, header, generation.dump())
         except OSError as error:
             log.warning("the codes of the vectors could not be kept, the next start makes them again: %s", error)

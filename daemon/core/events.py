@@ -7,11 +7,11 @@ import logging
 from collections.abc import Callable, Sequence
 
 from memoryd.client.protocol import Event, JobRun
-from memoryd.daemon.store.changes import Change
+from memoryd.daemon.store.changes import RecordedChange
 from memoryd.daemon.store.store import Store
 
-Happening = Change | Event  # an event of the daemon itself is ready to be sent
-Listener = Callable[[Sequence[Happening]], None]
+Happening = RecordedChange | Event  # an event of the daemon itself is ready to be sent
+EventListener = Callable[[Sequence[Happening]], None]
 
 _root = logging.getLogger("memoryd")
 
@@ -21,10 +21,10 @@ class Events:
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store, self._clock = store, clock
-        self._listener: Listener | None = None
+        self._listener: EventListener | None = None
         self._log = _Log(self)
 
-    def listen(self, listener: Listener | None) -> None:
+    def listen(self, listener: EventListener | None) -> None:
         """Hand everything to this listener from now on; None ends that."""
         self._listener = listener
         self._store.follow(listener)

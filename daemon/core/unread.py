@@ -16,7 +16,7 @@ _LEAST = 0.1  # of all
 _GROWTH = 50  # a part of so many that is new is much
 
 
-class Reading:
+class UnreadSample:
     """What was found in a sample of memories and in the turns of L0; it is taken again when much has come since."""
 
     def __init__(self, store: Store, active: Active) -> None:

@@ -26,7 +26,7 @@ class Step(NamedTuple):
 LOOK = Step("", "", "")
 
 # Reads only; `now` is in UTC seconds. A generator may be given up between any two steps.
-Plan = Callable[[Core, float], Iterable[Step]]
+Planner = Callable[[Core, float], Iterable[Step]]
 # One slice in the writer's transaction. It checks each step again and skips those that hold no more. The last argument
 # is the run's operation for `history.record`. Returns counts: what was done how often.
 Apply = Callable[[Core, Transaction, Sequence[Step], str], dict[str, int]]
@@ -34,9 +34,9 @@ Apply = Callable[[Core, Transaction, Sequence[Step], str], dict[str, int]]
 
 # To be called often by what takes long: raises when the run has to stop, and lets those who wait know that it is still
 # running.
-Check = Callable[[], None]
+StopCheck = Callable[[], None]
 # One step outside the writer, on the job's own thread: for what cannot be done within a transaction.
-Alone = Callable[[Core, Step, Check], dict[str, int]]
+Alone = Callable[[Core, Step, StopCheck], dict[str, int]]
 
 
 class Work(NamedTuple):
@@ -47,7 +47,7 @@ class Work(NamedTuple):
     removes, or takes no room, runs also `at_limit` of the database's size, and may take the file over it.
     """
 
-    plan: Plan
+    plan: Planner
     apply: Apply | None = None
     alone: Alone | None = None
     at_limit: bool = False

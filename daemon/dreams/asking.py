@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from memoryd.daemon.dreams.fates import Fate, Judgement, Note
+from memoryd.daemon.dreams.fates import DreamNote, Judgement, NoteFate
 from memoryd.daemon.llm.chat import Chat
 from memoryd.daemon.llm.llm import DATA, cut
 
@@ -17,7 +17,7 @@ _DREAM = (
 )
 
 
-class Judged(Struct):
+class JudgedNote(Struct):
     """The outcome of one note: keep, repeats, outdated, passing; `by` is the note that is kept for it."""
 
     number: int
@@ -25,29 +25,29 @@ class Judged(Struct):
     by: int | None = None
 
 
-class Dreamt(Struct):
+class JudgedNotes(Struct):
     """The outcome of each note."""
 
-    notes: list[Judged]
+    notes: list[JudgedNote]
 
 
-def ask_model(chat: Chat, notes: Sequence[Note]) -> list[Fate]:
+def ask_model(chat: Chat, notes: Sequence[DreamNote]) -> list[NoteFate]:
     """Ask the outcome of notes, the oldest of which comes first; raise `ChatFailed` for an answer of no use."""
     listed = [
         {"number": number, "date": note.date or "undated", "stands": note.stands, "text": cut(note.text)}
         for number, note in enumerate(notes, 1)
     ]
-    found = {judged.number - 1: judged for judged in chat.ask(_DREAM, {"notes": listed}, Dreamt).notes}
+    found = {judged.number - 1: judged for judged in chat.ask(_DREAM, {"notes": listed}, JudgedNotes).notes}
     if found.keys() != set(range(len(notes))):
         raise chat.reject(f"The model judged other notes than the {len(notes)} it was given.")
     for number, judged in found.items():
         if problem := _find_fault(number, judged, notes, found):
             raise chat.reject(f"The model's judgement of a note cannot be used: {problem}.")
     judgements = [found[number] for number in range(len(notes))]
-    return [Fate(one.fate, None if one.by is None else one.by - 1) for one in judgements]
+    return [NoteFate(one.fate, None if one.by is None else one.by - 1) for one in judgements]
 
 
-def _find_fault(number: int, judged: Judged, notes: Sequence[Note], found: Mapping[int, Judged]) -> str:
+def _find_fault(number: int, judged: JudgedNote, notes: Sequence[DreamNote], found: Mapping[int, JudgedNote]) -> str:
     """Return what is wrong with a judgement, empty for nothing."""
     if judged.fate in ("keep", "passing"):
         if judged.by is not None:

@@ -23,16 +23,16 @@ from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.dreams.asking import ask_model
 from memoryd.daemon.dreams.fates import (
-    Fate,
+    DreamNote,
     Likeness,
-    Note,
+    NoteFate,
     find_distinct,
     find_fates,
     group_notes,
     simplify,
     spread,
 )
-from memoryd.daemon.dreams.items import MAX_CHARS, Change, Item, change_items, list_items, strip_time
+from memoryd.daemon.dreams.items import MAX_CHARS, ItemEdit, ListItem, change_items, list_items, strip_time
 from memoryd.daemon.dreams.tables import dreams
 from memoryd.daemon.language.condensing import split_sentences
 from memoryd.daemon.llm.provider import RULES, Provider, ask
@@ -40,7 +40,7 @@ from memoryd.daemon.workspaces.documents.lines import REPLACEMENT
 from memoryd.daemon.workspaces.editing import decode
 from memoryd.daemon.workspaces.replacing import read_file
 from memoryd.daemon.workspaces.tables import workspaces
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 MEMORY = "MEMORY.md"
 HEADING = "## Learned"  # what is taken over is here when MEMORY.md has nothing like it
@@ -57,7 +57,7 @@ _NEVER = "9999-99-99"
 log = logging.getLogger(__name__)
 
 
-class Terms(NamedTuple):
+class DreamTerms(NamedTuple):
     """How to dream: again what was processed, daily files before which date, what hears of steps and may stop it."""
 
     force: bool = False
@@ -65,7 +65,7 @@ class Terms(NamedTuple):
     tell: Callable[[str, int, int], None] = lambda stage, done, total: None
 
 
-class Reading(NamedTuple):
+class DreamInput(NamedTuple):
     """What a dream reads: MEMORY.md (None: there is none) and the daily files (path, date, bytes), oldest first."""
 
     memory: bytes | None
@@ -78,15 +78,15 @@ class Reading(NamedTuple):
         return hashlib.sha256(listed).digest()
 
 
-class Source(NamedTuple):
+class NoteSource(NamedTuple):
     """A note and where it is from: a daily file, or an item of MEMORY.md."""
 
-    note: Note
+    note: DreamNote
     path: str
-    item: Item | None
+    item: ListItem | None
 
 
-class Draft(NamedTuple):
+class DreamDraft(NamedTuple):
     """What a dream makes of MEMORY.md, step by step, and the notes that it has seen."""
 
     new: bytes
@@ -96,7 +96,7 @@ class Draft(NamedTuple):
     seen: dict[bytes, str]
 
 
-def list_daily_files(core: Core, workspace: Workspace, before: str = _NEVER) -> list[tuple[str, str]]:
+def list_daily_files(core: Core, workspace: StoredWorkspace, before: str = _NEVER) -> list[tuple[str, str]]:
     """Return the paths and dates of the daily files that the index knows, oldest first."""
     with core.store.reading() as connection:
         known = workspaces.stats(connection, workspace.id)
@@ -104,7 +104,7 @@ def list_daily_files(core: Core, workspace: Workspace, before: str = _NEVER) -> 
     return sorted(found, key=lambda entry: entry[1])[-MAX_FILES:]
 
 
-def read(core: Core, workspace: Workspace, before: str = _NEVER) -> Reading:
+def read(core: Core, workspace: StoredWorkspace, before: str = _NEVER) -> DreamInput:
     """Read what a dream is about."""
     dailies = []
     for path, day in list_daily_files(core, workspace, before):
@@ -113,23 +113,23 @@ def read(core: Core, workspace: Workspace, before: str = _NEVER) -> Reading:
     memory = _read(workspace, MEMORY)
     if memory is not None and len(memory) > MAX_BYTES:
         raise Invalid(f"{workspace.root}/{MEMORY} has {len(memory)} bytes; one of more than {MAX_BYTES} is left alone.")
-    return Reading(memory, dailies)
+    return DreamInput(memory, dailies)
 
 
-def _read(workspace: Workspace, path: str) -> bytes | None:
+def _read(workspace: StoredWorkspace, path: str) -> bytes | None:
     try:
         return read_file(workspace.root, path)
     except NotFound:
         return None
 
 
-def is_dreamt(core: Core, workspace: Workspace, reading: Reading) -> bool:
+def is_dreamt(core: Core, workspace: StoredWorkspace, reading: DreamInput) -> bool:
     """Return whether a dream was about exactly this, or left it so."""
     with core.store.reading() as connection:
         return dreams.is_known(connection, subject_of(workspace), reading.digest(reading.memory))
 
 
-def subject_of(workspace: Workspace) -> str:
+def subject_of(workspace: StoredWorkspace) -> str:
     """Return the name under which dreams of a workspace are kept."""
     return f"workspace {workspace.id}"
 
@@ -142,7 +142,7 @@ def day_of(core: Core, now: float) -> datetime:
 # Drafting ------------------------------------------------------------------------------------------------------------
 
 
-def make_draft(core: Core, workspace: Workspace, reading: Reading, terms: Terms) -> Draft:
+def make_draft(core: Core, workspace: StoredWorkspace, reading: DreamInput, terms: DreamTerms) -> DreamDraft:
     """Return the new state of MEMORY.md; raise `ModelUnavailable` while nothing can be compared."""
     text = decode(reading.memory or b"", MEMORY)
     with core.store.reading() as connection:
@@ -153,34 +153,34 @@ def make_draft(core: Core, workspace: Workspace, reading: Reading, terms: Terms)
     marked = {_key(source.note.text): source.note.date for source in found}
     is_new = any(source.item is None for source in found) or not (seen or {}).keys() >= marked.keys()
     if not is_new and not terms.force:
-        return Draft(reading.memory or b"", [], 0, "rules", {})
+        return DreamDraft(reading.memory or b"", [], 0, "rules", {})
     fates, likeness, by = judge(core, [source.note for source in found], terms)
     # What cannot be taken out stays, whatever was said of it.
     both = zip(found, fates, strict=True)
-    fates = [Fate("keep") if source.item and not source.item.is_free else fate for source, fate in both]
+    fates = [NoteFate("keep") if source.item and not source.item.is_free else fate for source, fate in both]
     new = _write(text, found, fates, likeness)
     passing = sum(fate.judgement == "passing" for fate in fates)
-    return Draft(new.encode("utf-8", "surrogateescape"), _build_steps(found, fates), passing, by, marked)
+    return DreamDraft(new.encode("utf-8", "surrogateescape"), _build_steps(found, fates), passing, by, marked)
 
 
-def _list_sources(text: str, daily: Sequence[Source], seen: dict[bytes, str], today: str) -> list[Source]:
+def _list_sources(text: str, daily: Sequence[NoteSource], seen: dict[bytes, str], today: str) -> list[NoteSource]:
     """Return the notes, oldest first: all items of MEMORY.md, and those of daily files."""
     undated = today if seen else ""  # what came into MEMORY.md since the first dream is news
     found = [
-        Source(Note(item.text, item.date or seen.get(_key(item.text), undated), True), MEMORY, item)
+        NoteSource(DreamNote(item.text, item.date or seen.get(_key(item.text), undated), True), MEMORY, item)
         for item in list_items(text)
     ]
     # Of one day what is already comes first. The sort is stable.
     return sorted([*found, *daily], key=lambda source: source.note.date)
 
 
-def _read_daily(core: Core, reading: Reading, skip: Container[bytes]) -> list[Source]:
+def _read_daily(core: Core, reading: DreamInput, skip: Container[bytes]) -> list[NoteSource]:
     """Return the notes of the daily files, apart from those to be skipped."""
-    found = list[Source]()
+    found = list[NoteSource]()
     for path, day, data in reading.dailies:
         began = time.perf_counter()
         notes = [told for told in _split_notes(data.decode("utf-8", "replace")) if _key(told) not in skip]
-        found += [Source(Note(told, day, False), path, None) for told in notes]
+        found += [NoteSource(DreamNote(told, day, False), path, None) for told in notes]
         core.rest(time.perf_counter() - began)
     return found[-MAX_NOTES:]
 
@@ -199,13 +199,13 @@ def _key(text: str) -> bytes:
     return content_hash(text)[:_KEY_BYTES]
 
 
-def judge(core: Core, notes: Sequence[Note], terms: Terms) -> tuple[list[Fate], Likeness, str]:
+def judge(core: Core, notes: Sequence[DreamNote], terms: DreamTerms) -> tuple[list[NoteFate], Likeness, str]:
     """Ask the provider the outcome of notes, oldest first: those about like things together, no text twice."""
     chosen = find_distinct(notes)
     standing = {simplify(note.text) for note in notes if note.stands}
     asked = [note._replace(stands=simplify(note.text) in standing) for note in notes]
     likeness = measure_likeness(core, [notes[number].text for number in chosen], terms)
-    found, by, done = {number: Fate("keep") for number in chosen}, set[str](), 0
+    found, by, done = {number: NoteFate("keep") for number in chosen}, set[str](), 0
     give_up_at = time.monotonic() + _MODEL_S
     for group in _group_questions(core, asked, chosen, likeness):
         terms.tell("compare", done, len(chosen))
@@ -224,7 +224,7 @@ def judge(core: Core, notes: Sequence[Note], terms: Terms) -> tuple[list[Fate], 
 
 
 def _group_questions(
-    core: Core, notes: Sequence[Note], chosen: Sequence[int], likeness: Likeness
+    core: Core, notes: Sequence[DreamNote], chosen: Sequence[int], likeness: Likeness
 ) -> Iterator[list[int]]:
     """Yield what is asked together, as places in `chosen`: small groups share a question to a model."""
     together = list[int]()
@@ -242,7 +242,7 @@ def _group_questions(
         yield sorted(together)
 
 
-def _ask(provider: Provider, notes: Sequence[Note], likeness: Likeness) -> tuple[str, list[Fate]]:
+def _ask(provider: Provider, notes: Sequence[DreamNote], likeness: Likeness) -> tuple[str, list[NoteFate]]:
     """Return who says something of notes, and what: a provider, or the rules where it fails or there are too many."""
     chosen = provider if len(notes) <= _ASKED else RULES
     return ask(
@@ -250,7 +250,7 @@ def _ask(provider: Provider, notes: Sequence[Note], likeness: Likeness) -> tuple
     )
 
 
-def measure_likeness(core: Core, texts: Sequence[str], terms: Terms) -> Likeness:
+def measure_likeness(core: Core, texts: Sequence[str], terms: DreamTerms) -> Likeness:
     """Return how alike texts are; raise `ModelUnavailable` without a model."""
     generation = core.embedding.active
     if generation is None:
@@ -271,7 +271,7 @@ def measure_likeness(core: Core, texts: Sequence[str], terms: Terms) -> Likeness
 # What is written -----------------------------------------------------------------------------------------------------
 
 
-def _write(text: str, found: Sequence[Source], fates: Sequence[Fate], likeness: Likeness) -> str:
+def _write(text: str, found: Sequence[NoteSource], fates: Sequence[NoteFate], likeness: Likeness) -> str:
     gone = [s.item for s, fate in zip(found, fates, strict=True) if s.item and fate.judgement != "keep"]
     standing = [at for at, source in enumerate(found) if source.item is not None]
     added = []
@@ -281,12 +281,12 @@ def _write(text: str, found: Sequence[Source], fates: Sequence[Fate], likeness: 
             place = None if beside is None else (beside.start if beside in gone else beside.end - 1)
             told = f"{source.note.text} ({source.note.date})"
             added.append((place, "" if beside is None else beside.marker, told))
-    return change_items(text, Change(gone, added), HEADING) if gone or added else text
+    return change_items(text, ItemEdit(gone, added), HEADING) if gone or added else text
 
 
 def _place(
-    number: int, standing: Sequence[int], found: Sequence[Source], fates: Sequence[Fate], likeness: Likeness
-) -> Item | None:
+    number: int, standing: Sequence[int], found: Sequence[NoteSource], fates: Sequence[NoteFate], likeness: Likeness
+) -> ListItem | None:
     """Return the item beside which a note is put: the first one that it replaces, else the nearest of its subject."""
     replaced = next((at for at in standing if fates[at].by == number), None)
     if replaced is not None:
@@ -299,7 +299,7 @@ def _place(
     return found[-max(near)[1]].item if near else None
 
 
-def _build_steps(found: Sequence[Source], fates: Sequence[Fate]) -> list[DreamStep]:
+def _build_steps(found: Sequence[NoteSource], fates: Sequence[NoteFate]) -> list[DreamStep]:
     steps = []
     for source, fate in zip(found, fates, strict=True):
         kept = "" if fate.by is None else found[fate.by].note.text

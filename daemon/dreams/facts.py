@@ -15,8 +15,8 @@ from memoryd.client.dreams.calls import DreamReport, DreamStep
 from memoryd.client.errors import Invalid
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.dreams.dreaming import MAX_NOTES, Terms, judge
-from memoryd.daemon.dreams.fates import Fate, Note
+from memoryd.daemon.dreams.dreaming import MAX_NOTES, DreamTerms, judge
+from memoryd.daemon.dreams.fates import DreamNote, NoteFate
 from memoryd.daemon.dreams.tables import dreams
 from memoryd.daemon.store import history, queries, rows
 from memoryd.daemon.store.filters import select_living
@@ -27,7 +27,7 @@ from memoryd.daemon.store.writer import Transaction
 KIND = "dream"
 
 
-def dream(core: Core, namespace: str, terms: Terms, dry_run: bool = False) -> DreamReport:
+def dream(core: Core, namespace: str, terms: DreamTerms, dry_run: bool = False) -> DreamReport:
     """Put the memories of one namespace in order, or report what that would do."""
     report = DreamReport(place=namespace, outcome="unchanged")
     number = core.store.namespaces.find_number(namespace)
@@ -73,16 +73,16 @@ def _day(row: Row) -> str:
     return f"{datetime.fromtimestamp(row.created_at, UTC):%Y-%m-%d}"
 
 
-def _find_fates(core: Core, found: Sequence[Row], terms: Terms) -> tuple[list[Fate], str]:
-    fates, _, by = judge(core, [Note(row.content, _day(row), True) for row in found], terms)
+def _find_fates(core: Core, found: Sequence[Row], terms: DreamTerms) -> tuple[list[NoteFate], str]:
+    fates, _, by = judge(core, [DreamNote(row.content, _day(row), True) for row in found], terms)
     # As with `add`, memories of unlike types do not repeat each other.
     for at, fate in enumerate(fates):
         if fate.judgement == "repeats" and fate.by is not None and found[fate.by].type != found[at].type:
-            fates[at] = Fate("keep")
+            fates[at] = NoteFate("keep")
     return fates, by
 
 
-def _build_steps(found: Sequence[Row], fates: Sequence[Fate]) -> list[DreamStep]:
+def _build_steps(found: Sequence[Row], fates: Sequence[NoteFate]) -> list[DreamStep]:
     return [
         DreamStep(
             action="repeat" if fate.judgement == "repeats" else "outdated",
@@ -97,7 +97,7 @@ def _build_steps(found: Sequence[Row], fates: Sequence[Fate]) -> list[DreamStep]
     ]
 
 
-def _write(core: Core, found: Sequence[Row], fates: Sequence[Fate], report: DreamReport) -> Sequence[Row]:
+def _write(core: Core, found: Sequence[Row], fates: Sequence[NoteFate], report: DreamReport) -> Sequence[Row]:
     """Mark what does not stay, as one operation; what was changed since it was read stays as it is."""
 
     def write(transaction: Transaction) -> str | None:

@@ -27,7 +27,7 @@ _REASONS: dict[Rule, str] = {
 Judgement = Literal["keep", "passing", "repeats", "outdated"]
 
 
-class Note(NamedTuple):
+class DreamNote(NamedTuple):
     """A statement. `stands`: it is in MEMORY.md, or a memory, already; otherwise it is from a daily file."""
 
     text: str
@@ -35,7 +35,7 @@ class Note(NamedTuple):
     stands: bool
 
 
-class Fate(NamedTuple):
+class NoteFate(NamedTuple):
     """The outcome of a note; `by` is the note that is kept for it."""
 
     judgement: Judgement
@@ -51,19 +51,19 @@ class Likeness(NamedTuple):
     same: float
 
 
-def find_fates(notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
+def find_fates(notes: Sequence[DreamNote], likeness: Likeness) -> list[NoteFate]:
     """Return the outcome of each note."""
-    found = [Fate("keep")] * len(notes)
+    found = [NoteFate("keep")] * len(notes)
     comparable = np.zeros(len(notes), bool)  # newer ones that are not passing
     newest: dict[str, int] = {}
     for number in range(len(notes) - 1, -1, -1):
         time.sleep(_BREATH_S)
         note = notes[number]
         if not note.stands and not is_durable(note.text):
-            found[number] = Fate("passing")
+            found[number] = NoteFate("passing")
             continue
         if (same := newest.get(simplify(note.text))) is not None:
-            fate = Fate("repeats", same)
+            fate = NoteFate("repeats", same)
         else:
             newest[simplify(note.text)] = number
             near = np.flatnonzero(comparable & (likeness.cosines[number] >= likeness.subject))[::-1]
@@ -73,25 +73,25 @@ def find_fates(notes: Sequence[Note], likeness: Likeness) -> list[Fate]:
     return settle(notes, found)
 
 
-def _find_fate(notes: Sequence[Note], number: int, near: Sequence[int], likeness: Likeness) -> Fate:
+def _find_fate(notes: Sequence[DreamNote], number: int, near: Sequence[int], likeness: Likeness) -> NoteFate:
     """Compare a note with newer ones that are like it, the newest first."""
     text = notes[number].text
     for other in near:
         is_near = likeness.cosines[number, other] >= likeness.same
         if is_near and is_same(text, notes[other].text):
-            return Fate("repeats", other)
+            return NoteFate("repeats", other)
     for other in near:
         if rule := find_contradiction(text, notes[other].text):
-            return Fate("outdated", other, _REASONS[rule])
-    return Fate("keep")
+            return NoteFate("outdated", other, _REASONS[rule])
+    return NoteFate("keep")
 
 
-def _follow_chain(fate: Fate, found: Sequence[Fate]) -> Fate:
+def _follow_chain(fate: NoteFate, found: Sequence[NoteFate]) -> NoteFate:
     """Follow a chain to the note that is kept; what says the same as something outdated is outdated as well."""
     while fate.by is not None and found[fate.by].by is not None:
         behind = found[fate.by]
         is_repeat = fate.judgement == behind.judgement == "repeats"
-        fate = Fate("repeats" if is_repeat else "outdated", behind.by, behind.reason or fate.reason)
+        fate = NoteFate("repeats" if is_repeat else "outdated", behind.by, behind.reason or fate.reason)
     return fate
 
 
@@ -100,32 +100,32 @@ def simplify(text: str) -> str:
     return " ".join(text.split()).casefold().rstrip(".")
 
 
-def find_distinct(notes: Sequence[Note]) -> list[int]:
+def find_distinct(notes: Sequence[DreamNote]) -> list[int]:
     """Return the newest note of each text, oldest first: the others need no thought."""
     return sorted({simplify(note.text): number for number, note in enumerate(notes)}.values())
 
 
-def spread(notes: Sequence[Note], found: Mapping[int, Fate]) -> list[Fate]:
+def spread(notes: Sequence[DreamNote], found: Mapping[int, NoteFate]) -> list[NoteFate]:
     """Return the outcome of all notes, given the outcome of the newest of each text."""
     newest = {simplify(notes[number].text): number for number in found}
-    fates = list[Fate]()
+    fates = list[NoteFate]()
     for number, note in enumerate(notes):
         fate = found[newest[simplify(note.text)]]
         if number not in found and fate.judgement == "keep":
-            fate = Fate("repeats", newest[simplify(note.text)])
+            fate = NoteFate("repeats", newest[simplify(note.text)])
         fates.append(fate)
     return settle(notes, fates)
 
 
-def settle(notes: Sequence[Note], found: list[Fate]) -> list[Fate]:
+def settle(notes: Sequence[DreamNote], found: list[NoteFate]) -> list[NoteFate]:
     """Keep the note that is where a new one merely repeats it."""
     for number, fate in enumerate(found):
         if fate.judgement != "repeats" or fate.by is None or not notes[number].stands or notes[fate.by].stands:
             continue
         new = fate.by
         if found[new].judgement == "keep":
-            found = [Fate(f.judgement, number, f.reason) if f.by == new else f for f in found]
-            found[number], found[new] = Fate("keep"), Fate("repeats", number)
+            found = [NoteFate(f.judgement, number, f.reason) if f.by == new else f for f in found]
+            found[number], found[new] = NoteFate("keep"), NoteFate("repeats", number)
     return found
 
 

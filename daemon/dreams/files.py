@@ -14,13 +14,13 @@ from memoryd.client.dreams.calls import DreamReport, DreamStep
 from memoryd.client.errors import Conflict, Invalid, MemorydError, NotFound
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.dreams import dreaming
-from memoryd.daemon.dreams.dreaming import MEMORY, Draft, Reading, Terms
+from memoryd.daemon.dreams.dreaming import MEMORY, DreamDraft, DreamInput, DreamTerms
 from memoryd.daemon.dreams.tables import dreams
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces import indexing, registry
 from memoryd.daemon.workspaces.documents.scan import DREAMS
 from memoryd.daemon.workspaces.replacing import change_file, read_file, remove_file
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 _NOTHING_NEW = "Nothing is new since the last dream."
 _DAY_S = 86_400.0
@@ -34,7 +34,7 @@ class _Names(NamedTuple):
     diary: str
 
 
-def dream(core: Core, workspace: Workspace, terms: Terms, dry_run: bool = False) -> DreamReport:
+def dream(core: Core, workspace: StoredWorkspace, terms: DreamTerms, dry_run: bool = False) -> DreamReport:
     """Run the dream of a workspace, or report what it would do; raise an error that names what prevents it."""
     indexing.check_not_gone(core, workspace)
     reading = dreaming.read(core, workspace, terms.before)
@@ -74,7 +74,7 @@ def _count_chars(data: bytes) -> int:
     return len(data.decode("utf-8", "replace"))
 
 
-def _write(core: Core, workspace: Workspace, reading: Reading, draft: Draft, report: DreamReport) -> None:
+def _write(core: Core, workspace: StoredWorkspace, reading: DreamInput, draft: DreamDraft, report: DreamReport) -> None:
     moment = dreaming.day_of(core, core.clock())
     names = _Names(f"{DREAMS}/{moment:%Y-%m-%dT%H%M%S}.MEMORY.md.bak", f"{DREAMS}/{moment:%Y-%m-%d}.md")
     if reading.memory is not None:
@@ -95,7 +95,7 @@ def _write(core: Core, workspace: Workspace, reading: Reading, draft: Draft, rep
     change_file(workspace.root, names.diary, lambda data: _append_entry(data, entry, moment), create=True)
 
 
-def _note(core: Core, workspace: Workspace, reading: Reading, draft: Draft, names: _Names | None) -> int:
+def _note(core: Core, workspace: StoredWorkspace, reading: DreamInput, draft: DreamDraft, names: _Names | None) -> int:
     """Note a dream that is to be written, or that changes nothing."""
     hashes = reading.digest(reading.memory), reading.digest(draft.new)
     before = None if reading.memory is None else hashlib.sha256(reading.memory).digest()
@@ -112,7 +112,7 @@ def _note(core: Core, workspace: Workspace, reading: Reading, draft: Draft, name
     return core.store.write(write).result()
 
 
-def _end(transaction: Transaction, number: int, state: str, workspace: Workspace, draft: Draft) -> None:
+def _end(transaction: Transaction, number: int, state: str, workspace: StoredWorkspace, draft: DreamDraft) -> None:
     """Note that a dream is done, and the notes that it has seen: not before, or a failure would lose them."""
     dreams.keep_seen(transaction.connection, workspace.id, draft.seen)
     dreams.end(transaction.connection, number, state)
@@ -158,7 +158,7 @@ def _line(text: str, kept: str, found: Sequence[DreamStep]) -> str:
 # Undo ----------------------------------------------------------------------------------------------------------------
 
 
-def undo(core: Core, workspace: Workspace, date: str | None, dry_run: bool = False) -> DreamReport:
+def undo(core: Core, workspace: StoredWorkspace, date: str | None, dry_run: bool = False) -> DreamReport:
     """Put back MEMORY.md as it was before the latest dream (of a day), byte for byte, if nobody changed it since."""
     indexing.check_not_gone(core, workspace)
     with core.store.reading() as connection:
@@ -196,7 +196,7 @@ def undo(core: Core, workspace: Workspace, date: str | None, dry_run: bool = Fal
     return report
 
 
-def _read_former(workspace: Workspace, found: dreams.Dream) -> bytes:
+def _read_former(workspace: StoredWorkspace, found: dreams.StoredDream) -> bytes:
     try:
         former = read_file(workspace.root, found.backup)
     except NotFound:
@@ -219,7 +219,7 @@ def _span(core: Core, date: str | None) -> tuple[float, float]:
     return day.timestamp(), (day + timedelta(seconds=_DAY_S)).timestamp()
 
 
-def dream_all(core: Core, chosen: Sequence[Workspace], terms: Terms, dry_run: bool) -> list[DreamReport]:
+def dream_all(core: Core, chosen: Sequence[StoredWorkspace], terms: DreamTerms, dry_run: bool) -> list[DreamReport]:
     """Dream of workspaces; one that cannot be does not keep the others from it."""
     reports = []
     for workspace in chosen:

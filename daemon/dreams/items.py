@@ -20,7 +20,7 @@ _TIME = re.compile(r"^\(?\d{1,2}:\d\d(?::\d\d)?\)?(?:\s*(?:UTC|Z|h))?\s*(?:[-–
 _LISTS = frozenset({"bullet_list", "ordered_list"})
 
 
-class Item(NamedTuple):
+class ListItem(NamedTuple):
     """A list item or paragraph: its text as one line, its lines, its marker (empty for a paragraph), its own date."""
 
     text: str
@@ -31,14 +31,14 @@ class Item(NamedTuple):
     is_free: bool  # may be taken out: it says one thing and nothing hangs on it
 
 
-class Change(NamedTuple):
+class ItemEdit(NamedTuple):
     """The outcome of a text: items that go, and new ones: text to be put after line `place` (None: at the end)."""
 
-    gone: Sequence[Item]
+    gone: Sequence[ListItem]
     added: Sequence[tuple[int | None, str, str]]  # place, marker, text
 
 
-def list_items(text: str) -> list[Item]:
+def list_items(text: str) -> list[ListItem]:
     """Return the items of a text in order."""
     readable = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     written = plain.split(readable.removeprefix("\ufeff").replace("\0", plain.REPLACEMENT))
@@ -49,7 +49,7 @@ def list_items(text: str) -> list[Item]:
     return list(_list_items(written, blocks))
 
 
-def _list_items(written: Sequence[str], blocks: Sequence[Block]) -> Iterator[Item]:
+def _list_items(written: Sequence[str], blocks: Sequence[Block]) -> Iterator[ListItem]:
     for block in blocks:
         if block.kind == "paragraph":
             yield from _build_items(written, block, block, True)
@@ -61,7 +61,7 @@ def _list_items(written: Sequence[str], blocks: Sequence[Block]) -> Iterator[Ite
                 yield from _list_items(written, [inner for inner in entry.inner if inner.kind in _LISTS])
 
 
-def _build_items(written: Sequence[str], block: Block, body: Block, is_leaf: bool) -> Iterator[Item]:
+def _build_items(written: Sequence[str], block: Block, body: Block, is_leaf: bool) -> Iterator[ListItem]:
     whole = written[block.start : block.end]
     marker = (_MARKER.match(whole[0]) if block is not body else None) or re.match("", "")
     assert marker is not None
@@ -72,7 +72,7 @@ def _build_items(written: Sequence[str], block: Block, body: Block, is_leaf: boo
     dated = _DATED.search(text)
     told = text[: dated.start()] if dated else text
     is_free = is_leaf and len(text) <= MAX_CHARS and not any(mark in text for mark in ("<", "|", plain.REPLACEMENT))
-    yield Item(told, block.start, end, marker[0], dated[1] if dated else "", is_free)
+    yield ListItem(told, block.start, end, marker[0], dated[1] if dated else "", is_free)
 
 
 def strip_time(text: str) -> str:
@@ -80,7 +80,7 @@ def strip_time(text: str) -> str:
     return _TIME.sub("", text, count=1)
 
 
-def change_items(text: str, change: Change, heading: str) -> str:
+def change_items(text: str, change: ItemEdit, heading: str) -> str:
     """Return a text with items taken out and others put in; what has no place is put below a heading at the end."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     written = split(text[len(mark) :])
@@ -99,7 +99,7 @@ def change_items(text: str, change: Change, heading: str) -> str:
     return mark + "".join(made)
 
 
-def _join(written: Sequence[str], gone: Mapping[int, Item], after: Mapping[int, Sequence[str]]) -> list[str]:
+def _join(written: Sequence[str], gone: Mapping[int, ListItem], after: Mapping[int, Sequence[str]]) -> list[str]:
     made = list[str]()
     for number, line in enumerate(written):
         # Of two blank lines between which everything went, one stays.

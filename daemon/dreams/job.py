@@ -11,15 +11,15 @@ from memoryd.client.dreams.calls import Dream, Dreamt
 from memoryd.client.errors import Invalid, MemorydError, Unavailable
 from memoryd.client.protocol import Progress
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.work import Check, Step, Work
+from memoryd.daemon.core.work import Step, StopCheck, Work
 from memoryd.daemon.dreams import dreaming
 from memoryd.daemon.dreams import facts as dream_facts
 from memoryd.daemon.dreams import files as dream_files
-from memoryd.daemon.dreams.dreaming import Terms
-from memoryd.daemon.registry import Report, handles
+from memoryd.daemon.dreams.dreaming import DreamTerms
+from memoryd.daemon.registry import ReportProgress, handles
 from memoryd.daemon.store import namespaces
 from memoryd.daemon.workspaces import registry
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 log = logging.getLogger(__name__)
 
@@ -47,9 +47,9 @@ def plan(core: Core, now: float) -> Iterator[Step]:
         yield Step("dream", workspace.namespace, f"{len(days)} daily files up to {days[-1][1]}", workspace)
 
 
-def apply(core: Core, step: Step, check: Check) -> dict[str, int]:
+def apply(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
     """Dream of one workspace; one that cannot be does not keep the others from it."""
-    terms = Terms(before=_format_today(core, core.clock()), tell=lambda stage, done, total: check())
+    terms = DreamTerms(before=_format_today(core, core.clock()), tell=lambda stage, done, total: check())
     try:
         report = dream_files.dream(core, step.data, terms)
     except Unavailable:
@@ -86,7 +86,7 @@ def check(call: Dream) -> None:
         raise Invalid("A permission is for one workspace; give it alone or with `force`.")
 
 
-def dream(core: Core, call: Dream, terms: Terms) -> Dreamt:
+def dream(core: Core, call: Dream, terms: DreamTerms) -> Dreamt:
     """Dream of one place, or of all workspaces that have daily files."""
     if call.place is None:
         chosen = [workspace for workspace in registry.list_all(core) if dreaming.list_daily_files(core, workspace)]
@@ -101,7 +101,7 @@ def dream(core: Core, call: Dream, terms: Terms) -> Dreamt:
     return Dreamt(dreams=dream_files.dream_all(core, [workspace], terms, call.dry_run))
 
 
-def _find_workspace(core: Core, call: Dream) -> Workspace | None:
+def _find_workspace(core: Core, call: Dream) -> StoredWorkspace | None:
     """Return the workspace that is meant, None where a namespace is."""
     assert call.place is not None
     name = call.place.strip("/")
@@ -112,7 +112,7 @@ def _find_workspace(core: Core, call: Dream) -> Workspace | None:
 
 
 @handles(Dream)
-def begin(core: Core, report: Report, call: Dream) -> "Future[Dreamt]":
+def begin(core: Core, report: ReportProgress, call: Dream) -> "Future[Dreamt]":
     """Begin to dream; the lane is free again at once."""
     check(call)
 
@@ -120,4 +120,4 @@ def begin(core: Core, report: Report, call: Dream) -> "Future[Dreamt]":
         core.apart.check_open()
         report(Progress(stage=stage, done=done, total=total))
 
-    return core.apart.run("dream", lambda: dream(core, call, Terms(force=call.force, tell=report_progress)))
+    return core.apart.run("dream", lambda: dream(core, call, DreamTerms(force=call.force, tell=report_progress)))

@@ -20,8 +20,8 @@ from msgspec import Struct
 
 from memoryd.daemon.config import EmbeddingApiConfig
 from memoryd.daemon.store.vectors import Vector
-from memoryd.daemon.system.remote import Address, Breaker, Passing, Refused, Remote, RemoteFailed
-from memoryd.models import Embedder, Floors, ModelUnavailable
+from memoryd.daemon.system.remote import Address, Breaker, Passing, Remote, RemoteFailed, RequestRefused
+from memoryd.models import Embedder, Floors, ModelUnreachable
 
 PREFIX = "openai:"
 ABOUT_TEXT = frozenset({400, 413, 422})  # answers to a text that is too long or otherwise not to the server's taste
@@ -63,7 +63,7 @@ def is_api(name: str) -> bool:
 
 def is_trouble(error: object) -> bool:
     """Return whether an embedding failed for a reason that every text would fail for now."""
-    return isinstance(error, RemoteFailed) and not (isinstance(error, Refused) and error.status in ABOUT_TEXT)
+    return isinstance(error, RemoteFailed) and not (isinstance(error, RequestRefused) and error.status in ABOUT_TEXT)
 
 
 class Models:
@@ -83,7 +83,7 @@ class Models:
             made.learn(made.embed([_PROBE], WAIT_S).shape[1])
         except RemoteFailed as error:
             if not (isinstance(error, Passing) and self._config.dimensions):
-                raise ModelUnavailable(str(error)) from None
+                raise ModelUnreachable(str(error)) from None
         return made
 
     def close(self) -> None:
@@ -144,7 +144,7 @@ class ApiEmbedder:
             raise Passing(f"{self._reason} It failed {self._breaker.failed} times and is left alone for a moment.")
         try:
             reply = self._remote.post("/embeddings", self._encode_body(texts), timeout_s, MAX_REPLY_BYTES)
-        except Refused:
+        except RequestRefused:
             self._breaker.note(worked=True)  # it answers; this request is what it does not like
             raise
         except RemoteFailed as error:

@@ -17,7 +17,7 @@ from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.embedding.api import ABOUT_TEXT, Batching
 from memoryd.daemon.store.vectors import Vector, text_hash
 from memoryd.daemon.system.process import lower_priority
-from memoryd.daemon.system.remote import Refused
+from memoryd.daemon.system.remote import RequestRefused
 from memoryd.models import Embedder
 
 _NICE = 15
@@ -115,7 +115,7 @@ def _embed_batch(embedder: Embedder, texts: Sequence[str], patient: bool) -> lis
     assert isinstance(embedder, Batching)
     try:
         return list(embedder.embed_batch(texts) if patient else embedder.embed_texts(texts))
-    except Refused as error:
+    except RequestRefused as error:
         if len(texts) == 1 or error.status not in ABOUT_TEXT:
             return [error] * len(texts)
         half = len(texts) // 2

@@ -30,7 +30,7 @@ from memoryd.daemon.embedding.backlog import complete_contexts, work_off, work_o
 from memoryd.daemon.embedding.bulk import BulkPool, attempt
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.embedding.queries import QueryVectors
-from memoryd.daemon.index.vector_index import Key
+from memoryd.daemon.index.vector_index import RowKey
 from memoryd.daemon.store import codes, parts, vectors
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
@@ -124,13 +124,13 @@ class Embedding:
 
     # Rows ------------------------------------------------------------------------------------------------------------
 
-    def index_early(self, keys: Sequence[Key], given: Sequence[tuple[Generation, Vector] | None]) -> None:
+    def index_early(self, keys: Sequence[RowKey], given: Sequence[tuple[Generation, Vector] | None]) -> None:
         """Take rows that are not committed yet into the index of their vectors."""
         for generation in {id(one[0]): one[0] for one in given if one}.values():
             there = [(key, one[1]) for key, one in zip(keys, given, strict=True) if one and one[0] is generation]
             generation.index.extend([key for key, _ in there], np.stack([vector for _, vector in there]))
 
-    def index_rows(self, keys: Sequence[Key], given: Sequence[tuple[Generation, Vector] | None]) -> None:
+    def index_rows(self, keys: Sequence[RowKey], given: Sequence[tuple[Generation, Vector] | None]) -> None:
         """Take committed rows into the index, or into the queue of each generation that has no vector of them."""
         for generation in self._list_generations():
             made = [one[1] if one and one[0].model == generation.model else None for one in given]

@@ -12,11 +12,11 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.daemon.embedding.parts import Parts
-from memoryd.daemon.index.scan import Wanted
-from memoryd.daemon.index.vector_index import Key, VectorIndex
+from memoryd.daemon.embedding.parts import PartVectors
+from memoryd.daemon.index.scan import AlikeQuery
+from memoryd.daemon.index.vector_index import RowKey, VectorIndex
 from memoryd.daemon.store import vectors
-from memoryd.daemon.store.codes import Kept
+from memoryd.daemon.store.codes import LoadedCodes
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.positions import Positions
@@ -25,7 +25,7 @@ from memoryd.models import Embedder
 
 # Row, namespace, type, the vector that searches use with its number on disk, that of the own text where it is another,
 # whether it waits for a vector within its context.
-Stored = tuple[int, int, str, int | None, bytes | None, bytes | None, int]
+StoredVector = tuple[int, int, str, int | None, bytes | None, bytes | None, int]
 Stamp = tuple[int, int]
 
 _CHUNK = 512  # rows taken into the index per lock while it is filled
@@ -41,7 +41,7 @@ class Generation:
         self.embedder = embedder
         self.index = VectorIndex(embedder.dimensions, positions)
         self.own = VectorIndex(embedder.dimensions)  # of the own texts of those that are searched within a context
-        self.parts = Parts(embedder.dimensions)  # of long texts
+        self.parts = PartVectors(embedder.dimensions)  # of long texts
         self.pending: dict[int, None] = {}  # in the order they came
         self.compared_at = -math.inf  # when the index was last compared with the disk, in UTC seconds
         self.alone: dict[int, None] = {}  # found by their own text until they have a vector within their context
@@ -50,7 +50,7 @@ class Generation:
         self._touched: set[int] | None = set()  # rows written or removed while the index is being filled
         self._lock = threading.Lock()
 
-    def fill(self, stored: Iterable[Stored]) -> None:
+    def fill(self, stored: Iterable[StoredVector]) -> None:
         """Take in what a snapshot of the database holds, unless a row was written or removed since."""
         rest = iter(stored)
         while chunk := list(islice(rest, _CHUNK)):
@@ -64,7 +64,7 @@ class Generation:
         parts = (("index", self.index.dump()), ("own", self.own.dump()))
         return {f"{part}.{name}": array for part, arrays in parts for name, array in arrays.items()}
 
-    def restore(self, kept: Kept) -> None:
+    def restore(self, kept: LoadedCodes) -> None:
         """Take in codes that an earlier daemon kept; nothing may know this generation yet."""
         self.index.restore(lambda name: kept.arrays[f"index.{name}"])
         self.own.restore(lambda name: kept.arrays[f"own.{name}"])
@@ -86,7 +86,7 @@ class Generation:
             else:
                 self.index.add(row, namespace, kind, vector)
 
-    def index_rows(self, keys: Sequence[Key], made: Sequence[Vector | None]) -> None:
+    def index_rows(self, keys: Sequence[RowKey], made: Sequence[Vector | None]) -> None:
         """Take in rows with their vectors, at once; those without one wait for it."""
         there = [at for at, vector in enumerate(made) if vector is not None]
         for row, _, _ in keys:
@@ -111,7 +111,7 @@ class Generation:
         for row in rows:
             self.parts.remove(row)
 
-    def refresh(self, rows: Iterable[int], stored: Iterable[Stored]) -> None:
+    def refresh(self, rows: Iterable[int], stored: Iterable[StoredVector]) -> None:
         """Take in what is on disk for some rows; those that are not are forgotten."""
         found = {item[0]: item for item in stored}
         for row in rows:
@@ -129,7 +129,7 @@ class Generation:
         """Return the stamps of the latest changes: `find_alike` finds what is taken in after them."""
         return self.index.stamp, self.own.stamp
 
-    def find_alike(self, queries: Vector, wanted: Wanted, after: Stamp = (0, 0)) -> list[list[int]]:
+    def find_alike(self, queries: Vector, wanted: AlikeQuery, after: Stamp = (0, 0)) -> list[list[int]]:
         """Return for each query the rows that are wanted, by own texts and, within a context, by both."""
         by_search, by_own = (
             index.find_alike(queries, wanted._replace(after=stamp))
@@ -208,7 +208,7 @@ class Generation:
     def _has_size(self, blob: bytes | None) -> TypeGuard[bytes]:
         return blob is not None and len(blob) == 4 * self.index.dimensions
 
-    def _take(self, chunk: list[Stored]) -> None:
+    def _take(self, chunk: list[StoredVector]) -> None:
         touched = self._touched or set()
         fresh = [item for item in chunk if item[0] not in touched]
         ready = [(item[:3], item[4], item[3] or 0) for item in fresh if self._has_size(item[4])]

@@ -20,7 +20,7 @@ from memoryd.daemon.index.vector_index import VectorIndex
 from memoryd.daemon.store import parts, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.facts import Mask
-from memoryd.daemon.store.parts import Long, Piece
+from memoryd.daemon.store.parts import Long, TextSpan
 from memoryd.daemon.store.positions import Positions, find_distinct
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
@@ -37,7 +37,7 @@ _WORD_END = re.compile(r"\s+")
 log = logging.getLogger(__name__)
 
 
-class Parts:
+class PartVectors:
     """The vectors of parts by the row of their memory, and the rows that are to be looked at."""
 
     def __init__(self, dimensions: int) -> None:
@@ -131,7 +131,7 @@ class Parts:
 # The work ------------------------------------------------------------------------------------------------------------
 
 
-def work_off(store: Store, bulk: BulkPool, found: Parts, model: int, embedder: Embedder) -> bool:
+def work_off(store: Store, bulk: BulkPool, found: PartVectors, model: int, embedder: Embedder) -> bool:
     """Look at some rows that changed, and cut and embed the next long ones; say whether there were any."""
     touched = found.list_touched(_LOOKED_AT)
     if not touched:
@@ -182,19 +182,19 @@ def _embed(store: Store, bulk: BulkPool, by: tuple[int, Embedder], texts: Sequen
     return {key: one for (key, _), one in zip(wanted, made, strict=True) if not isinstance(one, Exception)}
 
 
-def _list_texts(long: Long, pieces: Sequence[Piece]) -> list[str]:
+def _list_texts(long: Long, pieces: Sequence[TextSpan]) -> list[str]:
     further = pieces[1:] if long.pieces is None else long.pieces
     return [long.content[start : start + size] for start, size in further]
 
 
-def split(text: str, count: Callable[[str], int], room: int) -> list[Piece]:
+def split(text: str, count: Callable[[str], int], room: int) -> list[TextSpan]:
     """Cut a text into parts of about equal size that a model reads whole, at ends of sentences where there are some."""
     text = text[:_READ_CHARS]
     total = count(text)
     if total <= _TOLERATED * room:
         return [(0, len(text))]
     size = min(room, math.ceil(total / math.ceil(total / room)) + room // 16)
-    made, start, tokens = list[Piece](), 0, 0
+    made, start, tokens = list[TextSpan](), 0, 0
     ends = [match.end() for match in _END.finditer(text) if 0 < match.end() < len(text)]
     for begin, end in pairwise([0, *ends, len(text)]):
         for first, last in _cut_long(text, begin, end, count, size):

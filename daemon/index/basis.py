@@ -25,8 +25,8 @@ _SIGMAS = 7.0
 _SIZE = 32_768  # rows of a block; its pages take no memory before they are written
 
 Codes = NDArray[np.int8]
-Numbers = NDArray[np.float32]
-Reader = Callable[[str], NDArray[Any]]  # of an array by its name
+FloatArray = NDArray[np.float32]
+ArrayReader = Callable[[str], NDArray[Any]]  # of an array by its name
 
 
 class Coded(NamedTuple):
@@ -34,11 +34,11 @@ class Coded(NamedTuple):
 
     head: Codes
     tail: Codes
-    scales: Numbers
-    tails: Numbers
+    scales: FloatArray
+    tails: FloatArray
 
 
-class Asked(NamedTuple):
+class ScanQuery(NamedTuple):
     """A query: (head of row . head + tail of row . tail) x scale of row x `scale` + `offset` is the cosine."""
 
     head: Codes
@@ -63,12 +63,12 @@ class Basis(NamedTuple):
         """Return vectors, shape (n, dimensions), as codes."""
         return self._quantise(vectors if self.rotation is None else (vectors - self.mean) @ self.rotation)
 
-    def encode_queries(self, queries: Vector) -> list[Asked]:
+    def encode_queries(self, queries: Vector) -> list[ScanQuery]:
         """Return queries as codes; they keep their mean, which `offset` takes in."""
         turned: Vector = queries if self.rotation is None else queries @ self.rotation
         coded = self._quantise(turned)
         scales, tails, offsets = coded.scales.tolist(), coded.tails.tolist(), (queries @ self.mean).tolist()
-        return [Asked(*one) for one in zip(coded.head, coded.tail, scales, tails, offsets, strict=True)]
+        return [ScanQuery(*one) for one in zip(coded.head, coded.tail, scales, tails, offsets, strict=True)]
 
     def _quantise(self, turned: NDArray[np.floating]) -> Coded:
         scales = np.maximum(np.abs(turned).max(axis=1, initial=0) / 127, 1e-12).astype(np.float32)
@@ -142,7 +142,7 @@ class Blocks:
         parts = zip(range(0, count, _SIZE), self._blocks, strict=False)
         return {f"{name}{start // _SIZE}": block[: count - start] for start, block in parts}
 
-    def restore(self, name: str, read: Reader, kept: Places, places: Places) -> None:
+    def restore(self, name: str, read: ArrayReader, kept: Places, places: Places) -> None:
         """Write what `dump` returned: what was at each of `kept` to one of `places`."""
         for start in range(0, int(kept.max(initial=-1)) + 1, _SIZE):
             first, end = np.searchsorted(kept, (start, start + _SIZE)).tolist()

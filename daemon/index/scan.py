@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.daemon.index.basis import Asked, Basis, Blocks
+from memoryd.daemon.index.basis import Basis, Blocks, ScanQuery
 from memoryd.daemon.store.positions import Places, find_top
 from memoryd.daemon.store.vectors import Vector
 
@@ -22,7 +22,7 @@ _FEW = 8  # queries that are faster one by one
 _BLOCK = 2048  # positions of one matrix product: they stay in the processor's cache
 
 
-class Wanted(NamedTuple):
+class AlikeQuery(NamedTuple):
     """Which rows count as alike: at most `k` of a namespace and type with a cosine above `floor`, changed `after`."""
 
     namespace: int
@@ -32,7 +32,7 @@ class Wanted(NamedTuple):
     after: int = 0  # a stamp
 
 
-class View(NamedTuple):
+class ScanView(NamedTuple):
     """The arrays as they were when a search began."""
 
     basis: Basis
@@ -58,7 +58,9 @@ class _Scan(NamedTuple):
         return at if self.places is None else self.places[at]
 
 
-def find_best(view: View, asked: Asked, k: int, chosen: NDArray[np.bool_]) -> tuple[Places, NDArray[np.float32]]:
+def find_best(
+    view: ScanView, asked: ScanQuery, k: int, chosen: NDArray[np.bool_]
+) -> tuple[Places, NDArray[np.float32]]:
     """Return the best chosen positions and their scores, best first."""
     scan = _scan(view, asked, chosen)
     if scan.places is None and (view.basis.rotation is None or len(chosen) <= _WHOLE):
@@ -72,7 +74,7 @@ def find_best(view: View, asked: Asked, k: int, chosen: NDArray[np.bool_]) -> tu
     return open_[best], scores[best]
 
 
-def _scan(view: View, asked: Asked, chosen: NDArray[np.bool_]) -> _Scan:
+def _scan(view: ScanView, asked: ScanQuery, chosen: NDArray[np.bool_]) -> _Scan:
     count = int(np.count_nonzero(chosen))
     places = np.flatnonzero(chosen) if count * _GATHER_BELOW < len(chosen) else None
     among = slice(None) if places is None else places
@@ -87,7 +89,7 @@ def _scan(view: View, asked: Asked, chosen: NDArray[np.bool_]) -> _Scan:
     return _Scan(places, cosines, view.tails[among], count)
 
 
-def _select_open(view: View, asked: Asked, k: int, scan: _Scan) -> Places:
+def _select_open(view: ScanView, asked: ScanQuery, k: int, scan: _Scan) -> Places:
     """Return the places of the scan that may be among the best."""
     if view.basis.rotation is None or scan.chosen <= 4 * k:
         return np.flatnonzero(scan.cosines > -np.inf)
@@ -100,20 +102,20 @@ def _select_open(view: View, asked: Asked, k: int, scan: _Scan) -> Places:
     return open_ if len(open_) <= DEEP + k else np.sort(open_[find_top(scan.cosines[open_], DEEP + k)])
 
 
-def _bounds(asked: Asked, scan: _Scan, closest: float = 1.0) -> NDArray[np.float32]:
+def _bounds(asked: ScanQuery, scan: _Scan, closest: float = 1.0) -> NDArray[np.float32]:
     """Return the cosines with the most that tails add whose own cosine with that of the query is `closest`."""
     bounds: NDArray[np.float32] = scan.cosines + scan.tails * np.float32(closest * asked.tail_length)
     return bounds
 
 
-def compute_scores(view: View, asked: Asked, places: Places) -> NDArray[np.float32]:
+def compute_scores(view: ScanView, asked: ScanQuery, places: Places) -> NDArray[np.float32]:
     """Return the cosine of positions with a query, as their whole codes have it."""
     dots = view.heads.multiply_at(asked.head, places) + view.rest.multiply_at(asked.tail, places)
     scores: NDArray[np.float32] = dots * view.scales[places] * np.float32(asked.scale) + np.float32(asked.offset)
     return scores
 
 
-def search_above(view: View, queries: Vector, places: Places, wanted: Wanted) -> list[Places]:
+def search_above(view: ScanView, queries: Vector, places: Places, wanted: AlikeQuery) -> list[Places]:
     """Return for each query the best of some positions above the floor."""
     asked = view.basis.encode_queries(queries)
     if len(asked) < _FEW:
@@ -123,7 +125,7 @@ def search_above(view: View, queries: Vector, places: Places, wanted: Wanted) ->
     return _search_above_by_blocks(view, asked, places, wanted)
 
 
-def _search_above_one(view: View, asked: Asked, chosen: NDArray[np.bool_], wanted: Wanted) -> Places:
+def _search_above_one(view: ScanView, asked: ScanQuery, chosen: NDArray[np.bool_], wanted: AlikeQuery) -> Places:
     scan = _scan(view, asked, chosen)
     places = scan.select_positions(np.flatnonzero(_bounds(asked, scan) > wanted.floor - _ROUNDING))
     scores = compute_scores(view, asked, places)
@@ -131,7 +133,9 @@ def _search_above_one(view: View, asked: Asked, chosen: NDArray[np.bool_], wante
     return places[best[scores[best] > wanted.floor]]
 
 
-def _search_above_by_blocks(view: View, asked: Sequence[Asked], places: Places, wanted: Wanted) -> list[Places]:
+def _search_above_by_blocks(
+    view: ScanView, asked: Sequence[ScanQuery], places: Places, wanted: AlikeQuery
+) -> list[Places]:
     found: list[list[tuple[float, int]]] = [[] for _ in asked]
     tails = np.array([one.tail_length for one in asked], np.float32)
     heads = _columns([one.head for one in asked], asked)
@@ -151,7 +155,7 @@ def _search_above_by_blocks(view: View, asked: Sequence[Asked], places: Places, 
     return [np.array([place for _, place in sorted(one, reverse=True)[: wanted.k]], np.int64) for one in found]
 
 
-def _columns(codes: Sequence[NDArray[Any]], asked: Sequence[Asked]) -> NDArray[np.float32]:
+def _columns(codes: Sequence[NDArray[Any]], asked: Sequence[ScanQuery]) -> NDArray[np.float32]:
     """Return the codes of queries as the columns of a matrix, each times its scale."""
     scaled = np.stack(codes).astype(np.float32) * np.array([one.scale for one in asked], np.float32)[:, None]
     return np.ascontiguousarray(scaled.T)

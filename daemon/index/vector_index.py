@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.daemon.index import basis
-from memoryd.daemon.index.basis import Blocks, Coded, Reader
-from memoryd.daemon.index.scan import View, Wanted, compute_scores, find_best, search_above
+from memoryd.daemon.index.basis import ArrayReader, Blocks, Coded
+from memoryd.daemon.index.scan import AlikeQuery, ScanView, compute_scores, find_best, search_above
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.positions import Places, Positions, find_distinct, grow
 from memoryd.daemon.store.vectors import Vector
 
-Key = tuple[int, int, str]  # row, namespace, type
+RowKey = tuple[int, int, str]  # row, namespace, type
 RESCORE = 64
 _LEARN_AT = 16_384  # vectors
 _LEARN_FROM = 8_192
@@ -34,7 +34,7 @@ _SAME = 1e-3  # the square of a distance that rounding explains
 _LATEST = 8_192  # changes whose stamps are kept
 
 
-class Found(NamedTuple):
+class NearestRows(NamedTuple):
     """Rows by falling approximate cosine."""
 
     rows: NDArray[np.int64]
@@ -75,7 +75,7 @@ class VectorIndex:
         """Add a row or replace its vector."""
         self.extend([(row, namespace, kind)], vector[None, :])
 
-    def extend(self, keys: Sequence[Key], vectors: Vector, numbers: Sequence[int] | int = 0) -> None:
+    def extend(self, keys: Sequence[RowKey], vectors: Vector, numbers: Sequence[int] | int = 0) -> None:
         """Add many (row, namespace, type) with their vectors, shape (n, dimensions).
 
         `numbers` are those of the vectors on disk, 0 where they are not known.
@@ -111,7 +111,7 @@ class VectorIndex:
 
     def find_nearest(
         self, query: Vector, k: int, allowed: Mask | None = None, namespaces: frozenset[int] | None = None
-    ) -> Found:
+    ) -> NearestRows:
         """Return the `k` rows most similar to `query` among those that a mask and namespaces allow (None: all)."""
         _epoch = self._positions.epoch  # what is found keeps its position until the end
         view = self._view()
@@ -124,7 +124,7 @@ class VectorIndex:
             chosen &= np.isin(view.namespaces, np.fromiter(namespaces, np.int32))
         [asked] = view.basis.encode_queries(query[None, :])
         places, scores = find_best(view, asked, k, chosen)
-        return Found(self._positions.read_rows(places), scores)
+        return NearestRows(self._positions.read_rows(places), scores)
 
     def count_missing(self, allowed: Mask) -> int:
         """Return how many of the rows that a mask allows have no vector here."""
@@ -132,7 +132,7 @@ class VectorIndex:
         shared = min(len(present), len(known))
         return int(np.count_nonzero(known[:shared] & ~present[:shared]) + np.count_nonzero(known[shared:]))
 
-    def find_alike(self, queries: Vector, wanted: Wanted) -> list[list[int]]:
+    def find_alike(self, queries: Vector, wanted: AlikeQuery) -> list[list[int]]:
         """Return for each query the rows that are wanted, most similar first, those not yet committed as well.
 
         Many queries are compared by matrix products, for about a sixth of what a scan for each of them costs.
@@ -211,7 +211,7 @@ class VectorIndex:
             arrays[name] = getattr(self, f"_{name}")[used]
         return arrays | self._heads.dump("heads", self._used) | self._rest.dump("rest", self._used)
 
-    def restore(self, read: Reader) -> None:
+    def restore(self, read: ArrayReader) -> None:
         """Take in what `dump` returned, read by name, of the rows that exist; the index must be empty."""
         rows, rotation = read("rows"), read("rotation")
         if self._is_owner:
@@ -236,11 +236,11 @@ class VectorIndex:
         inside[inside] = self._present[places[inside]]
         return np.where(inside, places, -1)
 
-    def _view(self) -> View:
+    def _view(self) -> ScanView:
         with self._lock:
             columns = (self._present, self._scales, self._tails, self._namespaces, self._kinds)
             used = (column[: self._used] for column in columns)
-            return View(self._basis, self._heads.view(), self._rest.view(), *used)  # type: ignore[arg-type]
+            return ScanView(self._basis, self._heads.view(), self._rest.view(), *used)  # type: ignore[arg-type]
 
     def _make_room(self, used: int) -> None:
         self._present, self._scales = grow(self._present, used), grow(self._scales, used)

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from memoryd.client import protocol
 from memoryd.client.protocol import Job, JobRun
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.registry import Report, handles
+from memoryd.daemon.registry import ReportProgress, handles
 
 
 @handles(protocol.Jobs)
@@ -15,7 +15,7 @@ def jobs(jobs: Runner, call: protocol.Jobs) -> protocol.JobList:
 
 
 @handles(protocol.RunJob)
-def run_job(report: Report, jobs: Runner, call: protocol.RunJob) -> "Future[JobRun]":
+def run_job(report: ReportProgress, jobs: Runner, call: protocol.RunJob) -> "Future[JobRun]":
     """Queue a run; the lane is free again at once."""
     return jobs.run(call, report)
 

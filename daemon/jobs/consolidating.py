@@ -20,7 +20,7 @@ from memoryd.daemon.jobs import sweeping
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.memories.adding import compute_expiry
-from memoryd.daemon.registry import Report, handles
+from memoryd.daemon.registry import ReportProgress, handles
 from memoryd.daemon.store import history, namespaces, rows
 from memoryd.daemon.store.namespaces import condition
 from memoryd.daemon.store.tiers import L1
@@ -35,12 +35,12 @@ _EACH_S = 0.2  # at most, for a vector: others may write faster than is embedded
 class Tools(NamedTuple):
     """What a consolidation needs of its caller: a function that reports progress, and one that runs the cluster job."""
 
-    report: Report
+    report: ReportProgress
     cluster: Callable[[], JobRun | None]
 
 
 @handles(Consolidate)
-def handle(core: Core, report: Report, jobs: Runner, call: Consolidate) -> Consolidated:
+def handle(core: Core, report: ReportProgress, jobs: Runner, call: Consolidate) -> Consolidated:
     """Move everything on."""
 
     def cluster() -> JobRun | None:
@@ -83,7 +83,7 @@ def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
     )
 
 
-def _judge_all(core: Core, report: Report) -> int:
+def _judge_all(core: Core, report: ReportProgress) -> int:
     total = _count_unjudged(core)
     portions = judging.count_batches(core)  # and no more: others may observe faster than is judged
     for portion in range(portions):
@@ -94,7 +94,7 @@ def _judge_all(core: Core, report: Report) -> int:
     return max(0, total - _count_unjudged(core))  # without a model some must wait
 
 
-def _embed_all(core: Core, report: Report) -> None:
+def _embed_all(core: Core, report: ReportProgress) -> None:
     """Wait for the vectors of what was promoted, so that it is clustered with the rest; not when they do not get on."""
     generation = core.embedding.active
     if generation is None:
@@ -119,7 +119,7 @@ def _count_unjudged(core: Core) -> int:
 class _Moves:
     """Steps applied in slices, as one operation."""
 
-    def __init__(self, core: Core, namespace: str, report: Report) -> None:
+    def __init__(self, core: Core, namespace: str, report: ReportProgress) -> None:
         self._core, self._namespace, self._report = core, namespace, report
         self.counts: Counter[str] = Counter()
         self.operation: str | None = None

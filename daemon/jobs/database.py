@@ -8,14 +8,14 @@ from memoryd.client.errors import Conflict, Invalid, StorageFailed, Unavailable
 from memoryd.client.protocol import BackedUp, Backup, Progress, Verification, Verify
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from memoryd.daemon.registry import Parts, Report, handles
+from memoryd.daemon.registry import Parts, ReportProgress, handles
 from memoryd.daemon.store import copies
 
 _TELL_EVERY_S = 0.1
 
 
 @handles(Verify)
-def verify(core: Core, report: Report, call: Verify) -> Verification:
+def verify(core: Core, report: ReportProgress, call: Verify) -> Verification:
     """Check the store; rebuild what is derived if asked to."""
     stages = ("checking", "rebuilding", "reading vectors", "checking again") if call.repair else ("checking",)
 
@@ -45,7 +45,7 @@ def verify(core: Core, report: Report, call: Verify) -> Verification:
 
 
 @handles(Backup)
-def backup(core: Core, report: Report, call: Backup) -> "Parts[BackedUp]":
+def backup(core: Core, report: ReportProgress, call: Backup) -> "Parts[BackedUp]":
     """Copy the database to a file and check the copy; the oldest copies in the usual folder go."""
 
     def check() -> None:
@@ -61,7 +61,7 @@ def backup(core: Core, report: Report, call: Backup) -> "Parts[BackedUp]":
         core.store.copying.release()
 
 
-def _back_up(core: Core, path: str, check: Callable[[], None], report: Report) -> BackedUp:
+def _back_up(core: Core, path: str, check: Callable[[], None], report: ReportProgress) -> BackedUp:
     usual = core.folder / copies.FOLDER
     target = _check_target(core, path, usual)
     began = time.monotonic()
@@ -98,7 +98,7 @@ def _check_target(core: Core, path: str, usual: Path) -> Path:
     return target
 
 
-def _build_reporter(report: Report) -> Callable[[int, int], None]:
+def _build_reporter(report: ReportProgress) -> Callable[[int, int], None]:
     told_at = 0.0
 
     def report_progress(done: int, total: int) -> None:

@@ -19,10 +19,10 @@ import msgspec
 from memoryd.client import credentials
 from memoryd.client.credentials import describe_kinds, redact, redact_tree
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.work import LOOK, Check, Step, Work
+from memoryd.daemon.core.work import LOOK, Step, StopCheck, Work
 from memoryd.daemon.memories import erasing
 from memoryd.daemon.store import redacting, turns
-from memoryd.daemon.store.redacting import TABLES, Held
+from memoryd.daemon.store.redacting import TABLES, StoredText
 from memoryd.daemon.store.writer import Transaction
 
 VERSION = "redacted_by"  # the setting: by which rules all was checked, or all up to a table and a key
@@ -58,7 +58,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     yield Step("note", "rules", "all that is kept was checked by the present rules", (version, any_found))
 
 
-def apply(core: Core, step: Step, check: Check) -> dict[str, int]:
+def apply(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
     """Redact one text, or note that all were checked and take the words out of full text and free pages."""
     if step.action == "leave":
         return {"left": 1}
@@ -73,7 +73,7 @@ def apply(core: Core, step: Step, check: Check) -> dict[str, int]:
     return {"redacted": 1} if done else {"skipped": 1}
 
 
-def _iterate(core: Core, done: Sequence[str]) -> Iterator[Held]:
+def _iterate(core: Core, done: Sequence[str]) -> Iterator[StoredText]:
     """Yield what is kept, from after a table and a key on."""
     first, after = (done[0], int(done[1])) if done else (next(iter(TABLES)), 0)
     for table in dropwhile(lambda name: name != first, TABLES):
@@ -102,7 +102,7 @@ def _replace(core: Core, transaction: Transaction, table: str, key: int) -> bool
     return True
 
 
-def _redact(core: Core, held: Held, kinds: Counter[str]) -> tuple[str, ...]:
+def _redact(core: Core, held: StoredText, kinds: Counter[str]) -> tuple[str, ...]:
     redacted = {"before": _redact_image, "metadata": _redact_tree}
     columns = TABLES[held.table][1]
     return tuple(

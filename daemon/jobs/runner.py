@@ -21,7 +21,7 @@ from memoryd.daemon.jobs.agenda import Agenda
 from memoryd.daemon.jobs.plans import MAX_STEPS, Plan, Plans
 from memoryd.daemon.jobs.run import Run, Stopped, Terms
 from memoryd.daemon.jobs.table import Row, list_jobs
-from memoryd.daemon.registry import Report
+from memoryd.daemon.registry import ReportProgress
 from memoryd.daemon.store import jobs
 
 _TELL_EVERY_S = 0.1
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 class _Order(NamedTuple):
     call: RunJob
-    report: Report
+    report: ReportProgress
     future: "Future[JobRun]"
 
 
@@ -80,7 +80,7 @@ class Runner:
 
     # Calls -----------------------------------------------------------------------------------------------------------
 
-    def run(self, call: RunJob, report: Report) -> "Future[JobRun]":
+    def run(self, call: RunJob, report: ReportProgress) -> "Future[JobRun]":
         """Queue a run; its future holds how it went. Raise `Conflict` when it cannot be now."""
         self._agenda.check_known(call.name)
         if call.plan is not None:

@@ -11,7 +11,7 @@ from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
-from memoryd.daemon.store.facts import Standing
+from memoryd.daemon.store.facts import TierCount
 from memoryd.daemon.store.namespaces import check
 from memoryd.daemon.store.present import convert_to
 from memoryd.daemon.store.tiers import HOT, L0, SHARED, TIERS
@@ -36,7 +36,7 @@ def list_turns(core: Core, call: protocol.Turns) -> protocol.ActiveTurns:
     )
 
 
-def _turn(core: Core, turn: turns.Turn, judged: bool) -> protocol.Turn:
+def _turn(core: Core, turn: turns.StoredTurn, judged: bool) -> protocol.Turn:
     return convert_to(
         protocol.Turn,
         turn,
@@ -92,7 +92,7 @@ def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.T
 
 
 def _build_states(
-    core: Core, stored: list[Standing], active: list[turns.Turn], hot: dict[str, int], on_servers: int | None
+    core: Core, stored: list[TierCount], active: list[turns.StoredTurn], hot: dict[str, int], on_servers: int | None
 ) -> list[protocol.TierState]:
     """Return what each tier holds, in the order of the table."""
     generation, hot_rows = core.embedding.active, sum(hot.values())
@@ -135,7 +135,7 @@ class _Held(NamedTuple):
 
 
 def _build_namespaces(
-    core: Core, stored: list[Standing], active: list[turns.Turn], account: dict[int, dict[str, int]]
+    core: Core, stored: list[TierCount], active: list[turns.StoredTurn], account: dict[int, dict[str, int]]
 ) -> list[protocol.NamespaceTiers]:
     counts: dict[int, dict[str, int]] = {number: {} for number in account}
     for turn in active:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.work import Check, Step, Work
+from memoryd.daemon.core.work import Step, StopCheck, Work
 from memoryd.daemon.store import copies, rows, upkeep
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system import process
@@ -58,7 +58,7 @@ def plan_optimize(core: Core, now: float) -> Iterator[Step]:
         yield Step("merge", "memories_fts", f"the full-text index has {count} segments")
 
 
-def merge(core: Core, step: Step, check: Check) -> dict[str, int]:
+def merge(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
     """Merge what FTS5 wants to merge, in small batches."""
     portions = 0
     while core.store.write(lambda transaction: upkeep.merge(transaction.connection), over_limit=True).result():
@@ -79,7 +79,7 @@ def plan_checkpoint(core: Core, now: float) -> Iterator[Step]:
         yield Step("checkpoint", "memoryd.sqlite-wal", f"the log has {size / 1e6:.1f} MB")
 
 
-def checkpoint(core: Core, step: Step, check: Check) -> dict[str, int]:
+def checkpoint(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
     """Fold the log into the file."""
     return {"pages": upkeep.checkpoint(core.store)}
 
@@ -106,7 +106,7 @@ def plan_backup(core: Core, now: float) -> Iterator[Step]:
         yield Step("delete", path.name, f"it is older than the latest {keep}")
 
 
-def back_up(core: Core, step: Step, check: Check) -> dict[str, int]:
+def back_up(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
     """Make a copy, or delete an old one."""
     folder = core.folder / copies.FOLDER
     path = folder / step.target
@@ -130,7 +130,7 @@ def plan_release(core: Core, now: float) -> Iterator[Step]:
         yield Step("release", "memory", f"the allocator has {kept / 1e6:.0f} MB free, some of which may still be held")
 
 
-def release(core: Core, step: Step, check: Check) -> dict[str, int]:
+def release(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
     """Give back the whole pages among it."""
     before = process.rss_bytes()
     process.return_memory()

@@ -20,7 +20,7 @@ import msgspec
 from memoryd.client.credentials import redact
 from memoryd.client.protocol import LlmUsage
 from memoryd.daemon.config import LlmConfig
-from memoryd.daemon.system.remote import Address, Breaker, Passing, Refused, Remote, RemoteFailed
+from memoryd.daemon.system.remote import Address, Breaker, Passing, Remote, RemoteFailed, RequestRefused
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -151,7 +151,7 @@ class Chat:
     def _attempt(self, system: str, question: Mapping[str, Any], answer: type[T]) -> T:
         try:
             reply = self._request(system, question, answer)
-        except Refused as error:
+        except RequestRefused as error:
             if error.status not in (400, 422) or not self._takes_schema:
                 raise
             self._takes_schema = False  # from now on the system prompt says what is wanted

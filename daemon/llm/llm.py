@@ -11,7 +11,7 @@ from memoryd.daemon.config import LlmConfig
 from memoryd.daemon.language.rating import is_only_request
 from memoryd.daemon.language.support import is_supported, is_told
 from memoryd.daemon.llm.chat import Chat
-from memoryd.daemon.llm.provider import RULES, Fact, Provider, Spoken, Terms
+from memoryd.daemon.llm.provider import RULES, Fact, Provider, Spoken, TermExtractor
 
 USER = "user"
 CORRECTION, FACT = "correction", "fact"
@@ -142,7 +142,7 @@ class Llm:
         said = [previous, *(content for _, content in turns)]
         return "\n".join(line for point in points if (line := " ".join(point.split())) and is_supported(line, said))
 
-    def label(self, groups: Sequence[Sequence[str]], terms: Terms) -> list[str]:
+    def label(self, groups: Sequence[Sequence[str]], terms: TermExtractor) -> list[str]:
         """Ask for a label for each group, all in one question; an empty one is rejected."""
         del terms
         listed = [{"number": number, "notes": _cut_notes(texts)} for number, texts in enumerate(groups, 1)]

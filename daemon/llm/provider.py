@@ -17,7 +17,7 @@ from memoryd.daemon.llm.chat import Chat
 _BREATH_S = 0.001  # between two texts: rules are Python, which other threads wait for
 
 # Gives the most distinctive terms of each group of texts.
-Terms = Callable[[Sequence[Sequence[str]]], list[str]]
+TermExtractor = Callable[[Sequence[Sequence[str]]], list[str]]
 
 Spoken = tuple[str, str]  # role and content of a turn
 T = TypeVar("T")
@@ -53,14 +53,14 @@ class Provider(Protocol):
     def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int) -> str:
         """Return what a session came to, a line for each point; `previous` is what it came to before these turns."""
 
-    def label(self, groups: Sequence[Sequence[str]], terms: Terms) -> list[str]:
+    def label(self, groups: Sequence[Sequence[str]], terms: TermExtractor) -> list[str]:
         """Return a label for each group of texts; `terms` gives those of the rules."""
 
     def close(self) -> None:
         """Answer what is under way with a failure, at once."""
 
 
-class Rules:
+class RulesProvider:
     """Features and central sentences: no model of language, no network."""
 
     name = "rules"
@@ -89,7 +89,7 @@ class Rules:
         time.sleep(_BREATH_S)
         return digesting.summary(turns, previous, max_tokens)
 
-    def label(self, groups: Sequence[Sequence[str]], terms: Terms) -> list[str]:
+    def label(self, groups: Sequence[Sequence[str]], terms: TermExtractor) -> list[str]:
         """Take the most distinctive terms."""
         return terms(groups)
 
@@ -97,7 +97,7 @@ class Rules:
         """Have nothing to end."""
 
 
-RULES = Rules()
+RULES = RulesProvider()
 
 
 def ask(log: logging.Logger, provider: Provider, task: str, question: Callable[[Provider], T]) -> tuple[str, T]:

@@ -17,7 +17,7 @@ from memoryd.client.protocol import Add, Added, AddMany, NewMemory
 from memoryd.daemon.core.checks import check_memory, content_hash, metadata_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import duplicates
-from memoryd.daemon.memories.duplicates import Batch, Embedded, New, Place, Verdict
+from memoryd.daemon.memories.duplicates import AddTarget, Batch, Embedded, New, Verdict
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, links, namespaces, present, queries, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
@@ -58,7 +58,7 @@ def add(core: Core, call: Add, caller: Caller = USER) -> "Future[Added]":
     return core.store.write(write_one)
 
 
-def _find_repeated(core: Core, transaction: Transaction, place: Place, memory: NewMemory) -> Row | None:
+def _find_repeated(core: Core, transaction: Transaction, place: AddTarget, memory: NewMemory) -> Row | None:
     """Return the memory that an add merely repeats after a search returned it to a session; it is evidence, not new."""
     if not place.dedup or memory.id or memory.supersedes:
         return None
@@ -79,11 +79,11 @@ def check_id(memory: NewMemory, caller: Caller) -> None:
         raise Forbidden("Only the machine's user may choose the id of a memory; leave it out.")
 
 
-def place_of(core: Core, transaction: Transaction, call: Add | AddMany, caller: Caller) -> Place:
+def place_of(core: Core, transaction: Transaction, call: Add | AddMany, caller: Caller) -> AddTarget:
     """Return where a call adds, a namespace that is made if it is new."""
     number = core.store.namespaces.ensure(transaction, call.namespace)
     reached = core.store.namespaces.reach(call.namespace, call.reach)
-    return Place(
+    return AddTarget(
         name=call.namespace,
         number=number,
         # A new namespace can be reached by others after the commit, by its own memories now.
@@ -94,7 +94,7 @@ def place_of(core: Core, transaction: Transaction, call: Add | AddMany, caller: 
     )
 
 
-def write(core: Core, transaction: Transaction, place: Place, batch: Batch, operation: str) -> list[Added]:
+def write(core: Core, transaction: Transaction, place: AddTarget, batch: Batch, operation: str) -> list[Added]:
     """Add memories within one transaction, each compared with those before it as well."""
     newer = duplicates.find_newer(place, batch)
     results: list[Added] = []
@@ -122,7 +122,7 @@ def write(core: Core, transaction: Transaction, place: Place, batch: Batch, oper
 
 
 def _add_one(
-    core: Core, transaction: Transaction, place: Place, new: New, verdict: Verdict, operation: str
+    core: Core, transaction: Transaction, place: AddTarget, new: New, verdict: Verdict, operation: str
 ) -> tuple[Added, Row]:
     """Add a memory or merge it; return the outcome and the row that it is in."""
     memory = new.memory
@@ -161,14 +161,22 @@ def add_lifetime(core: Core, memory: NewMemory) -> NewMemory:
 
 
 def insert(
-    core: Core, transaction: Transaction, place: Place, row: Row, verdict: Verdict, embedded: Embedded, operation: str
+    core: Core,
+    transaction: Transaction,
+    place: AddTarget,
+    row: Row,
+    verdict: Verdict,
+    embedded: Embedded,
+    operation: str,
 ) -> None:
     """Insert a new row with its links and its vector."""
     _insert_row(core, transaction, place, row, verdict, operation)
     keep_vector(core, transaction, row, embedded)
 
 
-def _insert_row(core: Core, transaction: Transaction, place: Place, row: Row, verdict: Verdict, operation: str) -> None:
+def _insert_row(
+    core: Core, transaction: Transaction, place: AddTarget, row: Row, verdict: Verdict, operation: str
+) -> None:
     connection = transaction.connection
     row.row = rows.insert(connection, row)
     history.record(connection, operation, row.id, place.name, None)
@@ -187,7 +195,7 @@ def find_by_id(connection: Connection, namespace: int | None, memory: NewMemory)
     return row
 
 
-def new_row(core: Core, place: Place, memory: NewMemory, key: bytes) -> Row:
+def new_row(core: Core, place: AddTarget, memory: NewMemory, key: bytes) -> Row:
     """Return a memory as a row that is not inserted yet."""
     created_at = core.clock() if memory.created_at is None else memory.created_at
     return Row(
@@ -220,7 +228,7 @@ def _short_neighbours(memory: NewMemory) -> str:
     return "\n".join(text for text in memory.neighbours if len(text) <= SHORT_CHARS)
 
 
-def merge(core: Core, transaction: Transaction, place: Place, new: New, verdict: Verdict, operation: str) -> Added:
+def merge(core: Core, transaction: Transaction, place: AddTarget, new: New, verdict: Verdict, operation: str) -> Added:
     """Update the old memory with the new one: text refreshed, metadata merged, id and access count kept.
 
     One that is not the caller's to change keeps its text: it says the same already.
@@ -259,7 +267,7 @@ def _choose_expiry(old: Row, memory: NewMemory) -> float | None:
     return max(old.expires_at, memory.expires_at) if old.expires_at and memory.expires_at else None
 
 
-def _refresh(core: Core, transaction: Transaction, place: Place, old: Row, new: New, operation: str) -> None:
+def _refresh(core: Core, transaction: Transaction, place: AddTarget, old: Row, new: New, operation: str) -> None:
     connection, memory = transaction.connection, new.memory
     history.record(connection, operation, old.id, place.name, old)
     metadata = {**msgspec.json.decode(old.metadata), **memory.metadata}
@@ -281,7 +289,9 @@ def _refresh(core: Core, transaction: Transaction, place: Place, old: Row, new: 
         keep_vector(core, transaction, msgspec.structs.replace(old, **fields), new.embedded)
 
 
-def _supersede(core: Core, transaction: Transaction, place: Place, prefix: str, successor: str, operation: str) -> None:
+def _supersede(
+    core: Core, transaction: Transaction, place: AddTarget, prefix: str, successor: str, operation: str
+) -> None:
     connection = transaction.connection
     old = rows.resolve(connection, prefix, place.visible)
     if old.id == successor:

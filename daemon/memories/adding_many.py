@@ -5,7 +5,7 @@ then written in one transaction: a crash, or a client that leaves, makes an end 
 those that are there. Where a later part cannot be written, the error says how many memories are stored.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Added, AddedMany, AddMany, Progress
@@ -13,18 +13,16 @@ from memoryd.daemon.core.checks import check_nth, content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding, duplicates, parts
 from memoryd.daemon.memories.duplicates import Batch
-from memoryd.daemon.registry import Parts, handles
+from memoryd.daemon.registry import Parts, ReportProgress, handles
 from memoryd.daemon.store import history, namespaces, rows
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 
-Report = Callable[[Progress], None]
-
 
 @handles(AddMany)
 def add_many(
-    core: Core, call: AddMany, report: Report = lambda event: None, caller: Caller = USER
+    core: Core, call: AddMany, report: ReportProgress = lambda event: None, caller: Caller = USER
 ) -> "Parts[AddedMany]":
     """Check all memories, then embed, compare and write them part by part."""
     check(core, call, caller)

@@ -18,7 +18,7 @@ from memoryd.client.protocol import Add, AddMany, NewMemory
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation, Stamp
-from memoryd.daemon.index.scan import Wanted
+from memoryd.daemon.index.scan import AlikeQuery
 from memoryd.daemon.language.statements import find_contradiction, is_same
 from memoryd.daemon.language.talk import is_talk, is_turn
 from memoryd.daemon.search.candidates import cosines
@@ -33,11 +33,11 @@ NEIGHBOURS = 8  # near-duplicates looked at; those of an agreeing text are among
 _MARGIN = 0.01  # the index is exact to about 0.001
 
 Embedded = tuple[Generation, vectors.Vector] | None
-Outcome = Literal["same", "contradicts", ""]
-Known = dict[tuple[str, str], Outcome]  # what comparing an old text and a new one came to
+Comparison = Literal["same", "contradicts", ""]
+Comparisons = dict[tuple[str, str], Comparison]  # what comparing an old text and a new one came to
 
 
-class Place(NamedTuple):
+class AddTarget(NamedTuple):
     """The target of an add: the namespace, who may be superseded from there, how duplicates are judged, who adds."""
 
     name: str
@@ -60,7 +60,7 @@ class New(NamedTuple):
     twins: Iterable[int] = ()
 
 
-class Near(NamedTuple):
+class NearMemory(NamedTuple):
     """A memory on the same subject."""
 
     row: Row
@@ -86,7 +86,7 @@ class Batch(NamedTuple):
     embedded: Sequence[Embedded]
     near: list[list[int] | None]
     twins: list[list[tuple[int, float]]]
-    known: Known
+    known: Comparisons
     stamp: Stamp
 
 
@@ -102,7 +102,7 @@ def search(core: Core, call: Add | AddMany, memories: Sequence[NewMemory], embed
     batch = batch._replace(stamp=generation.take_stamp())  # before all else: by it is found what comes later
     number = core.store.namespaces.find_number(call.namespace)
     # A namespace that does not exist yet has no rows: -1 is nobody's number.
-    place = Place(call.namespace, -1 if number is None else number, "TRUE", True, call.dedup_threshold, USER)
+    place = AddTarget(call.namespace, -1 if number is None else number, "TRUE", True, call.dedup_threshold, USER)
     with core.store.reading() as connection:
         wanted = [
             at for at, one in enumerate(memories) if embedded[at] and not read_equal(core, connection, place, one)
@@ -115,27 +115,29 @@ def search(core: Core, call: Add | AddMany, memories: Sequence[NewMemory], embed
     return batch
 
 
-def _scan(place: Place, batch: Batch, wanted: Sequence[int], after: Stamp = (0, 0)) -> Iterator[tuple[int, list[int]]]:
+def _scan(
+    place: AddTarget, batch: Batch, wanted: Sequence[int], after: Stamp = (0, 0)
+) -> Iterator[tuple[int, list[int]]]:
     """Yield for the wanted memories the rows that the index has near them, changed after a stamp."""
     for kind in {batch.memories[at].type for at in wanted}:
         chosen = [(at, one) for at in wanted if batch.memories[at].type == kind and (one := batch.embedded[at])]
         generation = chosen[0][1][0]
-        like = Wanted(place.number, kind, _subject_floor(generation, place) - _MARGIN, NEIGHBOURS)
+        like = AlikeQuery(place.number, kind, _subject_floor(generation, place) - _MARGIN, NEIGHBOURS)
         found = generation.find_alike(np.stack([vector for _, (_, vector) in chosen]), like, after)
         yield from ((at, near) for (at, _), near in zip(chosen, found, strict=True))
 
 
-def _floor(generation: Generation, place: Place) -> float:
+def _floor(generation: Generation, place: AddTarget) -> float:
     """Return the cosine from which texts may be the same."""
     return generation.embedder.floors.duplicate if place.threshold is None else place.threshold
 
 
-def _subject_floor(generation: Generation, place: Place) -> float:
+def _subject_floor(generation: Generation, place: AddTarget) -> float:
     """Return the cosine from which texts are about the same subject, and are compared."""
     return min(_floor(generation, place), generation.embedder.floors.join)
 
 
-def _pair(place: Place, batch: Batch) -> None:
+def _pair(place: AddTarget, batch: Batch) -> None:
     """Note for each memory of a batch the earlier ones of its type that are near it, nearest first."""
     there = [(at, one) for at, one in enumerate(batch.embedded) if one]
     matrix = np.stack([vector for _, (_, vector) in there])
@@ -150,7 +152,7 @@ def _pair(place: Place, batch: Batch) -> None:
         del twins[NEIGHBOURS:]
 
 
-def _compare(core: Core, connection: Connection, place: Place, batch: Batch, at: int) -> None:
+def _compare(core: Core, connection: Connection, place: AddTarget, batch: Batch, at: int) -> None:
     """Compare the text of one memory with those that it will meet, as far as can be seen now."""
     memory = batch.memories[at]
     near = _select_near(core, connection, place, New(memory, batch.embedded[at], batch.near[at]))
@@ -164,13 +166,13 @@ def _compare(core: Core, connection: Connection, place: Place, batch: Batch, at:
 # Within the transaction ----------------------------------------------------------------------------------------------
 
 
-def find_newer(place: Place, batch: Batch) -> dict[int, list[int]]:
+def find_newer(place: AddTarget, batch: Batch) -> dict[int, list[int]]:
     """Return for the memories of a batch the rows near them that the index has taken in since the search."""
     wanted = [at for at, found in enumerate(batch.near) if found is not None]
     return dict(_scan(place, batch, wanted, batch.stamp))
 
 
-def judge(core: Core, connection: Connection, place: Place, new: New, known: Known) -> Verdict:
+def judge(core: Core, connection: Connection, place: AddTarget, new: New, known: Comparisons) -> Verdict:
     """Compare a memory with those of its place: equal text, then near texts that agree."""
     if not place.dedup:
         return Verdict(None, None, [])
@@ -191,20 +193,20 @@ def judge(core: Core, connection: Connection, place: Place, new: New, known: Kno
     return Verdict(None, similarity, contradicted)
 
 
-def read_equal(core: Core, connection: Connection, place: Place, memory: NewMemory) -> Row | None:
+def read_equal(core: Core, connection: Connection, place: AddTarget, memory: NewMemory) -> Row | None:
     """Return the memory of the place that has the same normalised text and type."""
     key, passed = content_hash(memory.content), core.clock()
     return next(iter(queries.find_equal(connection, place.number, key, passed, memory.type, limit=1)), None)
 
 
-def _select_near(core: Core, connection: Connection, place: Place, new: New) -> list[Near]:
+def _select_near(core: Core, connection: Connection, place: AddTarget, new: New) -> list[NearMemory]:
     """Return the memories of the place on the same subject, nearest first."""
     if new.embedded is None:
         return []
     generation, vector = new.embedded
     near = new.near
     if near is None:
-        like = Wanted(place.number, new.memory.type, _subject_floor(generation, place) - _MARGIN, NEIGHBOURS)
+        like = AlikeQuery(place.number, new.memory.type, _subject_floor(generation, place) - _MARGIN, NEIGHBOURS)
         [near] = generation.find_alike(vector[None, :], like)
     if not (candidates := sorted({*near, *new.twins})):
         return []
@@ -214,14 +216,14 @@ def _select_near(core: Core, connection: Connection, place: Place, new: New) -> 
     subject = _subject_floor(generation, place)
     known = rows.read_rows(connection, [number for number, cosine in exact.items() if cosine >= subject])
     found = [
-        Near(row, exact[row.row])
+        NearMemory(row, exact[row.row])
         for row in known.values()
         if (row.namespace, row.type) == (place.number, new.memory.type) and row.tier != DOCUMENTS and row.key is None
     ]
     return sorted(found, key=lambda one: -one.similarity)[:NEIGHBOURS]
 
 
-def _compare_texts(known: Known, old: str, new: str) -> Outcome:
+def _compare_texts(known: Comparisons, old: str, new: str) -> Comparison:
     """Return whether two texts say the same, contradict each other, or neither; once for each pair."""
     if (old, new) not in known:
         known[old, new] = "same" if is_same(old, new) else "contradicts" if find_contradiction(old, new) else ""
@@ -236,7 +238,7 @@ def find_near(row: Row, embedded: Embedded) -> list[int]:
     if embedded is None or row.tier == DOCUMENTS or row.key is not None:
         return []
     generation, vector = embedded
-    like = Wanted(row.namespace, row.type, generation.embedder.floors.join - _MARGIN, NEIGHBOURS + 1)  # itself too
+    like = AlikeQuery(row.namespace, row.type, generation.embedder.floors.join - _MARGIN, NEIGHBOURS + 1)  # itself too
     return generation.find_alike(vector[None, :], like)[0]
 
 
@@ -253,7 +255,7 @@ def relink(core: Core, connection: Connection, before: Row, after: Row, near: Ne
             links.remove_contradiction(connection, after.id, other.id)
     if is_turn(after):
         return
-    place = Place("", after.namespace, "TRUE", True, None, USER)
+    place = AddTarget("", after.namespace, "TRUE", True, None, USER)
     for row in (one.row for one in _select_near(core, connection, place, near)):
         if row.id not in {after.id, *linked} and not is_turn(row) and _do_contradict(row, after):
             newer, older = sorted((after, row), key=lambda one: (one.created_at, one.row), reverse=True)

@@ -122,7 +122,7 @@ def erase_within(core: Core, transaction: Transaction, ids: Sequence[str]) -> tu
     return operation, erased.texts
 
 
-def _forget(core: Core, ids: Sequence[str], erased: erasing.Erased) -> None:
+def _forget(core: Core, ids: Sequence[str], erased: erasing.ErasedRows) -> None:
     """Forget in RAM what was erased."""
     core.embedding.remove_rows(erased.rows)
     core.embedding.refresh(erased.changed)

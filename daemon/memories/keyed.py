@@ -15,7 +15,7 @@ from memoryd.client.protocol import MAX_KEY_BYTES, MAX_VALUE_BYTES, KeyedEntry, 
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding
-from memoryd.daemon.memories.duplicates import Embedded, Place, Verdict
+from memoryd.daemon.memories.duplicates import AddTarget, Embedded, Verdict
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import history, namespaces, rows
 from memoryd.daemon.store.caller import USER, Caller
@@ -23,7 +23,7 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
-Outcome = Literal["created", "updated", "unchanged"]
+PutOutcome = Literal["created", "updated", "unchanged"]
 
 # What a put says of a memory; the rest (id, dates, tier, accesses, feedback) stays.
 _SAID = (
@@ -54,21 +54,21 @@ def put(core: Core, call: Put, caller: Caller = USER) -> "Future[WasPut]":
     return core.store.write(write)
 
 
-def find_place(core: Core, transaction: Transaction, namespace: str, caller: Caller) -> Place:
+def find_place(core: Core, transaction: Transaction, namespace: str, caller: Caller) -> AddTarget:
     """Return where memories are put, a namespace that is made if it is new."""
     number = core.store.namespaces.ensure(transaction, namespace)
-    return Place(namespace, number, namespaces.condition(frozenset([number])), False, None, caller)
+    return AddTarget(namespace, number, namespaces.condition(frozenset([number])), False, None, caller)
 
 
 def store(
     core: Core,
     transaction: Transaction,
-    place: Place,
+    place: AddTarget,
     said: Put | KeyedEntry,
     memory: NewMemory,
     embedded: Embedded,
     begin: Callable[[], str],
-) -> tuple[str, Outcome]:
+) -> tuple[str, PutOutcome]:
     """Insert a memory under its key or replace what it says; `begin` returns the operation where something changes."""
     connection, now = transaction.connection, core.clock()
     new = _build_row(core, place, said, memory)
@@ -93,7 +93,7 @@ def check_memory(memory: NewMemory) -> None:
     checks.check_metadata(memory.metadata, MAX_VALUE_BYTES)
 
 
-def _build_row(core: Core, place: Place, said: Put | KeyedEntry, memory: NewMemory) -> Row:
+def _build_row(core: Core, place: AddTarget, said: Put | KeyedEntry, memory: NewMemory) -> Row:
     plain = msgspec.structs.replace(adding.add_lifetime(core, memory), metadata={})
     row = adding.new_row(core, place, plain, checks.content_hash(memory.content))
     row.metadata = checks.metadata_text(memory.metadata, MAX_VALUE_BYTES)

@@ -10,7 +10,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import keyed, parts
 from memoryd.daemon.memories.changing import delete_found
 from memoryd.daemon.memories.duplicates import Embedded
-from memoryd.daemon.registry import Parts, Report, handles
+from memoryd.daemon.registry import Parts, ReportProgress, handles
 from memoryd.daemon.store import history, namespaces, rows
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.rows import Row
@@ -20,7 +20,9 @@ _ALONE = 100  # entries, from which on a call is a transaction of its own: large
 
 
 @handles(PutMany)
-def put_many(core: Core, call: PutMany, report: Report = lambda event: None, caller: Caller = USER) -> "Parts[WerePut]":
+def put_many(
+    core: Core, call: PutMany, report: ReportProgress = lambda event: None, caller: Caller = USER
+) -> "Parts[WerePut]":
     """Check all entries, embed their texts, then write all of them at once."""
     check(call)
     memories = [entry.memory for entry in call.entries if entry.memory is not None]

@@ -134,7 +134,7 @@ def _see(row: Row | None, reached: frozenset[int] | None) -> Row | None:
     return row if row and (reached is None or row.namespace in reached) else None
 
 
-def _compute_difference(core: Core, state: history.State, after: Row | None) -> protocol.Change | None:
+def _compute_difference(core: Core, state: history.FormerState, after: Row | None) -> protocol.Change | None:
     before, (token, session, process) = state.row, state.actor
     if before is after is None:
         return None
@@ -185,7 +185,7 @@ def list_links(core: Core, call: protocol.Links) -> protocol.Disagreements:
 @handles(protocol.Operations)
 def operations(core: Core, call: protocol.Operations) -> protocol.OperationLog:
     """Return the latest operations."""
-    wanted = log.Wanted(call.limit, call.offset, call.after, call.before, tuple(call.kind))
+    wanted = log.OperationQuery(call.limit, call.offset, call.after, call.before, tuple(call.kind))
     with core.store.reading() as connection:
         return protocol.OperationLog(operations=log.find(connection, visible_condition(core, call), wanted))
 
@@ -204,9 +204,11 @@ def read_operation(core: Core, call: protocol.GetOperation) -> protocol.Operatio
     return protocol.OperationDetail(operation=operation, changes=[change for change in changes if change])
 
 
-def _describe_step(core: Core, operation: protocol.Operation, step: log.Step) -> protocol.OperationChange | None:
+def _describe_step(
+    core: Core, operation: protocol.Operation, step: log.OperationStep
+) -> protocol.OperationChange | None:
     actor = Actor(operation.token, operation.session, operation.process)
-    state = history.State(operation.id, operation.kind, operation.at, step.before, actor)
+    state = history.FormerState(operation.id, operation.kind, operation.at, step.before, actor)
     change = _compute_difference(core, state, step.after)
     if change is None:
         return None

@@ -17,7 +17,7 @@ from memoryd.daemon.core.checks import check_editable
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding, duplicates
 from memoryd.daemon.memories.changing import visible_condition
-from memoryd.daemon.memories.duplicates import Embedded, Known, New, Place
+from memoryd.daemon.memories.duplicates import AddTarget, Comparisons, Embedded, New
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import contexts, feedback, history, links, namespaces, rows, vectors
 from memoryd.daemon.store.caller import USER, Caller
@@ -47,7 +47,7 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
             _check(row, core.store.namespaces.name(row.namespace), call, caller)
         operation = history.begin(connection, "share", caller.log_place(call.namespace), core.clock())
         number = core.store.namespaces.ensure(transaction, call.to)
-        place = Place(call.to, number, visible=condition, dedup=True, threshold=None, caller=caller)
+        place = AddTarget(call.to, number, visible=condition, dedup=True, threshold=None, caller=caller)
         searched.begin(place)
         share_one = _move if call.move else _copy
         done: dict[str, SharedMemory] = {}
@@ -63,7 +63,7 @@ class _Going(NamedTuple):
 
     row: Row
     new: New
-    known: Known
+    known: Comparisons
 
 
 class _Searched:
@@ -82,7 +82,7 @@ class _Searched:
         self._batch = duplicates.search(core, AddMany(memories=memories, namespace=call.to), memories, embedded)
         self._newer: dict[int, list[int]] = {}
 
-    def begin(self, place: Place) -> None:
+    def begin(self, place: AddTarget) -> None:
         """Find what the index has taken in since, within the transaction."""
         self._newer = duplicates.find_newer(place, self._batch)
 
@@ -117,7 +117,7 @@ def _check(row: Row, namespace: str, call: Share, caller: Caller) -> None:
         check_editable(row.id, row.tier, row.path)
 
 
-def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, operation: str) -> SharedMemory:
+def _copy(core: Core, transaction: Transaction, place: AddTarget, going: _Going, operation: str) -> SharedMemory:
     connection, source = transaction.connection, going.row
     verdict = duplicates.judge(core, connection, place, going.new, going.known)
     if verdict.same is not None:
@@ -145,7 +145,7 @@ def _copy(core: Core, transaction: Transaction, place: Place, going: _Going, ope
     return SharedMemory(id=copy.id, origin=source.id, outcome="copied")
 
 
-def _move(core: Core, transaction: Transaction, place: Place, going: _Going, operation: str) -> SharedMemory:
+def _move(core: Core, transaction: Transaction, place: AddTarget, going: _Going, operation: str) -> SharedMemory:
     connection, source = transaction.connection, going.row
     verdict = duplicates.judge(core, connection, place, going.new, going.known)
     if source.key is not None and rows.read_key(connection, place.number, source.key) is not None:

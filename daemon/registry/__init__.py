@@ -15,7 +15,7 @@ from memoryd.client.protocol import DECLARED, Call, Progress, method_name
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
-Report = Callable[[Progress], None]  # reports to a client how far its call is
+ReportProgress = Callable[[Progress], None]  # reports to a client how far its call is
 Parts = Generator[None, None, R]  # yields after each part of the work, returns the result
 Answer: TypeAlias = R | Future[R] | Parts[R]
 

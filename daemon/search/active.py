@@ -21,7 +21,7 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.tiers import L0
 from memoryd.daemon.store.tokenizer import stem_words
-from memoryd.daemon.store.turns import TYPE, Turn, describe, to_row
+from memoryd.daemon.store.turns import TYPE, StoredTurn, describe, to_row
 from memoryd.daemon.tiers.active import Text
 
 _READ_CHARS = 100_000
@@ -51,7 +51,7 @@ def active(retrieval: Retrieval, sources: Sources) -> None:
     retrieval.notes.update(turns=len(found), found=len(retrieval.recent))
 
 
-def _list_turns(retrieval: Retrieval, sources: Sources) -> list[Turn]:
+def _list_turns(retrieval: Retrieval, sources: Sources) -> list[StoredTurn]:
     """Return the turns of L0, with those that became memories after it was settled which memories are looked at."""
     there = sources.active.list_turns(retrieval.chosen.reached)
     keys = {turn.key for turn in there}
@@ -70,7 +70,7 @@ def _find_best(scores: Sequence[float | None], count: int) -> set[int]:
     return {place for _, place in heapq.nlargest(count, known)}
 
 
-def _score_words(question: fulltext.Question | None, texts: Sequence[Text]) -> list[float | None]:
+def _score_words(question: fulltext.TextQuery | None, texts: Sequence[Text]) -> list[float | None]:
     """Return the BM25 of each text, None where it has no word of the query."""
     if question is None:
         return [None] * len(texts)
@@ -78,7 +78,9 @@ def _score_words(question: fulltext.Question | None, texts: Sequence[Text]) -> l
     return [score or None for score in scores]
 
 
-def select_turns(connection: Connection, chosen: Filter, call: Filtered[Any], turns: Sequence[Turn]) -> list[Turn]:
+def select_turns(
+    connection: Connection, chosen: Filter, call: Filtered[Any], turns: Sequence[StoredTurn]
+) -> list[StoredTurn]:
     """Return the turns that the filters of a call leave; they are asked what is asked of a memory."""
     left = [turn for turn in turns if _is_match(chosen, call, turn)]
     if chosen.where is None:
@@ -87,7 +89,7 @@ def select_turns(connection: Connection, chosen: Filter, call: Filtered[Any], tu
     return [turn for turn in left if turn.key in matching]
 
 
-def _to_object(turn: Turn) -> dict[str, Any]:
+def _to_object(turn: StoredTurn) -> dict[str, Any]:
     row = msgspec.structs.asdict(to_row(turn))
     return {name: row[name] for name in row.keys() - _HASHES} | {
         "metadata": describe(turn),
@@ -96,7 +98,7 @@ def _to_object(turn: Turn) -> dict[str, Any]:
     }
 
 
-def _is_match(chosen: Filter, call: Filtered[Any], turn: Turn) -> bool:
+def _is_match(chosen: Filter, call: Filtered[Any], turn: StoredTurn) -> bool:
     fields = {"type": TYPE, "source": turn.source, "tier": L0}
     return (
         all(fields[name] in wanted for name, wanted in chosen.words.items())
@@ -106,7 +108,7 @@ def _is_match(chosen: Filter, call: Filtered[Any], turn: Turn) -> bool:
     )
 
 
-def _is_further_match(call: Filtered[Any], turn: Turn) -> bool:
+def _is_further_match(call: Filtered[Any], turn: StoredTurn) -> bool:
     """Apply the filters on paths, ids and metadata; a turn has no path."""
     if call.path_prefix is not None or (call.ids and not turn.key.startswith(tuple(call.ids))):
         return False
@@ -118,7 +120,7 @@ def _is_equal(value: Any, wanted: Any) -> bool:
     return bool(value == wanted or (isinstance(value, list) and wanted in value))
 
 
-def _read(connection: Connection, turn: Turn) -> Text:
+def _read(connection: Connection, turn: StoredTurn) -> Text:
     text = " ".join([turn.content[:_READ_CHARS], turn.speaker, *turn.files.splitlines()])
     stems = Counter(stem_words(connection, text))
     return Text(vectors.text_hash(turn.content), stems, stems.total())

@@ -20,7 +20,7 @@ from memoryd.daemon.capability import installed
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.index.vector_index import RESCORE
 from memoryd.daemon.search.hints import read_hints
-from memoryd.daemon.search.retrieval import Near, Retrieval, Sources, elapsed_ms
+from memoryd.daemon.search.retrieval import NearRows, Retrieval, Sources, elapsed_ms
 from memoryd.daemon.store import fulltext, parts, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.store import Damaged, Interrupted
@@ -31,8 +31,8 @@ _WORDS_DEPTH = 4
 _LARGE = 100_000  # vectors
 _LOOKED_AT = 500  # memories that may have parts without a vector
 
-Stored = tuple[list[int], Vector]  # rows and their vectors, shape (rows, dimensions)
-_NONE: Stored = ([], np.zeros((0, 0), np.float32))
+RowVectors = tuple[list[int], Vector]  # rows and their vectors, shape (rows, dimensions)
+_NONE: RowVectors = ([], np.zeros((0, 0), np.float32))
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ def _count_waiting(retrieval: Retrieval, sources: Sources, generation: Generatio
         return len(parts.select_long(connection, touched.tolist()))
 
 
-def _search_words(retrieval: Retrieval, sources: Sources) -> Stored | None:
+def _search_words(retrieval: Retrieval, sources: Sources) -> RowVectors | None:
     """Make candidates of what full text finds; return their vectors, None where these cannot be read.
 
     Beside the embedding of the query there is time for that, and for the hints that later stages need.
@@ -97,7 +97,7 @@ def _search_words(retrieval: Retrieval, sources: Sources) -> Stored | None:
         return None
 
 
-def _find_nearest_beside_words(retrieval: Retrieval, sources: Sources, generation: Generation) -> Stored | None:
+def _find_nearest_beside_words(retrieval: Retrieval, sources: Sources, generation: Generation) -> RowVectors | None:
     """Embed the query and find what is near it in this thread, which need not wait for another's answer then."""
     queries = sources.embedding.queries
     words = queries.run_beside(partial(_search_words, retrieval, sources))
@@ -130,7 +130,7 @@ def _find_nearest_when_embedded(retrieval: Retrieval, sources: Sources) -> None:
     embedding.add_done_callback(search)
 
 
-def _settle(near: "Future[Near]", find: Callable[[], Near]) -> None:
+def _settle(near: "Future[NearRows]", find: Callable[[], NearRows]) -> None:
     try:
         near.set_result(find())
     except Exception as error:
@@ -161,7 +161,7 @@ def _add_lexical(retrieval: Retrieval, sources: Sources) -> None:
     retrieval.notes["fulltext"] = len(found)
 
 
-def _read_stored(sources: Sources, generation: Generation, rows: list[int]) -> Stored:
+def _read_stored(sources: Sources, generation: Generation, rows: list[int]) -> RowVectors:
     with sources.store.reading() as connection:
         return generation.read_exact(connection, rows) if rows else _NONE
 
@@ -190,7 +190,7 @@ def _note_failure(retrieval: Retrieval, error: Exception) -> None:
 
 
 def _add_dense(
-    retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector, by_words: Stored
+    retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector, by_words: RowVectors
 ) -> None:
     """Make candidates of the nearest rows, and give every candidate its exact cosine."""
     began = time.perf_counter()
@@ -219,7 +219,7 @@ def find_nearer_alone(
     return {row: similarity for row, similarity in nearer.items() if similarity > similarities[row]}
 
 
-def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> Near:
+def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> NearRows:
     """Return the rows nearest to the query that pass the filters.
 
     All get their exact cosine: that of the index is exact to about 0.001, and depends a little on all that is stored,
@@ -233,10 +233,10 @@ def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation,
         with sources.store.reading() as connection:
             best = generation.parts.measure(connection, vector, near)
         near |= {row: max(cosine, near[row]) for row, cosine in best.items()}
-    return Near(sorted(near, key=lambda row: (-round(near[row], 6), row)), near)
+    return NearRows(sorted(near, key=lambda row: (-round(near[row], 6), row)), near)
 
 
-def cosines(stored: Stored, vector: Vector) -> dict[int, float]:
+def cosines(stored: RowVectors, vector: Vector) -> dict[int, float]:
     """Return the cosines of rows with a vector."""
     rows, matrix = stored
     return dict(zip(rows, (matrix @ vector).tolist(), strict=True)) if rows else {}

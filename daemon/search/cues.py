@@ -30,7 +30,7 @@ _FIRST_WORD = re.compile(r"[^\W\d_]+")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class Said(NamedTuple):
+class SpeakerCues(NamedTuple):
     """What a memory says of who spoke, of whom, and when."""
 
     speaker: str
@@ -45,23 +45,23 @@ class Cue(NamedTuple):
 
     name: str
     languages: str
-    holds: Callable[[Hints, Said], bool]
+    holds: Callable[[Hints, SpeakerCues], bool]
     bonus: float
 
 
-def _is_dated(asked: Hints, said: Said) -> bool:
+def _is_dated(asked: Hints, said: SpeakerCues) -> bool:
     if not asked.spans:
         return False
     told = [day_of(said.at), *(span for span in find_spans(said.text, said.at) if span.days <= LONGEST_DAYS)]
     return any(one.overlaps(other) for one in asked.spans for other in told)
 
 
-def _is_by_role(asked: Hints, said: Said) -> bool:
+def _is_by_role(asked: Hints, said: SpeakerCues) -> bool:
     """Return whether the memory is by the one that the question means: "I" is who has no other name."""
     return bool(asked.role) and said.role == asked.role and said.speaker in ("", said.role)
 
 
-def _has_identifiers(asked: Hints, said: Said) -> bool:
+def _has_identifiers(asked: Hints, said: SpeakerCues) -> bool:
     """Return whether the memory holds every identifier and number of the question."""
     held = said.text.casefold()
     return bool(asked.named.identifiers) and all(is_named(one, held) for one in asked.named.identifiers)
@@ -108,7 +108,7 @@ def _select_worth_reading(retrieval: Retrieval, asked: Hints, rows: list[int]) -
     return [row for row, holds in zip(rows, held.tolist(), strict=True) if holds]
 
 
-def read_said(memory: Row | Beginning) -> Said:
+def read_said(memory: Row | Beginning) -> SpeakerCues:
     """Return what a memory says of who spoke, of whom, and when."""
     about = _decode(memory.metadata) if "speaker" in memory.metadata or "role" in memory.metadata else {}
     text = memory.content[:_READ_CHARS]
@@ -117,7 +117,7 @@ def read_said(memory: Row | Beginning) -> Said:
     speaker, role = str(about.get("speaker") or label).casefold(), str(about.get("role") or "")
     first = None if speaker else _FIRST_WORD.match(text)
     subject = first[0].casefold() if first else ""
-    return Said(speaker, role or label, datetime.fromtimestamp(memory.created_at, UTC), text, subject)
+    return SpeakerCues(speaker, role or label, datetime.fromtimestamp(memory.created_at, UTC), text, subject)
 
 
 def _find_cues(asked: Hints, memory: Row | Beginning | None) -> list[Cue]:

@@ -28,7 +28,7 @@ from memoryd.daemon.search.postprocess import postprocess
 from memoryd.daemon.search.profiles import PROFILES
 from memoryd.daemon.search.rank import rank
 from memoryd.daemon.search.retrieval import LEAST_DEPTH, Retrieval, Sources, elapsed_ms
-from memoryd.daemon.search.traces import Kept, build_whole
+from memoryd.daemon.search.traces import StoredTrace, build_whole
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.namespaces import check
@@ -118,17 +118,19 @@ def _list_seen(sources: Sources, call: protocol.Scoped[Any]) -> frozenset[int] |
     return sources.store.namespaces.reach(call.namespace, call.reach) if sources.caller.bound else None
 
 
-def run(sources: Sources, call: protocol.Query[Any]) -> tuple[Retrieval, Kept]:
+def run(sources: Sources, call: protocol.Query[Any]) -> tuple[Retrieval, StoredTrace]:
     """Run a search whose trace is kept; return its final state and the trace."""
     began = time.perf_counter()
     retrieval, stages = retrieve(sources, call)
     return retrieval, keep_trace(sources, retrieval, stages, elapsed_ms(began))
 
 
-def keep_trace(sources: Sources, retrieval: Retrieval, stages: list[protocol.StageTrace], took_ms: float) -> Kept:
+def keep_trace(
+    sources: Sources, retrieval: Retrieval, stages: list[protocol.StageTrace], took_ms: float
+) -> StoredTrace:
     """Keep the trace of a search and return it; the texts of its candidates are let go."""
     call, generation = retrieval.call, retrieval.generation
-    kept = Kept(
+    kept = StoredTrace(
         protocol.Trace(
             id=retrieval.id,
             query=call.query,

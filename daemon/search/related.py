@@ -27,22 +27,22 @@ _Kind = Literal["question", "answer", "fact", "turn"]
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class Links(NamedTuple):
+class RelatedLinks(NamedTuple):
     """What a memory is linked to: the question that it answers, the turns that it was drawn from."""
 
     question: str | None
     said: list[str]
 
 
-def links_of(row: Row) -> Links:
+def links_of(row: Row) -> RelatedLinks:
     """Return the links of a memory or a turn."""
     if '"answers"' not in row.metadata and '"turns"' not in row.metadata:
-        return Links(None, [])
+        return RelatedLinks(None, [])
     about = _decode(row.metadata)
     question, said = about.get("answers"), about.get("turns")
     drawn = row.turns == 0 and isinstance(said, list)
     is_answer = row.turns == 1 and isinstance(question, str) and not only_asks(row.content)
-    return Links(
+    return RelatedLinks(
         question if is_answer else None,
         [id for id in said if isinstance(id, str)] if drawn else [],  # type: ignore[union-attr]
     )
@@ -56,7 +56,7 @@ class Shown:
         self._asked: dict[str, Candidate] = {}  # the hit that is a question, or is shown in its place
         self._naming: dict[str, Candidate] = {}  # the hit that is linked to a memory
 
-    def join(self, candidate: Candidate, row: Row, links: Links) -> bool:
+    def join(self, candidate: Candidate, row: Row, links: RelatedLinks) -> bool:
         """Show a candidate with a better one that it is linked to; return whether there is one."""
         linked = (self._by_id[id] for id in links.said if id in self._by_id)
         head = self._naming.get(row.id) or self._asked.get(links.question or "") or next(linked, None)
@@ -69,7 +69,7 @@ class Shown:
             self._by_id[row.id] = head
         return True
 
-    def add(self, candidate: Candidate, row: Row, links: Links) -> None:
+    def add(self, candidate: Candidate, row: Row, links: RelatedLinks) -> None:
         """Show a candidate as a hit."""
         self._by_id[row.id] = self._asked[row.id] = candidate
         self._asked |= {one.id: candidate for one in candidate.related if one.id == links.question}

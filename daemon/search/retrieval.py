@@ -14,14 +14,14 @@ from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.search.effects import Effects
 from memoryd.daemon.search.hints import NO_HINTS, Hints
 from memoryd.daemon.search.profiles import Profile
-from memoryd.daemon.search.traces import Candidate, Origin, Traces
+from memoryd.daemon.search.traces import Candidate, Origin, TraceStore
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.fulltext import Question
+from memoryd.daemon.store.fulltext import TextQuery
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
-from memoryd.daemon.store.turns import Turn
+from memoryd.daemon.store.turns import StoredTurn
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.system.timekeeper import Timekeeper
 from memoryd.daemon.tiers.active import Active
@@ -38,7 +38,7 @@ class Sources(NamedTuple):
     store: Store
     embedding: Embedding
     config: SearchConfig
-    traces: Traces
+    traces: TraceStore
     clock: Timekeeper
     active: Active  # L0
     hot: HotBuffer
@@ -52,7 +52,7 @@ def elapsed_ms(began: float) -> float:
     return round((time.perf_counter() - began) * 1000, 3)
 
 
-class Near(NamedTuple):
+class NearRows(NamedTuple):
     """The rows nearest to the query, nearest first, with their exact cosines."""
 
     rows: list[int]
@@ -72,19 +72,19 @@ class Retrieval:
     allowed: Mask  # what the filters leave
     profile: Profile
     wanted: int  # of the ranking: the hits, and those that its offset skips
-    turns: list[Turn] = field(default_factory=list)  # of L0 when it began, before `allowed` was made
+    turns: list[StoredTurn] = field(default_factory=list)  # of L0 when it began, before `allowed` was made
     within: Mask | None = None  # all that is within reach, None where that is everything
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     generation: Generation | None = None
     vector: Vector | None = None
     embedding: "Future[Vector] | None" = None  # of the vector
-    near: "Future[Near] | None" = None  # begun as soon as the vector is there
+    near: "Future[NearRows] | None" = None  # begun as soon as the vector is there
     nearest: dict[int, float] = field(default_factory=dict)  # cosines of the rows nearest to the query
     method: str = ""  # of fusion
     weight: float = 0.0  # of the cosine in the fused score
     full_bm25: float = 0.0  # what counts as 1
     hints: Hints = NO_HINTS
-    question: Question | None = None  # for full text
+    question: TextQuery | None = None  # for full text
     words: dict[int, tuple[int, float]] = field(default_factory=dict)  # row: rank and BM25
     recent: dict[int, Row] = field(default_factory=dict)  # turns of L0, by the negative of their number
     shared: SharedOutcome = ""  # what became of asking the servers of what is not here

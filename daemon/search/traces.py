@@ -42,7 +42,7 @@ class Candidate(msgspec.Struct):
     lost_in: str = ""
 
 
-class Kept(NamedTuple):
+class StoredTrace(NamedTuple):
     """A trace without its candidates' texts, and the candidates to look them up for when it is read."""
 
     trace: Trace
@@ -56,14 +56,14 @@ class Kept(NamedTuple):
         return (not namespace or self.trace.namespace == namespace) and owner in (b"", self.owner)
 
 
-class Traces:
+class TraceStore:
     """A bounded store of traces; each belongs to the namespace that searched."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._kept: OrderedDict[str, StoredTrace] = OrderedDict()
         self._lock = threading.Lock()
 
-    def keep(self, kept: Kept) -> None:
+    def keep(self, kept: StoredTrace) -> None:
         """Keep a trace; the texts of its candidates are let go."""
         for candidate in kept.candidates:
             candidate.record, candidate.related, candidate.stems = None, [], ()
@@ -83,7 +83,7 @@ class Traces:
             kept = [one for one in reversed(self._kept.values()) if one.is_seen_by(namespace, owner)]
         return [one.trace for one in kept if not kinds or one.trace.kind in kinds][:limit]
 
-    def find(self, prefix: str | None, namespace: str, owner: bytes = b"") -> Kept:
+    def find(self, prefix: str | None, namespace: str, owner: bytes = b"") -> StoredTrace:
         """Return a trace by id or prefix, None for the latest."""
         with self._lock:
             for kept in reversed(self._kept.values()):
@@ -92,7 +92,7 @@ class Traces:
         raise NotFound("No such trace is kept; run the search again.", {"id": prefix})
 
 
-def build_whole(connection: Connection, kept: Kept, seen: frozenset[int] | None = None) -> Trace:
+def build_whole(connection: Connection, kept: StoredTrace, seen: frozenset[int] | None = None) -> Trace:
     """Return the trace with every candidate, best first; without those deleted since and those outside `seen`."""
     stored = rows.read_rows(connection, [candidate.row for candidate in kept.candidates if candidate.row > 0])
     found = {number: row for number, row in {**stored, **kept.recent}.items() if seen is None or row.namespace in seen}

@@ -18,12 +18,12 @@ from memoryd.client.protocol import DECLARED, Call, Observe, Scoped, method_name
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.namespaces import list_enclosing
 from memoryd.daemon.store.store import Store
-from memoryd.daemon.store.tokens import Tokens
+from memoryd.daemon.store.tokens import AccessTokens
 
 C = TypeVar("C", bound=Call[Any])
 
 
-def admit(call: C, caller: Caller, tokens: Tokens) -> C:
+def admit(call: C, caller: Caller, tokens: AccessTokens) -> C:
     """Return the call as this caller may make it, raise `Forbidden` or `Unauthenticated`.
 
     The answer depends on the call and the token alone, never on what is stored.
@@ -51,7 +51,7 @@ def _place(call: Any, caller: Caller, outward: bool) -> Any:
     return call if call.namespace else msgspec.structs.replace(call, namespace=namespace)
 
 
-def _refuse_token(tokens: Tokens) -> Unauthenticated:
+def _refuse_token(tokens: AccessTokens) -> Unauthenticated:
     if tokens.required:
         advice = "Make one with `memctl token add`, present it with Client(token=…) or MEMORYD_TOKEN."
         return tokens.refusal(f"This daemon wants a token. {advice}")

@@ -16,15 +16,15 @@ from memoryd.daemon.capability import installed
 from memoryd.daemon.jobs import tiers as reporting
 from memoryd.daemon.memories import reading
 from memoryd.daemon.registry import handles
-from memoryd.daemon.server.dispatch import Context
-from memoryd.daemon.server.view import View
+from memoryd.daemon.server.dispatch import CallContext
+from memoryd.daemon.server.view import EventView
 from memoryd.daemon.store import upkeep
 from memoryd.daemon.store.caller import NOBODY
 from memoryd.daemon.system.process import rss_bytes
 
 
 @handles(protocol.GetStatus)
-def status(context: Context, call: protocol.GetStatus) -> protocol.Status:
+def status(context: CallContext, call: protocol.GetStatus) -> protocol.Status:
     """Return the daemon's health; a bound caller sees nothing that depends on others' memories."""
     core, server, caller = context.core, context.server, context.caller
     if caller.bound:
@@ -63,7 +63,7 @@ def _measure_folder(folder: Path) -> int:
     return found
 
 
-def _status(context: Context, memories: int, pending: int, model: protocol.ModelState) -> protocol.Status:
+def _status(context: CallContext, memories: int, pending: int, model: protocol.ModelState) -> protocol.Status:
     """Return what everybody is shown."""
     core, server = context.core, context.server
     return protocol.Status(
@@ -81,40 +81,40 @@ def _status(context: Context, memories: int, pending: int, model: protocol.Model
 
 
 @handles(protocol.UseModel)
-def use_model(context: Context, call: protocol.UseModel) -> protocol.Done:
+def use_model(context: CallContext, call: protocol.UseModel) -> protocol.Done:
     """Switch to another model in the background."""
     context.core.embedding.use(call.name)
     return protocol.Done(message=f"switching to {call.name}")
 
 
 @handles(protocol.Shutdown)
-def shutdown(context: Context, call: protocol.Shutdown) -> protocol.Done:
+def shutdown(context: CallContext, call: protocol.Shutdown) -> protocol.Done:
     """End the daemon after the calls under way."""
     context.server.stop()
     return protocol.Done(message="stopping")
 
 
 @handles(protocol.Restart)
-def restart(context: Context, call: protocol.Restart) -> protocol.Done:
+def restart(context: CallContext, call: protocol.Restart) -> protocol.Done:
     """Start again on the same socket after the calls under way."""
     context.server.restart()
     return protocol.Done(message="restarting")
 
 
 @handles(protocol.Hello)
-def hello(context: Context, call: protocol.Hello) -> protocol.Welcome:
+def hello(context: CallContext, call: protocol.Hello) -> protocol.Welcome:
     """Greet a client, which may be the first one of a newer version."""
     return context.server.welcome(call.version)
 
 
 @handles(protocol.Subscribe)
-def subscribe(context: Context, call: protocol.Subscribe) -> "Future[Subscribed]":
+def subscribe(context: CallContext, call: protocol.Subscribe) -> "Future[Subscribed]":
     """Follow events; the lane is free again at once."""
-    return context.follow(View(context.core, call, context.caller), call.limit)
+    return context.follow(EventView(context.core, call, context.caller), call.limit)
 
 
 @handles(protocol.GetStats)
-def stats(context: Context, call: protocol.GetStats) -> protocol.Stats:
+def stats(context: CallContext, call: protocol.GetStats) -> protocol.Stats:
     """Count what is stored; a bound caller sees no figures of the daemon, which depend on others."""
     result = reading.stats(context.core, call, context.caller)
     if not context.caller.bound:
@@ -123,7 +123,7 @@ def stats(context: Context, call: protocol.GetStats) -> protocol.Stats:
     return result
 
 
-def _read_runtime(context: Context, found: protocol.Stats) -> protocol.Runtime:
+def _read_runtime(context: CallContext, found: protocol.Stats) -> protocol.Runtime:
     core, server = context.core, context.server
     generation = core.embedding.active
     tiers = reporting.tiers(core, protocol.Tiers(reach="all"))
@@ -149,7 +149,7 @@ def _read_runtime(context: Context, found: protocol.Stats) -> protocol.Runtime:
 
 
 @handles(protocol.Authenticate)
-def authenticate(context: Context, call: protocol.Authenticate) -> protocol.Identity:
+def authenticate(context: CallContext, call: protocol.Authenticate) -> protocol.Identity:
     """Bind the connection; whoever presents a wrong token is nobody, not whom the connection spoke for before."""
     try:
         caller = context.core.tokens.find_caller(call.token)
@@ -162,19 +162,19 @@ def authenticate(context: Context, call: protocol.Authenticate) -> protocol.Iden
 
 
 @handles(protocol.AddToken)
-def add_token(context: Context, call: protocol.AddToken) -> "Future[NewToken]":
+def add_token(context: CallContext, call: protocol.AddToken) -> "Future[NewToken]":
     """Make a token."""
     return context.core.tokens.add(call)
 
 
 @handles(protocol.ListTokens)
-def list_tokens(context: Context, call: protocol.ListTokens) -> protocol.TokenList:
+def list_tokens(context: CallContext, call: protocol.ListTokens) -> protocol.TokenList:
     """List the tokens."""
     return context.core.tokens.list_tokens()
 
 
 @handles(protocol.RevokeToken)
-def revoke_token(context: Context, call: protocol.RevokeToken) -> protocol.Done:
+def revoke_token(context: CallContext, call: protocol.RevokeToken) -> protocol.Done:
     """Revoke a token."""
     context.core.tokens.revoke(call.name).result()
     return protocol.Done(message=f"revoked {call.name}")

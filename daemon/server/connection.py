@@ -23,11 +23,11 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.registry import Parts
 from memoryd.daemon.server import access, envelope
-from memoryd.daemon.server.dispatch import Context, ServerFacts, run_call
-from memoryd.daemon.server.lanes import Work
+from memoryd.daemon.server.dispatch import CallContext, ServerFacts, run_call
+from memoryd.daemon.server.lanes import LaneWork
 from memoryd.daemon.server.meters import Meters
-from memoryd.daemon.server.subscriptions import Subscription, Subscriptions
-from memoryd.daemon.server.view import View
+from memoryd.daemon.server.subscriptions import Subscriber, Subscriptions
+from memoryd.daemon.server.view import EventView
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
 from memoryd.daemon.system.process import Peer, find_peer, process_name
 
@@ -44,11 +44,11 @@ _SMALL_BYTES = 64 * 1024  # which a client may always send
 _WRITE_HIGH_WATER = 1024 * 1024
 _LINGER_S = 1.0
 
-Answer = tuple[bytes, bool]  # a frame, and whether it is an error
-End = Callable[[Answer], None]
+EncodedReply = tuple[bytes, bool]  # a frame, and whether it is an error
+End = Callable[[EncodedReply], None]
 
 
-class Host(Protocol):
+class ConnectionHost(Protocol):
     """What a connection needs of the server."""
 
     core: Core
@@ -64,7 +64,7 @@ class Host(Protocol):
     draining: bool
     served_at: float
 
-    def submit(self, lane: str, work: Work, client: "Connection") -> None:
+    def submit(self, lane: str, work: LaneWork, client: "Connection") -> None:
         """Run a client's work on a lane, which may refuse with `Busy`."""
 
     def forget(self, client: "Connection") -> None:
@@ -74,7 +74,7 @@ class Host(Protocol):
 class Connection(asyncio.Protocol):
     """One client's stream."""
 
-    def __init__(self, server: Host, bound: Callable[[], Caller | None] | None = None) -> None:
+    def __init__(self, server: ConnectionHost, bound: Callable[[], Caller | None] | None = None) -> None:
         self._server = server
         self._frames = FrameReader()
         self._transport: asyncio.Transport | None = None
@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
         self._peer = Peer(0, -1)
         self._since = server.core.clock()
         self._calls, self._name = 0, ""
-        self._subscriptions: set[Subscription] = set()
+        self._subscriptions: set[Subscriber] = set()
         self.in_flight = 0
 
     # Transport -------------------------------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ class Connection(asyncio.Protocol):
         report, follow = partial(self._report, request_id), partial(self._follow, request_id)
         declared = DECLARED[type(call)]
         given = server.core, report, server.facts, self._caller, self._become, server.jobs, follow
-        context = Context(*given, "" if declared.reads else self._find_process())
+        context = CallContext(*given, "" if declared.reads else self._find_process())
         if declared.lane == "inline":
             self._finish(call, began, envelope.answer(request_id, partial(run_call, context, call)))
             return
@@ -307,13 +307,13 @@ class Connection(asyncio.Protocol):
             self._name = f"{process_name(self._peer.pid)} ({self._peer.pid})"
         return self._name
 
-    def _follow(self, request_id: int, view: View, limit: int | None) -> "Future[Subscribed]":
+    def _follow(self, request_id: int, view: EventView, limit: int | None) -> "Future[Subscribed]":
         """Subscribe this client; the future is done when the subscription ends."""
-        subscription = Subscription(request_id, view, limit, self._write, lambda: self._slow is not None)
+        subscription = Subscriber(request_id, view, limit, self._write, lambda: self._slow is not None)
         self._server.loop.call_soon_threadsafe(self._begin_to_follow, subscription)
         return subscription.ended
 
-    def _begin_to_follow(self, subscription: Subscription) -> None:
+    def _begin_to_follow(self, subscription: Subscriber) -> None:
         if self._transport is None or self._server.draining:
             subscription.fail(envelope.stopping_error())
             return
@@ -327,7 +327,7 @@ class Connection(asyncio.Protocol):
             raise Forbidden("This socket is bound to a token and takes no other.")
         self._caller = caller
 
-    def _work(self, request_id: int, call: Call[Any], context: Context, end: End) -> Work | None:
+    def _work(self, request_id: int, call: Call[Any], context: CallContext, end: End) -> LaneWork | None:
         """Carry a call out on a worker; a future is answered when the writer is done with it."""
         try:
             context.core.check_going_on()
@@ -343,7 +343,9 @@ class Connection(asyncio.Protocol):
             end(envelope.answer(request_id, lambda: result))
         return None
 
-    def _go_on(self, request_id: int, call: Call[Any], context: Context, end: End, parts: Parts[Any]) -> Work | None:
+    def _go_on(
+        self, request_id: int, call: Call[Any], context: CallContext, end: End, parts: Parts[Any]
+    ) -> LaneWork | None:
         """Do the next part of a long call; return what does the one after it, unless nobody waits for the result.
 
         One that only reads ends when the daemon stops: its client asks the successor.
@@ -364,14 +366,14 @@ class Connection(asyncio.Protocol):
         end(answer)
         return None
 
-    def _hand_over(self, call: Call[Any], began: float, answer: Answer) -> None:
+    def _hand_over(self, call: Call[Any], began: float, answer: EncodedReply) -> None:
         """Give an answer made on another thread to the loop."""
         try:
             self._server.loop.call_soon_threadsafe(self._finish, call, began, answer)
         except RuntimeError:
             log.info("an answer came after the loop had ended")
 
-    def _finish(self, call: Call[Any], began: float, answer: Answer) -> None:
+    def _finish(self, call: Call[Any], began: float, answer: EncodedReply) -> None:
         data, failed = answer
         self.in_flight -= 1
         now = time.perf_counter()

@@ -22,17 +22,17 @@ from memoryd.daemon.core import privacy
 from memoryd.daemon.core.checks import check_metadata
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.registry import HANDLERS, Answer, Parts, Report, finish
+from memoryd.daemon.registry import HANDLERS, Answer, Parts, ReportProgress, finish
 from memoryd.daemon.search.pipeline import list_stages
 from memoryd.daemon.search.retrieval import Sources
-from memoryd.daemon.server.view import View
+from memoryd.daemon.server.view import EventView
 from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.caller import Caller
 
 R = TypeVar("R")
 
 
-class Context(NamedTuple):
+class CallContext(NamedTuple):
     """What a handler gets beside its call.
 
     The core, how to report progress, what the server knows of itself, who calls, how the connection becomes somebody
@@ -40,16 +40,16 @@ class Context(NamedTuple):
     """
 
     core: Core
-    report: Report
+    report: ReportProgress
     server: "ServerFacts"
     caller: Caller
     become: Callable[[Caller], None]
     jobs: Runner
-    follow: "Callable[[View, int | None], Future[Subscribed]]"
+    follow: "Callable[[EventView, int | None], Future[Subscribed]]"
     process: str = ""
 
     @property
-    def context(self) -> "Context":
+    def context(self) -> "CallContext":
         """All of it, for a handler that needs most."""
         return self
 
@@ -74,7 +74,7 @@ class ServerFacts(NamedTuple):
     welcome: Callable[[str], protocol.Welcome]
 
 
-def run_call(context: Context, call: Call[R]) -> Answer[R]:
+def run_call(context: CallContext, call: Call[R]) -> Answer[R]:
     """Hand a call to its handler without the credentials that it holds; the result names what was removed."""
     clean, redacted = context.core.privacy.clean(call)
     if isinstance(clean, protocol.Filtered):
@@ -89,7 +89,7 @@ def run_call(context: Context, call: Call[R]) -> Answer[R]:
     return _run_as(context, actor, result) if isinstance(result, Generator) else result
 
 
-def _run_as(context: Context, actor: Actor, parts: Parts[R]) -> Parts[R]:
+def _run_as(context: CallContext, actor: Actor, parts: Parts[R]) -> Parts[R]:
     """Do the parts of a long call in the name of an actor, on whichever thread each is, while its token is in force."""
     tokens, caller = context.core.tokens, context.caller
     try:
@@ -108,7 +108,7 @@ def _read_needs(handler: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(name for name in inspect.signature(handler).parameters if name != "call")
 
 
-def perform(context: Context, call: Call[R]) -> R:
+def perform(context: CallContext, call: Call[R]) -> R:
     """Run a call of this process itself and wait for its result."""
     result = run_call(context, call)
     if isinstance(result, Generator):
@@ -132,5 +132,5 @@ def check() -> None:
         raise RuntimeError(f"no handler for: {', '.join(missing)}")
     list_stages()  # it raises where a capability's stage follows none
     for method, handler in HANDLERS.items():
-        if unknown := [name for name in _read_needs(handler) if not hasattr(Context, name)]:
+        if unknown := [name for name in _read_needs(handler) if not hasattr(CallContext, name)]:
             raise RuntimeError(f"the handler of {method_name(method)} takes {unknown[0]!r}, which no Context has")

@@ -29,25 +29,25 @@ class _Tagged(msgspec.Struct):
     method: Any = None
 
 
-class _Given(msgspec.Struct, frozen=True):
+class _RawMetadata(msgspec.Struct, frozen=True):
     """The metadata of a call or a memory, not decoded."""
 
     metadata: msgspec.Raw = msgspec.Raw()
     values: msgspec.Raw = msgspec.Raw()
 
 
-class _Record(_Given, frozen=True):
+class _Record(_RawMetadata, frozen=True):
     """The same of a memory to be imported, which may have a key."""
 
     key: msgspec.Raw = msgspec.Raw(_NIL)
 
 
-class _Skimmed(_Given, frozen=True):
+class _Skimmed(_RawMetadata, frozen=True):
     """Where a call holds metadata."""
 
     method: str = ""
-    memory: _Given = _Given()
-    memories: list[_Given] = []
+    memory: _RawMetadata = _RawMetadata()
+    memories: list[_RawMetadata] = []
     records: list[_Record] = []
 
 

@@ -19,7 +19,7 @@ _POLL_S = 0.01
 
 log = logging.getLogger(__name__)
 
-Work = Callable[[], "Work | None"]  # returns what is left to do; must not raise
+LaneWork = Callable[[], "LaneWork | None"]  # returns what is left to do; must not raise
 
 
 class Lane:
@@ -32,11 +32,11 @@ class Lane:
         self._capacity = capacity + threads
         self._pool = ThreadPoolExecutor(threads, name, initializer=lower_priority if nice else None)
         self._lock = threading.Lock()
-        self._waiting: OrderedDict[object, deque[Work]] = OrderedDict()  # by client, whose turn is next comes first
+        self._waiting: OrderedDict[object, deque[LaneWork]] = OrderedDict()  # by client, whose turn is next comes first
         self._running: Counter[object] = Counter()  # calls under way, by client
         self._pending = self._busy = 0  # calls that wait or run; workers that are awake
 
-    def submit(self, work: Work, client: object = None) -> None:
+    def submit(self, work: LaneWork, client: object = None) -> None:
         """Queue a client's work; raise `Busy` when the lane is full."""
         with self._lock:
             if self._pending >= self._capacity:
@@ -91,7 +91,7 @@ class Lane:
             finally:
                 self._end_turn(client, left)
 
-    def _take_next(self) -> tuple[object, Work] | None:
+    def _take_next(self) -> tuple[object, LaneWork] | None:
         """Take the next work of the client whose turn it is; None sends the worker to sleep."""
         with self._lock:
             for client, waiting in self._waiting.items():
@@ -105,7 +105,7 @@ class Lane:
             self._busy -= 1
             return None
 
-    def _end_turn(self, client: object, left: Work | None) -> None:
+    def _end_turn(self, client: object, left: LaneWork | None) -> None:
         with self._lock:
             self._running[client] -= 1
             if not self._running[client]:

@@ -20,13 +20,13 @@ from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.server.connection import Connection
-from memoryd.daemon.server.dispatch import Context, ServerFacts, perform
+from memoryd.daemon.server.dispatch import CallContext, ServerFacts, perform
 from memoryd.daemon.server.envelope import stopping_error
-from memoryd.daemon.server.lanes import Lane, Work
+from memoryd.daemon.server.lanes import Lane, LaneWork
 from memoryd.daemon.server.meters import Meters
 from memoryd.daemon.server.subscriptions import Subscriptions
 from memoryd.daemon.server.succession import Succession
-from memoryd.daemon.server.view import View
+from memoryd.daemon.server.view import EventView
 from memoryd.daemon.store.caller import USER
 from memoryd.daemon.system.listen import BACKLOG, open_bound
 
@@ -147,14 +147,14 @@ class Server:
     def perform(self, call: Call[R]) -> R:
         """Run a call of the daemon's own, on the calling thread; wait for its result."""
         given = self.core, lambda event: None, self.facts, USER, lambda caller: None, self.jobs, _refuse
-        return perform(Context(*given), call)
+        return perform(CallContext(*given), call)
 
     def _is_crowded(self) -> bool:
         """Return whether clients are being served, so that background work had better hold back."""
         lately = time.monotonic() - self.served_at < _CROWDED_S
         return lately or any(lane.count() for lane in self._lanes.values())
 
-    def submit(self, lane: str, work: Work, client: Connection) -> None:
+    def submit(self, lane: str, work: LaneWork, client: Connection) -> None:
         """Run a client's work on a lane, which may refuse with `Busy`."""
         self._lanes[lane].submit(work, client)
 
@@ -168,6 +168,6 @@ class Server:
         return {**waiting, "writes": self.core.store.count_waiting_writes()}
 
 
-def _refuse(view: View, limit: int | None) -> "Future[Subscribed]":
+def _refuse(view: EventView, limit: int | None) -> "Future[Subscribed]":
     """Refuse: the daemon's own calls have nobody to send events to."""
     raise Unavailable("Only a client can follow events.")

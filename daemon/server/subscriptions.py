@@ -19,18 +19,23 @@ from memoryd.client.protocol import Event, Subscribed
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.events import Happening
 from memoryd.daemon.server import envelope
-from memoryd.daemon.server.view import View
+from memoryd.daemon.server.view import EventView
 
 GATHER_S = 0.01
 MAX_WAITING = 1000  # events for a subscriber that does not read
 _PART_BYTES = 65536  # are written before it is asked again whether the client reads
 
 
-class Subscription:
+class Subscriber:
     """One subscriber: what it sees, how it is written to, and its final reply."""
 
     def __init__(
-        self, request_id: int, view: View, limit: int | None, write: Callable[[bytes], None], full: Callable[[], bool]
+        self,
+        request_id: int,
+        view: EventView,
+        limit: int | None,
+        write: Callable[[bytes], None],
+        full: Callable[[], bool],
     ) -> None:
         self._request_id, self._view, self._limit = request_id, view, limit
         self._write, self._full = write, full
@@ -93,7 +98,7 @@ class Subscriptions:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._all: set[Subscription] = set()
+        self._all: set[Subscriber] = set()
         self._pending: list[Happening] = []
         self._scheduled = False
         self._lock = threading.Lock()
@@ -102,7 +107,7 @@ class Subscriptions:
     def __len__(self) -> int:
         return len(self._all)
 
-    def add(self, subscription: Subscription) -> None:
+    def add(self, subscription: Subscriber) -> None:
         """Begin to send events."""
         self._loop = asyncio.get_running_loop()
         if not self._all:
@@ -113,7 +118,7 @@ class Subscriptions:
         subscription.ended.add_done_callback(lambda _: self._remove(subscription))
         subscription.start(self._core.clock())
 
-    def _remove(self, subscription: Subscription) -> None:
+    def _remove(self, subscription: Subscriber) -> None:
         self._all.discard(subscription)
         if not self._all:
             self._core.events.listen(None)

@@ -4,12 +4,12 @@ from memoryd.client.protocol import Event, EventKind, Subscribe
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.events import Happening
 from memoryd.daemon.store.caller import Caller
-from memoryd.daemon.store.changes import Change, Side
+from memoryd.daemon.store.changes import RecordedChange, Side
 from memoryd.daemon.store.namespaces import check, list_enclosing
 from memoryd.daemon.store.tiers import L0
 
 
-class View:
+class EventView:
     """Turns what happens into the events of one follower."""
 
     def __init__(self, core: Core, call: Subscribe, caller: Caller) -> None:
@@ -42,7 +42,7 @@ class View:
         inner = not self._place or name.startswith(self._place + "/")
         return name == self._place or (self._reach == "subtree" and inner)
 
-    def _event(self, change: Change) -> Event | None:
+    def _event(self, change: RecordedChange) -> Event | None:
         before = change.before if self._can_see(change.before) else None
         after = change.after if self._can_see(change.after) else None
         kind = "indexed" if after and change.path else kind_of(before, after)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from memoryd.daemon.system import notify
-from memoryd.daemon.system.presence import Held, find_missing
+from memoryd.daemon.system.presence import WatchedFile, find_missing
 
 WRITER_LIMIT_S = 60.0  # nothing the writer does in one step takes nearly as long; waiting for a lock ends after 10 s
 _PULSES = 3  # within systemd's limit
@@ -45,7 +45,7 @@ async def pulse(every_s: float | None, writer_silent_s: Callable[[], float], lim
         await asyncio.sleep(every_s)
 
 
-async def wait_for_loss(held: Iterable[Held]) -> Path:
+async def wait_for_loss(held: Iterable[WatchedFile]) -> Path:
     """Return the path of the first file that is not where it was, once there is one."""
     files = list(held)
     while not (missing := find_missing(files)):

@@ -13,10 +13,10 @@ import msgspec
 
 from memoryd.client.errors import MemorydError
 from memoryd.daemon.shared import bodies
-from memoryd.daemon.shared.messages import Remote
-from memoryd.daemon.shared.session import Session
+from memoryd.daemon.shared.messages import RemoteMemory
+from memoryd.daemon.shared.session import ExchangeSession
 from memoryd.daemon.shared.tables import shared
-from memoryd.daemon.shared.tables.shared import Entry, Stuck
+from memoryd.daemon.shared.tables.shared import SharedEntry, Stuck
 from memoryd.daemon.store import rows
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 UNUSABLE = (MemorydError, msgspec.MsgspecError, RecursionError, shared.Misfit)
 
 
-def apply(session: Session, remotes: Sequence[Remote]) -> None:
+def apply(session: ExchangeSession, remotes: Sequence[RemoteMemory]) -> None:
     """Apply rows of the feed, each by itself: one that cannot be used here is set aside, and said."""
     entries = shared.read_entries(session.connection, session.root.id, [remote.id for remote in remotes])
     coming = {remote.id for remote in remotes}
@@ -45,12 +45,12 @@ def apply(session: Session, remotes: Sequence[Remote]) -> None:
             log.warning("memory %s of %s cannot be used: %s", remote.id[:8], session.root.name, error)
 
 
-def _is_here(session: Session, entry: Entry) -> bool:
+def _is_here(session: ExchangeSession, entry: SharedEntry) -> bool:
     """Return whether the state of an entry is here: its memory, or that there is none."""
     return bool(entry.deleted or entry.purged) or session.read(entry) is not None
 
 
-def bring(session: Session, remotes: Sequence[Remote]) -> None:
+def bring(session: ExchangeSession, remotes: Sequence[RemoteMemory]) -> None:
     """Bring memories here that were on the server alone."""
     entries = shared.read_entries(session.connection, session.root.id, [remote.id for remote in remotes])
     new = [remote for remote in remotes if remote.id not in entries]
@@ -62,7 +62,9 @@ def bring(session: Session, remotes: Sequence[Remote]) -> None:
                 put(session, remote, entry)
 
 
-def put(session: Session, remote: Remote, entry: Entry | None, coming: Collection[str] = ()) -> None:
+def put(
+    session: ExchangeSession, remote: RemoteMemory, entry: SharedEntry | None, coming: Collection[str] = ()
+) -> None:
     """Put a row of the server in place of what is here of it, whatever that is; `coming` are the ids of its part."""
     _free_key(session, remote, coming)
     connection, root = session.connection, session.root
@@ -89,7 +91,7 @@ def put(session: Session, remote: Remote, entry: Entry | None, coming: Collectio
     if entry is not None and not (is_chosen or remote.deleted or remote.purged):
         shared.forget_entry(connection, entry)  # it is none any more
         return
-    made = Entry(
+    made = SharedEntry(
         root=root.id,
         id=remote.id,
         memory=None if remote.purged else memory,
@@ -109,13 +111,13 @@ def put(session: Session, remote: Remote, entry: Entry | None, coming: Collectio
     _add_links(session, made)
 
 
-def choose_id(session: Session, id: str) -> str:
+def choose_id(session: ExchangeSession, id: str) -> str:
     """Return the id here of a memory that is new here: its own, unless another memory has it."""
     is_taken = rows.read_ids(session.connection, [id]) or shared.read_of_memory(session.connection, id)
     return secrets.token_hex(16) if is_taken else id
 
 
-def _free_key(session: Session, remote: Remote, coming: Collection[str]) -> None:
+def _free_key(session: ExchangeSession, remote: RemoteMemory, coming: Collection[str]) -> None:
     """Take a key from the memory here that has it: the server has it under another one.
 
     What was put under it here meanwhile is judged as the other version of that one when it is pushed.
@@ -138,7 +140,7 @@ class _Keyed(msgspec.Struct):
     key: str | None = None
 
 
-def _add_links(session: Session, entry: Entry) -> None:
+def _add_links(session: ExchangeSession, entry: SharedEntry) -> None:
     """Link versions of one memory as a contradiction, whichever of them came first."""
     connection, root = session.connection, session.root.id
     if entry.memory is None:

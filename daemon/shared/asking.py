@@ -13,7 +13,7 @@ import msgspec
 
 from memoryd.client.protocol import SharedOutcome
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.shared.questions import Asked, Asker, Askers, Known, Question
+from memoryd.daemon.shared.questions import Asker, Askers, PendingQuestion, ServerHit, ServerQuestion
 from memoryd.daemon.store import fulltext, rows
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import SHARED
@@ -56,7 +56,7 @@ def _send(retrieval: Retrieval, chosen: list[tuple[Asker, frozenset[int]]], vect
     asked = retrieval.question.words if retrieval.question else ()
     words = tuple(word.text for word in asked if word.documents <= _RARE)[:_MOST_WORDS]
     for asker, places in chosen:
-        question = Question(fingerprint, vector, places, wanted, call.namespace, call.touch, words)
+        question = ServerQuestion(fingerprint, vector, places, wanted, call.namespace, call.touch, words)
         retrieval.asked.append(asker.ask(question))
 
 
@@ -78,7 +78,7 @@ def shared(retrieval: Retrieval, sources: Sources) -> None:
     retrieval.notes.update(shared=retrieval.shared, found=len(retrieval.origins))
 
 
-def _take(retrieval: Retrieval, asked: Asked) -> tuple[SharedOutcome, list[Known]]:
+def _take(retrieval: Retrieval, asked: PendingQuestion) -> tuple[SharedOutcome, list[ServerHit]]:
     """Wait for an answer as long as the deadline allows."""
     remaining_s = retrieval.remaining_s() or 0.0
     try:
@@ -91,7 +91,7 @@ def _take(retrieval: Retrieval, asked: Asked) -> tuple[SharedOutcome, list[Known
     return ("offline", []) if asked.answer.exception() else ("asked", asked.answer.result())
 
 
-def _add(retrieval: Retrieval, sources: Sources, found: list[Known]) -> None:
+def _add(retrieval: Retrieval, sources: Sources, found: list[ServerHit]) -> None:
     """Make candidates of what is not here."""
     with sources.store.reading() as connection:
         here = rows.read_ids(connection, [known.row.id for known in found])
@@ -110,7 +110,7 @@ def _add(retrieval: Retrieval, sources: Sources, found: list[Known]) -> None:
         retrieval.origins[number] = known.origin
 
 
-def _merge(retrieval: Retrieval, known: Known, here: Row | None) -> Known:
+def _merge(retrieval: Retrieval, known: ServerHit, here: Row | None) -> ServerHit:
     """Return a memory as it is here, if it is; a candidate whose vector is not made yet gets the server's cosine."""
     if here is None:
         return known

@@ -7,8 +7,8 @@ from typing import Any
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.shared import vectors
-from memoryd.daemon.shared.messages import Remote
-from memoryd.daemon.shared.server import Server
+from memoryd.daemon.shared.messages import RemoteMemory
+from memoryd.daemon.shared.server import ServerConnection
 from memoryd.daemon.shared.vectors import Unembedded
 from memoryd.daemon.store import rows
 from memoryd.daemon.store import vectors as stored
@@ -18,7 +18,7 @@ _LONGEST_S = 1.0  # of one turn: pushes and pulls wait meanwhile
 _AGAIN_S = 30.0  # after which the lease is asked for again although nothing changed
 _WORTH_ASKING = 20  # texts without a vector: fewer are embedded sooner than they are asked for
 
-Ask = Callable[[Callable[[Server], Any]], Any]
+Ask = Callable[[Callable[[ServerConnection], Any]], Any]
 
 
 class Backfill:
@@ -29,7 +29,7 @@ class Backfill:
         self._done = (-1, "")  # the head of the root and the model for which there was nothing to do
         self._ask_at = 0.0
 
-    def take(self, ask: Ask, coming: Sequence[Remote]) -> dict[bytes, Vector]:
+    def take(self, ask: Ask, coming: Sequence[RemoteMemory]) -> dict[bytes, Vector]:
         """Return the vectors that the server has of memories that came from there, by the hash of their texts."""
         generation = self._core.embedding.active
         ids = [remote.id for remote in coming if not remote.deleted]
@@ -59,7 +59,7 @@ class Backfill:
                 return False
         return True
 
-    def _make(self, server: Server, generation: Generation, after: int) -> bool:
+    def _make(self, server: ServerConnection, generation: Generation, after: int) -> bool:
         """Make the vectors of one batch; return whether that went well."""
         feed = vectors.read_feed(server, self._root, after)
         texts = {

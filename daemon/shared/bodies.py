@@ -9,7 +9,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Record, Vote
 from memoryd.daemon.core import checks
 from memoryd.daemon.memories import transfer
-from memoryd.daemon.shared.messages import Remote
+from memoryd.daemon.shared.messages import RemoteMemory
 from memoryd.daemon.shared.tables import shared
 from memoryd.daemon.store import feedback, rows, vectors
 from memoryd.daemon.store.connection import Connection
@@ -60,7 +60,7 @@ def read_text(body: Body) -> str:
     return "\n".join([body.content, body.summary, msgspec.json.encode(body.metadata).decode()])
 
 
-def decode(remote: Remote, root: str) -> Body:
+def decode(remote: RemoteMemory, root: str) -> Body:
     """Return what a memory of the server says; raise `Invalid` or `MsgspecError` where it cannot be one here."""
     if root not in list_enclosing(remote.ns):
         raise Invalid(f"It is in {remote.ns or 'no namespace'}, not in {root}.")

@@ -26,7 +26,7 @@ _PASSING_S = 20.0  # for all that a call asks a server
 _MIGRATION_S = 1800.0  # the index of a million vectors takes minutes
 
 if TYPE_CHECKING:
-    from memoryd.daemon.shared.server import Server
+    from memoryd.daemon.shared.server import ServerConnection
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ def share_root(core: Core, call: calls.ShareRoot) -> calls.RootPlan:
     _check_root(call.root)
     root = _place(core, call)
 
-    def look(server: "Server") -> tuple[bool, int]:
+    def look(server: "ServerConnection") -> tuple[bool, int]:
         schema.check_version(server)
         exists = exchange.has_root(server, call.root)
         if not (exists or call.dry_run):
@@ -106,7 +106,7 @@ def grant(core: Core, call: calls.GrantRoot) -> protocol.Done:
     _check_root(call.root)
     root = _find_root(core, call.root, call.server, call.passfile)
 
-    def change(server: "Server") -> bool:
+    def change(server: "ServerConnection") -> bool:
         if call.access == "none":
             return schema.revoke(server, call.root, call.role)
         schema.grant(server, call.root, call.role, call.access == "write")
@@ -126,7 +126,7 @@ def migrate(core: Core, call: calls.MigrateServer) -> MigratedServer:
 
     root = _find_root(core, call.root, call.server, call.passfile)
 
-    def bring_up(server: "Server") -> MigratedServer:
+    def bring_up(server: "ServerConnection") -> MigratedServer:
         before, after = schema.migrate(server)
         kind, active = schema.read_kind(server), core.embedding.active
         models = {active.embedder.fingerprint: active.embedder.dimensions} if active else {}
@@ -149,7 +149,7 @@ def _find_root(core: Core, name: str, address: str, passfile: str) -> Root:
     return msgspec.structs.replace(found, passfile=passfile or found.passfile)
 
 
-def _ask(core: Core, root: Root, question: "Callable[[Server], T]", limit_s: float = _PASSING_S) -> T:
+def _ask(core: Core, root: Root, question: "Callable[[ServerConnection], T]", limit_s: float = _PASSING_S) -> T:
     """Ask a root's server something on a connection of its own, with a limit."""
     import psycopg
 

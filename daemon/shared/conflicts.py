@@ -14,7 +14,7 @@ from memoryd.daemon.memories import erasing, removing
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.shared.sharing import lines_of
 from memoryd.daemon.shared.tables import shared
-from memoryd.daemon.shared.tables.shared import Entry
+from memoryd.daemon.shared.tables.shared import SharedEntry
 from memoryd.daemon.store import history, links, present, rows, vectors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
@@ -76,7 +76,7 @@ def resolve(core: Core, call: calls.ResolveConflict) -> "Future[ResolvedConflict
     return core.store.write(write)
 
 
-def _find_versions(connection: Connection, memory: str) -> dict[str, Entry]:
+def _find_versions(connection: Connection, memory: str) -> dict[str, SharedEntry]:
     """Return the versions of a memory by their ids here, the one that keeps its id on the server first."""
     entry = shared.read_of_memory(connection, memory)
     if entry is not None and entry.conflict_of:

@@ -23,9 +23,9 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import erasing
 from memoryd.daemon.shared import applying, exchange, offering, room, schema, server
 from memoryd.daemon.shared.backfill import Backfill
-from memoryd.daemon.shared.messages import Head, Offered, Remote
-from memoryd.daemon.shared.server import Server
-from memoryd.daemon.shared.session import Applied, Session
+from memoryd.daemon.shared.messages import Head, Offered, RemoteMemory
+from memoryd.daemon.shared.server import ServerConnection
+from memoryd.daemon.shared.session import Applied, ExchangeSession
 from memoryd.daemon.shared.tables import shared
 from memoryd.daemon.shared.tables.shared import Root
 from memoryd.daemon.store.writer import Transaction, wait_patiently
@@ -42,7 +42,7 @@ T = TypeVar("T")
 Timeline = Sequence[tuple[str, int]]
 
 
-class Figures(Struct):
+class EngineFigures(Struct):
     """What an engine did since it started, and how it is."""
 
     state: str = "starting"  # ready, offline, refused, old
@@ -59,12 +59,12 @@ class Figures(Struct):
 class Engine:
     """The exchange of one root. `connect` opens its server."""
 
-    def __init__(self, core: Core, root: Root, machine: str, connect: Callable[[Root], Server]) -> None:
+    def __init__(self, core: Core, root: Root, machine: str, connect: Callable[[Root], ServerConnection]) -> None:
         self.core, self.root, self.machine = core, root, machine
         self._noted_at = 0.0
-        self.figures = Figures()
+        self.figures = EngineFigures()
         self._connect = connect
-        self.server: Server | None = None
+        self.server: ServerConnection | None = None
         self.channel = ""  # on which the server reports changes of the root
         self._may_push = True
         self._backfill = Backfill(core, root.name, machine)
@@ -130,7 +130,7 @@ class Engine:
             log.warning("%s is not wholly exchanged: %s", self.root.name, error)
         self.figures.state, self.figures.error = state, error
 
-    def _ask(self, question: Callable[[Server], T]) -> T:
+    def _ask(self, question: Callable[[ServerConnection], T]) -> T:
         """Ask the server something, within the limit; again where another transaction was in the way."""
         for attempt in range(ATTEMPTS):
             if self.server is None:
@@ -216,12 +216,12 @@ class Engine:
             if cursor >= pulled.head.seq:
                 return
 
-    def _apply(self, rows: Sequence[Remote], first_copy: bool = False, **places: int) -> None:
+    def _apply(self, rows: Sequence[RemoteMemory], first_copy: bool = False, **places: int) -> None:
         """Apply rows of the server together with how far it was read."""
         made = self._backfill.take(self._ask, rows)
 
         def write(transaction: Transaction) -> Applied:
-            session = Session(self.core, transaction, self.root, first_copy)
+            session = ExchangeSession(self.core, transaction, self.root, first_copy)
             session.vectors = made
             applying.apply(session, rows)
             if places:
@@ -264,7 +264,11 @@ class Engine:
                     waiting = shared.read_dirty(connection, self.root.id, PUSHED)
             if not waiting:
                 return
-            going = self._write(lambda t, waiting=waiting: offering.prepare(Session(self.core, t, self.root), waiting))  # type: ignore[misc]
+            going = self._write(
+                lambda t, waiting=waiting: offering.prepare(  # type: ignore[misc]
+                    ExchangeSession(self.core, t, self.root), waiting
+                )
+            )
             if going:
                 self._offer(going)
 
@@ -279,7 +283,7 @@ class Engine:
         places = {"mark": offered.seq, "cursor": _read_on(root.cursor, going, offered)}
 
         def write(transaction: Transaction) -> Applied:
-            session = Session(self.core, transaction, self.root)
+            session = ExchangeSession(self.core, transaction, self.root)
             offering.answer(session, going, offered.answers)
             shared.change_root(transaction.connection, self.root.id, **places)
             return session.done

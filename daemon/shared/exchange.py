@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import Forbidden, Unavailable
-from memoryd.daemon.shared.messages import Answer, Head, Offer, Offered, Pulled, Remote
-from memoryd.daemon.shared.server import Server
+from memoryd.daemon.shared.messages import Head, Offer, Offered, OfferReply, Pulled, RemoteMemory
+from memoryd.daemon.shared.server import ServerConnection
 
 PULLED = 500  # rows of one pull
 PULLED_BYTES = 4 << 20  # of one pull; a row that is larger comes alone
@@ -25,12 +25,12 @@ _OFFER = "SELECT memoryd.offer(%s, %s, %s, %s, %s::text[])::text"
 _decode_offered = msgspec.json.Decoder(Offered).decode
 
 
-def look(server: Server, root: str, life: str) -> Head:
+def look(server: ServerConnection, root: str, life: str) -> Head:
     """Return how a root is on the server, for who knows its life ("": none); raise `Forbidden` without a grant."""
     return _read_head(root, server.run(_LOOK, (root, life or None)).fetchone())
 
 
-def pull(server: Server, root: str, life: str, after: int) -> Pulled:
+def pull(server: ServerConnection, root: str, life: str, after: int) -> Pulled:
     """Return the part of the feed that follows a number, and the head of the same moment."""
     with server.exchange(_SNAPSHOT):
         head = server.run(_LOOK, (root, life or None))
@@ -38,18 +38,18 @@ def pull(server: Server, root: str, life: str, after: int) -> Pulled:
     return Pulled(_read_head(root, head.fetchone()), [read_remote(row) for row in feed.fetchall()])
 
 
-def offer(server: Server, root: str, machine: str, life: str, mark: int, offers: Sequence[Offer]) -> Offered:
+def offer(server: ServerConnection, root: str, machine: str, life: str, mark: int, offers: Sequence[Offer]) -> Offered:
     """Offer versions to the server, which judges each; `life` and `mark` are the newest state of it that is known.
 
     An offer that cannot be written is answered as refused.
     """
-    written, going, refused = list[str](), list[Offer](), list[Answer]()
+    written, going, refused = list[str](), list[Offer](), list[OfferReply]()
     for one in offers:
         try:
             written.append(msgspec.json.encode(one).decode())
             going.append(one)
         except (msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError) as error:
-            refused.append(Answer(id=one.id, said="refused", reason=str(error)))
+            refused.append(OfferReply(id=one.id, said="refused", reason=str(error)))
     said = server.value(_OFFER, (root, machine, life or None, mark, written))
     try:
         done = _decode_offered(said)
@@ -62,39 +62,39 @@ def offer(server: Server, root: str, machine: str, life: str, mark: int, offers:
     return done
 
 
-def fetch(server: Server, root: str, ids: Sequence[str]) -> list[Remote]:
+def fetch(server: ServerConnection, root: str, ids: Sequence[str]) -> list[RemoteMemory]:
     """Return memories by their ids, the last changed one last; fewer where they would be too large."""
     return [read_remote(row) for row in server.run(_FETCH, (root, list(ids), PULLED_BYTES)).fetchall()]
 
 
-def note_machine(server: Server, root: str, machine: str, cursor: int) -> list[str]:
+def note_machine(server: ServerConnection, root: str, machine: str, cursor: int) -> list[str]:
     """Note how far this machine has read; return the other machines."""
     found = server.run("SELECT machine, role FROM memoryd.note(%s, %s, %s)", (root, machine, cursor))
     return [f"{name} ({role})" for name, role in found.fetchall()]
 
 
-def has_root(server: Server, root: str) -> bool:
+def has_root(server: ServerConnection, root: str) -> bool:
     """Return whether the server has a root that this role may read."""
     return bool(server.value("SELECT count(*) FROM memoryd.look(%s, NULL)", (root,)))
 
 
-def count_rows(server: Server, root: str) -> int:
+def count_rows(server: ServerConnection, root: str) -> int:
     """Return how many memories of a root the server has."""
     return int(server.value("SELECT memoryd.count_rows(%s)", (root,)))
 
 
-def find_start(server: Server, root: str, max_rows: int) -> int | None:
+def find_start(server: ServerConnection, root: str, max_rows: int) -> int | None:
     """Return after which number the newest memories of a root begin; None where there are no more than that."""
     found = server.value("SELECT memoryd.find_start(%s, %s)", (root, max_rows))
     return None if found is None else int(found)
 
 
-def list_pinned(server: Server, root: str, cursor: int, limit: int) -> list[str]:
+def list_pinned(server: ServerConnection, root: str, cursor: int, limit: int) -> list[str]:
     """Return the newest pinned memories up to a number of the feed."""
     return [id.hex for (id,) in server.run("SELECT memoryd.list_pinned(%s, %s, %s)", (root, cursor, limit)).fetchall()]
 
 
-def read_terms(server: Server) -> None:
+def read_terms(server: ServerConnection) -> None:
     """Note whether the server has vectors."""
     server.has_vectors = bool(server.value("SELECT has_vectors FROM memoryd.read_terms()"))
 
@@ -106,10 +106,10 @@ def _read_head(root: str, found: Any) -> Head:
     return Head(seq, life.hex, channel, can_write, min_client, lives and [(name, start) for name, start in lives])
 
 
-def read_remote(row: Any) -> Remote:
+def read_remote(row: Any) -> RemoteMemory:
     """Return a row of `COLUMNS` as the memory that it is."""
     id, seq, tag, namespace, body, deleted, purged, conflict_of, device, author = row
-    return Remote(
+    return RemoteMemory(
         id=id.hex,
         seq=seq,
         tag=tag.hex,

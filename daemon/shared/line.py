@@ -20,8 +20,8 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.shared import server
 from memoryd.daemon.shared.engine import Engine
 from memoryd.daemon.shared.questions import Askers
-from memoryd.daemon.shared.reader import Reader
-from memoryd.daemon.shared.server import Server
+from memoryd.daemon.shared.reader import RootReader
+from memoryd.daemon.shared.server import ServerConnection
 from memoryd.daemon.shared.tables import shared
 from memoryd.daemon.shared.tables.shared import Root
 
@@ -31,7 +31,7 @@ _REPORT_S = 1.0  # between two looks, however many changes the server reports
 _LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
 
 
-class Line:
+class EngineThread:
     """A root's engine and the thread that drives it."""
 
     def __init__(self, core: Core, root: Root, machine: str, settings: SharedConfig) -> None:
@@ -44,7 +44,7 @@ class Line:
         self._waker.setblocking(False)
         self._failures, self._next_at = 0, 0.0
         self._reported_at, self._channel = 0.0, ""  # on which it listens
-        self._reader = Reader(core, self.engine.root, self._open) if settings.max_rows or root.partial else None
+        self._reader = RootReader(core, self.engine.root, self._open) if settings.max_rows or root.partial else None
         if self._reader is not None:
             core.state(Askers).by_root[root.name] = self._reader
         self._name = f"shared {root.name}"
@@ -71,11 +71,11 @@ class Line:
         self._waker.close()
         self._core.supervisor.forget(self._name)
 
-    def _open(self) -> Server:
+    def _open(self) -> ServerConnection:
         root = self.engine.root
         return open_server(self._core, root.server, root.passfile)
 
-    def _connect(self, root: Root) -> Server:
+    def _connect(self, root: Root) -> ServerConnection:
         self._channel = ""
         return self._open()
 
@@ -139,7 +139,7 @@ class Line:
                 pass
 
 
-def open_server(core: Core, address: str, passfile: str) -> Server:
+def open_server(core: Core, address: str, passfile: str) -> ServerConnection:
     """Connect to a server, unless this machine is to stay offline."""
     host = str(server.parse(address).get("host") or "")
     if core.config.network.offline and not (host in _LOCAL or host.startswith("/")):

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 
-class Remote(Struct, kw_only=True):
+class RemoteMemory(Struct, kw_only=True):
     """A memory as the server has it."""
 
     id: str
@@ -56,14 +56,14 @@ class Sibling(Struct, kw_only=True):
     conflict_of: str | None = None
 
 
-class Answer(Struct, kw_only=True):
+class OfferReply(Struct, kw_only=True):
     """The answer to an offer; `row` is what the server has instead, or the memory that has the key."""
 
     id: str
     said: Literal["taken", "kept", "conflict", "purged", "refused"]
     seq: int = 0
     base: str | None = None
-    row: Remote | None = None
+    row: RemoteMemory | None = None
     sibling: Sibling | None = None
     reason: str = ""
 
@@ -83,7 +83,7 @@ class Pulled(NamedTuple):
     """One part of the feed, and the head of the same moment."""
 
     head: Head
-    rows: list[Remote]
+    rows: list[RemoteMemory]
 
 
 class Offered(Struct, kw_only=True):
@@ -95,4 +95,4 @@ class Offered(Struct, kw_only=True):
     seq: int
     life: str
     parted: bool = False
-    answers: list[Answer] = []
+    answers: list[OfferReply] = []

@@ -16,10 +16,10 @@ import msgspec
 from memoryd.client.credentials import describe_kinds, redact
 from memoryd.daemon.shared import applying, bodies
 from memoryd.daemon.shared.bodies import Body
-from memoryd.daemon.shared.messages import Answer, Offer
-from memoryd.daemon.shared.session import Session
+from memoryd.daemon.shared.messages import Offer, OfferReply
+from memoryd.daemon.shared.session import ExchangeSession
 from memoryd.daemon.shared.tables import shared
-from memoryd.daemon.shared.tables.shared import Entry, Stuck
+from memoryd.daemon.shared.tables.shared import SharedEntry, Stuck
 from memoryd.daemon.store.rows import Row
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class Outgoing(NamedTuple):
     dirty: int
 
 
-def prepare(session: Session, waiting: Sequence[Entry]) -> list[Outgoing]:
+def prepare(session: ExchangeSession, waiting: Sequence[SharedEntry]) -> list[Outgoing]:
     """Make offers of entries, as many as go together; note what may not leave as it is."""
     going: list[Outgoing] = []
     size = 0
@@ -62,14 +62,14 @@ def prepare(session: Session, waiting: Sequence[Entry]) -> list[Outgoing]:
     return sorted(going, key=lambda one: one.offer.base is None or one.offer.key is not None)
 
 
-def _find_credential(session: Session, body: Body) -> str:
+def _find_credential(session: ExchangeSession, body: Body) -> str:
     """Return why a body may not leave although it was stored: somebody let a credential in."""
     kinds: Counter[str] = Counter()
     redact(bodies.read_text(body), kinds, session.core.privacy.allowed)
     return f"It holds what looks like {describe_kinds(kinds)}; remove it, to share the memory." if kinds else ""
 
 
-def _offer(session: Session, entry: Entry, row: Row | None, body: Body | None) -> Outgoing:
+def _offer(session: ExchangeSession, entry: SharedEntry, row: Row | None, body: Body | None) -> Outgoing:
     """Return the offer of an entry; what was written since the last offer gets a tag of its own, which is kept."""
     if entry.dirty is None:
         tag = entry.tag  # it is as the server had it
@@ -100,12 +100,12 @@ def _offer(session: Session, entry: Entry, row: Row | None, body: Body | None) -
     return Outgoing(offer, entry.dirty or 0)
 
 
-def _find_place(session: Session, entry: Entry, row: Row | None) -> str:
+def _find_place(session: ExchangeSession, entry: SharedEntry, row: Row | None) -> str:
     """Return the namespace of an offer; of what is not here any more the root, as it says nothing."""
     return session.core.store.namespaces.name(row.namespace) if row is not None else session.root.name
 
 
-def answer(session: Session, going: Sequence[Outgoing], answers: Sequence[Answer]) -> None:
+def answer(session: ExchangeSession, going: Sequence[Outgoing], answers: Sequence[OfferReply]) -> None:
     """Take over what the server said to offers."""
     entries = shared.read_entries(session.connection, session.root.id, [one.offer.id for one in going])
     answered = {one.id: one for one in answers}
@@ -120,22 +120,22 @@ def answer(session: Session, going: Sequence[Outgoing], answers: Sequence[Answer
             _note_stuck(session, one, f"The answer of the server cannot be used here: {error}")
 
 
-def _is_changed_since(one: Outgoing, entry: Entry) -> bool:
+def _is_changed_since(one: Outgoing, entry: SharedEntry) -> bool:
     return (entry.dirty or 0) != one.dirty
 
 
-def _note_stuck(session: Session, one: Outgoing, reason: str) -> None:
+def _note_stuck(session: ExchangeSession, one: Outgoing, reason: str) -> None:
     """Set an offer aside until the memory changes."""
     log.warning("memory %s is refused by the server of %s: %s", one.offer.id[:8], session.root.name, reason)
     stuck = Stuck(one.offer.id, reason, one.dirty)
     shared.note_stuck(session.connection, session.root.id, stuck, session.core.clock())
 
 
-def _take_refused(session: Session, one: Outgoing, said: Answer, entry: Entry) -> None:
+def _take_refused(session: ExchangeSession, one: Outgoing, said: OfferReply, entry: SharedEntry) -> None:
     _note_stuck(session, one, said.reason)
 
 
-def _take_taken(session: Session, one: Outgoing, said: Answer, entry: Entry) -> None:
+def _take_taken(session: ExchangeSession, one: Outgoing, said: OfferReply, entry: SharedEntry) -> None:
     """The server has what was offered; what was written since descends from it."""
     taken = _continue(entry, one.offer.tag, said.seq, _is_changed_since(one, entry))
     shared.forget_stuck(session.connection, entry)
@@ -150,7 +150,7 @@ def _take_taken(session: Session, one: Outgoing, said: Answer, entry: Entry) -> 
         applying.apply(session, [said.row])
 
 
-def _continue(entry: Entry, tag: str, seq: int, is_changed: bool) -> Entry:
+def _continue(entry: SharedEntry, tag: str, seq: int, is_changed: bool) -> SharedEntry:
     """Return an entry after the server took a version of it."""
     return msgspec.structs.replace(
         entry,
@@ -162,7 +162,7 @@ def _continue(entry: Entry, tag: str, seq: int, is_changed: bool) -> Entry:
     )
 
 
-def _take_kept(session: Session, one: Outgoing, said: Answer, entry: Entry) -> None:
+def _take_kept(session: ExchangeSession, one: Outgoing, said: OfferReply, entry: SharedEntry) -> None:
     """The server keeps its row, which is newer than what was offered, or says the same."""
     assert said.row is not None
     if not _is_changed_since(one, entry):
@@ -171,7 +171,7 @@ def _take_kept(session: Session, one: Outgoing, said: Answer, entry: Entry) -> N
         shared.put_entry(session.connection, _continue(entry, said.base, said.seq, True))
 
 
-def _take_conflict(session: Session, one: Outgoing, said: Answer, entry: Entry) -> None:
+def _take_conflict(session: ExchangeSession, one: Outgoing, said: OfferReply, entry: SharedEntry) -> None:
     """The server keeps its row: what is here becomes a memory of its own beside it."""
     assert said.row is not None
     assert said.sibling is not None
@@ -181,7 +181,7 @@ def _take_conflict(session: Session, one: Outgoing, said: Answer, entry: Entry) 
     sibling = shared.read_entries(connection, root, [there.id]).get(there.id)
     if there.tag == one.offer.tag and not (sibling and (sibling.dirty or sibling.lost_life)):
         memory = sibling.memory if sibling and sibling.memory else applying.choose_id(session, there.id)
-        sibling = Entry(root=root, id=there.id, memory=memory, tag=there.tag, seq=there.seq)
+        sibling = SharedEntry(root=root, id=there.id, memory=memory, tag=there.tag, seq=there.seq)
         sibling.conflict_of = there.conflict_of
         if row is None:  # it was deleted, erased or moved since: so is its other version
             sibling.deleted, sibling.purged = 1, entry.purged
@@ -189,7 +189,7 @@ def _take_conflict(session: Session, one: Outgoing, said: Answer, entry: Entry) 
                 session.delete(former)
         shared.put_entry(connection, sibling)
     elif is_changed and row is not None:  # the other version was changed by others since: this is one more
-        sibling = Entry(root=root, id=secrets.token_hex(8) + there.id[16:], memory=None)
+        sibling = SharedEntry(root=root, id=secrets.token_hex(8) + there.id[16:], memory=None)
         sibling.conflict_of = there.conflict_of
         sibling.memory = sibling.id
         shared.put_entry(connection, sibling)
@@ -205,7 +205,7 @@ def _take_conflict(session: Session, one: Outgoing, said: Answer, entry: Entry) 
         applying.put(session, said.row, entry)
 
 
-def _take_purged(session: Session, one: Outgoing, said: Answer, entry: Entry) -> None:
+def _take_purged(session: ExchangeSession, one: Outgoing, said: OfferReply, entry: SharedEntry) -> None:
     """It is erased everywhere, for good."""
     assert said.row is not None
     applying.put(session, said.row, entry)

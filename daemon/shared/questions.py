@@ -13,7 +13,7 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.vectors import Vector
 
 
-class Question(NamedTuple):
+class ServerQuestion(NamedTuple):
     """What a server is asked: what is nearest to a vector of a model, what has rare words, in which namespaces."""
 
     fingerprint: str
@@ -25,7 +25,7 @@ class Question(NamedTuple):
     words: tuple[str, ...] = ()
 
 
-class Known(NamedTuple):
+class ServerHit(NamedTuple):
     """A memory as a server has it, its cosine with the question, and which machine and role changed it last."""
 
     row: Row
@@ -33,12 +33,12 @@ class Known(NamedTuple):
     origin: str
 
 
-class Asked:
+class PendingQuestion:
     """A question under way. The one who asked takes the answer or gives it up, whichever is first."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: ServerQuestion) -> None:
         self.question = question
-        self.answer: Future[list[Known]] = Future()
+        self.answer: Future[list[ServerHit]] = Future()
         self._lock = threading.Lock()
         self.is_late = False
 
@@ -48,7 +48,7 @@ class Asked:
             self.is_late = not self.answer.done()
             return self.is_late
 
-    def finish(self, found: list[Known] | Exception) -> bool:
+    def finish(self, found: list[ServerHit] | Exception) -> bool:
         """Give the answer; return whether that is too late."""
         with self._lock:
             if isinstance(found, Exception):
@@ -64,7 +64,7 @@ class Asker(Protocol):
     def list_namespaces(self) -> frozenset[int]:
         """Return the namespaces of which the server has memories that are not here."""
 
-    def ask(self, question: Question) -> Asked:
+    def ask(self, question: ServerQuestion) -> PendingQuestion:
         """Begin to ask."""
 
     def keep(self, place: str, ids: Collection[str]) -> None:

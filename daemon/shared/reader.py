@@ -19,10 +19,10 @@ import psycopg
 from memoryd.client.errors import MemorydError, Unavailable
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.shared import applying, bodies, exchange, server, vectors
-from memoryd.daemon.shared.messages import Remote
-from memoryd.daemon.shared.questions import Asked, Known, Question
-from memoryd.daemon.shared.server import Server
-from memoryd.daemon.shared.session import Session
+from memoryd.daemon.shared.messages import RemoteMemory
+from memoryd.daemon.shared.questions import PendingQuestion, ServerHit, ServerQuestion
+from memoryd.daemon.shared.server import ServerConnection
+from memoryd.daemon.shared.session import ExchangeSession
 from memoryd.daemon.shared.tables import shared
 from memoryd.daemon.shared.tables.shared import Root
 from memoryd.daemon.shared.vectors import Nearest
@@ -43,21 +43,21 @@ log = logging.getLogger(__name__)
 class _Seen(NamedTuple):
     """A memory of an answer, how far the feed was at least when it was read, and in which life of the server."""
 
-    remote: Remote
+    remote: RemoteMemory
     head: int
     life: str
 
 
-class Reader:
+class RootReader:
     """The questions to one root's server."""
 
-    def __init__(self, core: Core, root: Root, connect: Callable[[], Server]) -> None:
+    def __init__(self, core: Core, root: Root, connect: Callable[[], ServerConnection]) -> None:
         self._core, self._root, self._connect = core, root, connect
         with core.store.reading() as connection:
             self._namespaces = shared.list_shared_namespaces(connection, root.id)
-        self._server: Server | None = None
+        self._server: ServerConnection | None = None
         self._offline: MemorydError | None = None
-        self._waiting: deque[Asked] = deque()
+        self._waiting: deque[PendingQuestion] = deque()
         self._keeping: deque[tuple[str, list[_Seen]]] = deque()
         self._seen: OrderedDict[str, _Seen] = OrderedDict()
         self._sizes: dict[frozenset[int], tuple[float, bool]] = {}  # until when it holds, whether they are few
@@ -69,9 +69,9 @@ class Reader:
         """Return the namespaces of which the server has memories that are not here."""
         return self._namespaces if self._root.partial else frozenset()
 
-    def ask(self, question: Question) -> Asked:
+    def ask(self, question: ServerQuestion) -> PendingQuestion:
         """Begin to ask; the answer is an error where the server does not answer."""
-        asked = Asked(question)
+        asked = PendingQuestion(question)
         if self._offline is not None or len(self._waiting) >= _MOST_WAITING:
             asked.finish(self._offline or Unavailable("Too many searches wait for the server."))
         else:
@@ -129,7 +129,7 @@ class Reader:
             self._server.close()
         self._server = None
 
-    def _answer(self, asked: Asked) -> None:
+    def _answer(self, asked: PendingQuestion) -> None:
         life = self._root.life  # as it was known before
         try:
             head, found = self._find(asked.question)
@@ -146,7 +146,7 @@ class Reader:
         if asked.finish(known) and asked.question.keep:
             self._keeping.append((asked.question.place, [seen[one.row.id] for one in known[:_KEPT]]))
 
-    def _find(self, question: Question) -> tuple[int, list[Nearest]]:
+    def _find(self, question: ServerQuestion) -> tuple[int, list[Nearest]]:
         if self._server is None:
             raise Unavailable("The server is not connected.")
         if not self._server.has_vectors:
@@ -154,10 +154,12 @@ class Reader:
         names = [self._core.store.namespaces.name(number) for number in sorted(question.namespaces)]
         with self._server.time_limit(LIMIT_S):
             few = self._has_few(self._server, question, names)
-            given = vectors.Asked(question.fingerprint, question.vector, names, question.wanted, few, question.words)
+            given = vectors.NearestQuery(
+                question.fingerprint, question.vector, names, question.wanted, few, question.words
+            )
             return vectors.find_nearest(self._server, self._root.name, given)
 
-    def _has_few(self, opened: Server, question: Question, names: list[str]) -> bool:
+    def _has_few(self, opened: ServerConnection, question: ServerQuestion, names: list[str]) -> bool:
         """Return whether the namespaces have few vectors, as it was a minute ago at most."""
         known = self._sizes.get(question.namespaces)
         if known is None or known[0] < time.monotonic():
@@ -165,7 +167,7 @@ class Reader:
             known = self._sizes[question.namespaces] = (time.monotonic() + _COUNTED_S, few)
         return known[1]
 
-    def _read(self, near: Nearest) -> Known | None:
+    def _read(self, near: Nearest) -> ServerHit | None:
         """Return what the server has as the memory that it is, None where it cannot be one."""
         number = self._core.store.namespaces.find_number(near.remote.ns)
         try:
@@ -176,7 +178,7 @@ class Reader:
             return None
         row.tier = L2
         similarity = near.similarity if row.text_hash == near.text_hash else None
-        return None if number is None else Known(row, similarity, f"{near.remote.device} ({near.remote.author})")
+        return None if number is None else ServerHit(row, similarity, f"{near.remote.device} ({near.remote.author})")
 
     def _keep(self, place: str, found: list[_Seen]) -> None:
         """Write memories that are of use here, and have the next search from that place look at them first."""
@@ -193,7 +195,7 @@ class Reader:
         root = shared.find_root(connection, self._root.name)
         if root is None:
             return []
-        session = Session(self._core, transaction, root, first_copy=True, is_news=False)
+        session = ExchangeSession(self._core, transaction, root, first_copy=True, is_news=False)
         new = [
             seen.remote
             for seen in found

@@ -8,7 +8,7 @@ from typing import Any
 
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.shared import exchange
-from memoryd.daemon.shared.server import Server
+from memoryd.daemon.shared.server import ServerConnection
 from memoryd.daemon.shared.tables import shared
 from memoryd.daemon.shared.tables.shared import Root
 from memoryd.daemon.store import rows
@@ -17,7 +17,7 @@ from memoryd.daemon.store.writer import Transaction, wait_patiently
 _BATCH = 500  # rows of one transaction
 
 
-def choose_start(server: Server, root: Root, max_rows: int) -> dict[str, Any]:
+def choose_start(server: ServerConnection, root: Root, max_rows: int) -> dict[str, Any]:
     """Return what is to change of how far the feed was read: so that no more comes than is to be here, or all again."""
     if root.partial and not max_rows:
         return {"cursor": 0, "partial": 0}
@@ -27,7 +27,7 @@ def choose_start(server: Server, root: Root, max_rows: int) -> dict[str, Any]:
     return {} if start is None else {"cursor": start, "partial": 1}
 
 
-def list_pinned(server: Server, root: Root, limit: int) -> list[str]:
+def list_pinned(server: ServerConnection, root: Root, limit: int) -> list[str]:
     """Return the pinned memories among those that the first copy leaves on the server."""
     return exchange.list_pinned(server, root.name, root.cursor, limit)
 

@@ -11,7 +11,7 @@ from psycopg import sql
 
 from memoryd.client.errors import Conflict, Unavailable
 from memoryd.daemon.shared import functions, judging
-from memoryd.daemon.shared.server import Server
+from memoryd.daemon.shared.server import ServerConnection
 
 VERSION = 2  # of the schema that this memoryd knows
 CLIENT = 1  # what this memoryd understands; a server may ask for a newer one
@@ -105,12 +105,12 @@ END $$
 """
 
 
-def guard(server: Server) -> None:
+def guard(server: ServerConnection) -> None:
     """Let the owner's session find by an unqualified name nothing that somebody else made."""
     server.run("SET search_path = pg_catalog, pg_temp")
 
 
-def read_version(server: Server) -> int:
+def read_version(server: ServerConnection) -> int:
     """Return the version of the tables, 0 where there are none."""
     if not server.value("SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = 'memoryd'"):
         return 0
@@ -119,7 +119,7 @@ def read_version(server: Server) -> int:
     return int(server.value("SELECT version FROM memoryd.read_terms()"))
 
 
-def check_version(server: Server) -> None:
+def check_version(server: ServerConnection) -> None:
     """Raise `Conflict` where the tables are not those that this memoryd knows."""
     version = read_version(server)
     if version == 0:
@@ -133,7 +133,7 @@ def check_version(server: Server) -> None:
         raise Conflict(f"The server's tables are of a newer memoryd (version {version}, this one knows {VERSION}).")
 
 
-def migrate(server: Server) -> tuple[int, int]:
+def migrate(server: ServerConnection) -> tuple[int, int]:
     """Bring the tables to the newest version; return the versions before and after. Only the owner can."""
     guard(server)
     before = read_version(server)
@@ -145,12 +145,12 @@ def migrate(server: Server) -> tuple[int, int]:
     return before, VERSION
 
 
-def read_kind(server: Server) -> str:
+def read_kind(server: ServerConnection) -> str:
     """Return what the server calls itself: PostgreSQL, or another one that speaks its language."""
     return str(server.value("SELECT version()")).split()[0]
 
 
-def make_root(server: Server, root: str) -> None:
+def make_root(server: ServerConnection, root: str) -> None:
     """Make a root on the server, empty. Only the owner can."""
     guard(server)
     server.run(
@@ -164,7 +164,7 @@ def make_root(server: Server, root: str) -> None:
     )
 
 
-def grant(server: Server, root: str, role: str, write: bool) -> None:
+def grant(server: ServerConnection, root: str, role: str, write: bool) -> None:
     """Let a role read a root, or write it as well. Only the owner can."""
     with server.begin():
         make_root(server, root)
@@ -176,7 +176,7 @@ def grant(server: Server, root: str, role: str, write: bool) -> None:
         grant_functions(server, [role])
 
 
-def grant_functions(server: Server, roles: Sequence[str]) -> None:
+def grant_functions(server: ServerConnection, roles: Sequence[str]) -> None:
     """Let roles call the functions that there are; of which root, their grants say."""
     found = server.run(_FUNCTIONS, (list(CALLED),)).fetchall()
     called = sql.SQL(", ").join(sql.SQL(name) for (name,) in found)  # as the catalog writes them
@@ -186,7 +186,7 @@ def grant_functions(server: Server, roles: Sequence[str]) -> None:
         server.run(sql.SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(called, name))
 
 
-def revoke(server: Server, root: str, role: str) -> bool:
+def revoke(server: ServerConnection, root: str, role: str) -> bool:
     """Keep a role from a root from now on; return whether its sessions could be ended. Only the owner can.
 
     The grant is deleted first, so whatever the role begins now is refused; what it had begun ends, or fails at the

@@ -35,21 +35,21 @@ _LOOK_S = 2.0  # between two looks at what moved
 _UNSEEN = 4.0  # times longer is waited for all where the system does not say what moved (a Unix socket)
 _MOVED = struct.Struct("=120xQQ")  # of Linux' tcp_info: bytes that were acknowledged, bytes that were received
 
-Query = str | Composed
+SqlQuery = str | Composed
 
 
-class Server:
+class ServerConnection:
     """A connection. One thread uses it; `give_up` may be called by any."""
 
     def __init__(self, connection: "psycopg.Connection[Any]") -> None:
         self.connection = connection
         self.has_vectors = False
 
-    def run(self, query: Query, values: Sequence[Any] | Mapping[str, Any] | None = None) -> "psycopg.Cursor[Any]":
+    def run(self, query: SqlQuery, values: Sequence[Any] | Mapping[str, Any] | None = None) -> "psycopg.Cursor[Any]":
         """Run a statement."""
         return self.connection.execute(query, values)
 
-    def value(self, query: Query, values: Sequence[Any] | None = None) -> Any:
+    def value(self, query: SqlQuery, values: Sequence[Any] | None = None) -> Any:
         """Return the first value of the first row, None without one."""
         row = self.run(query, values).fetchone()
         return row[0] if row else None
@@ -118,7 +118,7 @@ class Server:
             self.connection.close()
 
 
-def connect(address: str, passfile: str = "") -> Server:
+def connect(address: str, passfile: str = "") -> ServerConnection:
     """Connect; the password comes from the passfile or the environment. Raise `Unavailable` or `Forbidden`."""
     given = parse(address)
     defaults = dict(_DEFAULTS)
@@ -134,7 +134,7 @@ def connect(address: str, passfile: str = "") -> Server:
         connection = psycopg.connect(**{**defaults, **given}, autocommit=True, prepare_threshold=None)
     except psycopg.Error as error:
         raise failure(error) from None
-    return Server(connection)
+    return ServerConnection(connection)
 
 
 def parse(address: str) -> dict[str, Any]:

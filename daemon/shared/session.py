@@ -14,7 +14,7 @@ from memoryd.client.protocol import NewMemory
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import duplicates, erasing, removing
 from memoryd.daemon.shared.tables import shared
-from memoryd.daemon.shared.tables.shared import Entry, Root
+from memoryd.daemon.shared.tables.shared import Root, SharedEntry
 from memoryd.daemon.store import history, links, rows, vectors
 from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.rows import Row
@@ -37,7 +37,7 @@ class Applied(Struct):
     conflicts: list[str] = []
 
 
-class Session:
+class ExchangeSession:
     """What the steps of one transaction share."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Session:
         for call in self._later:
             call()
 
-    def read(self, entry: Entry | None) -> Row | None:
+    def read(self, entry: SharedEntry | None) -> Row | None:
         """Return the memory of an entry as it is here."""
         if entry is None or entry.memory is None:
             return None

@@ -19,7 +19,7 @@ from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.writer import Transaction
 
 if TYPE_CHECKING:
-    from memoryd.daemon.shared.line import Line
+    from memoryd.daemon.shared.line import EngineThread
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Lines:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, EngineThread] = {}
 
     def start(self) -> None:
         """Begin to exchange what is shared."""
@@ -51,13 +51,13 @@ class Lines:
     def open(self, root: Root) -> None:
         """Begin to exchange a root."""
         check_installed()
-        from memoryd.daemon.shared.line import Line  # loads psycopg
+        from memoryd.daemon.shared.line import EngineThread  # loads psycopg
 
         given = settings_of(self._core, root.name)
         places = {"server": given.server or root.server, "passfile": given.passfile or root.passfile}
         root = msgspec.structs.replace(root, **places)
         self.shut(root.name)
-        self._lines[root.name] = Line(self._core, root, self.name_machine(), given)
+        self._lines[root.name] = EngineThread(self._core, root, self.name_machine(), given)
         self._core.store.on_change = self.wake
 
     def shut(self, name: str) -> None:

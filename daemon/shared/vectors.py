@@ -15,9 +15,9 @@ from psycopg import sql
 
 from memoryd.daemon.shared.exchange import COLUMNS, PULLED_BYTES, read_remote
 from memoryd.daemon.shared.functions import DEFINER, ROW, SHOWN
-from memoryd.daemon.shared.messages import Remote
+from memoryd.daemon.shared.messages import RemoteMemory
 from memoryd.daemon.shared.schema import LOCK, ROLES, grant_functions, guard, secure
-from memoryd.daemon.shared.server import Server
+from memoryd.daemon.shared.server import ServerConnection
 from memoryd.daemon.store.vectors import Vector
 
 BATCH = 200  # rows of the feed
@@ -178,7 +178,7 @@ class Unembedded(NamedTuple):
     turns: int
 
 
-class Asked(NamedTuple):
+class NearestQuery(NamedTuple):
     """A question: what is nearest to a vector of a model, or has words, in namespaces that have few vectors or many."""
 
     model: str
@@ -192,12 +192,12 @@ class Asked(NamedTuple):
 class Nearest(NamedTuple):
     """A memory for a question: as the server has it, its cosine, the hash of the text that the vector is of."""
 
-    remote: Remote
+    remote: RemoteMemory
     similarity: float | None
     text_hash: bytes | None
 
 
-def make(server: Server, models: Mapping[str, int]) -> bool:
+def make(server: ServerConnection, models: Mapping[str, int]) -> bool:
     """Make tables, functions and the index of each model, given by its length; return whether there are any.
 
     For the owner. What is there already stays. A server without pgvector gets none.
@@ -235,13 +235,13 @@ def name_index(model: str) -> str:
     return "".join(letter if letter.isalnum() else "_" for letter in model.lower())[-40:]
 
 
-def take_lease(server: Server, root: str, model: str, length: int, machine: str) -> int | None:
+def take_lease(server: ServerConnection, root: str, model: str, length: int, machine: str) -> int | None:
     """Take the lease of a model, or keep it; return how far its vectors are, None where nothing is to be done here."""
     found = server.value("SELECT memoryd.lease(%s, %s, %s, %s)", (root, model, length, machine))
     return None if found is None else int(found)
 
 
-def read_feed(server: Server, root: str, after: int) -> list[Unembedded]:
+def read_feed(server: ServerConnection, root: str, after: int) -> list[Unembedded]:
     """Return the next rows whose vectors are to be made."""
     found = server.run(
         "SELECT id, seq, ns, content, turns FROM memoryd.list_unembedded(%s, %s, %s, %s)",
@@ -251,7 +251,11 @@ def read_feed(server: Server, root: str, after: int) -> list[Unembedded]:
 
 
 def put(
-    server: Server, root: str, model: str, made: Sequence[tuple[Unembedded, bytes, Vector]], feed: list[Unembedded]
+    server: ServerConnection,
+    root: str,
+    model: str,
+    made: Sequence[tuple[Unembedded, bytes, Vector]],
+    feed: list[Unembedded],
 ) -> None:
     """Put the vectors of rows of the feed, given with the hash of their texts; drop those of deleted ones."""
     given = [
@@ -266,14 +270,14 @@ def put(
     )
 
 
-def take(server: Server, root: str, model: str, ids: Collection[str]) -> dict[bytes, Vector]:
+def take(server: ServerConnection, root: str, model: str, ids: Collection[str]) -> dict[bytes, Vector]:
     """Return the vectors of memories, by the hash of their texts."""
     query = "SELECT text_hash, emb FROM memoryd.take_vectors(%s, %s, %s::uuid[])"
     found = server.connection.execute(query, (root, model, list(ids)), binary=True).fetchall()
     return {bytes(hash): read_vector(bytes(packed)) for hash, packed in found}
 
 
-def has_few(server: Server, root: str, model: str, places: Sequence[str]) -> bool:
+def has_few(server: ServerConnection, root: str, model: str, places: Sequence[str]) -> bool:
     """Return whether namespaces have so few vectors that each is compared, which is exact.
 
     A planner takes the index for these too, where it finds little and late.
@@ -281,7 +285,7 @@ def has_few(server: Server, root: str, model: str, places: Sequence[str]) -> boo
     return bool(server.value("SELECT memoryd.has_few(%s, %s, %s)", (root, model, list(places))))
 
 
-def find_nearest(server: Server, root: str, asked: Asked) -> tuple[int, list[Nearest]]:
+def find_nearest(server: ServerConnection, root: str, asked: NearestQuery) -> tuple[int, list[Nearest]]:
     """Return what is nearest to a vector or has rare words, and how far the feed was at least when that was read."""
     values = {
         "root": root,

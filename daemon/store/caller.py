@@ -11,13 +11,13 @@ from typing import Literal, NamedTuple
 from memoryd.client.errors import Forbidden
 from memoryd.daemon.store.namespaces import list_enclosing
 
-Kind = Literal["owner", "lead", "agent", "nobody"]
+CallerRole = Literal["owner", "lead", "agent", "nobody"]
 
 
 class Caller(NamedTuple):
     """A role, the namespace that it is bound to, and the token that says so: its name and its SHA-256."""
 
-    role: Kind
+    role: CallerRole
     namespace: str = ""
     name: str = ""
     key: bytes = b""

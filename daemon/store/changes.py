@@ -55,7 +55,7 @@ class Side(NamedTuple):
     text: str
 
 
-class Change(NamedTuple):
+class RecordedChange(NamedTuple):
     """What happened to one memory or turn, or to `how_many` of them alike; a file that was indexed has a `path`."""
 
     before: Side | None
@@ -83,36 +83,36 @@ class Written:
         """Begin with another transaction."""
         self._ranges.clear()
 
-    def read(self, connection: apsw.Connection) -> list[Change]:
+    def read(self, connection: apsw.Connection) -> list[RecordedChange]:
         """Return what the transaction did, once it is committed."""
         found = self._read_recorded(connection)
         known = {change.id for change in found}
         if span := self._ranges.get("turns"):
             found += [
-                Change(None, Side(namespace, L0, role, text), key, "observe")
+                RecordedChange(None, Side(namespace, L0, role, text), key, "observe")
                 for key, namespace, role, text in connection.execute(_TURNS, span)
                 if key not in known
             ]
         if span := self._ranges.get("memories"):
             found += [
-                Change(None, Side(namespace, DOCUMENTS, "", text), how_many=count, path=path)
+                RecordedChange(None, Side(namespace, DOCUMENTS, "", text), how_many=count, path=path)
                 for namespace, path, count, text in connection.execute(_FILES, span)
             ]
         return found
 
-    def _read_recorded(self, connection: apsw.Connection) -> list[Change]:
+    def _read_recorded(self, connection: apsw.Connection) -> list[RecordedChange]:
         """Return the changes that the history has: each is from its row before to that of the memory's next change."""
         span = self._ranges.get("history")
         if span is None:
             return []
         detailed = span[1] - span[0] < MAX_DETAILED
         found = [
-            Change(_read_side(sides[:4]), _read_side(sides[4:]), id, by, operation, count)
+            RecordedChange(_read_side(sides[:4]), _read_side(sides[4:]), id, by, operation, count)
             for operation, by, id, count, *sides in connection.execute(_ONE_BY_ONE if detailed else _COUNTED, span)
         ]
         if not detailed:
             return found
-        later: dict[str, Change] = {}
+        later: dict[str, RecordedChange] = {}
         for place in range(len(found) - 1, -1, -1):
             if after := later.get(found[place].id):
                 found[place] = found[place]._replace(after=after.before)

@@ -25,7 +25,7 @@ UNREADABLE = (OSError, ValueError, KeyError, EOFError, BadZipFile)
 log = logging.getLogger(__name__)
 
 
-class Header(msgspec.Struct):
+class CodesHeader(msgspec.Struct):
     """What the codes are of."""
 
     database: list[int]
@@ -36,10 +36,10 @@ class Header(msgspec.Struct):
     schema: int = VERSION
 
 
-class Kept(NamedTuple):
+class LoadedCodes(NamedTuple):
     """Codes that were taken up."""
 
-    header: Header
+    header: CodesHeader
     arrays: Any  # by name, each read when it is asked for
     file: BinaryIO
 
@@ -50,7 +50,7 @@ def read_identity(path: Path) -> list[int]:
     return [found.st_size, found.st_mtime_ns, found.st_ino]
 
 
-def write(path: Path, header: Header, arrays: dict[str, NDArray[Any]]) -> None:
+def write(path: Path, header: CodesHeader, arrays: dict[str, NDArray[Any]]) -> None:
     """Write the codes for a closed database; raise OSError."""
     part = path.with_name(f"{_NAME}.part")
     try:
@@ -61,7 +61,7 @@ def write(path: Path, header: Header, arrays: dict[str, NDArray[Any]]) -> None:
         part.unlink(missing_ok=True)
 
 
-def take(path: Path) -> Kept | None:
+def take(path: Path) -> LoadedCodes | None:
     """Return the codes of a database that is not open yet, if they are its own, and delete their file."""
     place = path.with_name(_NAME)
     with suppress(OSError):
@@ -76,13 +76,13 @@ def take(path: Path) -> Kept | None:
     return None
 
 
-def _read(path: Path, place: Path) -> Kept | None:
+def _read(path: Path, place: Path) -> LoadedCodes | None:
     with ExitStack() as unused:
         file = unused.enter_context(place.open("rb"))  # can be read although its name is deleted
         arrays: Any = np.load(file, allow_pickle=False)
-        header = msgspec.json.decode(arrays["header"].tobytes(), type=Header)
-        own = Header(read_identity(path), header.fingerprint, header.model, header.pending)
+        header = msgspec.json.decode(arrays["header"].tobytes(), type=CodesHeader)
+        own = CodesHeader(read_identity(path), header.fingerprint, header.model, header.pending)
         if header == own and not path.with_name(f"{path.name}-wal").exists():
             unused.pop_all()
-            return Kept(header, arrays, file)
+            return LoadedCodes(header, arrays, file)
     return None

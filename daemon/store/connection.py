@@ -12,7 +12,7 @@ import sqlite_vec
 from apsw import Connection as Connection
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.system.presence import Held, find_missing
+from memoryd.daemon.system.presence import WatchedFile, find_missing
 
 # Five vectors of 384 dimensions fit into a page, where one of 4,096 bytes holds two and wastes a quarter.
 PAGE_BYTES = 8192
@@ -59,7 +59,7 @@ def open_reader(path: Path) -> apsw.Connection:
     return connection
 
 
-def close(connection: apsw.Connection, log: Sequence[Held]) -> None:
+def close(connection: apsw.Connection, log: Sequence[WatchedFile]) -> None:
     """Close the writer's connection; a write-ahead log at the path of its own that is another's stays."""
     if find_missing(log):
         keep = ctypes.c_int(1)

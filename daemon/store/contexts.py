@@ -17,7 +17,7 @@ from memoryd.daemon.store.vectors import Vector
 OWN_SHARE = 0.3  # of its own vector in that of a text within its context
 
 
-class Context(NamedTuple):
+class StoredContext(NamedTuple):
     """A memory's row number, the keys of its own vector and of the one for searches, and the text embedded for it."""
 
     row: int
@@ -77,10 +77,10 @@ def remove(connection: apsw.Connection, rows: Iterable[int]) -> None:
     connection.executemany("DELETE FROM contexts WHERE memory = ?", ((row,) for row in rows))
 
 
-def read(connection: apsw.Connection, rows: Sequence[int]) -> dict[int, Context]:
+def read(connection: apsw.Connection, rows: Sequence[int]) -> dict[int, StoredContext]:
     """Return the contexts of those of some memories that have one."""
     found: Any = connection.execute(
         "SELECT m.row, m.text_hash, c.search_hash, c.content FROM contexts c CROSS JOIN memories m ON m.row = c.memory"
         f" WHERE m.row IN ({', '.join(map(str, rows))})"
     )
-    return {one[0]: Context(*one) for one in found}
+    return {one[0]: StoredContext(*one) for one in found}

@@ -36,7 +36,7 @@ LOGS = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a database that 
 _COUNTERS = ("operations", "turns", "skipped")  # each grows with every row; the first that differs decides
 
 
-class Copy(NamedTuple):
+class CopyContent(NamedTuple):
     """What a copy holds."""
 
     memories: int
@@ -101,7 +101,7 @@ def check_room(store: Store, folder: Path) -> None:
         raise StorageFailed(f"There is no room for a copy of the database ({size / 1e6:.0f} MB) in {folder}.")
 
 
-def copy(store: Store, target: Path, check: Callable[[], None]) -> Copy:
+def copy(store: Store, target: Path, check: Callable[[], None]) -> CopyContent:
     """Write a checked copy to `target`, mode 0600; `check` may raise to give up."""
     for _ in hold(store):
         check()
@@ -122,7 +122,7 @@ def hold(store: Store) -> Iterator[None]:
 
 def copy_held(
     store: Store, target: Path, check: Callable[[], None], tell: Callable[[int, int], None] = lambda done, total: None
-) -> Copy:
+) -> CopyContent:
     """Write a copy as `copy` does, after `hold`; `tell` hears of pages done."""
     part = _make_part(target)
     try:
@@ -133,7 +133,9 @@ def copy_held(
         part.unlink(missing_ok=True)
 
 
-def _write(store: Store, part: Path, target: Path, check: Callable[[], None], tell: Callable[[int, int], None]) -> Copy:
+def _write(
+    store: Store, part: Path, target: Path, check: Callable[[], None], tell: Callable[[int, int], None]
+) -> CopyContent:
     """Write a checked copy to the file `part` and give it its name."""
     with closing(open_reader(store.path)) as source, closing(open_plain(part)) as copied:
         source.execute("BEGIN")  # one snapshot: the copy never starts again
@@ -155,7 +157,7 @@ def _write(store: Store, part: Path, target: Path, check: Callable[[], None], te
     sync(part)
     part.rename(target)
     sync(target.parent)
-    return Copy(*expected, target.stat().st_size)
+    return CopyContent(*expected, target.stat().st_size)
 
 
 def _make_part(target: Path) -> Path:

@@ -16,14 +16,14 @@ from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.history import Image
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.trimming import UNUSED
-from memoryd.daemon.store.turns import KEPT_CHARS, Turn
+from memoryd.daemon.store.turns import KEPT_CHARS, StoredTurn
 
 SUMMARY = "session_summary"  # the source of notes on sessions
 _MERGED_PAGES = 100  # of one transaction, which others wait for
 _FILLED = 1_000  # free pages that are filled by one statement
 
 
-class Erased(NamedTuple):
+class ErasedRows(NamedTuple):
     """What was erased: row numbers, namespaces whose L0 changed, texts, and rows that lost a neighbour's text."""
 
     rows: list[int]
@@ -39,7 +39,7 @@ class Past(NamedTuple):
     image: Image
 
     @property
-    def held(self) -> Row | Turn | None:
+    def held(self) -> Row | StoredTurn | None:
         """The memory or turn as it was."""
         return self.image.row or self.image.turn
 
@@ -129,15 +129,15 @@ def _read_ids(connection: apsw.Connection, sql: str, values: tuple[Any, ...]) ->
 
 
 def _find_sessions(connection: apsw.Connection, ids: set[str]) -> Iterator[tuple[int, str, float]]:
-    present: list[Row | Turn] = list(rows.read_ids(connection, sorted(ids)).values())
+    present: list[Row | StoredTurn] = list(rows.read_ids(connection, sorted(ids)).values())
     present += turns.read_keys(connection, sorted(ids)).values()
     found = [_session_of(held) for held in present] + [one.session for one in find_past(connection) if one.id in ids]
     yield from (session for session in found if session)
 
 
-def _session_of(held: Row | Turn | None) -> tuple[int, str, float] | None:
+def _session_of(held: Row | StoredTurn | None) -> tuple[int, str, float] | None:
     """Return the namespace, session and time of a turn; None for what is none."""
-    if isinstance(held, Turn):
+    if isinstance(held, StoredTurn):
         return held.namespace, held.session, held.created_at
     if held is None or not held.turns:
         return None
@@ -158,7 +158,7 @@ def _is_made_of(row: Row, ids: set[str], sessions: dict[tuple[int, str], float])
 # Erasing -------------------------------------------------------------------------------------------------------------
 
 
-def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[str, Erased]:
+def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[str, ErasedRows]:
     """Erase memories and turns, those that are in the history alone too; return the operation and the rest."""
     connection.pragma("secure_delete", True)
     wanted = set(ids)
@@ -181,11 +181,11 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     connection.executemany("DELETE FROM skipped WHERE content = ?", ((text[:KEPT_CHARS],) for text in texts))
     forget_vectors(connection, hashes | keys)
     rings = {turn.namespace for turn in active.values()}
-    return operation, Erased([row.row for row in found.values()], rings, texts, changed)
+    return operation, ErasedRows([row.row for row in found.values()], rings, texts, changed)
 
 
 def _gather(
-    connection: apsw.Connection, wanted: set[str], found: Sequence[Row], active: Sequence[Turn]
+    connection: apsw.Connection, wanted: set[str], found: Sequence[Row], active: Sequence[StoredTurn]
 ) -> tuple[list[str], set[bytes]]:
     """Return the texts of memories and turns, former ones too, and the keys of their vectors."""
     texts = {text for one in find_past(connection, wanted) for text in one.texts} | {turn.content for turn in active}
@@ -202,7 +202,7 @@ def _gather(
     return sorted(texts - {""}), hashes | {vectors.text_hash(turn.content) for turn in active}
 
 
-def _record(connection: apsw.Connection, operation: str, ids: Iterable[str], held: Iterable[Row | Turn]) -> None:
+def _record(connection: apsw.Connection, operation: str, ids: Iterable[str], held: Iterable[Row | StoredTurn]) -> None:
     """Note that something was erased, and nothing of what: the account of turns and the log have it from that."""
     places = {one.id if isinstance(one, Row) else one.key: one.namespace for one in held}
     for id in ids:

@@ -26,7 +26,7 @@ _COUNTS = {
 }
 
 
-class Facts(msgspec.Struct, kw_only=True):
+class DatabaseFacts(msgspec.Struct, kw_only=True):
     """What a database file holds.
 
     `marks` say whether clients changed anything since a copy was made; `problems` is of SQLite's quick check, empty
@@ -45,12 +45,12 @@ class Facts(msgspec.Struct, kw_only=True):
     problems: list[str] = []
 
 
-def read_facts(path: Path, check: bool) -> Facts:
+def read_facts(path: Path, check: bool) -> DatabaseFacts:
     """Return the facts about a file; raise `apsw.Error` when it is no database or cannot be read."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     with closing(apsw.Connection(_address(path), flags=flags)) as connection:
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
-        found = Facts(
+        found = DatabaseFacts(
             version=read_pragma(connection, "user_version"),
             known_version=VERSION,
             pages=read_pragma(connection, "page_count"),

@@ -97,7 +97,7 @@ class Mask(NamedTuple):
         return found
 
 
-class Standing(NamedTuple):
+class TierCount(NamedTuple):
     """How many memories a namespace has in a tier, and when the oldest and the newest were made."""
 
     namespace: int
@@ -107,7 +107,7 @@ class Standing(NamedTuple):
     newest_at: float
 
 
-class Facts:
+class FilterColumns:
     """The columns of one database."""
 
     def __init__(self, connection: apsw.Connection, positions: Positions) -> None:
@@ -164,7 +164,7 @@ class Facts:
         """Return the positions of all memories."""
         return np.flatnonzero(self._columns.namespace[: self._used] != _NOWHERE)
 
-    def count_standing(self, reached: frozenset[int] | None) -> list[Standing]:
+    def count_standing(self, reached: frozenset[int] | None) -> list[TierCount]:
         """Return how many memories each of these namespaces has in each tier, the dead ones included."""
         columns, rows = self._select_reached(reached)
         namespaces, tiers = columns.namespace[rows], columns.tier[rows]
@@ -176,7 +176,7 @@ class Facts:
         np.minimum.at(oldest, inverse, columns.created[rows])
         np.maximum.at(newest, inverse, columns.created[rows])
         found = zip(pairs.tolist(), counts.tolist(), oldest.tolist(), newest.tolist(), strict=True)
-        return [Standing(pair // len(words), words[pair % len(words)], *rest) for pair, *rest in found]
+        return [TierCount(pair // len(words), words[pair % len(words)], *rest) for pair, *rest in found]
 
     def tally(self, column: str, reached: frozenset[int] | None) -> dict[str, int]:
         """Return how many memories of these namespaces have which type or source, the commonest first."""

@@ -62,7 +62,7 @@ def select_living(connection: apsw.Connection, found: Iterable[Row], now: float)
     return [row for row in asked if row.row in alive]
 
 
-def compile_filter(call: Filtered[Any], names: namespaces.Namespaces) -> Filter:
+def compile_filter(call: Filtered[Any], names: namespaces.NamespaceTable) -> Filter:
     """Return the filter of a call; raise `Invalid` for a namespace or value that makes no sense."""
     reached = names.reach(namespaces.check(call.namespace), call.reach)
     parts: list[str] = []

@@ -40,10 +40,10 @@ _SEARCHED = 32  # places that it costs as much to walk past as to search for one
 _ROUNDING = 1.0001  # of scores in float32
 _TABLES = tuple(f"memories_fts_{part}" for part in ("data", "idx", "docsize", "config"))  # of FTS5's index
 
-Numbers = NDArray[np.float32]
+Scores = NDArray[np.float32]
 
 
-class Word(NamedTuple):
+class QueryWord(NamedTuple):
     """A word of a question, and which memories hold it; `documents` of them are within reach."""
 
     text: str
@@ -53,13 +53,13 @@ class Word(NamedTuple):
     posting: Posting
 
 
-class Question(NamedTuple):
+class TextQuery(NamedTuple):
     """The words asked, the rarest first, those left out as too common, and the average length of a memory in words.
 
     `weight` is the BM25 of one place for each word asked.
     """
 
-    words: list[Word]
+    words: list[QueryWord]
     left_out: list[str]
     average: float
     weight: float
@@ -75,14 +75,14 @@ def ask(
     postings: Postings,
     text: str,
     reached: Mask | None = None,
-) -> Question:
+) -> TextQuery:
     """Return what a person's text asks, of all memories or of those of a mask, as if it were all."""
     documents, average = postings.measure_corpus(reached)
     counted = []
     for word in split_words(connection, text)[:MAX_TERMS]:
         for stem in stem_words(connection, word)[:1]:
             counted.append((_count_documents(connection, postings, stem, reached), word, stem))
-    asked: list[Word] = []
+    asked: list[QueryWord] = []
     cost = found = 0
     for number, word, stem in sorted(counted):
         cost, found = cost + number, found + bool(number)
@@ -90,19 +90,19 @@ def ask(
             break
         posting = postings.find(connection, stem)
         holding = len(posting.places) if reached is None else number
-        asked.append(Word(word, stem, _rarity(documents, holding), holding, posting))
+        asked.append(QueryWord(word, stem, _rarity(documents, holding), holding, posting))
     chosen = {word.text for word in asked}
-    return Question(asked, [word for _, word, _ in counted if word not in chosen], average, _weight(asked))
+    return TextQuery(asked, [word for _, word, _ in counted if word not in chosen], average, _weight(asked))
 
 
-def _weight(words: Sequence[Word]) -> float:
+def _weight(words: Sequence[QueryWord]) -> float:
     """Sum the rarities; where most memories hold every word that any holds, as in a small store, all count alike."""
     if max((word.rarity for word in words if word.documents), default=1.0) <= _LEAST_RARITY:
         return _LEAST_RARITY * len(words)
     return sum(word.rarity for word in words)
 
 
-def rank(postings: Postings, question: Question, allowed: Mask, limit: int) -> list[tuple[int, float]]:
+def rank(postings: Postings, question: TextQuery, allowed: Mask, limit: int) -> list[tuple[int, float]]:
     """Return (row, BM25) of the best `limit` memories that a mask allows, best first."""
     words = sorted(question.words, key=lambda word: -word.rarity)
     bounds = [_compute_bound(word, question.average) for word in words]
@@ -125,7 +125,7 @@ def rank(postings: Postings, question: Question, allowed: Mask, limit: int) -> l
     return list(zip(allowed.positions.read_rows(best).tolist(), total[best].tolist(), strict=True))
 
 
-def _add(postings: Postings, word: Word, average: float, total: Numbers, allowed: Mask) -> NDArray[np.int32]:
+def _add(postings: Postings, word: QueryWord, average: float, total: Scores, allowed: Mask) -> NDArray[np.int32]:
     """Add a word's scores to the totals of the allowed memories; return the positions of those that had none."""
     inside = allowed.select_at(word.posting.places)
     places, counts = word.posting.places[inside], word.posting.counts[inside]
@@ -134,7 +134,7 @@ def _add(postings: Postings, word: Word, average: float, total: Numbers, allowed
     return new
 
 
-def _add_to(postings: Postings, word: Word, average: float, total: Numbers, places: NDArray[np.int32]) -> None:
+def _add_to(postings: Postings, word: QueryWord, average: float, total: Scores, places: NDArray[np.int32]) -> None:
     """Add a word's scores to the totals of some positions, which are in rising order."""
     held = word.posting.places
     if len(places) * _SEARCHED > len(held):
@@ -149,25 +149,25 @@ def _add_to(postings: Postings, word: Word, average: float, total: Numbers, plac
 
 
 def _compute_scores(
-    postings: Postings, word: Word, average: float, places: NDArray[np.int32], counts: Counts
-) -> Numbers:
+    postings: Postings, word: QueryWord, average: float, places: NDArray[np.int32], counts: Counts
+) -> Scores:
     lengths = postings.read_lengths(places)
-    scores: Numbers = np.float32(word.rarity) * _saturate(counts * np.float32(1 / UNITS), lengths, average)
+    scores: Scores = np.float32(word.rarity) * _saturate(counts * np.float32(1 / UNITS), lengths, average)
     return scores
 
 
-def _compute_bound(word: Word, average: float) -> float:
+def _compute_bound(word: QueryWord, average: float) -> float:
     """Return what no memory's score for a word exceeds."""
     shortest = word.posting.shortest
     return word.rarity * max((_saturate(count / UNITS, size, average) for count, size in shortest.items()), default=0.0)
 
 
-def _find_least(total: Numbers, found: list[NDArray[np.int32]], limit: int) -> float:
+def _find_least(total: Scores, found: list[NDArray[np.int32]], limit: int) -> float:
     scores = total[np.concatenate(found)]
     return float(np.partition(scores, len(scores) - limit)[len(scores) - limit]) if len(scores) >= limit else 0.0
 
 
-def score(question: Question, texts: Sequence[Counter[str]], lengths: Sequence[int]) -> list[float]:
+def score(question: TextQuery, texts: Sequence[Counter[str]], lengths: Sequence[int]) -> list[float]:
     """Return the BM25 of texts that are in no index, given how often each has which stem and how many it has in all."""
     total, sizes = np.zeros(len(texts)), np.array(lengths, np.float64)
     for word in question.words:

@@ -17,9 +17,9 @@ import msgspec
 from memoryd.client.errors import Conflict, Forbidden, NotFound
 from memoryd.daemon.store import links, rows, turns, vectors
 from memoryd.daemon.store.actor import PRESENT, Actor
-from memoryd.daemon.store.links import Stored
+from memoryd.daemon.store.links import StoredLink
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.turns import Turn
+from memoryd.daemon.store.turns import StoredTurn
 
 ERASE = "erase"  # the kind of an operation that is for good
 _ADDS = ("add", "add_many")
@@ -39,8 +39,8 @@ class Image(msgspec.Struct, omit_defaults=True):
     """A memory's row and links (origin, target, kind, created_at) as they were, its former tier, or a turn of L0."""
 
     row: Row | None = None
-    links: list[Stored] = []
-    turn: Turn | None = None
+    links: list[StoredLink] = []
+    turn: StoredTurn | None = None
     moved: Moved | None = None
 
 
@@ -87,7 +87,7 @@ def record_move(connection: apsw.Connection, operation: str, namespace: str, bef
     _keep(connection, operation, before.id, namespace, None, image)
 
 
-def record_turn(connection: apsw.Connection, operation: str, turn: Turn, namespace: str) -> None:
+def record_turn(connection: apsw.Connection, operation: str, turn: StoredTurn, namespace: str) -> None:
     """Keep a turn of L0 before the operation takes it away; undo puts it back into its place."""
     _keep(connection, operation, turn.key, namespace, vectors.text_hash(turn.content), Image(turn=turn))
 
@@ -121,7 +121,7 @@ def count(connection: apsw.Connection, condition: str | None = None) -> int:
     return int(connection.execute(seen).get)
 
 
-class State(NamedTuple):
+class FormerState(NamedTuple):
     """A memory's row before an operation (None: it did not exist), and who made that operation."""
 
     operation: str
@@ -131,7 +131,7 @@ class State(NamedTuple):
     actor: Actor
 
 
-def read_states(connection: apsw.Connection, memory: str, condition: str) -> list[State]:
+def read_states(connection: apsw.Connection, memory: str, condition: str) -> list[FormerState]:
     """Return what a memory was before each of its changes, oldest first."""
     found: Any = connection.execute(
         f"SELECT o.id, o.kind, o.at, h.before, {name_actor(condition)} FROM history h"
@@ -139,7 +139,7 @@ def read_states(connection: apsw.Connection, memory: str, condition: str) -> lis
         (memory,),
     )
     states = [
-        (State(id, kind, at, None, Actor(*who)), decode_image(before) if before else None)
+        (FormerState(id, kind, at, None, Actor(*who)), decode_image(before) if before else None)
         for id, kind, at, before, *who in found
     ]
     known = complete([image for _, image in states], rows.read_ids(connection, [memory]).get(memory))
@@ -210,7 +210,7 @@ def _record_present(
     connection: apsw.Connection,
     operation: str,
     namespace: str,
-    present: tuple[str, Turn | None, Row | None],
+    present: tuple[str, StoredTurn | None, Row | None],
     before: Image | None,
 ) -> None:
     """Keep what an undo takes away (a memory's id, its turn or row) before it puts back what was before."""

@@ -11,7 +11,7 @@ from memoryd.daemon.store.filters import ALIVE, alive_values
 
 CONTRADICTS = "contradicts"
 DISMISSED = "dismissed"  # of two that were linked `contradicts`
-Stored = tuple[str, str, str, float]  # origin, target, kind, created_at
+StoredLink = tuple[str, str, str, float]  # origin, target, kind, created_at
 _COLUMNS = "l.origin, l.target, l.kind, l.created_at"
 
 
@@ -88,7 +88,7 @@ def find_versions(connection: apsw.Connection, ids: Sequence[str]) -> list[tuple
     return [(there, here) if is_newer else (here, there) for there, here, is_newer in pairs]
 
 
-def restore(connection: apsw.Connection, links: Iterable[Stored]) -> None:
+def restore(connection: apsw.Connection, links: Iterable[StoredLink]) -> None:
     """Put links back as they were, as far as both ends exist."""
     connection.executemany(
         "INSERT OR IGNORE INTO links (origin, target, kind, created_at) SELECT ?1, ?2, ?3, ?4"
@@ -97,7 +97,7 @@ def restore(connection: apsw.Connection, links: Iterable[Stored]) -> None:
     )
 
 
-def read_links(connection: apsw.Connection, memory: str) -> list[Stored]:
+def read_links(connection: apsw.Connection, memory: str) -> list[StoredLink]:
     """Return the links from or to a memory."""
     return list(connection.execute(f"SELECT {_COLUMNS} FROM links l WHERE l.origin = ?1 OR l.target = ?1", (memory,)))
 

@@ -52,7 +52,7 @@ _LOOSE_ENDS = 'SELECT "table", count(*) FROM pragma_foreign_key_check GROUP BY 1
 _TRIGGERS = re.compile(r"CREATE TRIGGER (\w+)")
 _DROP_ORDER = ("trigger", "view", "index", "table")  # what others need is dropped last
 
-Name = tuple[str, str]  # type and name
+ObjectName = tuple[str, str]  # type and name
 
 log = logging.getLogger(__name__)
 
@@ -132,13 +132,13 @@ def check_version(version: int, named: str) -> None:
 
 
 @cache
-def _read_expected() -> dict[Name, str]:
+def _read_expected() -> dict[ObjectName, str]:
     with closing(apsw.Connection(":memory:")) as connection:
         connection.execute(build_schema())
         return _read_objects(connection)
 
 
-def _read_objects(connection: apsw.Connection) -> dict[Name, str]:
+def _read_objects(connection: apsw.Connection) -> dict[ObjectName, str]:
     return {(type, name): sql for type, name, sql in connection.execute(_OBJECTS)}
 
 
@@ -147,7 +147,7 @@ def _without_layout(sql: str | None) -> str:
     return re.sub(r"\s*([(),;])\s*|\s+", lambda found: found[1] or " ", re.sub(r"--[^\n]*", "", sql or "")).strip()
 
 
-def _compare(connection: apsw.Connection) -> tuple[list[Name], list[Name]]:
+def _compare(connection: apsw.Connection) -> tuple[list[ObjectName], list[ObjectName]]:
     """Return what is in the database and should not be, and what is missing.
 
     What is another than expected is in both.
@@ -178,7 +178,7 @@ def find_schema_problems(connection: apsw.Connection) -> list[str]:
     ]
 
 
-def _find_left(connection: apsw.Connection) -> set[Name]:
+def _find_left(connection: apsw.Connection) -> set[ObjectName]:
     """Return the tables that are not expected, with what belongs to them: a capability that was taken out left them."""
     expected = {name for type, name in _read_expected() if type == "table"}
     found = connection.execute("SELECT type, name, tbl_name FROM sqlite_schema WHERE type <> 'view'")
@@ -191,7 +191,7 @@ def restore_schema(connection: apsw.Connection, is_own: bool = True) -> list[str
     In a database of this machine's own (`is_own`) the tables of a capability that was taken out stay, with their rows.
     """
     extra, missing = _compare(connection)
-    left = _find_left(connection) if is_own else set[Name]()
+    left = _find_left(connection) if is_own else set[ObjectName]()
     extra = [name for name in extra if name not in left]
     if tables := [name for type, name in missing if type == "table"]:
         raise StorageFailed(f"The table {tables[0]} is not the one that memoryd makes.")

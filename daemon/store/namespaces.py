@@ -28,7 +28,7 @@ def list_enclosing(name: str) -> list[str]:
     return ["/".join(parts[:length]) for length in range(len(parts), -1, -1)]
 
 
-class Namespaces:
+class NamespaceTable:
     """All names of a database in RAM. Only the writer adds; a name can be reached once its row is committed."""
 
     def __init__(self, connection: apsw.Connection) -> None:

@@ -10,7 +10,7 @@ from memoryd.daemon.store.history import NUMBER, Image, complete, condition_for,
 from memoryd.daemon.store.rows import Row
 
 
-class Wanted(NamedTuple):
+class OperationQuery(NamedTuple):
     """Which operations are wanted: at most `limit` after the first `offset`, newest first; all conditions hold."""
 
     limit: int
@@ -21,7 +21,7 @@ class Wanted(NamedTuple):
     prefix: str | None = None  # of its id
 
 
-class Step(NamedTuple):
+class OperationStep(NamedTuple):
     """What an operation did to one memory or turn: the rows before and after it, None where there was none."""
 
     memory: str
@@ -30,7 +30,7 @@ class Step(NamedTuple):
     after: Row | None
 
 
-def find(connection: apsw.Connection, condition: str, wanted: Wanted) -> list[Operation]:
+def find(connection: apsw.Connection, condition: str, wanted: OperationQuery) -> list[Operation]:
     """Return the latest operations that touched a memory in the namespaces of `condition` (on the alias `m`).
 
     Only those memories are counted, and an operation called from elsewhere is shown where it touched one of them.
@@ -53,12 +53,12 @@ def find(connection: apsw.Connection, condition: str, wanted: Wanted) -> list[Op
 def find_one(connection: apsw.Connection, prefix: str, condition: str) -> Operation:
     """Return the one operation whose id begins with `prefix` of those that `find` returns; raise as `rows.resolve`."""
     rows.check_prefix(prefix)
-    found = find(connection, condition, Wanted(rows.CANDIDATES, prefix=prefix))
+    found = find(connection, condition, OperationQuery(rows.CANDIDATES, prefix=prefix))
     rows.choose_unique(prefix, sorted(one.id for one in found), "operation")
     return found[0]
 
 
-def _choose(wanted: Wanted) -> tuple[str, list[Any]]:
+def _choose(wanted: OperationQuery) -> tuple[str, list[Any]]:
     """Return the conditions on operations as SQL with their values."""
     first, below = (None, None) if wanted.prefix is None else rows.id_range(wanted.prefix)
     given = {"o.id >=": first, "o.id <": below, "o.at >": wanted.after, "o.at <": wanted.before}
@@ -69,7 +69,9 @@ def _choose(wanted: Wanted) -> tuple[str, list[Any]]:
     return sql, [*values, *wanted.kinds]
 
 
-def list_steps(connection: apsw.Connection, operation: str, condition: str, page: tuple[int, int]) -> list[Step]:
+def list_steps(
+    connection: apsw.Connection, operation: str, condition: str, page: tuple[int, int]
+) -> list[OperationStep]:
     """Return what an operation did in the namespaces of `condition`, in order; `page` is (limit, offset)."""
     found: list[Any] = connection.execute(
         "SELECT h.id, h.memory, h.namespace, h.before, n.id, n.before FROM history h LEFT JOIN history n ON n.id ="
@@ -85,10 +87,10 @@ def list_steps(connection: apsw.Connection, operation: str, condition: str, page
     for number, memory, namespace, before, later, after in found:
         images = _decode(before), _decode(after)
         if any(image and image.moved for image in images):
-            steps.append(Step(memory, namespace, *_read_moved(connection, memory, number)))
+            steps.append(OperationStep(memory, namespace, *_read_moved(connection, memory, number)))
         else:
             known = now.get(memory) if later is None else _row_of(images[1])
-            steps.append(Step(memory, namespace, _row_of(images[0]), known))
+            steps.append(OperationStep(memory, namespace, _row_of(images[0]), known))
     return steps
 
 

@@ -13,7 +13,7 @@ from memoryd.daemon.store.vectors import text_hash
 
 _IS_LONG = "length(content) > 1000 AND tier <> 'documents'"  # as the index `memories_long` has it
 
-Piece = tuple[int, int]  # start and size in characters
+TextSpan = tuple[int, int]  # start and size in characters
 
 
 class Long(NamedTuple):
@@ -22,7 +22,7 @@ class Long(NamedTuple):
     row: int
     text_hash: bytes
     content: str
-    pieces: list[Piece] | None
+    pieces: list[TextSpan] | None
 
 
 def list_uncut(connection: apsw.Connection) -> list[int]:
@@ -54,7 +54,7 @@ def select_long(connection: apsw.Connection, rows: Sequence[int]) -> list[int]:
 def read(connection: apsw.Connection, rows: Sequence[int]) -> list[Long]:
     """Return those of some memories that exist, with their parts."""
     listed = ", ".join(map(str, rows))
-    cut: dict[int, list[Piece]] = {}
+    cut: dict[int, list[TextSpan]] = {}
     sql = f"SELECT memory, number, start, size FROM parts WHERE memory IN ({listed}) ORDER BY memory, number"
     for row, number, start, size in connection.execute(sql):
         pieces = cut.setdefault(row, [])
@@ -64,7 +64,7 @@ def read(connection: apsw.Connection, rows: Sequence[int]) -> list[Long]:
     return [Long(row, key, content, cut.get(row)) for row, key, content in memories]
 
 
-def put(connection: apsw.Connection, long: Long, pieces: Iterable[Piece]) -> None:
+def put(connection: apsw.Connection, long: Long, pieces: Iterable[TextSpan]) -> None:
     """Keep how a text is cut, the first piece included, unless it was changed or deleted meanwhile."""
     connection.executemany(
         "INSERT OR IGNORE INTO parts (memory, number, start, size, text_hash)"

@@ -10,7 +10,7 @@ from memoryd.client.protocol import Pause, PauseKind
 from memoryd.daemon.store.writer import Transaction
 
 
-class Place(NamedTuple):
+class TurnPlace(NamedTuple):
     """Where turns were said; what is not known is empty."""
 
     namespace: str
@@ -30,7 +30,7 @@ class Pauses:
         """Return all of them, those of the settings last."""
         return [*self._made, *self._never]
 
-    def find(self, place: Place) -> Pause | None:
+    def find(self, place: TurnPlace) -> Pause | None:
         """Return what keeps turns from being observed, None where nothing does."""
         return next((pause for pause in self.list_all() if _is_within(place, pause)), None)
 
@@ -67,7 +67,7 @@ def _normalise(kind: str, name: str) -> str:
     return name.strip("/") if kind == "namespace" else name
 
 
-def _is_within(place: Place, pause: Pause) -> bool:
+def _is_within(place: TurnPlace, pause: Pause) -> bool:
     if pause.kind == "session":
         return place.session == pause.name
     if pause.kind == "folder":

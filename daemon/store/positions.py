@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 Places = NDArray[np.int64]  # positions, -1: none
 Array = TypeVar("Array", bound=NDArray[Any])
-Number = TypeVar("Number", bound=np.integer[Any])
+IntegerT = TypeVar("IntegerT", bound=np.integer[Any])
 
 _BITS = 8  # rows of a page: 256
 _INSIDE = (1 << _BITS) - 1
@@ -154,12 +154,12 @@ class Positions:
             self._free += self._waiting.popleft()[1]
 
 
-def find_distinct(numbers: NDArray[Number]) -> NDArray[Number]:
+def find_distinct(numbers: NDArray[IntegerT]) -> NDArray[IntegerT]:
     """Return the numbers that differ, sorted. `np.unique` would load masked arrays first, for 9 ms of a start."""
     ordered = np.sort(numbers)
     kept = np.ones(len(ordered), bool)
     kept[1:] = ordered[1:] != ordered[:-1]
-    found: NDArray[Number] = ordered[kept]
+    found: NDArray[IntegerT] = ordered[kept]
     return found
 
 

@@ -9,7 +9,7 @@ import msgspec
 from memoryd.client.protocol import Memory
 from memoryd.daemon.store import feedback, vectors
 from memoryd.daemon.store.filters import ALIVE, alive_values
-from memoryd.daemon.store.namespaces import Namespaces
+from memoryd.daemon.store.namespaces import NamespaceTable
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.successors import read_in_force
 
@@ -25,7 +25,7 @@ def convert_to(kind: type[S], source: object, **others: Any) -> S:
     return kind(**{name: getattr(source, name) for name in named}, **others)
 
 
-def fields_of(row: Row, names: Namespaces, contradicts: Mapping[str, str]) -> dict[str, Any]:
+def fields_of(row: Row, names: NamespaceTable, contradicts: Mapping[str, str]) -> dict[str, Any]:
     """Return the fields of a `Memory` for a row."""
     return {
         "id": row.id,
@@ -57,7 +57,7 @@ def fields_of(row: Row, names: Namespaces, contradicts: Mapping[str, str]) -> di
 
 
 def build_memories(
-    connection: apsw.Connection, names: Namespaces, found: Iterable[Row], reached: str, now: float
+    connection: apsw.Connection, names: NamespaceTable, found: Iterable[Row], reached: str, now: float
 ) -> list[Memory]:
     """Return the memories of rows, each with what it contradicts in the `reached` namespaces.
 

@@ -38,7 +38,7 @@ _UNPINNED = (
 DRAWN = ("extraction", "session_summary", "task_completion")
 
 
-Kind = Literal["saved", "said"]
+Provenance = Literal["saved", "said"]
 
 
 class Order(NamedTuple):
@@ -136,7 +136,7 @@ def hold_back(chosen: Filter, namespace: int, type: str) -> Filter:
 
 
 def find_latest(
-    connection: apsw.Connection, chosen: Filter, now: float, kind: Kind, limit: int
+    connection: apsw.Connection, chosen: Filter, now: float, kind: Provenance, limit: int
 ) -> list[tuple[int, str]]:
     """Return row numbers and texts of the latest living memories: those saved on purpose, or what agents said."""
     where, values = chosen.full_condition(now)

@@ -1,6 +1,6 @@
 """Texts of conversations as they are stored, for a check by new rules of credentials, and their replacement.
 
-Each stored text is a `Held`: its table, its row and its columns. A replacement keeps no history: it is for good.
+Each stored text is a `StoredText`: its table, its row and its columns. A replacement keeps no history: it is for good.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ TABLES: dict[str, tuple[str, tuple[str, ...], str]] = {
 }
 
 
-class Held(NamedTuple):
+class StoredText(NamedTuple):
     """A stored text: where it is, a name for people, its columns, whether it came from a conversation."""
 
     table: str
@@ -34,17 +34,17 @@ class Held(NamedTuple):
     is_said: bool
 
 
-def read(connection: apsw.Connection, table: str, after: int) -> list[Held]:
+def read(connection: apsw.Connection, table: str, after: int) -> list[StoredText]:
     """Return the next texts of a table."""
     return list(_select(connection, table, f"{TABLES[table][0]} > {after} ORDER BY 1 LIMIT {_BATCH}"))
 
 
-def read_one(connection: apsw.Connection, table: str, key: int) -> Held | None:
+def read_one(connection: apsw.Connection, table: str, key: int) -> StoredText | None:
     """Return one text as it is now, None if it was deleted."""
     return next(_select(connection, table, f"{TABLES[table][0]} = {key}"), None)
 
 
-def _select(connection: apsw.Connection, table: str, where: str) -> Iterator[Held]:
+def _select(connection: apsw.Connection, table: str, where: str) -> Iterator[StoredText]:
     key, columns, condition = TABLES[table]
     name = {"memories": "id", "turns": "key", "heard": "key", "history": "memory"}.get(table, f"'{table} ' || id")
     said = {
@@ -54,10 +54,10 @@ def _select(connection: apsw.Connection, table: str, where: str) -> Iterator[Hel
     }.get(table, "TRUE")
     sql = f"SELECT {key}, {name}, {said}, {', '.join(columns)} FROM {table} WHERE {condition} AND {where}"
     for number, shown, is_said, *texts in connection.execute(sql):
-        yield Held(table, number, shown, tuple(texts), bool(is_said))
+        yield StoredText(table, number, shown, tuple(texts), bool(is_said))
 
 
-def replace(connection: apsw.Connection, held: Held, texts: tuple[str, ...]) -> None:
+def replace(connection: apsw.Connection, held: StoredText, texts: tuple[str, ...]) -> None:
     """Put other texts in the place of what is held, and delete the vectors of the former."""
     key, columns, _ = TABLES[held.table]
     fields: dict[str, Any] = dict(zip(columns, texts, strict=True))

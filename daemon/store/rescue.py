@@ -19,13 +19,13 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import Conflict, MemorydError, StorageFailed
-from memoryd.client.rescue import Report
+from memoryd.client.rescue import RescueReport
 from memoryd.client.transport import paths
 from memoryd.daemon.capability import installed
 from memoryd.daemon.store import fulltext, salvage, swap, turns, vectors
 from memoryd.daemon.store.copies import find_faults, open_plain
 from memoryd.daemon.store.migrations import check_version, migrate, restore_schema
-from memoryd.daemon.store.salvage import Table
+from memoryd.daemon.store.salvage import SalvagedTable
 from memoryd.daemon.store.schema import VERSION
 from memoryd.daemon.store.store import FILE_NAME, Store
 from memoryd.daemon.store.writer import Transaction
@@ -65,17 +65,17 @@ def _build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _restore(folder: Path, given: argparse.Namespace) -> Report:
+def _restore(folder: Path, given: argparse.Namespace) -> RescueReport:
     if given.file is None:
         raise StorageFailed("No file is given to restore.")
     place = _begin(folder)
     found = restore(given.file, place, folder / FILE_NAME, given.tokens)
     swap.mark_ready(folder, "restore", given.discard)
-    report = msgspec.structs.replace(Report(found.memories, dropped=found.dropped), **found.left_out)
+    report = msgspec.structs.replace(RescueReport(found.memories, dropped=found.dropped), **found.left_out)
     return _take_up(folder, given, report)
 
 
-def _recover(folder: Path, given: argparse.Namespace) -> Report:
+def _recover(folder: Path, given: argparse.Namespace) -> RescueReport:
     """Read out the present database; nobody may write to it meanwhile, so this waits for the lock first."""
     file = folder / FILE_NAME
     if not file.is_file():
@@ -88,22 +88,22 @@ def _recover(folder: Path, given: argparse.Namespace) -> Report:
         kept = swap.take_up(folder, time.time())
     finally:
         os.close(lock)
-    return Report(found.rows.get("memories", 0), True, str(kept or ""), found.rows, found.damaged)
+    return RescueReport(found.rows.get("memories", 0), True, str(kept or ""), found.rows, found.damaged)
 
 
-def _reset(folder: Path, given: argparse.Namespace) -> Report:
+def _reset(folder: Path, given: argparse.Namespace) -> RescueReport:
     Store(_begin(folder)).close()
     swap.mark_ready(folder, "reset", given.discard)
     return _take_up(folder, given)
 
 
-def _cancel(folder: Path, given: argparse.Namespace) -> Report:
+def _cancel(folder: Path, given: argparse.Namespace) -> RescueReport:
     swap.cancel(folder)
-    return Report()
+    return RescueReport()
 
 
-def _take_up(folder: Path, given: argparse.Namespace, made: Report | None = None) -> Report:
-    report = made or Report()
+def _take_up(folder: Path, given: argparse.Namespace, made: RescueReport | None = None) -> RescueReport:
+    report = made or RescueReport()
     try:
         lock = listen.lock(folder / "memoryd.lock", f"the data directory {folder}", given.wait_s)
     except Conflict:
@@ -123,7 +123,7 @@ def _begin(folder: Path) -> Path:
 
 
 _PAGES = 1024  # of a copy at once
-_COMMANDS: dict[str, Callable[[Path, Any], Report]] = {
+_COMMANDS: dict[str, Callable[[Path, Any], RescueReport]] = {
     "restore": _restore,
     "recover": _recover,
     "reset": _reset,
@@ -276,7 +276,7 @@ def _check_recoverable(source: apsw.Connection, damaged: Path) -> None:
         raise StorageFailed(f"{damaged} has the schema {version}; recover it with the memoryd that wrote it.")
 
 
-def list_tables(connection: apsw.Connection) -> list[Table]:
+def list_tables(connection: apsw.Connection) -> list[SalvagedTable]:
     """Return the tables whose rows are copied: all but what is derived and what belongs to full text."""
     found: Any = connection.execute(
         "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"

@@ -14,10 +14,10 @@ _MOST_FAILURES = 1_000_000  # the highest number of a damaged table may be any
 UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.TooBigError, UnicodeDecodeError)
 _COLUMNS = "SELECT name FROM pragma_table_info(?) ORDER BY cid"
 
-Row = tuple[Any, ...]
+SalvagedRow = tuple[Any, ...]
 
 
-class Table(NamedTuple):
+class SalvagedTable(NamedTuple):
     """A table of rows that are copied: its columns, and whether a row number leads to each row."""
 
     name: str
@@ -25,12 +25,16 @@ class Table(NamedTuple):
     has_rowid: bool
 
 
-def describe_table(connection: apsw.Connection, name: str, without_rowid: bool) -> Table:
+def describe_table(connection: apsw.Connection, name: str, without_rowid: bool) -> SalvagedTable:
     """Return a table with its columns."""
-    return Table(name, tuple(str(column) for (column,) in connection.execute(_COLUMNS, (name,))), not without_rowid)
+    return SalvagedTable(
+        name, tuple(str(column) for (column,) in connection.execute(_COLUMNS, (name,))), not without_rowid
+    )
 
 
-def copy_rows(source: apsw.Connection, table: Table, target: apsw.Connection, into: str, damaged: list[str]) -> int:
+def copy_rows(
+    source: apsw.Connection, table: SalvagedTable, target: apsw.Connection, into: str, damaged: list[str]
+) -> int:
     """Copy the readable rows of a table into another one; add its name to `damaged` for each batch that has others.
 
     Return how many were copied.
@@ -58,7 +62,7 @@ def _read_highest(source: apsw.Connection, name: str) -> int:
     return PORTION * PORTION  # as good a guess as any: what is beyond it is not found
 
 
-def _read_by_number(source: apsw.Connection, name: str, names: str, damaged: list[str]) -> Iterator[Row]:
+def _read_by_number(source: apsw.Connection, name: str, names: str, damaged: list[str]) -> Iterator[SalvagedRow]:
     """Yield the readable rows by rising number; give up after `_MOST_FAILURES`."""
     sql = f"SELECT rowid, {names} FROM {name} WHERE rowid > ? AND rowid <= ? ORDER BY rowid LIMIT {PORTION}"
     after, last = 0, _read_highest(source, name)
@@ -76,7 +80,7 @@ def _read_by_number(source: apsw.Connection, name: str, names: str, damaged: lis
             after, upto = found[-1][0] if len(found) == PORTION else upto, last
 
 
-def _read_both_ends(source: apsw.Connection, name: str, names: str, damaged: list[str]) -> Iterator[Row]:
+def _read_both_ends(source: apsw.Connection, name: str, names: str, damaged: list[str]) -> Iterator[SalvagedRow]:
     """Yield the rows of a table without row numbers up to the damage, and from its end back to it."""
     keys: Any = source.execute("SELECT name FROM pragma_table_info(?) WHERE pk ORDER BY pk", (name,)).fetchall()
     for direction in ("ASC", "DESC"):

@@ -38,7 +38,7 @@ _KEEP = (
 )
 
 
-class Entry(NamedTuple):
+class SessionEntry(NamedTuple):
     """One thing that a session holds; `turns` is 0 for a summary or an outcome."""
 
     namespace: int
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
     content: str
 
 
-class Span(NamedTuple):
+class SessionSpan(NamedTuple):
     """What is asked for: created from `since` until before `until`, of one session or all."""
 
     since: float
@@ -60,11 +60,11 @@ class Span(NamedTuple):
 
 
 def find_entries(
-    connection: apsw.Connection, span: Span, sources: tuple[str, str], reached: str, now: float
-) -> list[Entry]:
+    connection: apsw.Connection, span: SessionSpan, sources: tuple[str, str], reached: str, now: float
+) -> list[SessionEntry]:
     """Return the latest entries of sessions, newest first; `sources` are those of summaries and of outcomes."""
     sql = _ENTRIES.format(reached=reached.replace("m.namespace", "+m.namespace"))
-    return [Entry(*values) for values in connection.execute(sql, (*span, *sources, *alive_values(now)))]
+    return [SessionEntry(*values) for values in connection.execute(sql, (*span, *sources, *alive_values(now)))]
 
 
 def find_around(connection: apsw.Connection, row: Row, session: str | None, count: int) -> tuple[list[Row], list[Row]]:

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from memoryd.client.errors import MemorydError, StorageFailed
 from memoryd.daemon.store import codes, damage, fulltext, hashes, reserve, settings, turns, vectors
-from memoryd.daemon.store.codes import Kept
+from memoryd.daemon.store.codes import LoadedCodes
 from memoryd.daemon.store.connection import CHECKING_CACHE, close, make_durable, open_reader, open_writer, read_pragma
-from memoryd.daemon.store.facts import Facts, Mask
+from memoryd.daemon.store.facts import FilterColumns, Mask
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import migrate, settle_triggers
-from memoryd.daemon.store.namespaces import Namespaces
+from memoryd.daemon.store.namespaces import NamespaceTable
 from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.postings import Postings, read_common_stems
 from memoryd.daemon.store.readers import Readers
@@ -106,9 +106,9 @@ class Store:
             damage.check_start(connection)
             self._page_bytes = read_pragma(connection, "page_size")
             self.used_bytes = self._used_size(connection)
-            self.namespaces = Namespaces(connection)
+            self.namespaces = NamespaceTable(connection)
             self.positions = Positions()
-            self.facts = Facts(connection, self.positions)
+            self.facts = FilterColumns(connection, self.positions)
             self.postings = Postings(connection, self.positions)
         except BaseException as error:
             connection.close()
@@ -153,7 +153,7 @@ class Store:
         if rows and self.on_change is not None:
             self.on_change()
 
-    def take_codes(self) -> Kept | None:
+    def take_codes(self) -> LoadedCodes | None:
         """Return the codes that the former daemon kept, once."""
         kept, self._codes = self._codes, None
         return kept

@@ -36,7 +36,7 @@ _EMPTY = (
 )
 
 
-class Rest(NamedTuple):
+class ThoughtDelay(NamedTuple):
     """When a kind of thought is due: so long after the last turn, at most so long after the first."""
 
     kind: str
@@ -44,10 +44,10 @@ class Rest(NamedTuple):
     longest_s: float
 
 
-Place = tuple[int, str]  # a conversation: namespace and session
+ConversationKey = tuple[int, str]  # a conversation: namespace and session
 
 
-class Key(NamedTuple):
+class ThoughtKey(NamedTuple):
     """One row of the queue."""
 
     namespace: int
@@ -58,7 +58,7 @@ class Key(NamedTuple):
 class Thought(NamedTuple):
     """What is to be thought about, since when it is due, and how often that failed."""
 
-    key: Key
+    key: ThoughtKey
     due_at: float
     attempts: int
 
@@ -74,11 +74,15 @@ class Heard(NamedTuple):
 
 
 def queue_turns(
-    connection: apsw.Connection, place: Place, said: Sequence[Heard], rests: Iterable[Rest], now: float
+    connection: apsw.Connection,
+    place: ConversationKey,
+    said: Sequence[Heard],
+    rests: Iterable[ThoughtDelay],
+    now: float,
 ) -> None:
     """Queue turns of one conversation for each kind of thought; the oldest go where there are too many."""
     for rest in rests if said else ():
-        key = Key(*place, rest.kind)
+        key = ThoughtKey(*place, rest.kind)
         connection.execute(_UPSERT, (*key, now, rest.quiet_s, rest.longest_s))
         connection.executemany(
             "INSERT INTO heard (namespace, session, kind, key, role, created_at, content) VALUES (?,?,?,?,?,?,?)",
@@ -123,7 +127,7 @@ def list_kinds(connection: apsw.Connection, namespace: int, session: str) -> lis
     return [kind for (kind,) in connection.execute(sql, (namespace, session))]
 
 
-def hasten(connection: apsw.Connection, key: Key, now: float) -> None:
+def hasten(connection: apsw.Connection, key: ThoughtKey, now: float) -> None:
     """Make one thought due now."""
     sql = "UPDATE thoughts SET due_at = min(due_at, ?4) WHERE namespace = ?1 AND session = ?2 AND kind = ?3"
     connection.execute(sql, (*key, now))
@@ -144,16 +148,16 @@ def find_next(connection: apsw.Connection, now: float, strange: tuple[float, flo
 def _first(connection: apsw.Connection, where: str, values: tuple[float, ...]) -> Thought | None:
     sql = f"SELECT namespace, session, kind, due_at, attempts FROM thoughts WHERE {where} ORDER BY due_at LIMIT 1"
     found: Any = connection.execute(sql, values).fetchone()
-    return None if found is None else Thought(Key(*found[:3]), *found[3:])
+    return None if found is None else Thought(ThoughtKey(*found[:3]), *found[3:])
 
 
 def read_all(connection: apsw.Connection, kind: str) -> list[Thought]:
     """Return all of a kind, the first due first."""
     sql = "SELECT namespace, session, kind, due_at, attempts FROM thoughts WHERE kind = ? ORDER BY due_at"
-    return [Thought(Key(*values[:3]), *values[3:]) for values in connection.execute(sql, (kind,))]
+    return [Thought(ThoughtKey(*values[:3]), *values[3:]) for values in connection.execute(sql, (kind,))]
 
 
-def read_turns(connection: apsw.Connection, key: Key, max_chars: int) -> list[Heard]:
+def read_turns(connection: apsw.Connection, key: ThoughtKey, max_chars: int) -> list[Heard]:
     """Return the oldest turns of a thought, as many as have so many characters, at least one."""
     taken: list[Heard] = []
     for values in connection.execute(f"{_TAKE} ORDER BY id", key):
@@ -164,7 +168,7 @@ def read_turns(connection: apsw.Connection, key: Key, max_chars: int) -> list[He
     return taken
 
 
-def finish(connection: apsw.Connection, key: Key, taken: Sequence[Heard], now: float) -> None:
+def finish(connection: apsw.Connection, key: ThoughtKey, taken: Sequence[Heard], now: float) -> None:
     """Take away what was thought about; what came meanwhile stays, with the time of its own."""
     connection.executemany("DELETE FROM heard WHERE id = ?", ((one.id,) for one in taken))
     rest: Any = connection.execute(f"{_TAKE} ORDER BY id LIMIT 1", key).fetchone()
@@ -181,7 +185,7 @@ def put_off(connection: apsw.Connection, thought: Thought, not_before: float) ->
     connection.execute(sql, (*thought.key, not_before))
 
 
-def give_up(connection: apsw.Connection, key: Key) -> None:
+def give_up(connection: apsw.Connection, key: ThoughtKey) -> None:
     """Drop a thought with its turns, and count them."""
     where = "WHERE namespace = ? AND session = ? AND kind = ?"
     gone = len(connection.execute(f"DELETE FROM heard {where} RETURNING 1", key).fetchall())

@@ -18,7 +18,7 @@ SHARED: Final = "L3"
 HOT_ROWS = 20
 
 
-class Tier(NamedTuple):
+class TierSpec(NamedTuple):
     """A tier: its name for people and what it counts; what enters, what leaves and where to; what bounds it.
 
     `limit` is per namespace, 0 for none; `half_life_days` is of recency in its ranking, 0 where nothing decays;
@@ -36,8 +36,8 @@ class Tier(NamedTuple):
     half_life_days: Callable[[TiersConfig], float] = lambda settings: 0.0
 
 
-TIERS: dict[str, Tier] = {
-    L0: Tier(
+TIERS: dict[str, TierSpec] = {
+    L0: TierSpec(
         title="L0 active",
         unit="turn",
         enters="turns that were observed",
@@ -46,14 +46,14 @@ TIERS: dict[str, Tier] = {
         limit=lambda settings: settings.ring,
         stage="active",
     ),
-    HOT: Tier(
+    HOT: TierSpec(
         title="hot buffer",
         enters="memories that searches returned, which stay where they are",
         leaves="the least recently used when it is full",
         limit=lambda settings: HOT_ROWS,
         stage="hot",
     ),
-    L1: Tier(
+    L1: TierSpec(
         title="L1 recent",
         enters="memories that were added, turns from L0",
         leaves="what was not used for long, the coldest when it is full",
@@ -62,7 +62,7 @@ TIERS: dict[str, Tier] = {
         half_life_days=lambda settings: settings.recent_half_life_days,
         stage="candidates",
     ),
-    L2: Tier(
+    L2: TierSpec(
         title="L2 registry",
         enters="memories from L1, turns of low importance from L0",
         leaves="what expired; the weakest are deleted when it is full",
@@ -70,7 +70,7 @@ TIERS: dict[str, Tier] = {
         half_life_days=lambda settings: settings.registry_half_life_days,
         stage="candidates",
     ),
-    DOCUMENTS: Tier(
+    DOCUMENTS: TierSpec(
         title="documents",
         unit="chunk",
         enters="chunks of the files of workspaces",
@@ -78,7 +78,7 @@ TIERS: dict[str, Tier] = {
         stage="candidates",
     ),
     # On a server; what is here of it is in the other tiers too. Shown while something is shared.
-    SHARED: Tier(
+    SHARED: TierSpec(
         title="L3 shared",
         enters="memories of shared namespaces, from every machine",
         leaves="what is deleted on one of them",

@@ -29,7 +29,7 @@ _MAX_NAME = 64
 _USE_NOTED_S = 60.0  # how fine `last_used_at` is
 
 
-class Tokens:
+class AccessTokens:
     """The tokens of one database."""
 
     def __init__(self, store: Store, folder: Path, clock: Callable[[], float], required: bool) -> None:

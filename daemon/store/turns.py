@@ -25,7 +25,7 @@ KEEP_SKIPPED = 1000  # turns listed as not kept, per namespace
 TYPE = "turn"  # of the memory that a turn becomes
 
 
-class Turn(msgspec.Struct, kw_only=True):
+class StoredTurn(msgspec.Struct, kw_only=True):
     """One turn of L0 as stored; `id` is 0 until it is inserted. `files` are paths, one a line."""
 
     id: int = 0
@@ -59,7 +59,7 @@ class Skip(NamedTuple):
     at: float
 
 
-COLUMNS: tuple[str, ...] = Turn.__struct_fields__
+COLUMNS: tuple[str, ...] = StoredTurn.__struct_fields__
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM turns"
 _TRIM = (
     "DELETE FROM skipped WHERE namespace = ?1 AND id <= (SELECT id FROM skipped WHERE namespace = ?1"
@@ -91,16 +91,16 @@ _ACCOUNT = """(
 ) WHERE came <> here + kept + went"""
 
 
-def _turns(found: Iterable[Any]) -> list[Turn]:
-    return [Turn(**dict(zip(COLUMNS, values, strict=True))) for values in found]
+def _turns(found: Iterable[Any]) -> list[StoredTurn]:
+    return [StoredTurn(**dict(zip(COLUMNS, values, strict=True))) for values in found]
 
 
-def read_ring(connection: apsw.Connection, namespace: int) -> list[Turn]:
+def read_ring(connection: apsw.Connection, namespace: int) -> list[StoredTurn]:
     """Return the turns of a namespace, oldest first."""
     return _turns(connection.execute(f"{_SELECT} WHERE namespace = ? ORDER BY id", (namespace,)))
 
 
-def read_all(connection: apsw.Connection) -> list[Turn]:
+def read_all(connection: apsw.Connection) -> list[StoredTurn]:
     """Return the turns of all namespaces, oldest first."""
     return _turns(connection.execute(f"{_SELECT} ORDER BY id"))
 
@@ -116,13 +116,13 @@ def count_within(connection: apsw.Connection, condition: str) -> int:
     return int(connection.execute(f"SELECT count(*) FROM turns m WHERE {condition}").get)
 
 
-def read_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Turn]:
+def read_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, StoredTurn]:
     """Return the turns that exist among these keys."""
     sql = f"{_SELECT} WHERE key IN (SELECT value FROM json_each(?))"
     return {turn.key: turn for turn in _turns(connection.execute(sql, (msgspec.json.encode(keys).decode(),)))}
 
 
-def resolve(connection: apsw.Connection, prefix: str, condition: str) -> Turn | None:
+def resolve(connection: apsw.Connection, prefix: str, condition: str) -> StoredTurn | None:
     """Return the only turn whose key begins with a prefix in the namespaces of `condition` (on the alias `m`)."""
     sql = f"{_SELECT} m WHERE key >= ? AND key < ? AND {condition} LIMIT 2"
     found = _turns(connection.execute(sql, rows.id_range(prefix)))
@@ -140,7 +140,7 @@ def resolve_row(connection: apsw.Connection, prefix: str, condition: str) -> Row
         return to_row(turn)
 
 
-def to_row(turn: Turn) -> Row:
+def to_row(turn: StoredTurn) -> Row:
     """Return a turn as the memory that it would be; its row number is negative."""
     return Row(
         row=-turn.id,
@@ -160,24 +160,24 @@ def to_row(turn: Turn) -> Row:
     )
 
 
-def describe(turn: Turn) -> dict[str, Any]:
+def describe(turn: StoredTurn) -> dict[str, Any]:
     """Return what a turn's memory says of it in its metadata."""
     files = turn.files.splitlines()
     known = {"role": turn.role, "session": turn.session, "answers": turn.answers, "speaker": turn.speaker}
     return {name: value for name, value in {**known, "files": files}.items() if value}
 
 
-def insert(connection: apsw.Connection, turn: Turn) -> int:
+def insert(connection: apsw.Connection, turn: StoredTurn) -> int:
     """Insert a turn and return its number; one that carries its number (undo) gets its place in the ring again."""
     return rows.insert_struct(connection, "turns", turn)
 
 
-def remove(connection: apsw.Connection, leaving: Iterable[Turn]) -> None:
+def remove(connection: apsw.Connection, leaving: Iterable[StoredTurn]) -> None:
     """Delete turns; where they went is for the caller to count."""
     connection.executemany("DELETE FROM turns WHERE id = ?", ((turn.id,) for turn in leaving))
 
 
-def exchange(connection: apsw.Connection, gone: Iterable[Turn], back: Iterable[Turn]) -> set[int]:
+def exchange(connection: apsw.Connection, gone: Iterable[StoredTurn], back: Iterable[StoredTurn]) -> set[int]:
     """Take turns out of L0 and put others in, as an undo does; return the namespaces concerned."""
     leaving, coming = list(gone), list(back)
     remove(connection, leaving)
@@ -198,7 +198,7 @@ def rate(connection: apsw.Connection, key: str, importance: float) -> bool:
 # What a new turn is compared with -------------------------------------------------------------------------------------
 
 
-class Said(NamedTuple):
+class RecentTurn(NamedTuple):
     """One of a session's last turns: how its text begins and ends."""
 
     key: str
@@ -209,9 +209,9 @@ class Said(NamedTuple):
     end: str
 
 
-def read_latest(connection: apsw.Connection, namespace: int, session: str, count: int) -> list[Said]:
+def read_latest(connection: apsw.Connection, namespace: int, session: str, count: int) -> list[RecentTurn]:
     """Return a session's last turns in L0, the latest first."""
-    return [Said(*values) for values in connection.execute(_LATEST_SAID, (namespace, session, count))]
+    return [RecentTurn(*values) for values in connection.execute(_LATEST_SAID, (namespace, session, count))]
 
 
 def find_id(connection: apsw.Connection, id: str) -> tuple[bytes, int] | None:

@@ -23,16 +23,16 @@ import apsw
 
 from memoryd.client.errors import Busy, Conflict, Forbidden, MemorydError, StorageFailed, Unavailable
 from memoryd.daemon.store.actor import PRESENT, Actor
-from memoryd.daemon.store.changes import Change, Written
+from memoryd.daemon.store.changes import RecordedChange, Written
 from memoryd.daemon.store.connection import BUSY_TIMEOUT_MS
 from memoryd.daemon.store.reserve import Reserve, let_grow
-from memoryd.daemon.system.presence import Held, find_missing
+from memoryd.daemon.system.presence import WatchedFile, find_missing
 from memoryd.daemon.system.supervisor import Supervisor
 
 T = TypeVar("T")
-Job = Callable[["Transaction"], T]
+WriteJob = Callable[["Transaction"], T]
 Committed = Callable[[apsw.Connection, set[int], set[int]], None]
-Follower = Callable[[list[Change]], None]
+Follower = Callable[[list[RecordedChange]], None]
 
 MAX_BATCH = 256
 MAX_WAITING = 2048
@@ -79,8 +79,8 @@ class Transaction:
                 log.exception("an action after a transaction failed")
 
 
-class _Order(NamedTuple):
-    job: Job[Any]
+class _QueuedWrite(NamedTuple):
+    job: WriteJob[Any]
     future: Future[Any]
     alone: bool = False
     over_limit: bool = False
@@ -88,7 +88,7 @@ class _Order(NamedTuple):
     queued_at: float = math.inf  # on the monotonic clock
 
 
-_NOTHING_YET = _Order(lambda transaction: None, Future())
+_NOTHING_YET = _QueuedWrite(lambda transaction: None, Future())
 
 
 class Writer:
@@ -114,20 +114,20 @@ class Writer:
         self.touched_vectors = False  # whether a vector, or what is embedded, was written since the start
         self.follower: Follower | None = None  # gets what each transaction changed, after everybody else
         self._written = Written()
-        self.files: list[Held] = []  # that must be where they were for a write to be found later
+        self.files: list[WatchedFile] = []  # that must be where they were for a write to be found later
         connection.set_update_hook(self._note)
         self._moved_at: float | None = None  # when the writer last got on with something; None while it rests
         connection.set_progress_handler(self._move, _STEPS)
         self._damaged = damaged  # called when a job meets a damaged page or index; returns what to do
-        self._jobs: queue.Queue[_Order | None] = queue.Queue(MAX_WAITING)
-        self._ahead: _Order | None = _NOTHING_YET  # taken out of the queue already
+        self._jobs: queue.Queue[_QueuedWrite | None] = queue.Queue(MAX_WAITING)
+        self._ahead: _QueuedWrite | None = _NOTHING_YET  # taken out of the queue already
         self._refused_until = -math.inf
         self._closing, self._ended = False, threading.Event()
         self._closing_lock = threading.Lock()  # no job may be queued behind the one that ends the thread
         self._supervisor = supervisor
         self._thread = supervisor.start("writer", self._work, self._ended)
 
-    def submit(self, job: Job[T], alone: bool = False, over_limit: bool = False) -> "Future[T]":
+    def submit(self, job: WriteJob[T], alone: bool = False, over_limit: bool = False) -> "Future[T]":
         """Queue a job; its future holds the result once it is on disk. Raise `Busy` when the queue is full.
 
         A job of thousands of rows runs `alone`, so in a transaction without a savepoint: within one, SQLite takes
@@ -141,7 +141,7 @@ class Writer:
             if self._closing:
                 raise StorageFailed("The daemon is stopping; nothing more is written.")
             try:
-                self._jobs.put_nowait(_Order(job, future, alone, over_limit, PRESENT.get(), time.monotonic()))
+                self._jobs.put_nowait(_QueuedWrite(job, future, alone, over_limit, PRESENT.get(), time.monotonic()))
             except queue.Full:
                 raise Busy("The write queue is full.", {"retry_after_ms": 200}) from None
         return future
@@ -180,14 +180,14 @@ class Writer:
         self._moved_at = None
         return 0.0
 
-    def _give_up(self, batch: "list[_Order]", error: BaseException) -> None:
+    def _give_up(self, batch: "list[_QueuedWrite]", error: BaseException) -> None:
         """Fail the jobs that wait with an error that was not foreseen."""
         self._supervisor.note_failure("writer", error)
         for order in batch:
             if not order.future.done():
                 order.future.set_exception(StorageFailed(f"Writing failed: {type(error).__name__}: {error}."))
 
-    def _take_batch(self, first: "_Order") -> "tuple[list[_Order], _Order | None]":
+    def _take_batch(self, first: "_QueuedWrite") -> "tuple[list[_QueuedWrite], _QueuedWrite | None]":
         """Return what is written together from `first` on, and the order that comes after it, if it came already."""
         batch = [first]
         while len(batch) < MAX_BATCH:
@@ -200,7 +200,7 @@ class Writer:
             batch.append(order)
         return batch, _NOTHING_YET
 
-    def _write(self, batch: "list[_Order]", is_folded: bool = False) -> None:
+    def _write(self, batch: "list[_QueuedWrite]", is_folded: bool = False) -> None:
         """Write a batch in one transaction; where all of it is taken back, each job in one of its own.
 
         `is_folded`: it is tried again, the log having been folded for it.
@@ -237,7 +237,7 @@ class Writer:
         if missing := find_missing(self.files):
             raise StorageFailed(f"{missing} was deleted or moved; nothing more is stored, and the daemon ends.")
 
-    def _commit(self, batch: "list[_Order]") -> list[Any]:
+    def _commit(self, batch: "list[_QueuedWrite]") -> list[Any]:
         """Run a batch in one transaction; return each job's result or exception. Raise what takes all of it back."""
         self._touched.clear()
         self._texts.clear()
@@ -294,7 +294,7 @@ class Writer:
         if self.follower is not None:
             self._written.note(kind, table, row)
 
-    def _make_room(self, order: _Order, is_folded: bool) -> bool:
+    def _make_room(self, order: _QueuedWrite, is_folded: bool) -> bool:
         """Make room on a full disk: of the log, and of the reserve for what removes; return whether there is some."""
         if not is_folded and self._reserve.is_disk_full():
             self._fold_log()
@@ -312,14 +312,14 @@ class Writer:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
 
-    def _run(self, order: _Order, transaction: Transaction, is_only: bool) -> Any:
+    def _run(self, order: _QueuedWrite, transaction: Transaction, is_only: bool) -> Any:
         if order.queued_at <= self._refused_until:
             return Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
         if not order.over_limit and self._reserve.is_spent():
             return self._reserve.build_error()
         return order.job(transaction) if is_only else self._attempt(order.job, transaction)
 
-    def _attempt(self, job: Job[Any], transaction: Transaction) -> Any:
+    def _attempt(self, job: WriteJob[Any], transaction: Transaction) -> Any:
         """Run one job in a savepoint; return its result or its exception. Raise what ended the whole transaction."""
         mine = Transaction(self._connection)
         self._connection.execute("SAVEPOINT job")

@@ -18,7 +18,7 @@ Clock = Callable[[], float]
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Reading(NamedTuple):
+class ClockReading(NamedTuple):
     """What a clock says, the seconds since the boot (sleep included), and which boot that was."""
 
     now: float
@@ -39,9 +39,9 @@ class SystemClock:
         """Return UTC seconds."""
         return time.time()
 
-    def read(self) -> Reading:
+    def read(self) -> ClockReading:
         """Return what the clock says beside the time since the boot."""
-        return Reading(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME), self._boot)
+        return ClockReading(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME), self._boot)
 
 
 class FileClock:
@@ -60,17 +60,17 @@ class FileClock:
         """Return when the file was changed."""
         return os.stat(self._path).st_mtime
 
-    def read(self) -> Reading:
+    def read(self) -> ClockReading:
         """Return that beside what is written in the file."""
         now, words = self(), self._path.read_text().split()
-        return Reading(now, float(words[0]) if words else now, words[1] if words[1:] else "")
+        return ClockReading(now, float(words[0]) if words else now, words[1] if words[1:] else "")
 
 
-def build_reader(clock: Clock) -> Callable[[], Reading]:
+def build_reader(clock: Clock) -> Callable[[], ClockReading]:
     """Return what reads a clock beside the time since the boot."""
 
-    def read() -> Reading:
+    def read() -> ClockReading:
         now = clock()
-        return Reading(now, now, "")
+        return ClockReading(now, now, "")
 
     return getattr(clock, "read", read)

@@ -29,7 +29,7 @@ _LOOK_EVERY_S = 60.0
 logger = logging.getLogger(__name__)
 
 
-class _File(RotatingFileHandler):
+class _LogFile(RotatingFileHandler):
     """The log as a file of bounded size. Stdout and stderr are the same file, also after a new one was begun."""
 
     def _open(self) -> TextIOWrapper:
@@ -59,7 +59,7 @@ class _File(RotatingFileHandler):
             self.release()
 
 
-class _Line(logging.Formatter):
+class _LineFormatter(logging.Formatter):
     def __init__(self, under_systemd: bool, traces: bool = False) -> None:
         super().__init__()
         self._under_systemd, self._traces = under_systemd, traces
@@ -118,7 +118,7 @@ def _is_journal() -> bool:
 def set_up(level: str) -> None:
     """Send the logs of the process to stderr, and what ends a thread to the logs."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Line(_is_journal(), traces=level == "debug"))
+    handler.setFormatter(_LineFormatter(_is_journal(), traces=level == "debug"))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     threading.excepthook = _log_end_of_thread
 
@@ -127,7 +127,7 @@ def keep_in_file(path: Path) -> None:
     """Send the logs, and what is written to stdout and stderr, to a file that is exchanged when it is full."""
     root = logging.getLogger()
     [stderr] = root.handlers
-    handler = _File(path, maxBytes=MAX_BYTES, backupCount=FILES - 1)
+    handler = _LogFile(path, maxBytes=MAX_BYTES, backupCount=FILES - 1)
     handler.setFormatter(stderr.formatter)
     root.handlers = [handler]
 
@@ -135,7 +135,7 @@ def keep_in_file(path: Path) -> None:
 def keep_bounded(loop: asyncio.AbstractEventLoop) -> None:
     """Look at the size of the log file from time to time, where there is one."""
     for handler in logging.getLogger().handlers:
-        if isinstance(handler, _File):
+        if isinstance(handler, _LogFile):
             handler.look()
             loop.call_later(_LOOK_EVERY_S, keep_bounded, loop)
 

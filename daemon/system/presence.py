@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Held(NamedTuple):
+class WatchedFile(NamedTuple):
     """A file that is in use, and which one it is."""
 
     path: Path
@@ -26,12 +26,12 @@ class Held(NamedTuple):
             return True
 
 
-def hold(paths: Iterable[Path]) -> list[Held]:
+def hold(paths: Iterable[Path]) -> list[WatchedFile]:
     """Return which files those are that are at some paths now; none for a path where there is nothing."""
-    return [Held(path, _read_identity(path)) for path in paths if os.path.lexists(path)]
+    return [WatchedFile(path, _read_identity(path)) for path in paths if os.path.lexists(path)]
 
 
-def find_missing(held: Iterable[Held]) -> Path | None:
+def find_missing(held: Iterable[WatchedFile]) -> Path | None:
     """Return the first path that leads to another file or to none."""
     return next((one.path for one in held if not one.is_there()), None)
 

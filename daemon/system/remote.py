@@ -37,7 +37,7 @@ class Passing(RemoteFailed):
         self.after_s = after_s
 
 
-class Refused(RemoteFailed):
+class RequestRefused(RemoteFailed):
     """The server refuses this request."""
 
     def __init__(self, message: str, status: int) -> None:
@@ -102,7 +102,7 @@ class Remote:
             return data
         if status in _PASSING:
             raise Passing(f"{name}'s server answered {status}.", float(after) if after.isdecimal() else 0.0)
-        raise Refused(f"{name}'s server answered {status}: {_quote(data, key)}", status)
+        raise RequestRefused(f"{name}'s server answered {status}: {_quote(data, key)}", status)
 
     def _read(
         self,

@@ -18,7 +18,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 log = logging.getLogger(__name__)
 
-Work = Callable[[], float | None]  # returns the seconds to wait at most, None: until woken
+SupervisedWork = Callable[[], float | None]  # returns the seconds to wait at most, None: until woken
 
 
 class Supervisor:
@@ -31,7 +31,12 @@ class Supervisor:
         self._lock = threading.Lock()
 
     def start(
-        self, name: str, work: Work, stopping: threading.Event, wake: threading.Event | None = None, nice: bool = False
+        self,
+        name: str,
+        work: SupervisedWork,
+        stopping: threading.Event,
+        wake: threading.Event | None = None,
+        nice: bool = False,
     ) -> threading.Thread:
         """Start a thread that works until `stopping` is set; who sets that also sets `wake`."""
         woken = wake or threading.Event()

@@ -15,7 +15,7 @@ from contextlib import suppress
 import msgspec
 
 from memoryd.client.protocol import ClockState
-from memoryd.daemon.system.clock import Clock, Reading, build_reader
+from memoryd.daemon.system.clock import Clock, ClockReading, build_reader
 
 DAY_S = 86400.0
 SETTING = "clock"
@@ -23,7 +23,7 @@ SETTING = "clock"
 log = logging.getLogger(__name__)
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
+class ClockRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What the clock said last, and the jump that does not count yet; kept in the database."""
 
     boot: str
@@ -33,12 +33,12 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     left_s: float = 0.0  # of the day after which it counts
 
 
-def start_state(read: Reading) -> Known:
+def start_state(read: ClockReading) -> ClockRecord:
     """Return what is known of a clock that is right."""
-    return Known(boot=read.boot, up_s=read.up_s, now=read.now)
+    return ClockRecord(boot=read.boot, up_s=read.up_s, now=read.now)
 
 
-def follow(known: Known, read: Reading) -> Known:
+def follow(known: ClockRecord, read: ClockReading) -> ClockRecord:
     """Return what is known after another look at the clock."""
     is_same_boot = read.boot == known.boot
     passed_s = max(0.0, read.up_s - known.up_s) if is_same_boot else 0.0
@@ -51,7 +51,7 @@ def follow(known: Known, read: Reading) -> Known:
         left_s = left_s if left_s and not is_same_boot else DAY_S
     if abs(ahead_s) <= DAY_S:
         ahead_s = left_s = 0.0
-    return Known(boot=read.boot, up_s=read.up_s, now=read.now, ahead_s=ahead_s, left_s=left_s)
+    return ClockRecord(boot=read.boot, up_s=read.up_s, now=read.now, ahead_s=ahead_s, left_s=left_s)
 
 
 class Timekeeper:
@@ -86,7 +86,7 @@ class Timekeeper:
             return ClockState(state="steady", now=known.now)
         return ClockState(state="jumped", now=known.now, off_s=known.ahead_s, counts_in_s=known.left_s)
 
-    def _look(self) -> Known:
+    def _look(self) -> ClockRecord:
         with self._lock:
             before, self._known = self._known, follow(self._known, self._read())
             if self._known.ahead_s and self._known.ahead_s != before.ahead_s:
@@ -97,7 +97,7 @@ class Timekeeper:
             return self._known
 
 
-def _decode(kept: str | None) -> Known | None:
+def _decode(kept: str | None) -> ClockRecord | None:
     with suppress(msgspec.MsgspecError):  # then the clock is taken for right
-        return None if kept is None else msgspec.json.decode(kept, type=Known)
+        return None if kept is None else msgspec.json.decode(kept, type=ClockRecord)
     return None

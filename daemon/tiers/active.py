@@ -13,7 +13,7 @@ from itertools import chain
 
 from memoryd.daemon.store import turns
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.turns import Turn
+from memoryd.daemon.store.turns import StoredTurn
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
 
@@ -36,7 +36,7 @@ class Active:
     """The rings of a database, by namespace number."""
 
     def __init__(self, connection: Connection) -> None:
-        rings: dict[int, list[Turn]] = {}
+        rings: dict[int, list[StoredTurn]] = {}
         for turn in turns.read_all(connection):
             rings.setdefault(turn.namespace, []).append(turn)
         self.writers: dict[str, str] = {}  # the token that a turn came with, while it is in L0; of this daemon's turns
@@ -58,21 +58,21 @@ class Active:
             there = {turn.key for turn in self.list_turns(None)}
             self.writers = {key: name for key, name in self.writers.items() if key in there}
 
-    def list_turns(self, reached: frozenset[int] | None) -> list[Turn]:
+    def list_turns(self, reached: frozenset[int] | None) -> list[StoredTurn]:
         """Return all turns of the reached namespaces (None: all), newest first."""
         return sorted(self._iterate(reached), key=lambda turn: -turn.id)
 
     def find_linked(
         self, questions: Container[str], asked: Container[str], reached: frozenset[int] | None
-    ) -> list[Turn]:
+    ) -> list[StoredTurn]:
         """Return the turns of the reached namespaces that answer some `questions`, and those that are `asked`."""
         return [turn for turn in self._iterate(reached) if turn.answers in questions or turn.key in asked]
 
-    def _iterate(self, reached: frozenset[int] | None) -> Iterator[Turn]:
+    def _iterate(self, reached: frozenset[int] | None) -> Iterator[StoredTurn]:
         rings = (ring for namespace, ring in list(self._rings.items()) if reached is None or namespace in reached)
         return chain.from_iterable(rings)
 
-    def read_texts(self, turns: Sequence[Turn], read: Callable[[Turn], Text]) -> list[Text]:
+    def read_texts(self, turns: Sequence[StoredTurn], read: Callable[[StoredTurn], Text]) -> list[Text]:
         """Return what searches need of the texts of turns; each is read once while it is used."""
         with self._lock:
             known = {turn.key: self._texts[turn.key] for turn in turns if turn.key in self._texts}
@@ -94,7 +94,7 @@ class Active:
         """Return how many turns each namespace has in L0."""
         return {namespace: len(ring) for namespace, ring in list(self._rings.items())}
 
-    def _put(self, namespace: int, ring: tuple[Turn, ...]) -> None:
+    def _put(self, namespace: int, ring: tuple[StoredTurn, ...]) -> None:
         gone = {turn.key for turn in self._rings.get(namespace, ())} - {turn.key for turn in ring}
         with self._lock:
             for key in gone:

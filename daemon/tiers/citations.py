@@ -9,7 +9,7 @@ from typing import NamedTuple
 MAX_WAITING = 1000
 
 
-class Said(NamedTuple):
+class AgentTurn(NamedTuple):
     """A turn of an agent: where and in which session, as whom the agent counts, the text."""
 
     namespace: str
@@ -22,12 +22,12 @@ class Citations:
     """A queue; past its limit the oldest turns are not looked at."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Said] = deque(maxlen=MAX_WAITING)
+        self._waiting: deque[AgentTurn] = deque(maxlen=MAX_WAITING)
 
-    def note(self, said: Said) -> None:
+    def note(self, said: AgentTurn) -> None:
         """Have a turn looked at later."""
         self._waiting.append(said)
 
-    def take(self, count: int) -> list[Said]:
+    def take(self, count: int) -> list[AgentTurn]:
         """Take the oldest turns out."""
         return [self._waiting.popleft() for _ in range(min(count, len(self._waiting)))]

@@ -43,7 +43,7 @@ class Recalled(Protocol):
     def content(self) -> str: ...
 
 
-class Said(NamedTuple):
+class SentenceHashes(NamedTuple):
     """The sentences of a memory, as hashes, and their length in characters."""
 
     sentences: frozenset[int]
@@ -54,7 +54,7 @@ class Recalls:
     """Sentences returned, by (namespace, session); the sessions that were quiet longest are evicted first."""
 
     def __init__(self) -> None:
-        self._told: OrderedDict[tuple[str, str], OrderedDict[str, Said]] = OrderedDict()
+        self._told: OrderedDict[tuple[str, str], OrderedDict[str, SentenceHashes]] = OrderedDict()
         self._held: dict[str, Counter[int]] = {}  # by namespace: in how many memories of its sessions a sentence is
         self._size = 0  # sentences in `_told`
         self._lock = threading.Lock()
@@ -81,7 +81,7 @@ class Recalls:
             while self._size > SENTENCES and told:
                 self._drop(namespace, told.popitem(last=False)[1])
 
-    def _drop(self, namespace: str, said: Said | None) -> None:
+    def _drop(self, namespace: str, said: SentenceHashes | None) -> None:
         if said is None:
             return
         held = self._held[namespace]
@@ -151,9 +151,9 @@ def _drop_label(text: str) -> str:
     return text.removeprefix(f"{talk.find_speaker(text)}: ")
 
 
-def _read(text: str) -> Said:
+def _read(text: str) -> SentenceHashes:
     parts = set(split_sentences(text))
-    return Said(frozenset(map(hash, parts)), sum(map(len, parts)))
+    return SentenceHashes(frozenset(map(hash, parts)), sum(map(len, parts)))
 
 
 def split_sentences(text: str) -> list[str]:

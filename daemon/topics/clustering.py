@@ -22,9 +22,9 @@ from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces, vectors
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.topics.draft import Draft, Numbers, Setting
+from memoryd.daemon.topics.draft import Draft, NextNumbers, Setting
 from memoryd.daemon.topics.groups import is_due, plan_concepts, topics
-from memoryd.daemon.topics.names import Names
+from memoryd.daemon.topics.names import NodeNamer
 from memoryd.daemon.topics.nodes import Centroids
 from memoryd.daemon.topics.tables import graph as stored
 from memoryd.daemon.topics.tables import graph_reading
@@ -38,7 +38,7 @@ SHOWN = 1000  # steps of a change by hand
 _SLICE = 32  # steps in one transaction: a few ms
 
 
-class State(NamedTuple):
+class NamespaceState(NamedTuple):
     """What one namespace has: memories that wait, how many clusters changed, are newer than the topics, are in all."""
 
     namespace: int
@@ -64,7 +64,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
             yield from _maintain(core, generation, state, numbers)
 
 
-def _maintain(core: Core, generation: Generation, state: State, numbers: Numbers) -> Iterator[Step]:
+def _maintain(core: Core, generation: Generation, state: NamespaceState, numbers: NextNumbers) -> Iterator[Step]:
     draft = _build_draft(core, generation, state.namespace, numbers)
     changes = len(state.waiting) + state.unsettled
     whole = changes > FEW or state.nodes <= _SMALL or is_due(state.new + changes, state.nodes)
@@ -145,7 +145,7 @@ def _change(
 # What is there --------------------------------------------------------------------------------------------------------
 
 
-def read_states(core: Core, generation: Generation) -> list[State]:
+def read_states(core: Core, generation: Generation) -> list[NamespaceState]:
     """Return what each namespace that has anything in L2 has, by rising number."""
     with core.store.reading() as connection:
         waiting = stored.read_backlog(connection, generation.model)
@@ -154,7 +154,7 @@ def read_states(core: Core, generation: Generation) -> list[State]:
         places = sorted({*waiting, *unsettled, *new})
         count = core.state(Centroids).build_counter(connection, generation.model, generation.index.dimensions)
     return [
-        State(place, waiting.get(place, []), unsettled.get(place, 0), new.get(place, 0), count(place))
+        NamespaceState(place, waiting.get(place, []), unsettled.get(place, 0), new.get(place, 0), count(place))
         for place in places
     ]
 
@@ -164,26 +164,28 @@ def _count_new_and_all(draft: Draft) -> tuple[int, int]:
     return sum(topic is None for topic in living), len(living)
 
 
-def _read_numbers(core: Core) -> Numbers:
+def _read_numbers(core: Core) -> NextNumbers:
     with core.store.reading() as connection:
-        return Numbers(*(count(stored.read_sequence(connection, table) + 1) for table in ("nodes", "topics")))
+        return NextNumbers(*(count(stored.read_sequence(connection, table) + 1) for table in ("nodes", "topics")))
 
 
 def _build_draft(
-    core: Core, generation: Generation, namespace: int, numbers: Numbers, merge: float | None = None
+    core: Core, generation: Generation, namespace: int, numbers: NextNumbers, merge: float | None = None
 ) -> Draft:
     floors = generation.embedder.floors
-    setting = Setting(core.store, core.state(Names), generation, namespace, numbers, floors.join, merge or floors.merge)
+    setting = Setting(
+        core.store, core.state(NodeNamer), generation, namespace, numbers, floors.join, merge or floors.merge
+    )
     return Draft(setting)
 
 
-def _read_nodes(core: Core, draft: Draft) -> list[stored.Node]:
+def _read_nodes(core: Core, draft: Draft) -> list[stored.StoredNode]:
     """Return all clusters of a draft's namespace."""
     with core.store.reading() as connection:
         return stored.read_kind(connection, draft.setting.generation.model, stored.CLUSTER, draft.setting.namespace)
 
 
-def _find_near(core: Core, draft: Draft, rows: list[int]) -> list[stored.Node]:
+def _find_near(core: Core, draft: Draft, rows: list[int]) -> list[stored.StoredNode]:
     """Return the clusters near some memories, and those that changed since they were compared with the others."""
     model, namespace = draft.setting.generation.model, draft.setting.namespace
     with core.store.reading() as connection:
@@ -192,13 +194,13 @@ def _find_near(core: Core, draft: Draft, rows: list[int]) -> list[stored.Node]:
         return [*unsettled, *_find_nearest(core, connection, draft, matrix)]
 
 
-def _find_near_changed(core: Core, draft: Draft) -> list[stored.Node]:
+def _find_near_changed(core: Core, draft: Draft) -> list[stored.StoredNode]:
     """Return the clusters near those that changed in the draft."""
     with core.store.reading() as connection:
         return _find_nearest(core, connection, draft, draft.clusters.units[list(draft.changed)])
 
 
-def _find_nearest(core: Core, connection: Connection, draft: Draft, matrix: Any) -> list[stored.Node]:
+def _find_nearest(core: Core, connection: Connection, draft: Draft, matrix: Any) -> list[stored.StoredNode]:
     setting = draft.setting
     found = {
         node

@@ -22,7 +22,7 @@ _STRICTEST = 0.99  # above it rounding would distinguish equal vectors
 _BLOCK = 256
 _NEVER = np.float32(-2.0)  # below every cosine
 
-Places = NDArray[np.int64]
+ClusterPlaces = NDArray[np.int64]
 
 
 def unit(vectors: Vector) -> Vector:
@@ -37,7 +37,7 @@ class Clusters:
 
     def __init__(self, dimensions: int) -> None:
         self.count = 0
-        self.sizes: Places = np.zeros(_BLOCK, np.int64)
+        self.sizes: ClusterPlaces = np.zeros(_BLOCK, np.int64)
         self._sums = np.zeros((_BLOCK, dimensions), np.float32)
         self.units = np.zeros((_BLOCK, dimensions), np.float32)
 

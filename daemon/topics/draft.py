@@ -17,11 +17,11 @@ from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.topics.clusters import MAX_MEMBERS, Clusters, find_mergeable, split
-from memoryd.daemon.topics.names import LONGEST, Namer, Names, take_first_words
+from memoryd.daemon.topics.names import LONGEST, Namer, NodeNamer, take_first_words
 from memoryd.daemon.topics.tables import graph as stored
 from memoryd.daemon.topics.tables import graph_reading
-from memoryd.daemon.topics.tables.graph import Node
-from memoryd.daemon.topics.writes import Coming, Drop, Merge, Name, Put
+from memoryd.daemon.topics.tables.graph import StoredNode
+from memoryd.daemon.topics.writes import Coming, Drop, Merge, NameNode, PutNode
 
 _FIRST = 400  # characters that a first label is made of
 CHUNK = 1024  # rows that join before full nodes are split and steps are given
@@ -29,7 +29,7 @@ _NAMED = 64  # nodes whose texts are read at once
 _RENAMED_EVERY = 4  # members that come, after the first few: one more hardly changes what a node is about
 
 
-class Numbers(NamedTuple):
+class NextNumbers(NamedTuple):
     """The numbers for new rows. One for all namespaces of a plan: they are used before any of it is written."""
 
     nodes: Iterator[int]
@@ -40,10 +40,10 @@ class Setting(NamedTuple):
     """What a draft works with: where the rows are, in which model's space, with which thresholds."""
 
     store: Store
-    names: Names
+    names: NodeNamer
     generation: Generation
     namespace: int
-    numbers: Numbers
+    numbers: NextNumbers
     join: float
     merge: float
 
@@ -68,7 +68,7 @@ class Draft:
 
     # Nodes that are there ---------------------------------------------------------------------------------------------
 
-    def load(self, nodes: Sequence[Node]) -> Iterator[Step]:
+    def load(self, nodes: Sequence[StoredNode]) -> Iterator[Step]:
         """Take in nodes on disk; yield steps for those whose members are not what their centroid was made of."""
         fresh = [node for node in nodes if node.id not in self.places and node.id not in self.heirs]
         for chunk in split_evenly(fresh, CHUNK):
@@ -83,13 +83,13 @@ class Draft:
             for number in unsettled:
                 yield from self._check(part[number], members.get(number, []))
 
-    def _note_place(self, place: int, number: int, node: Node | None = None) -> None:
+    def _note_place(self, place: int, number: int, node: StoredNode | None = None) -> None:
         self.places[number] = place
         self.ids.append(number)
         self.labels.append(node.label if node else "")
         self.topics.append(node.topic if node else None)
 
-    def _check(self, node: Node, rows: list[int]) -> Iterator[Step]:
+    def _check(self, node: StoredNode, rows: list[int]) -> Iterator[Step]:
         """Compare an unsettled node with its members: none, other ones than its centroid says, or as it should be."""
         place = self.places.get(node.id)
         if place is None:
@@ -175,8 +175,8 @@ class Draft:
         self._merged.pop(place, None)
         self.clusters.replace(place, vectors[parts[0]].sum(axis=0), len(parts[0]))
 
-    def _put(self, place: int, was: int, coming: tuple[Coming, ...]) -> Put:
-        return Put(
+    def _put(self, place: int, was: int, coming: tuple[Coming, ...]) -> PutNode:
+        return PutNode(
             node=self.ids[place],
             namespace=self.setting.namespace,
             model=self.setting.generation.model,
@@ -235,7 +235,7 @@ class Draft:
         for part in split_evenly(places, _NAMED):
             for place, label in zip(part, self._label_places(part), strict=True):
                 self.labels[place] = label or self.labels[place]
-                name = Name(self.ids[place], int(self.clusters.sizes[place]), self.labels[place])
+                name = NameNode(self.ids[place], int(self.clusters.sizes[place]), self.labels[place])
                 yield Step("name", f"node {self.ids[place]}", _shorten(self.labels[place]), name)
 
     def _label_places(self, places: Sequence[int]) -> list[str]:

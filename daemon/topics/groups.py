@@ -18,11 +18,11 @@ import numpy as np
 
 from memoryd.daemon.core.work import Step
 from memoryd.daemon.store.vectors import Vector
-from memoryd.daemon.topics.clusters import MAX_MEMBERS, Places, group_vectors, split
+from memoryd.daemon.topics.clusters import MAX_MEMBERS, ClusterPlaces, group_vectors, split
 from memoryd.daemon.topics.draft import Draft
 from memoryd.daemon.topics.tables import graph as stored
 from memoryd.daemon.topics.tables import graph_reading
-from memoryd.daemon.topics.writes import Concept, Drop, Topic
+from memoryd.daemon.topics.writes import Concept, Drop, SetTopic
 
 LEAST = 3  # clusters that a concept represents
 _PER_NODE, _TEXTS = 3, 48  # texts that a group is named by
@@ -30,7 +30,7 @@ NEAREST = 5
 _SEED = 20
 _BLOCK = 256
 
-Pair = tuple[int, int]
+NumberPair = tuple[int, int]
 
 
 def plan_concepts(draft: Draft, floor: float) -> Iterator[Step]:
@@ -95,9 +95,9 @@ def topics(draft: Draft, floor: float) -> Iterator[Step]:
     alone = [place for place in living.tolist() if place not in belongs and draft.topics[place] != 0]
     if alone:
         nodes = tuple(draft.ids[place] for place in alone)
-        yield Step("topic", "topic 0", f"{len(nodes)} nodes belong to no topic", Topic(0, namespace, "", nodes))
+        yield Step("topic", "topic 0", f"{len(nodes)} nodes belong to no topic", SetTopic(0, namespace, "", nodes))
     for number in sorted(set(labels) - set(numbers)):
-        yield Step("drop", f"topic {number}", "its nodes belong to others", Topic(number, namespace, "", ()))
+        yield Step("drop", f"topic {number}", "its nodes belong to others", SetTopic(number, namespace, "", ()))
 
 
 def _plan_topic(draft: Draft, number: int, group: list[int], moved: list[int]) -> Step:
@@ -105,11 +105,11 @@ def _plan_topic(draft: Draft, number: int, group: list[int], moved: list[int]) -
     nodes = tuple(draft.ids[place] for place in moved) or (draft.ids[group[0]],)
     for place in moved:
         draft.topics[place] = number
-    data = Topic(number, draft.setting.namespace, label, nodes)
+    data = SetTopic(number, draft.setting.namespace, label, nodes)
     return Step("topic", f"topic {number}", f"{len(group)} nodes: {label}", data)
 
 
-def list_alive(draft: Draft) -> Places:
+def list_alive(draft: Draft) -> ClusterPlaces:
     """Return the places of clusters that have members, by rising node number, so that the order is no accident."""
     living = np.flatnonzero(draft.clusters.sizes[: draft.clusters.count])
     return living[np.argsort(np.asarray(draft.ids, np.int64)[living], kind="stable")]
@@ -123,12 +123,12 @@ def group_label(draft: Draft, group: Sequence[int]) -> str:
     return draft.label_of([row for place in chosen for row in rows[place][:_PER_NODE]])
 
 
-def _sum_co_occurrences(draft: Draft, living: Places) -> dict[Pair, float]:
+def _sum_co_occurrences(draft: Draft, living: ClusterPlaces) -> dict[NumberPair, float]:
     """Return the weights of `co_occurs` edges by positions in `living`; those of a merged node count for its heir."""
     position = {draft.ids[place]: i for i, place in enumerate(living.tolist())}
     with draft.setting.store.reading() as connection:
         found = stored.read_co_occurrences(connection, draft.setting.namespace)
-    weights: dict[Pair, float] = {}
+    weights: dict[NumberPair, float] = {}
     for origin, target, weight in found:
         a, b = position.get(_find_heir(draft, origin)), position.get(_find_heir(draft, target))
         if a is not None and b is not None and a != b:
@@ -151,9 +151,9 @@ def is_due(new: int, total: int) -> bool:
 # Communities ----------------------------------------------------------------------------------------------------------
 
 
-def find_similar(units: Vector, floor: float, nearest: int = NEAREST) -> dict[Pair, float]:
+def find_similar(units: Vector, floor: float, nearest: int = NEAREST) -> dict[NumberPair, float]:
     """Return the cosine of each pair of places (lower first) of which one is among the other's nearest."""
-    found: dict[Pair, float] = {}
+    found: dict[NumberPair, float] = {}
     k = min(nearest, len(units) - 1)
     for start in range(0, len(units), _BLOCK) if k > 0 else ():
         cosines = units[start : start + _BLOCK] @ units.T
@@ -169,7 +169,7 @@ def find_similar(units: Vector, floor: float, nearest: int = NEAREST) -> dict[Pa
     return found
 
 
-def weights(cosines: dict[Pair, float], co_occurs: dict[Pair, float]) -> dict[Pair, float]:
+def weights(cosines: dict[NumberPair, float], co_occurs: dict[NumberPair, float]) -> dict[NumberPair, float]:
     """Return the weight of each edge between places."""
     found = dict(cosines)
     for pair, weight in co_occurs.items():
@@ -177,7 +177,7 @@ def weights(cosines: dict[Pair, float], co_occurs: dict[Pair, float]) -> dict[Pa
     return found
 
 
-def find_communities(edges: dict[Pair, float]) -> list[list[int]]:
+def find_communities(edges: dict[NumberPair, float]) -> list[list[int]]:
     """Return the places in each community of two or more, by rising first place."""
     if not edges:
         return []
@@ -200,7 +200,7 @@ def find_communities(edges: dict[Pair, float]) -> list[list[int]]:
     return sorted(sorted(group) for group in groups.values() if len(group) > 1)
 
 
-def _order(edges: dict[Pair, float]) -> Iterator[tuple[int, int, float]]:
+def _order(edges: dict[NumberPair, float]) -> Iterator[tuple[int, int, float]]:
     """Yield edges by rising places, since the outcome depends on the order; no long sort, which would hold the GIL."""
     by_first: dict[int, list[tuple[int, float]]] = {}
     for (a, b), weight in edges.items():

@@ -59,21 +59,21 @@ def take_first_words(text: str) -> str:
     return cut.rpartition(" ")[0] or cut[:FIRST_CHARS]
 
 
-class Names:
+class NodeNamer:
     """Names nodes by their terms. What it knows of a namespace serves for some nodes, the more the larger that is."""
 
     def __init__(self) -> None:
-        self._known: dict[int, Terms] = {}
+        self._known: dict[int, StemFrequencies] = {}
 
     def build_namer(self, connection: Connection, namespace: int) -> Namer:
         """Return a function that names nodes of a namespace."""
         terms = self._known.get(namespace)
         if terms is None or terms.is_stale():
-            terms = self._known[namespace] = Terms(connection, namespace)
+            terms = self._known[namespace] = StemFrequencies(connection, namespace)
         return terms.label_groups
 
 
-class Terms:
+class StemFrequencies:
     """How common stems are in a namespace."""
 
     def __init__(self, connection: Connection, namespace: int) -> None:

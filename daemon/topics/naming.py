@@ -81,7 +81,7 @@ class Naming:
         return usage.tokens_in + usage.tokens_out if usage else 0
 
 
-def _describe(connection: Connection, node: stored.Node) -> Unnamed:
+def _describe(connection: Connection, node: stored.StoredNode) -> Unnamed:
     """Return a node with its members: those of its clusters for a concept."""
     clusters = [node.id]
     if node.kind == stored.CONCEPT:

@@ -90,7 +90,7 @@ def _add(index: VectorIndex, node: int, namespace: int, mean: Vector) -> None:
     index.add(node, namespace, "", unit(mean[None, :])[0])
 
 
-def _fill(connection: Connection, index: VectorIndex, found: Sequence[stored.Node]) -> None:
+def _fill(connection: Connection, index: VectorIndex, found: Sequence[stored.StoredNode]) -> None:
     for chunk in split_evenly(found, 1024):
         part = {node.id: node.namespace for node in chunk}
         numbers, means = stored.read_centroids(connection, part)

@@ -104,7 +104,7 @@ def _condition(core: Core, call: protocol.Scoped[Any]) -> str:
     return visible_condition(core, call).replace("m.namespace", "n.namespace")
 
 
-def _show(core: Core, node: stored.Node) -> calls.Node:
+def _show(core: Core, node: stored.StoredNode) -> calls.Node:
     return calls.Node(
         id=node.id,
         namespace=core.store.namespaces.name(node.namespace),
@@ -118,11 +118,11 @@ def _show(core: Core, node: stored.Node) -> calls.Node:
     )
 
 
-def _edges(found: list[graph_reading.Edge]) -> list[calls.Edge]:
+def _edges(found: list[graph_reading.EdgeRow]) -> list[calls.Edge]:
     return [calls.Edge(origin=a, target=b, kind=kind, weight=weight) for a, b, kind, weight in found]
 
 
-def _read_members(core: Core, connection: Connection, node: stored.Node) -> list[calls.NodeMember]:
+def _read_members(core: Core, connection: Connection, node: stored.StoredNode) -> list[calls.NodeMember]:
     rows = stored.read_members(connection, [node.id]).get(node.id, [])
     similarities = _compute_similarities(core, connection, node, rows)
     found = graph_reading.read_beginnings(connection, rows, 2 * _PREVIEW)
@@ -133,7 +133,9 @@ def _read_members(core: Core, connection: Connection, node: stored.Node) -> list
     return sorted(members, key=lambda member: (-(member.similarity or -2.0), member.created_at))
 
 
-def _compute_similarities(core: Core, connection: Connection, node: stored.Node, rows: list[int]) -> dict[int, float]:
+def _compute_similarities(
+    core: Core, connection: Connection, node: stored.StoredNode, rows: list[int]
+) -> dict[int, float]:
     generation = core.embedding.active
     centre = _find_centre(connection, node.id)
     if generation is None or centre is None or not rows:
@@ -157,7 +159,7 @@ def _neighbours(connection: Connection, node: int, within: str) -> list[calls.Ne
     ]
 
 
-def _find_similar(core: Core, connection: Connection, node: stored.Node, count: int) -> list[calls.Neighbour]:
+def _find_similar(core: Core, connection: Connection, node: stored.StoredNode, count: int) -> list[calls.Neighbour]:
     """Return the clusters of the same namespace nearest to a cluster, from what counts as related on."""
     generation = core.embedding.active
     centre = _find_centre(connection, node.id)

@@ -41,7 +41,7 @@ class Coming(NamedTuple):
     node: int
 
 
-class Put(NamedTuple):
+class PutNode(NamedTuple):
     """A node takes in memories, or is left with fewer. `was` is its size before, 0 for a new one."""
 
     node: int
@@ -71,7 +71,7 @@ class Drop(NamedTuple):
     node: int
 
 
-class Name(NamedTuple):
+class NameNode(NamedTuple):
     """A node of this size was compared with all others and gets its label."""
 
     node: int
@@ -91,7 +91,7 @@ class Concept(NamedTuple):
     label: str
 
 
-class Topic(NamedTuple):
+class SetTopic(NamedTuple):
     """These nodes belong to a topic; 0 is that of the nodes which belong to none. Without nodes it ends."""
 
     topic: int
@@ -109,7 +109,7 @@ def apply(core: Core, transaction: Transaction, steps: Sequence[Step], operation
     return dict(counts)
 
 
-def _put(core: Core, transaction: Transaction, put: Put) -> bool:
+def _put(core: Core, transaction: Transaction, put: PutNode) -> bool:
     connection = transaction.connection
     if put.was == 0:
         if store.size_of(connection, put.node) is not None:
@@ -129,7 +129,7 @@ def _put(core: Core, transaction: Transaction, put: Put) -> bool:
     return True
 
 
-def _inherit(connection: Connection, put: Put) -> None:
+def _inherit(connection: Connection, put: PutNode) -> None:
     """Give a part that was split off the edges of the node it comes from, and an edge to that node."""
     for parent, count in Counter(coming.node for coming in put.coming if coming.node).items():
         store.copy_weights(connection, put.node, parent)
@@ -157,7 +157,7 @@ def _drop(core: Core, transaction: Transaction, drop: Drop) -> bool:
     return True
 
 
-def _name(core: Core, transaction: Transaction, name: Name) -> bool:
+def _name(core: Core, transaction: Transaction, name: NameNode) -> bool:
     transaction.after_commit(core.cognition.wake.set)  # a language model may name it
     return store.settle(transaction.connection, *name)
 
@@ -175,7 +175,7 @@ def _write_concept(core: Core, transaction: Transaction, concept: Concept) -> bo
     return True
 
 
-def _write_topic(core: Core, transaction: Transaction, topic: Topic) -> bool:
+def _write_topic(core: Core, transaction: Transaction, topic: SetTopic) -> bool:
     connection = transaction.connection
     if topic.topic and topic.nodes:
         if not store.put_topic(connection, topic.topic, topic.namespace, topic.label):
@@ -187,20 +187,20 @@ def _write_topic(core: Core, transaction: Transaction, topic: Topic) -> bool:
 
 
 _WRITERS: dict[type, Callable[[Core, Transaction, Any], bool]] = {
-    Put: _put,
+    PutNode: _put,
     Merge: _merge,
     Drop: _drop,
-    Name: _name,
+    NameNode: _name,
     Concept: _write_concept,
-    Topic: _write_topic,
+    SetTopic: _write_topic,
 }
 
 
-def _insert(core: Core, connection: Connection, made: Put | Concept, kind: str, size: int) -> None:
+def _insert(core: Core, connection: Connection, made: PutNode | Concept, kind: str, size: int) -> None:
     of = (made.namespace, made.model, kind, made.label)
     store.insert_node(connection, made.node, of, size, made.mean, core.clock())
 
 
-def _recentre(core: Core, transaction: Transaction, node: int, size: int, made: Put | Merge) -> None:
+def _recentre(core: Core, transaction: Transaction, node: int, size: int, made: PutNode | Merge) -> None:
     store.update_centroid(transaction.connection, node, size, made.mean, core.clock())
     transaction.after_commit(lambda: core.state(Centroids).put(made.model, node, made.namespace, made.mean))

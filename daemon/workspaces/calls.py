@@ -11,12 +11,12 @@ from memoryd.client.protocol import Progress
 from memoryd.client.workspaces import calls
 from memoryd.client.workspaces.calls import Differences, Indexed, WorkspaceStatus
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.registry import Report, handles
+from memoryd.daemon.registry import ReportProgress, handles
 from memoryd.daemon.workspaces import chunks, comparing, indexing, placing, registry
 from memoryd.daemon.workspaces.committing import Tell
 from memoryd.daemon.workspaces.live import get_live
 from memoryd.daemon.workspaces.tables import workspaces
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 _POLL_S = 0.05
 
@@ -28,7 +28,7 @@ def add_workspace(core: Core, call: calls.AddWorkspace) -> calls.Workspace:
 
 
 @handles(calls.RemoveWorkspace)
-def remove_workspace(core: Core, report: Report, call: calls.RemoveWorkspace) -> protocol.Done:
+def remove_workspace(core: Core, report: ReportProgress, call: calls.RemoveWorkspace) -> protocol.Done:
     """Remove a workspace with what is indexed of it."""
     workspace, chunks = registry.remove(core, call.workspace, _build_teller(report, f"remove {call.workspace}"))
     return protocol.Done(message=f"{workspace.namespace}: {chunks} chunks removed, the files in {workspace.root} stay")
@@ -47,7 +47,7 @@ def get_workspace(core: Core, call: calls.GetWorkspace) -> WorkspaceStatus:
 
 
 @handles(calls.IndexWorkspace)
-def index_workspace(core: Core, report: Report, call: calls.IndexWorkspace) -> "Future[Indexed]":
+def index_workspace(core: Core, report: ReportProgress, call: calls.IndexWorkspace) -> "Future[Indexed]":
     """Begin to bring workspaces up to date; the lane is free again at once."""
     chosen = registry.list_all(core) if call.workspace is None else [registry.find(core, call.workspace)]
     file = _find_file(core, chosen[0], call.workspace) if call.workspace and call.workspace.startswith("/") else None
@@ -63,7 +63,7 @@ def index_workspace(core: Core, report: Report, call: calls.IndexWorkspace) -> "
     return core.apart.run("index", work)
 
 
-def _find_file(core: Core, workspace: Workspace, path: str) -> str | None:
+def _find_file(core: Core, workspace: StoredWorkspace, path: str) -> str | None:
     """Return the path of one file that is to be indexed, relative to the root; None for a folder."""
     if Path(path).is_dir():
         return None
@@ -94,21 +94,21 @@ def list_files(core: Core, call: calls.ListFiles) -> calls.FileList:
 
 
 @handles(calls.DiffWorkspaces)
-def diff_workspaces(core: Core, report: Report, call: calls.DiffWorkspaces) -> "Future[Differences]":
+def diff_workspaces(core: Core, report: ReportProgress, call: calls.DiffWorkspaces) -> "Future[Differences]":
     """Begin to compare; the lane is free again at once."""
     chosen = registry.list_all(core) if call.workspace is None else [registry.find(core, call.workspace)]
     tell = _build_teller(report, "compare")
     return core.apart.run("diff", lambda: comparing.compare(core, chosen, tell))
 
 
-def _build_teller(report: Report, stage: str) -> Tell:
+def _build_teller(report: ReportProgress, stage: str) -> Tell:
     return lambda done, total: report(Progress(stage=stage, done=done, total=total))
 
 
 # How they are, and bringing them up to date ---------------------------------------------------------------------------
 
 
-def describe(core: Core, workspace: Workspace) -> calls.Workspace:
+def describe(core: Core, workspace: StoredWorkspace) -> calls.Workspace:
     """Return a workspace as clients see it."""
     with core.store.reading() as connection:
         sums = workspaces.count_indexed(connection, workspace)
@@ -124,7 +124,7 @@ def describe(core: Core, workspace: Workspace) -> calls.Workspace:
     )
 
 
-def status(core: Core, workspace: Workspace) -> WorkspaceStatus:
+def status(core: Core, workspace: StoredWorkspace) -> WorkspaceStatus:
     """Report how a workspace is."""
     live, generation = get_live(core, workspace), core.embedding.active
     with core.store.reading() as connection:
@@ -147,7 +147,7 @@ def status(core: Core, workspace: Workspace) -> WorkspaceStatus:
     )
 
 
-def index(core: Core, workspace: Workspace, file: str | None, force: bool, tell: Tell) -> calls.IndexedWorkspace:
+def index(core: Core, workspace: StoredWorkspace, file: str | None, force: bool, tell: Tell) -> calls.IndexedWorkspace:
     """Bring a workspace, or one file of it, up to date; where that cannot be done the result says why."""
     began = time.perf_counter()
     result = calls.IndexedWorkspace(namespace=workspace.namespace)
@@ -164,7 +164,7 @@ def index(core: Core, workspace: Workspace, file: str | None, force: bool, tell:
     return result
 
 
-def wait_for_vectors(core: Core, workspace: Workspace, tell: Tell) -> None:
+def wait_for_vectors(core: Core, workspace: StoredWorkspace, tell: Tell) -> None:
     """Return when each chunk of a workspace has a vector; raise `ModelUnavailable` where none can be made."""
     most = 0
     while left := _count_pending(core, workspace):
@@ -174,7 +174,7 @@ def wait_for_vectors(core: Core, workspace: Workspace, tell: Tell) -> None:
         core.apart.stopping.wait(_POLL_S)
 
 
-def _count_pending(core: Core, workspace: Workspace) -> int:
+def _count_pending(core: Core, workspace: StoredWorkspace) -> int:
     generation = core.embedding.active
     if generation is None:
         raise ModelUnavailable("No embedding model is ready, so no vectors are made; words find what is indexed.")

@@ -19,7 +19,7 @@ from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.workspaces.documents.document import Chunk, Document
 from memoryd.daemon.workspaces.tables import workspaces
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 SOURCE = "file"
 _HEADING, _TAGS = "heading", "tags"
@@ -29,7 +29,7 @@ _DATED = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
 _Key = tuple[Any, ...]
 
 
-class Wanted(NamedTuple):
+class WantedChunk(NamedTuple):
     """A chunk as the row that it is to be, and the names that it refers to."""
 
     row: Row
@@ -41,7 +41,7 @@ class File(NamedTuple):
 
     path: str  # absolute
     namespace: str
-    wanted: list[Wanted]
+    wanted: list[WantedChunk]
 
 
 class Difference(NamedTuple):
@@ -52,7 +52,7 @@ class Difference(NamedTuple):
     kept: int
 
 
-def namespace_of(workspace: Workspace, relative: str) -> str:
+def namespace_of(workspace: StoredWorkspace, relative: str) -> str:
     """Return the namespace of a file: the workspace's, or one inside it for a sub-folder of `memory`."""
     parts = relative.split("/")
     inner = len(parts) > 2 and parts[0] == _MEMORY
@@ -68,12 +68,12 @@ def find_date(relative: str) -> float | None:
         return None
 
 
-def absolute_path(workspace: Workspace, relative: str) -> str:
+def absolute_path(workspace: StoredWorkspace, relative: str) -> str:
     """Return the path of a file as the rows of its chunks have it."""
     return f"{str(workspace.root).rstrip('/')}/{relative}"
 
 
-def build_file(workspace: Workspace, relative: str, document: Document) -> File:
+def build_file(workspace: StoredWorkspace, relative: str, document: Document) -> File:
     """Return what is to be in the index of a file that was read; raise `Invalid` for what cannot be in it."""
     path = absolute_path(workspace, relative)
     namespace = namespaces.check(namespace_of(workspace, relative))
@@ -105,7 +105,7 @@ def build_file(workspace: Workspace, relative: str, document: Document) -> File:
             metadata=_metadata(document, chunk),
             content=chunk.content,
         )
-        wanted.append(Wanted(row, frozenset(chunk.links)))
+        wanted.append(WantedChunk(row, frozenset(chunk.links)))
     return File(path, namespace, wanted)
 
 
@@ -137,8 +137,8 @@ def put(core: Core, transaction: Transaction, file: File) -> Difference:
     present = rows.read_rows(connection, workspaces.find_rows(connection, file.path))
     for row in sorted(present.values(), key=lambda row: (-(row.start_line or 0), -row.row)):
         there.setdefault(_key(row), []).append(row)
-    new: list[Wanted] = []
-    kept: list[tuple[Row, Wanted]] = []
+    new: list[WantedChunk] = []
+    kept: list[tuple[Row, WantedChunk]] = []
     for wanted in file.wanted:
         wanted.row.namespace = number
         same = there.get(_key(wanted.row))
@@ -153,7 +153,7 @@ def put(core: Core, transaction: Transaction, file: File) -> Difference:
     return Difference(added, gone, len(kept))
 
 
-def _follow(connection: Connection, kept: Sequence[tuple[Row, Wanted]]) -> None:
+def _follow(connection: Connection, kept: Sequence[tuple[Row, WantedChunk]]) -> None:
     """Bring the rows that stay up to date: where they are now, and what else may have changed around them."""
     changed = [
         (*(getattr(wanted.row, name) for name in _FOLLOWS), row.row)
@@ -168,7 +168,7 @@ def _follow(connection: Connection, kept: Sequence[tuple[Row, Wanted]]) -> None:
             workspaces.mention(connection, row.row, wanted.links)
 
 
-def _add(connection: Connection, new: Iterable[Wanted], taken: set[str]) -> list[int]:
+def _add(connection: Connection, new: Iterable[WantedChunk], taken: set[str]) -> list[int]:
     added = []
     for wanted in new:
         row, again = wanted.row, 0

@@ -19,7 +19,7 @@ from memoryd.daemon.workspaces import chunks
 from memoryd.daemon.workspaces.chunks import File
 from memoryd.daemon.workspaces.live import FIRST_SLICE, get_live
 from memoryd.daemon.workspaces.tables import workspaces
-from memoryd.daemon.workspaces.tables.workspaces import Stat, Workspace
+from memoryd.daemon.workspaces.tables.workspaces import Stat, StoredWorkspace
 
 _LARGEST_SLICE = 256  # chunks that are written together
 
@@ -28,7 +28,7 @@ Tell = Callable[[int, int], None]
 _COUNTS = ("scanned", "read", "indexed", "unchanged", "removed", "chunks_new", "chunks_kept")
 
 
-class Change(NamedTuple):
+class FileCommit(NamedTuple):
     """What is to be written of one file: its deletion (no `stat`), its stat alone (no `file`), or what it holds."""
 
     relative: str
@@ -47,10 +47,10 @@ class Change(NamedTuple):
         return 1 + (len(self.file.wanted) if self.file else 0)
 
 
-def write(core: Core, workspace: Workspace, changes: Iterable[Change], counts: Counts) -> list[str]:
+def write(core: Core, workspace: StoredWorkspace, changes: Iterable[FileCommit], counts: Counts) -> list[str]:
     """Write changes as they come; return the files whose change is overtaken, so that they are to be read again."""
     live = get_live(core, workspace)
-    overtaken, part, weight = list[str](), list[Change](), 0
+    overtaken, part, weight = list[str](), list[FileCommit](), 0
     began = time.perf_counter()
     for change in changes:
         if part and weight + change.weight() > live.slice:
@@ -63,7 +63,9 @@ def write(core: Core, workspace: Workspace, changes: Iterable[Change], counts: C
     return overtaken
 
 
-def _write_slice(core: Core, workspace: Workspace, part: Sequence[Change], counts: Counts, began: float) -> list[str]:
+def _write_slice(
+    core: Core, workspace: StoredWorkspace, part: Sequence[FileCommit], counts: Counts, began: float
+) -> list[str]:
     """Write some changes in one transaction and rest; return the files whose change is overtaken."""
     live, weight = get_live(core, workspace), sum(change.weight() for change in part)
     if any(change.is_larger() for change in part):
@@ -92,7 +94,9 @@ def _write_slice(core: Core, workspace: Workspace, part: Sequence[Change], count
     return overtaken
 
 
-def _apply(core: Core, transaction: Transaction, workspace: Workspace, change: Change, done: Counts) -> list[int]:
+def _apply(
+    core: Core, transaction: Transaction, workspace: StoredWorkspace, change: FileCommit, done: Counts
+) -> list[int]:
     """Write one change; return the rows whose vectors are to be looked up, or that no longer exist."""
     connection = transaction.connection
     path = chunks.absolute_path(workspace, change.relative)

@@ -12,7 +12,7 @@ from memoryd.daemon.workspaces.committing import Tell
 from memoryd.daemon.workspaces.documents.document import Document
 from memoryd.daemon.workspaces.live import get_live
 from memoryd.daemon.workspaces.tables import workspaces
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 BATCH = 64  # files that are read together
 LISTED = 1000  # files that differ, of which the rest is counted
@@ -20,7 +20,7 @@ SHOWN = 100  # chunks of one file
 PREVIEW_CHARS = 200
 
 
-def compare(core: Core, chosen: Sequence[Workspace], tell: Tell) -> Differences:
+def compare(core: Core, chosen: Sequence[StoredWorkspace], tell: Tell) -> Differences:
     """Return where these workspaces and the index differ; raise `Gone` when the folder of one is not there."""
     found: list[FileDifference] = []
     compared = 0
@@ -37,7 +37,7 @@ def compare(core: Core, chosen: Sequence[Workspace], tell: Tell) -> Differences:
     return Differences(files=found[:LISTED], total=len(found), compared=compared)
 
 
-def _names(core: Core, workspace: Workspace) -> list[str]:
+def _names(core: Core, workspace: StoredWorkspace) -> list[str]:
     """Return the files that there are and those that the index knows."""
     there = {file.path for file in indexing.scan(core, workspace).files}
     with core.store.reading() as connection:
@@ -45,13 +45,15 @@ def _names(core: Core, workspace: Workspace) -> list[str]:
     return sorted(there | known.keys())
 
 
-def _compare(core: Core, workspace: Workspace, names: Sequence[str]) -> list[FileDifference]:
+def _compare(core: Core, workspace: StoredWorkspace, names: Sequence[str]) -> list[FileDifference]:
     documents = get_live(core, workspace).reader.read(workspace.root, names)
     differences = (_find_difference(core, workspace, name, document) for name, document in documents)
     return [difference for difference in differences if difference]
 
 
-def _find_difference(core: Core, workspace: Workspace, name: str, document: Document | None) -> FileDifference | None:
+def _find_difference(
+    core: Core, workspace: StoredWorkspace, name: str, document: Document | None
+) -> FileDifference | None:
     path = chunks.absolute_path(workspace, name)
     with core.store.reading() as connection:
         held = rows.read_rows(connection, workspaces.find_rows(connection, path)).values()

@@ -23,11 +23,11 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.system.process import lower_priority
 from memoryd.daemon.workspaces import chunks, committing
 from memoryd.daemon.workspaces.chunks import File
-from memoryd.daemon.workspaces.committing import Change, Tell
-from memoryd.daemon.workspaces.documents.document import Document, Found, Scan
+from memoryd.daemon.workspaces.committing import FileCommit, Tell
+from memoryd.daemon.workspaces.documents.document import Document, Scan, WalkedFile
 from memoryd.daemon.workspaces.live import Live, get_live
 from memoryd.daemon.workspaces.tables import workspaces
-from memoryd.daemon.workspaces.tables.workspaces import Stat, Workspace
+from memoryd.daemon.workspaces.tables.workspaces import Stat, StoredWorkspace
 
 BATCH = 64  # files that are read together
 _ATTEMPTS = 10  # to write what a file holds that is read elsewhere at the same moment
@@ -40,7 +40,7 @@ class Gone(Conflict):
     """The folder of a workspace is not there: what is indexed of it stays until it is back."""
 
 
-def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = lambda done, total: None) -> Counts:
+def index(core: Core, workspace: StoredWorkspace, force: bool = False, tell: Tell = lambda done, total: None) -> Counts:
     """Look at all files of a workspace and bring the index up to date; raise `Gone`, or `NotFound` once removed.
 
     `tell` hears of files done and files to do.
@@ -70,13 +70,13 @@ def index(core: Core, workspace: Workspace, force: bool = False, tell: Tell = la
         live.passing.release()
 
 
-def _find_left_out(known: dict[str, Stat], found: Scan) -> Iterator[Change]:
+def _find_left_out(known: dict[str, Stat], found: Scan) -> Iterator[FileCommit]:
     """Yield the files that are not there any more, or that the patterns or a .gitignore leave out."""
     there = {file.path for file in found.files}
-    return (Change(path, last, None) for path, last in known.items() if path not in there)
+    return (FileCommit(path, last, None) for path, last in known.items() if path not in there)
 
 
-def _read_ahead(core: Core, live: Live, workspace: Workspace, relatives: Sequence[str]) -> Iterator[Documents]:
+def _read_ahead(core: Core, live: Live, workspace: StoredWorkspace, relatives: Sequence[str]) -> Iterator[Documents]:
     """Yield what files hold, some at a time; the next ones are read while these are written."""
     parts = list(split_evenly(relatives, BATCH))
     with ThreadPoolExecutor(1, "reading", initializer=lower_priority) as pool:
@@ -98,7 +98,7 @@ def _wait_for(core: Core, live: Live, tell: Tell) -> None:
             tell(*live.progress)
 
 
-def scan(core: Core, workspace: Workspace) -> Scan:
+def scan(core: Core, workspace: StoredWorkspace) -> Scan:
     """Return the files of a workspace; raise `Gone` when its folder, or its disk, is not there."""
     live = get_live(core, workspace)
     check_there(workspace)
@@ -122,7 +122,7 @@ def scan(core: Core, workspace: Workspace) -> Scan:
     return found
 
 
-def check_there(workspace: Workspace) -> int:
+def check_there(workspace: StoredWorkspace) -> int:
     """Return the file system of a workspace's folder; raise `Gone` when it is not there."""
     try:
         with os.scandir(workspace.root):
@@ -131,13 +131,13 @@ def check_there(workspace: Workspace) -> int:
         raise Gone(f"{workspace.root} cannot be looked into: {error.strerror}.") from None
 
 
-def _is_different(file: Found, known: Stat | None) -> bool:
+def _is_different(file: WalkedFile, known: Stat | None) -> bool:
     if known is None or not known.hash or (file.size, file.mtime_ns) != (known.size, known.mtime_ns):
         return True
     return _RACY_S[0] < file.mtime_ns / 1e9 - known.indexed_at < _RACY_S[1]
 
 
-def reindex(core: Core, workspace: Workspace, relatives: Sequence[str], force: bool = False) -> Counts:
+def reindex(core: Core, workspace: StoredWorkspace, relatives: Sequence[str], force: bool = False) -> Counts:
     """Read these files now and bring the index up to date; return when that is committed.
 
     Files that the workspace's globs do not name, or that an ignore file leaves out, are the caller's to leave out.
@@ -154,7 +154,7 @@ def reindex(core: Core, workspace: Workspace, relatives: Sequence[str], force: b
     return counts
 
 
-def _read(core: Core, live: Live, workspace: Workspace, relatives: Sequence[str]) -> Documents:
+def _read(core: Core, live: Live, workspace: StoredWorkspace, relatives: Sequence[str]) -> Documents:
     try:
         documents = list(live.reader.read(workspace.root, relatives))
     except NotFound as error:
@@ -164,7 +164,7 @@ def _read(core: Core, live: Live, workspace: Workspace, relatives: Sequence[str]
     return documents
 
 
-def check_not_gone(core: Core, workspace: Workspace) -> None:
+def check_not_gone(core: Core, workspace: StoredWorkspace) -> None:
     """Raise `Gone` when files are missing because their disk is."""
     device = check_there(workspace)
     with core.store.reading() as connection:
@@ -175,7 +175,7 @@ def check_not_gone(core: Core, workspace: Workspace) -> None:
 
 def _write(
     core: Core,
-    workspace: Workspace,
+    workspace: StoredWorkspace,
     known: Mapping[str, Stat | None],
     documents: Documents,
     force: bool,
@@ -187,16 +187,16 @@ def _write(
 
 
 def _change(
-    core: Core, workspace: Workspace, known: Stat | None, relative: str, document: Document | None, force: bool
-) -> Change:
+    core: Core, workspace: StoredWorkspace, known: Stat | None, relative: str, document: Document | None, force: bool
+) -> FileCommit:
     """Return what is to be written of a file that was read: its stat alone if what it holds is in the index already."""
     if document is None:
-        return Change(relative, known, None)
+        return FileCommit(relative, known, None)
     stat = Stat(document.size, document.mtime_ns, document.sha256, core.clock(), document.problem)
     if known and not force and (known.hash, known.problem) == (stat.hash, stat.problem):
-        return Change(relative, known, stat)
+        return FileCommit(relative, known, stat)
     try:
-        return Change(relative, known, stat, chunks.build_file(workspace, relative, document))
+        return FileCommit(relative, known, stat, chunks.build_file(workspace, relative, document))
     except MemorydError as error:
         nothing = File(chunks.absolute_path(workspace, relative), workspace.namespace, [])
-        return Change(relative, known, stat._replace(problem=error.message), nothing)
+        return FileCommit(relative, known, stat._replace(problem=error.message), nothing)

@@ -6,7 +6,7 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.workspaces.documents.links import name_of
 from memoryd.daemon.workspaces.tables import workspaces
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 _MOST_LINKS = 100  # of one memory, each way
 
@@ -22,7 +22,7 @@ def show(connection: Connection, row: Row, memory: Memory, reached: str) -> None
     memory.linked_from = workspaces.find_mentioning(connection, workspace, name_of(row.path), reached, _MOST_LINKS)
 
 
-def _find_linked(connection: Connection, workspace: Workspace, names: list[str], reached: str) -> list[str]:
+def _find_linked(connection: Connection, workspace: StoredWorkspace, names: list[str], reached: str) -> list[str]:
     """Return the paths of the files with these names; a name without one, or with one out of reach, says so."""
     files: dict[str, list[str]] = {name: [] for name in names}
     for path in workspaces.list_paths(connection, workspace):

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from memoryd.client.workspaces.calls import Watching
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.workspaces.documents.document import Limits
-from memoryd.daemon.workspaces.documents.reader import Reader
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.documents.reader import FileReader
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 FIRST_SLICE = 16
 
@@ -21,7 +21,7 @@ FIRST_SLICE = 16
 class Live:
     """One workspace at work."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: FileReader) -> None:
         self.reader = reader
         self.passing = threading.Lock()
         self.removed = False
@@ -58,7 +58,7 @@ class Lives:
         with self._lock:
             found = self._lives.get(number)
             if found is None:
-                found = self._lives[number] = Live(Reader(self._limits))
+                found = self._lives[number] = Live(FileReader(self._limits))
             return found
 
     def forget(self, number: int) -> None:
@@ -82,6 +82,6 @@ def get_lives(core: Core) -> Lives:
     return core.state(Lives, core)
 
 
-def get_live(core: Core, workspace: Workspace) -> Live:
+def get_live(core: Core, workspace: StoredWorkspace) -> Live:
     """Return what RAM holds of a workspace."""
     return get_lives(core).get(workspace.id)

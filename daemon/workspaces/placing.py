@@ -11,7 +11,7 @@ from memoryd.daemon.core.checks import MAX_PATH_BYTES
 from memoryd.daemon.workspaces.chunks import absolute_path
 from memoryd.daemon.workspaces.documents import ignore
 from memoryd.daemon.workspaces.documents.globs import check_globs, level
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 TODAY = "today"
 _DAILY = ".obsidian/daily-notes.json"
@@ -41,7 +41,7 @@ class _DailyNotes(msgspec.Struct):
     format: str = ""
 
 
-def relative_path(workspace: Workspace, file: str, now: float, is_local: bool) -> str:
+def relative_path(workspace: StoredWorkspace, file: str, now: float, is_local: bool) -> str:
     """Return the path of a file, relative to the root; raise `Invalid` for one that the workspace would not index."""
     moment = datetime.fromtimestamp(now) if is_local else datetime.fromtimestamp(now, UTC)
     daily = _find_daily_note(workspace, moment) if file.strip() == TODAY else ""
@@ -65,7 +65,7 @@ def relative_path(workspace: Workspace, file: str, now: float, is_local: bool) -
     return chosen
 
 
-def _find_daily_note(workspace: Workspace, moment: datetime) -> str:
+def _find_daily_note(workspace: StoredWorkspace, moment: datetime) -> str:
     """Return the path of the day's note where a vault of Obsidian has its daily notes, empty where it says nothing."""
     try:
         found = msgspec.json.decode((workspace.root / _DAILY).read_bytes(), type=_DailyNotes)
@@ -76,7 +76,7 @@ def _find_daily_note(workspace: Workspace, moment: datetime) -> str:
     return f"{folder}/{name}.md" if folder else f"{name}.md"
 
 
-def _check_within(workspace: Workspace, file: str) -> str:
+def _check_within(workspace: StoredWorkspace, file: str) -> str:
     if len(file.encode()) > MAX_PATH_BYTES:
         raise Invalid(f"The file {file[:60]!r} … is longer than {MAX_PATH_BYTES} bytes.")
     root = absolute_path(workspace, "")
@@ -94,7 +94,7 @@ def _check_within(workspace: Workspace, file: str) -> str:
     return file
 
 
-def _is_named(workspace: Workspace, path: str) -> bool:
+def _is_named(workspace: StoredWorkspace, path: str) -> bool:
     """Return whether the patterns of a workspace name a path."""
     *folders, name = path.split("/")
     here = level(frozenset(check_globs(workspace.globs)))
@@ -105,7 +105,7 @@ def _is_named(workspace: Workspace, path: str) -> bool:
     return here.names(name)
 
 
-def _is_left_out(workspace: Workspace, path: str) -> bool:
+def _is_left_out(workspace: StoredWorkspace, path: str) -> bool:
     """Return whether a .gitignore leaves a file, or a folder that it is in, out."""
     chain = ignore.read_enclosing(workspace.root)
     below = ""

@@ -15,19 +15,19 @@ from memoryd.daemon.workspaces.documents.globs import check_globs
 from memoryd.daemon.workspaces.documents.scan import GLOBS, WHOLE
 from memoryd.daemon.workspaces.live import get_lives
 from memoryd.daemon.workspaces.tables import workspaces
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 _SHOWN = 10
 _ALLOWED, _YES = "dreams write ", "yes"  # of a setting, followed by the folder
 
 
-def list_all(core: Core) -> list[Workspace]:
+def list_all(core: Core) -> list[StoredWorkspace]:
     """Return all workspaces, by namespace."""
     with core.store.reading() as connection:
         return workspaces.list_all(connection)
 
 
-def find(core: Core, name_or_path: str) -> Workspace:
+def find(core: Core, name_or_path: str) -> StoredWorkspace:
     """Return the workspace of a namespace, or the one that an absolute path is in; raise `NotFound`."""
     known = list_all(core)
     if name_or_path.startswith("/"):
@@ -41,14 +41,14 @@ def find(core: Core, name_or_path: str) -> Workspace:
     return found
 
 
-def _find_by_path(known: Sequence[Workspace], path: str) -> Workspace | None:
+def _find_by_path(known: Sequence[StoredWorkspace], path: str) -> StoredWorkspace | None:
     if not _can_be_path(path):
         return None
     places = (Path(os.path.normpath(path)), Path(os.path.realpath(path)))
     return next((w for w in known if any(place.is_relative_to(w.root) for place in places)), None)
 
 
-def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> Workspace:
+def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> StoredWorkspace:
     """Make a folder a workspace, or give one that exists other globs.
 
     Raise `Invalid` for a path that cannot be one, `Conflict` for one that is taken.
@@ -58,7 +58,7 @@ def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> W
     patterns = tuple(globs) or choose_globs(root)
     check_globs(patterns)
 
-    def write(transaction: Transaction) -> Workspace:
+    def write(transaction: Transaction) -> StoredWorkspace:
         connection = transaction.connection
         for other in workspaces.list_all(connection):
             if globs and root == other.root and namespace in (None, other.namespace):
@@ -67,7 +67,7 @@ def add(core: Core, path: str, namespace: str | None, globs: Sequence[str]) -> W
             _check_apart(root, name, other)
         number = workspaces.insert(connection, name, root, patterns, device, core.clock())
         core.store.namespaces.ensure(transaction, name)
-        return Workspace(number, name, root, patterns)
+        return StoredWorkspace(number, name, root, patterns)
 
     added = core.store.write(write).result()
     get_lives(core).changed()
@@ -117,7 +117,7 @@ def _namespace(root: Path, given: str | None) -> str:
         raise Invalid(f"The name of {root!s:.200} cannot be a namespace; give one with --namespace.") from None
 
 
-def _check_apart(root: Path, name: str, other: Workspace) -> None:
+def _check_apart(root: Path, name: str, other: StoredWorkspace) -> None:
     about = {"namespace": other.namespace, "root": str(other.root)}
     if root == other.root:
         raise Conflict(f"{root} is a workspace already: {other.namespace}.", about)
@@ -129,7 +129,7 @@ def _check_apart(root: Path, name: str, other: Workspace) -> None:
         raise Conflict(f"The namespace {name} is that of {other.root}; give another one with --namespace.", about)
 
 
-def remove(core: Core, name_or_path: str, tell: Tell = lambda done, total: None) -> tuple[Workspace, int]:
+def remove(core: Core, name_or_path: str, tell: Tell = lambda done, total: None) -> tuple[StoredWorkspace, int]:
     """Forget a workspace and delete what is indexed of it; return it and how many chunks it had."""
     workspace = find(core, name_or_path)
     core.store.write(
@@ -140,11 +140,11 @@ def remove(core: Core, name_or_path: str, tell: Tell = lambda done, total: None)
     return workspace, committing.sweep(core, tell)
 
 
-def is_write_allowed(core: Core, workspace: Workspace) -> bool:
+def is_write_allowed(core: Core, workspace: StoredWorkspace) -> bool:
     """Return whether dreams may write MEMORY.md of a workspace, a person's file: once somebody has allowed it there."""
     return core.store.read_setting(f"{_ALLOWED}{workspace.root}") == _YES
 
 
-def allow_writing(core: Core, workspace: Workspace, may_write: bool) -> None:
+def allow_writing(core: Core, workspace: StoredWorkspace, may_write: bool) -> None:
     """Keep whether dreams may write MEMORY.md of a workspace from now on."""
     core.store.set_setting(f"{_ALLOWED}{workspace.root}", _YES if may_write else "no").result()

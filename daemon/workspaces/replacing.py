@@ -43,21 +43,21 @@ _SET_SIGNAL = 10  # F_SETSIG: which signal says that somebody waits for a lease;
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
-Change = Callable[[bytes | None], bytes]  # None: there is no such file
+Rewrite = Callable[[bytes | None], bytes]  # None: there is no such file
 
 
 class _Taken(Exception):
     """The file came or went, or was saved by somebody else, since it was read."""
 
 
-class _File(NamedTuple):
+class _ReadFile(NamedTuple):
     """A file that was read."""
 
     data: bytes
     state: os.stat_result
 
 
-def change_file(root: Path, relative: str, change: Change, *, create: bool = False) -> bytes:
+def change_file(root: Path, relative: str, change: Rewrite, *, create: bool = False) -> bytes:
     """Replace a file below `root` by what `change` makes of it, and return that; with `create` it may be a new file.
 
     `change` may be called more than once, and what it raises ends it. Raise a sentence for whatever is in the way; the
@@ -67,7 +67,7 @@ def change_file(root: Path, relative: str, change: Change, *, create: bool = Fal
         return _Replacing(folder, name, shown, change, create).run()
 
 
-def remove_file(root: Path, relative: str, check: Change) -> None:
+def remove_file(root: Path, relative: str, check: Rewrite) -> None:
     """Delete a file below `root` if `check`, which is given what is in it, raises nothing; nobody's save is lost."""
     with _folder(root, relative) as (folder, name, shown), _lock(folder, shown):
         _Replacing(folder, name, shown, check, create=False).remove()
@@ -85,7 +85,7 @@ def read_file(root: Path, relative: str) -> bytes:
 class _Replacing:
     """One change of one file, in an open and locked folder."""
 
-    def __init__(self, folder: int, name: str, shown: str, change: Change, create: bool) -> None:
+    def __init__(self, folder: int, name: str, shown: str, change: Rewrite, create: bool) -> None:
         self.folder, self.name, self.shown, self.change, self.create = folder, name, shown, change, create
 
     def run(self) -> bytes:
@@ -135,7 +135,7 @@ class _Replacing:
             _drop(self.folder, draft)
         return new
 
-    def _exchange(self, old: _File, new: bytes) -> bytes:
+    def _exchange(self, old: _ReadFile, new: bytes) -> bytes:
         """Put the new content in place; merge it with what somebody saved at the last moment."""
         draft = _write_draft(self.folder, new, old.state)
         try:
@@ -172,13 +172,13 @@ class _Replacing:
         self._put_back(draft, mine)
         raise self._busy_error()
 
-    def _read_out(self, draft: str) -> tuple[_File, bool]:
+    def _read_out(self, draft: str) -> tuple[_ReadFile, bool]:
         """Return the file that an exchange took out, and whether nobody can write into it any more."""
         time.sleep(_GRACE_S)
         descriptor = os.open(draft, READ, dir_fd=self.folder)
         try:
             is_final = is_unwritten(descriptor)
-            return _File(_read_bytes(descriptor), os.fstat(descriptor)), is_final
+            return _ReadFile(_read_bytes(descriptor), os.fstat(descriptor)), is_final
         finally:
             os.close(descriptor)
 
@@ -236,7 +236,7 @@ def _lock(folder: int, shown: str) -> Iterator[None]:
     yield  # closing the folder ends it
 
 
-def _read(folder: int, name: str, shown: str) -> _File | None:
+def _read(folder: int, name: str, shown: str) -> _ReadFile | None:
     try:
         descriptor = os.open(name, READ, dir_fd=folder)
     except FileNotFoundError:
@@ -249,7 +249,7 @@ def _read(folder: int, name: str, shown: str) -> _File | None:
             raise Invalid(f"{shown} is not a regular file.")
         if state.st_size > MAX_BYTES:
             raise Invalid(f"{shown} has {state.st_size} bytes; files of more than {MAX_BYTES} are left alone.")
-        return _File(_read_bytes(descriptor), state)
+        return _ReadFile(_read_bytes(descriptor), state)
     finally:
         os.close(descriptor)
 

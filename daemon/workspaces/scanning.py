@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from memoryd.client.errors import MemorydError, NotFound, Unavailable
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.work import Check, Step, Work
+from memoryd.daemon.core.work import Step, StopCheck, Work
 from memoryd.daemon.workspaces import indexing, registry
 from memoryd.daemon.workspaces.indexing import Gone
 
@@ -18,7 +18,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
         yield Step("scan", workspace.namespace, f"the files in {workspace.root} may have changed unheard", workspace)
 
 
-def scan(core: Core, step: Step, check: Check) -> dict[str, int]:
+def scan(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
     """Bring the index of one workspace up to date; one that fails does not keep the others from it."""
     try:
         done = indexing.index(core, step.data, tell=lambda done, total: check())

@@ -25,7 +25,7 @@ from memoryd.daemon.workspaces.chunks import absolute_path
 from memoryd.daemon.workspaces.indexing import Gone
 from memoryd.daemon.workspaces.live import get_live, get_lives
 from memoryd.daemon.workspaces.tables import workspaces
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 SCAN_EVERY_S = 5.0  # a folder whose changes the system does not report
 _DEBOUNCE_MS = 1000  # a burst is taken in parts of so long
@@ -141,7 +141,7 @@ class Watchers:
 class _Watcher:
     """The thread of one workspace."""
 
-    def __init__(self, core: Core, workspace: Workspace, notify: Callable[[Sequence[str]], Notify]) -> None:
+    def __init__(self, core: Core, workspace: StoredWorkspace, notify: Callable[[Sequence[str]], Notify]) -> None:
         self.core, self.workspace = core, workspace
         self.live = get_live(core, workspace)
         self.stop, self._wake = threading.Event(), threading.Event()

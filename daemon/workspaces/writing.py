@@ -25,7 +25,7 @@ from memoryd.daemon.workspaces.editing import append, cut, decode, find_item, sp
 from memoryd.daemon.workspaces.placing import relative_path
 from memoryd.daemon.workspaces.replacing import change_file, read_file
 from memoryd.daemon.workspaces.tables import workspaces
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 _MARK = "\ufeff"
 
@@ -63,7 +63,7 @@ def remember(core: Core, call: Remember, caller: Caller = USER) -> Remembered:
     return Remembered(path=path, start_line=lines[0], end_line=lines[1], namespace=namespace, id=id)
 
 
-def find_workspace(core: Core, name: str, caller: Caller) -> Workspace:
+def find_workspace(core: Core, name: str, caller: Caller) -> StoredWorkspace:
     """Return the workspace that is meant; a bound caller sees only those whose memories it sees."""
     if not caller.bound:
         return registry.find(core, name)

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.models.convert.graph import FLOAT, Graph
-from memoryd.models.convert.quantise import MIDDLE, Linear, Smoothing, quantise_blocks
+from memoryd.models.convert.quantise import MIDDLE, Floats, Linear, Smoothing, quantise_blocks
 from memoryd.models.convert.weights import read_tensors
 from memoryd.models.errors import ModelBroken
 
 Tensors = dict[str, NDArray[Any]]
-Floats = NDArray[np.float32]
 
 OUTPUT = "embedding"
 FAMILIES = {"bert": 0, "roberta": 2, "xlm-roberta": 2, "camembert": 2}  # model type → first position that is used

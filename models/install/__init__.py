@@ -5,7 +5,7 @@ leaves downloads to resume in `.partial/`, and a folder that the next one or the
 """
 
 from memoryd.models.install.foreign import import_directory
-from memoryd.models.install.place import Progress, remove, sweep
+from memoryd.models.install.place import ReportStage, remove, sweep
 from memoryd.models.install.pull import pull
 
-__all__ = ["Progress", "import_directory", "pull", "remove", "sweep"]
+__all__ = ["ReportStage", "import_directory", "pull", "remove", "sweep"]

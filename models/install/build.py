@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from memoryd.models.embedder import open_folder
 from memoryd.models.errors import ModelBroken
 from memoryd.models.folder import MANIFEST, FileRecord, Manifest, Recipe, fingerprint, hash_file
-from memoryd.models.install.place import Progress
+from memoryd.models.install.place import ReportStage
 
 TRIAL = "The quick brown fox jumps over the lazy dog."
 ONNX_AS_IS = "onnx"
 STATIC_FORMAT = "float16"
 
 
-def build(source: Path, target: Path, recipe: Recipe, progress: Progress) -> Manifest:
+def build(source: Path, target: Path, recipe: Recipe, progress: ReportStage) -> Manifest:
     """Fill `target` with a model that works; raise ModelBroken when the files do not make one.
 
     `source` holds tokenizer.json and one of model.onnx, model.safetensors with config.json, table.safetensors.

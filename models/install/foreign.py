@@ -12,7 +12,7 @@ from memoryd.models.catalog import Floors, Pooling
 from memoryd.models.errors import ModelBroken, ModelError
 from memoryd.models.folder import Recipe, model_folder
 from memoryd.models.install.build import build, find_onnx
-from memoryd.models.install.place import Progress, ignore_progress, lock_folder, make_folder
+from memoryd.models.install.place import ReportStage, ignore_progress, lock_folder, make_folder
 
 # The floors of a foreign model are unknown. These suit contrastively trained English models of this size; searches work
 # without them, and `duplicate` is followed by a guard that compares the texts themselves.
@@ -22,7 +22,7 @@ MODULES = {"Transformer", "Pooling", "Normalize"}
 
 
 def import_directory(
-    source: Path, models_dir: Path, name: str | None = None, progress: Progress = ignore_progress
+    source: Path, models_dir: Path, name: str | None = None, progress: ReportStage = ignore_progress
 ) -> Path:
     """Install the model in `source` under `name` (default: the folder's name) and return its new folder.
 

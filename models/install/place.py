@@ -11,7 +11,7 @@ from pathlib import Path
 from memoryd.models.errors import ModelError, ModelMissing
 from memoryd.models.folder import model_folder
 
-Progress = Callable[[str, int, int], None]
+ReportStage = Callable[[str, int, int], None]
 """Called with a stage (`wait`, `download`, `convert`, `check`, `ready`), how much of it is done, and its total."""
 
 NEW, OLD = ".new-", ".old-"
@@ -22,7 +22,7 @@ def ignore_progress(stage: str, done: int, total: int) -> None:
 
 
 @contextlib.contextmanager
-def lock_folder(models_dir: Path, progress: Progress) -> Iterator[None]:
+def lock_folder(models_dir: Path, progress: ReportStage) -> Iterator[None]:
     """Hold the folder's lock, waiting for another installation; delete what a killed one left."""
     try:
         models_dir.mkdir(parents=True, exist_ok=True)

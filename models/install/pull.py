@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from memoryd.models import sources
-from memoryd.models.catalog import CATALOG, Facts, ModelSpec
-from memoryd.models.errors import ModelError, ModelUnavailable
+from memoryd.models.catalog import CATALOG, ModelFacts, ModelSpec
+from memoryd.models.errors import ModelError, ModelUnreachable
 from memoryd.models.folder import Recipe, check_sizes, hash_file, model_folder, read_manifest
 from memoryd.models.install.build import build
-from memoryd.models.install.place import Progress, ignore_progress, lock_folder, make_folder, partial_folder
+from memoryd.models.install.place import ReportStage, ignore_progress, lock_folder, make_folder, partial_folder
 
 
-def pull(name: str, models_dir: Path, progress: Progress = ignore_progress, force: bool = False) -> Path:
+def pull(name: str, models_dir: Path, progress: ReportStage = ignore_progress, force: bool = False) -> Path:
     """Install a model of the catalog and return its folder; does nothing when it is there, unless `force`.
 
     Raises ModelError for an unknown name, ModelUnavailable when no source serves it, ModelBroken when the fetched
@@ -27,7 +27,7 @@ def pull(name: str, models_dir: Path, progress: Progress = ignore_progress, forc
         if force or not _is_whole(name, models_dir):
             partial = partial_folder(name, models_dir)
             source = _fetch(spec, partial, progress)
-            recipe = Recipe(source=source, **{field: getattr(spec, field) for field in Facts.__struct_fields__})
+            recipe = Recipe(source=source, **{field: getattr(spec, field) for field in ModelFacts.__struct_fields__})
             with make_folder(name, models_dir) as folder:
                 build(partial, folder, recipe, progress)
             shutil.rmtree(partial)
@@ -42,10 +42,10 @@ def _is_whole(name: str, models_dir: Path) -> bool:
     return False
 
 
-def _fetch(spec: ModelSpec, partial: Path, progress: Progress) -> str:
+def _fetch(spec: ModelSpec, partial: Path, progress: ReportStage) -> str:
     """Fetch the published files into `partial` and check them; return the source's name."""
     if os.environ.get("MEMORYD_OFFLINE", "") not in ("", "0"):
-        raise ModelUnavailable(
+        raise ModelUnreachable(
             f"Model {spec.name} is not fetched: `offline` is set (from a folder that you copied here:"
             " memctl model import DIR)"
         )
@@ -55,17 +55,17 @@ def _fetch(spec: ModelSpec, partial: Path, progress: Progress) -> str:
         try:
             fetch()
             _check(spec, partial)
-        except ModelUnavailable as error:
+        except ModelUnreachable as error:
             reasons.append(str(error).rstrip("."))
         else:
             return source
-    raise ModelUnavailable(
+    raise ModelUnreachable(
         f"Model {spec.name} cannot be fetched ({'; '.join(reasons)}). Get online and run: memctl model pull {spec.name}"
         " (or, from a folder that you copied here: memctl model import DIR)"
     )
 
 
-def _list_sources(spec: ModelSpec, partial: Path, progress: Progress) -> Iterator[tuple[str, Callable[[], None]]]:
+def _list_sources(spec: ModelSpec, partial: Path, progress: ReportStage) -> Iterator[tuple[str, Callable[[], None]]]:
     """Yield the name of each source and a function that fetches from it, best first."""
     progress("download", 0, spec.size_mb * 1_000_000)
     if (repository := spec.hub) is not None:
@@ -81,4 +81,4 @@ def _check(spec: ModelSpec, partial: Path) -> None:
     for name, expected in spec.files.items():
         if expected and hash_file(partial / name) != expected:
             (partial / name).unlink()
-            raise ModelUnavailable(f"a source served a {name} that is not the published one (its SHA-256 differs)")
+            raise ModelUnreachable(f"a source served a {name} that is not the published one (its SHA-256 differs)")

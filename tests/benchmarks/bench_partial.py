@@ -31,7 +31,7 @@ from memoryd.client.protocol import Search  # noqa: E402
 from memoryd.daemon.search import pipeline  # noqa: E402
 from memoryd.daemon.shared import room, schema, server, vectors  # noqa: E402
 from memoryd.daemon.shared.questions import Askers  # noqa: E402
-from memoryd.daemon.shared.reader import Reader  # noqa: E402
+from memoryd.daemon.shared.reader import RootReader  # noqa: E402
 from memoryd.daemon.shared.tables import shared  # noqa: E402
 from memoryd.daemon.store.vectors import text_hash  # noqa: E402
 from memoryd.models.catalog import DEFAULT  # noqa: E402
@@ -122,7 +122,7 @@ def _id_of(number: int) -> uuid.UUID:
     return uuid.UUID(int=(number + 1) * 0x9E3779B97F4A7C15F39CC0605CEDC835 % (1 << 128))
 
 
-def _load(owner: server.Server, count: int) -> float:
+def _load(owner: server.ServerConnection, count: int) -> float:
     """Put all memories and their vectors there."""
     told = [corpus.memory(number) for number in range(10_000)]
     began = time.perf_counter()
@@ -184,7 +184,7 @@ def _search_all(machine: Machine, count: int, asked: int) -> list[dict[str, Any]
     progress(f"first copy of {HELD:,}: {HELD / (time.perf_counter() - began):.0f} rows/s")
     wait_until(lambda: not core.embedding.count_pending(), 300)
     assert not room.fit(core, engine.root, HELD)
-    core.state(Askers).by_root["acme"] = Reader(core, engine.root, lambda: server.connect(machine.address))
+    core.state(Askers).by_root["acme"] = RootReader(core, engine.root, lambda: server.connect(machine.address))
     model = models.load(DEFAULT, model_dir())
     questions = np.stack([model.embed_query(text) for text in corpus.questions(asked, 10_000)])
     rows = []

@@ -201,7 +201,7 @@ def _compare_words(data: Path, size: int, count: int) -> dict[str, Any]:
         store.close()
 
 
-def _score_all(store: Store, question: fulltext.Question, mask: Mask) -> "np.typing.NDArray[np.float64]":
+def _score_all(store: Store, question: fulltext.TextQuery, mask: Mask) -> "np.typing.NDArray[np.float64]":
     """Return BM25 by position, of all words of a question in every memory."""
     scores = np.zeros(len(mask.allowed))
     for word in question.words:

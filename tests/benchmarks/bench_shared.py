@@ -26,7 +26,7 @@ from memoryd.client.protocol import NewMemory, Search  # noqa: E402
 from memoryd.daemon.config import SharedConfig  # noqa: E402
 from memoryd.daemon.search import pipeline  # noqa: E402
 from memoryd.daemon.shared import exchange, schema, server  # noqa: E402
-from memoryd.daemon.shared.line import Line  # noqa: E402
+from memoryd.daemon.shared.line import EngineThread  # noqa: E402
 from postgres import Cable, Postgres  # noqa: E402
 from workbench import add_many, wait_until  # noqa: E402
 
@@ -86,7 +86,7 @@ def _time(work: Callable[[], None]) -> float:
 def _found(one: Machine, two: Machine, times: int, listen: bool) -> dict[str, Any]:
     """Measure how soon a memory is there: both machines poll every 2 s, or listen as well."""
     settings = SharedConfig(poll_s=2.0, listen=listen)
-    lines = [Line(machine.core, machine.engine.root, machine.name, settings) for machine in (one, two)]
+    lines = [EngineThread(machine.core, machine.engine.root, machine.name, settings) for machine in (one, two)]
     one.core.store.on_change = lines[0].wake
     waits = []
     try:
@@ -115,7 +115,7 @@ def _searches(one: Machine, postgres: Postgres, times: int) -> list[dict[str, An
     count, real = times // 3, exchange.offer
     for turn in range(3):
         _ask(one, found["nothing is exchanged"], count)
-        line = Line(one.core, one.engine.root, one.name, SharedConfig(poll_s=0.2))
+        line = EngineThread(one.core, one.engine.root, one.name, SharedConfig(poll_s=0.2))
         one.core.store.on_change = line.wake
         _ask(one, found["it is exchanged"], count)
         exchange.offer = _refuse

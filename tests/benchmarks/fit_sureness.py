@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from memoryd.client import bench
 from memoryd.client.bench import judging, replaying
-from memoryd.client.bench.unasked import Memory, Prompt, Turn, read_rows
+from memoryd.client.bench.unasked import MemoryEvent, Prompt, TurnEvent, read_rows
 from memoryd.client.memctl.table import format_table
 from memoryd.client.protocol import GetTrace, Trace, Traces
 from memoryd.daemon.context.prompting import MORE
@@ -63,8 +63,8 @@ def main() -> None:
 def replay(path: Path) -> Iterator[Point]:
     """Yield the prompts of a file, with what was measured there."""
     rows = read_rows(path)
-    persons = {row.id for row in rows if isinstance(row, Memory) and row.namespace == "/"}  # they help everywhere
-    refs = {replaying.make_id(row.id): row.id for row in rows if isinstance(row, Memory | Turn)}
+    persons = {row.id for row in rows if isinstance(row, MemoryEvent) and row.namespace == "/"}  # they help everywhere
+    refs = {replaying.make_id(row.id): row.id for row in rows if isinstance(row, MemoryEvent | TurnEvent)}
     with bench.replay_alone(Path("/dev/null"), rows) as (place, injections), place.connect("") as client:
         asked = client.call(Traces(kind=["get_unasked"], limit=256)).traces
         traces = [client.call(GetTrace(id=one.id)) for one in asked]

@@ -94,9 +94,9 @@ def test_the_longest_name_leaves_room_for_its_number(home: Path) -> None:
     name = "ü" * 127  # of 255 bytes, as long as the name of a file may be
     assert names(plain(home / "a" / name), plain(home / "b" / name)) == [name, f"{name}-2"]
     found = {"path": "/x", "name": "ü" * 256, "remote": "", "root": ""}
-    table = projects.Table(projects=[])
-    first = projects.assign_project(table, projects.Found(**found), [])  # type: ignore[typeddict-item]
-    second = projects.assign_project(table, projects.Found(**{**found, "path": "/y"}), [])  # type: ignore[typeddict-item]
+    table = projects.ProjectTable(projects=[])
+    first = projects.assign_project(table, projects.FolderFacts(**found), [])  # type: ignore[typeddict-item]
+    second = projects.assign_project(table, projects.FolderFacts(**{**found, "path": "/y"}), [])  # type: ignore[typeddict-item]
     assert [len(one["namespace"].encode()) for one in (first, second)] == [512, 512]
     assert second["namespace"].endswith("ü-2")
 

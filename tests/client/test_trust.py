@@ -210,7 +210,7 @@ def test_a_hook_says_nothing_to_another_users_daemon_and_keeps_the_turn(agent: A
             done = agent.hook(event, prompt="a secret prompt")
             assert (done.code, done.out) == (0, "")
         with pytest.raises(wire.Silent, match="belongs to"):
-            wire.Link(time.monotonic() + 20)
+            wire.DaemonLink(time.monotonic() + 20)
         assert another.heard() == b""
     assert spool.count_waiting() == 1
 

@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.client.bench.unasked import EndSession, Memory, Point, Prompt, Row, Space, Start, Turn, read_rows
+from memoryd.client.bench.unasked import (
+    MemoryEvent,
+    Point,
+    Prompt,
+    SessionEndEvent,
+    Space,
+    Start,
+    TimelineRow,
+    TurnEvent,
+    read_rows,
+)
 
 HERE = Path(__file__).parent / "unasked"
 HALVES = ("seen", "unseen")
@@ -16,7 +26,7 @@ SHORT = 20  # characters: "thanks" is in both
 
 
 @cache
-def read(name: str) -> list[Row]:
+def read(name: str) -> list[TimelineRow]:
     return read_rows(HERE / f"{name}.jsonl")
 
 
@@ -25,16 +35,16 @@ def test_the_table_of_the_readme_holds(name: str) -> None:
     rows = read(name)
     kinds = Counter(type(row) for row in rows)
     nothing = sum(row.nothing for row in rows if isinstance(row, Prompt))
-    sessions = len({(row.namespace, row.session) for row in rows if isinstance(row, Turn)})
-    counts = (kinds[Space], kinds[Memory], kinds[Turn], sessions, kinds[Start], kinds[Prompt], nothing)
+    sessions = len({(row.namespace, row.session) for row in rows if isinstance(row, TurnEvent)})
+    counts = (kinds[Space], kinds[MemoryEvent], kinds[TurnEvent], sessions, kinds[Start], kinds[Prompt], nothing)
     line = f"| `{name}.jsonl` | {len(rows)} | {' | '.join(map(str, counts))} |"
     assert line in (HERE / "README.md").read_text(encoding="utf-8").splitlines()
-    assert kinds[EndSession] == sessions
+    assert kinds[SessionEndEvent] == sessions
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_marks_agree_with_what_is_known_of_things(name: str) -> None:
-    things: dict[str, Memory | Turn] = {}
+    things: dict[str, MemoryEvent | TurnEvent] = {}
     replaced: set[str | None] = set()
     wrong: list[str] = []
     for row in read(name):
@@ -43,7 +53,7 @@ def test_marks_agree_with_what_is_known_of_things(name: str) -> None:
             wrong += [f"{row.id} names {ref} twice" for ref, times in Counter([*good, *bad]).items() if times > 1]
             for ref in good:
                 thing = things.get(ref)
-                turn = thing if isinstance(thing, Turn) else None
+                turn = thing if isinstance(thing, TurnEvent) else None
                 is_gone = ref in replaced or (turn and {turn.refuted_by, turn.superseded_by} & things.keys())
                 if is_gone or (turn and (turn.request or turn.role == "tool")):
                     wrong.append(f"{row.id} wants {ref}, which harms")
@@ -51,9 +61,9 @@ def test_marks_agree_with_what_is_known_of_things(name: str) -> None:
                     wrong.append(f"{row.id} wants {ref} of another project")
         if isinstance(row, Prompt) and row.nothing != (not row.wanted and not row.helps):
             wrong.append(f"{row.id} says by mistake whether it has anything to say")
-        if isinstance(row, Memory | Turn):
+        if isinstance(row, MemoryEvent | TurnEvent):
             things[row.id] = row
-        if isinstance(row, Memory):
+        if isinstance(row, MemoryEvent):
             replaced.add(row.supersedes)
     assert wrong == []
 
@@ -64,10 +74,10 @@ def test_sessions_come_one_after_the_other(name: str) -> None:
     ended: set[str] = set()
     wrong: list[str] = []
     for row in read(name):
-        if isinstance(row, EndSession):
+        if isinstance(row, SessionEndEvent):
             ended.add(row.session)
             open_now = None
-        elif isinstance(row, Turn | Point):
+        elif isinstance(row, TurnEvent | Point):
             if row.session in ended or open_now not in (None, row.session):
                 wrong.append(row.id)
             open_now = row.session
@@ -82,5 +92,5 @@ def test_the_files_share_no_sentence() -> None:
 
 def count_shared(*names: str) -> int:
     """Return how many texts are in both of two files; what a failure shows must not be the texts."""
-    texts = [{row.content for row in read(name) if isinstance(row, Memory | Turn)} for name in names]
+    texts = [{row.content for row in read(name) if isinstance(row, MemoryEvent | TurnEvent)} for name in names]
     return sum(len(text) >= SHORT for text in texts[0] & texts[1])

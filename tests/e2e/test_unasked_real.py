@@ -8,7 +8,7 @@ import pytest
 
 from memoryd.client import Client
 from memoryd.client.bench import team
-from memoryd.client.bench.material import Choice
+from memoryd.client.bench.material import Selection
 from memoryd.client.protocol import NewMemory, NewTurn
 from workbench import Process, wait_until
 
@@ -53,7 +53,7 @@ def close_sessions(client: Client, sessions: set[str]) -> None:
 
 
 def test_the_team_set_comes_up_clean(client: Client) -> None:
-    [material] = team.make_materials(TEAM, "team", Choice(half="seen"))
+    [material] = team.make_materials(TEAM, "team", Selection(half="seen"))
     memories = [item.what for item in material.items if isinstance(item.what, NewMemory)]
     client.add_many(memories)
     turns = [(item.session, item.what) for item in material.items if isinstance(item.what, NewTurn)]

@@ -9,8 +9,8 @@ import pytest
 from fake_daemon import Memctl
 
 from memoryd.client import Client
-from memoryd.client.bench.evaluation import Store
-from memoryd.client.bench.material import Item
+from memoryd.client.bench.evaluation import EvaluationStore
+from memoryd.client.bench.material import EvalItem
 from memoryd.client.protocol import NewTurn
 from memoryd.daemon.conversations.worker import Worker
 
@@ -212,11 +212,11 @@ def test_pairs_are_added_and_their_links_counted(memctl: Memctl, folder: Path) -
 
 
 def test_what_a_memory_stands_for_is_known_by_id_by_named_turns_and_by_text(plain: Any) -> None:
-    store = Store("n")
+    store = EvaluationStore("n")
     with plain.client("n") as client:
         assert isinstance(client, Client)
         texts = ["Ada: a boat", "Ben: I planted three plum trees", "Ada: the roof leaks since the last winter"]
-        items = [Item(f"t{number}", NewTurn(role="user", content=text)) for number, text in enumerate(texts)]
+        items = [EvalItem(f"t{number}", NewTurn(role="user", content=text)) for number, text in enumerate(texts)]
         ids = [client.add(texts[0]).id, store.next_id(), None]
         for item, id in zip(items, ids, strict=True):
             store.note(item, id)

@@ -10,12 +10,12 @@ import pytest
 
 from memoryd.client.bench import conversations, kinds, team
 from memoryd.client.bench.evaluation import choose_unrelated, drop_neutral
-from memoryd.client.bench.material import Asked, Choice, Material
-from memoryd.client.bench.pairs import Judged, Pair, count_figures
+from memoryd.client.bench.material import GoldQuestion, Material, Selection
+from memoryd.client.bench.pairs import JudgedPair, Pair, count_figures
 from memoryd.client.bench.questions import Question, make_by_session, make_by_turn, read_questions
 from memoryd.client.bench.scoring import (
     ContextScore,
-    Figures,
+    RankingFigures,
     Score,
     hit_at,
     ndcg_at,
@@ -188,9 +188,9 @@ def conversation(tmp_path: Path) -> Path:
 
 
 def test_a_conversation_is_added_raw_or_with_what_is_around_it(conversation: Path) -> None:
-    (raw,) = conversations.make_materials(conversation, "add", Choice())
+    (raw,) = conversations.make_materials(conversation, "add", Selection())
     assert [item.what for item in raw.items][:2] == [NewMemory(content="Ada: Hello"), NewMemory(content="Ben: A mast")]
-    (full,) = conversations.make_materials(conversation, "neighbours", Choice())
+    (full,) = conversations.make_materials(conversation, "neighbours", Selection())
     assert full.items[1].what == NewMemory(
         content="Ben: A mast",
         type="conversation",
@@ -201,7 +201,7 @@ def test_a_conversation_is_added_raw_or_with_what_is_around_it(conversation: Pat
 
 
 def test_the_first_speaker_of_an_observed_conversation_is_the_user(conversation: Path) -> None:
-    (material,) = conversations.make_materials(conversation, "observe", Choice())
+    (material,) = conversations.make_materials(conversation, "observe", Selection())
     assert [item.what for item in material.items][:2] == [
         NewTurn(role="user", content="Ada: Hello", created_at=AT),
         NewTurn(role="assistant", content="Ben: A mast", created_at=AT + 30),
@@ -210,7 +210,7 @@ def test_the_first_speaker_of_an_observed_conversation_is_the_user(conversation:
 
 
 def test_nothing_answers_an_adversarial_question_and_others_need_gold(conversation: Path) -> None:
-    (material,) = conversations.make_materials(conversation, "add", Choice())
+    (material,) = conversations.make_materials(conversation, "add", Selection())
     assert [(asked.id, asked.gold) for asked in material.questions] == [
         ("c1/q1", (frozenset({"c1/D1:2"}),)),
         ("c1/q2", ()),
@@ -220,9 +220,9 @@ def test_nothing_answers_an_adversarial_question_and_others_need_gold(conversati
 def test_a_limit_counts_questions_of_all_conversations(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_bytes(msgspec.json.encode(CONVERSATION) + b"\n" + msgspec.json.encode({**CONVERSATION, "id": "c2"}))
-    asked = [[one.id for one in made.questions] for made in conversations.make_materials(path, "add", Choice(3))]
+    asked = [[one.id for one in made.questions] for made in conversations.make_materials(path, "add", Selection(3))]
     assert asked == [["c1/q1", "c1/q2"], ["c1/q1"]]
-    assert len(list(conversations.make_materials(path, "add", Choice(2)))) == 1
+    assert len(list(conversations.make_materials(path, "add", Selection(2)))) == 1
 
 
 def write_team(folder: Path) -> None:
@@ -265,7 +265,7 @@ def write_team(folder: Path) -> None:
 
 def test_a_teams_set_is_stored_in_the_order_of_time_with_who_spoke(tmp_path: Path) -> None:
     write_team(tmp_path)
-    (material,) = team.make_materials(tmp_path, "team", Choice())
+    (material,) = team.make_materials(tmp_path, "team", Selection())
     assert [(item.key, item.session, item.what.content, item.text) for item in material.items] == [
         ("m1", "", "Billing is Priya", "Billing is Priya"),
         ("t1", "s", "Tom: I sail", "I sail"),
@@ -279,13 +279,15 @@ def test_a_teams_set_is_stored_in_the_order_of_time_with_who_spoke(tmp_path: Pat
 
 def test_an_alternative_answers_as_well_and_two_gold_items_are_both_needed(tmp_path: Path) -> None:
     write_team(tmp_path)
-    (material,) = team.make_materials(tmp_path, "team", Choice())
+    (material,) = team.make_materials(tmp_path, "team", Selection())
     assert [asked.gold for asked in material.questions] == [
         (frozenset({"m1", "t2"}),),
         (frozenset({"m1"}), frozenset({"t1"})),
         (),
     ]
-    assert [asked.id for asked in next(team.make_materials(tmp_path, "team", Choice(1, "unseen"))).questions] == ["q9"]
+    assert [asked.id for asked in next(team.make_materials(tmp_path, "team", Selection(1, "unseen"))).questions] == [
+        "q9"
+    ]
 
 
 def test_data_is_known_by_what_is_in_it(tmp_path: Path, conversation: Path) -> None:
@@ -305,7 +307,7 @@ def test_every_way_is_described_and_of_one_kind() -> None:
 
 
 def make_score(question: str, **others: Any) -> Score:
-    given: dict[str, Any] = {"memories": 1, "latency_ms": 0.0, **dict.fromkeys(Figures.__struct_fields__, 0.0)}
+    given: dict[str, Any] = {"memories": 1, "latency_ms": 0.0, **dict.fromkeys(RankingFigures.__struct_fields__, 0.0)}
     return Score(question=question, type="t", way="add", **given | others)
 
 
@@ -322,7 +324,7 @@ def test_a_summary_holds_the_means() -> None:
 
 
 def test_questions_about_other_material_are_unrelated() -> None:
-    asked = [[Asked(name, "t", f"{name}?", ()) for name in names] for names in ("ab", "c")]
+    asked = [[GoldQuestion(name, "t", f"{name}?", ()) for name in names] for names in ("ab", "c")]
     materials = [Material(f"m{number}", "add", [], questions) for number, questions in enumerate(asked)]
     assert choose_unrelated(materials, materials[1], 3) == ["a?", "b?", "a?"]
     assert choose_unrelated(materials[:1], materials[0], 3) == []
@@ -345,8 +347,8 @@ def test_contexts_are_summed_up_by_their_size() -> None:
 
 
 def test_links_are_set_against_the_labels_of_pairs() -> None:
-    def judged(label: str, linked: bool, merged: bool = False) -> Judged:
-        return Judged(Pair("p", "older", "newer", label), linked, merged)  # type: ignore[arg-type]
+    def judged(label: str, linked: bool, merged: bool = False) -> JudgedPair:
+        return JudgedPair(Pair("p", "older", "newer", label), linked, merged)  # type: ignore[arg-type]
 
     given = [
         judged("contradicts", True),
@@ -365,7 +367,7 @@ def test_links_are_set_against_the_labels_of_pairs() -> None:
 
 def test_what_a_gold_turn_replies_to_takes_no_place_in_the_ranking(tmp_path: Path) -> None:
     write_team(tmp_path)
-    (material,) = team.make_materials(tmp_path, "team", Choice())
+    (material,) = team.make_materials(tmp_path, "team", Selection())
     neutral, with_answer, unknown = frozenset({"t1"}), frozenset({"t1", "t2"}), frozenset[str]()
     hits = [neutral, with_answer, unknown]
     assert drop_neutral(hits, material.questions[0]) == [with_answer, unknown]

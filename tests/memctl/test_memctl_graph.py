@@ -15,7 +15,7 @@ from fake_daemon import FakeDaemon, Memctl
 
 from memoryd.client import protocol
 from memoryd.client.errors import NotFound
-from memoryd.client.topics.graph_data import Graph
+from memoryd.client.topics.graph_data import ExportedGraph
 from memoryd.client.topics.graph_export import format_graphml, format_html
 from memoryd.client.topics.graph_layout import lay_out
 
@@ -43,7 +43,7 @@ EDGES = [
     protocol.Edge(origin=8, target=2, kind="abstracted_from", weight=1.0),
     protocol.Edge(origin=2, target=1, kind="derived_from", weight=2.0),
 ]
-GRAPH = Graph(NODES, EDGES, TOPICS, 4)
+GRAPH = ExportedGraph(NODES, EDGES, TOPICS, 4)
 
 
 # What is printed -----------------------------------------------------------------------------------------------------
@@ -173,8 +173,8 @@ def test_graphml_is_read_by_networkx_with_every_node_and_edge(tmp_path: Path) ->
     ]
 
 
-@pytest.mark.parametrize("graph", [Graph([], [], [], 0), Graph(NODES[:1], [], [], 1), GRAPH])
-def test_graphml_is_well_formed_whatever_the_size(graph: Graph) -> None:
+@pytest.mark.parametrize("graph", [ExportedGraph([], [], [], 0), ExportedGraph(NODES[:1], [], [], 1), GRAPH])
+def test_graphml_is_well_formed_whatever_the_size(graph: ExportedGraph) -> None:
     root = ElementTree.fromstring("".join(format_graphml(graph)))
     assert len(root.findall(".//{*}node")) == len(graph.nodes)
 
@@ -185,8 +185,8 @@ def test_graphml_is_well_formed_whatever_the_size(graph: Graph) -> None:
 def test_the_same_graph_gives_the_same_picture_in_which_no_node_covers_another() -> None:
     many = [protocol.ExportedNode(node=node(n, size=1 + n % 20, topic=1 + n % 7)) for n in range(1, 300)]
     topics = [protocol.Topic(id=n, namespace="", label=f"t{n}", nodes=40, memories=90) for n in range(1, 8)]
-    picture = lay_out(Graph(many, [], topics, 299))
-    assert picture == lay_out(Graph(many, [], topics, 299))
+    picture = lay_out(ExportedGraph(many, [], topics, 299))
+    assert picture == lay_out(ExportedGraph(many, [], topics, 299))
     nodes = picture["nodes"]
     covered = [
         (a["id"], b["id"])
@@ -199,8 +199,8 @@ def test_the_same_graph_gives_the_same_picture_in_which_no_node_covers_another()
     assert all(math.dist(a[:2], b[:2]) >= a[2] + b[2] for a in discs for b in discs if a != b)
 
 
-@pytest.mark.parametrize("graph", [Graph([], [], [], 0), Graph(NODES[2:3], [], [], 1), GRAPH])
-def test_the_page_holds_the_graph_and_nothing_from_elsewhere(graph: Graph) -> None:
+@pytest.mark.parametrize("graph", [ExportedGraph([], [], [], 0), ExportedGraph(NODES[2:3], [], [], 1), GRAPH])
+def test_the_page_holds_the_graph_and_nothing_from_elsewhere(graph: ExportedGraph) -> None:
     page = "".join(format_html(graph))
     data = re.search(r"const graph = (.*);\n", page)
     assert data

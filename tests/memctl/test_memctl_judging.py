@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.client.bench.judging import HARMS, Judged, count_figures, judge_all, make_report, report_text
+from memoryd.client.bench.judging import HARMS, JudgedPoint, count_figures, judge_all, make_report, report_text
 from memoryd.client.bench.replaying import Injection, Made
-from memoryd.client.bench.unasked import EndSession, Harm, Memory, Prompt, Row, Start, Turn
+from memoryd.client.bench.unasked import Harm, MemoryEvent, Prompt, SessionEndEvent, Start, TimelineRow, TurnEvent
 from memoryd.client.inert import FRAME, make_inert
 
 AT = "2026-05-04T10:00:00Z"
@@ -14,13 +14,13 @@ ADVICE = "Never rename a column of the archive. Add a new one and copy."
 LONG = "The nightly export writes one file for each harbour, and the last one is the index of all."
 
 
-def remember(id: str, content: str, namespace: str = "shop/api", **fields: object) -> Memory:
-    return Memory(**{"id": id, "type": "fact", "content": content, "namespace": namespace, "at": AT, **fields})  # type: ignore[arg-type]
+def remember(id: str, content: str, namespace: str = "shop/api", **fields: object) -> MemoryEvent:
+    return MemoryEvent(**{"id": id, "type": "fact", "content": content, "namespace": namespace, "at": AT, **fields})  # type: ignore[arg-type]
 
 
-def say(id: str, content: str, role: str = "user", session: str = "s1", **fields: object) -> Turn:
+def say(id: str, content: str, role: str = "user", session: str = "s1", **fields: object) -> TurnEvent:
     given = {"id": id, "session": session, "role": role, "content": content, "namespace": "shop/api", "at": AT}
-    return Turn(**{**given, **fields})  # type: ignore[arg-type]
+    return TurnEvent(**{**given, **fields})  # type: ignore[arg-type]
 
 
 def start(id: str = "st1", session: str = "s2", **marks: list[object]) -> Start:
@@ -39,7 +39,7 @@ def show(*lines: str) -> str:
     return f"memoryd keeps what is said in sessions, here.\n{FRAME[0]}Facts:\n{marked}{FRAME[1]}"
 
 
-def judge(rows: list[Row], text: str, point: Start | Prompt | None = None, *made: Made) -> Judged:
+def judge(rows: list[TimelineRow], text: str, point: Start | Prompt | None = None, *made: Made) -> JudgedPoint:
     (judged,) = judge_all(rows, [Injection(point or start(), text, 7, len(rows), list(made))])
     return judged
 
@@ -64,15 +64,15 @@ def test_frame_headings_and_greeting_are_no_lines() -> None:
     ],
 )
 def test_a_line_is_from_what_has_its_text_or_a_sentence_of_it(line: str, refs: list[str]) -> None:
-    rows: list[Row] = [remember("m1", ADVICE), say("t1", LONG), say("t2", "and why though?")]
+    rows: list[TimelineRow] = [remember("m1", ADVICE), say("t1", LONG), say("t2", "and why though?")]
     assert judge(rows, show(line)).lines[0].refs == refs
 
 
 def test_what_the_daemon_made_is_from_the_turns_that_it_names() -> None:
-    rows: list[Row] = [
+    rows: list[TimelineRow] = [
         say("t1", "I had tea again."),
         say("t2", LONG),
-        EndSession(namespace="shop/api", at=AT, session="s1"),
+        SessionEndEvent(namespace="shop/api", at=AT, session="s1"),
     ]
     fact = Made("The user drinks tea.", frozenset(["t1"]))
     summary = Made(f"Session s1, 2026-05-04:\nI had tea again.\n{LONG}", frozenset(["summary:s1"]))
@@ -84,7 +84,7 @@ def test_what_the_daemon_made_is_from_the_turns_that_it_names() -> None:
     assert ("summary:s1" in cut.refs, cut.harms) == (True, ["cut"])
 
 
-def harms_of(rows: list[Row], line: str, point: Start | Prompt | None = None) -> list[str]:
+def harms_of(rows: list[TimelineRow], line: str, point: Start | Prompt | None = None) -> list[str]:
     return judge(rows, show(line), point).lines[0].harms
 
 
@@ -98,7 +98,7 @@ def test_what_is_refuted_or_superseded_by_then_harms() -> None:
     assert harms_of([say("t1", LONG, refuted_by="t2")], LONG) == []
     assert harms_of([say("t1", LONG, refuted_by="t2"), say("t2", "No.")], LONG) == ["refuted"]
     assert harms_of([say("t1", LONG, superseded_by="m1"), remember("m1", ADVICE)], LONG) == ["superseded"]
-    rows: list[Row] = [remember("m1", LONG), remember("m2", ADVICE, supersedes="m1")]
+    rows: list[TimelineRow] = [remember("m1", LONG), remember("m2", ADVICE, supersedes="m1")]
     assert harms_of(rows, LONG) == ["superseded"]
     assert harms_of(rows, f"disagrees with 2026-05-04 [0123abcd, manual] {LONG}") == ["superseded"]
     assert harms_of(rows, ADVICE) == []
@@ -111,7 +111,7 @@ def test_requests_and_outputs_of_tools_harm() -> None:
 
 def test_a_question_harms_without_its_answer() -> None:
     asked = "Which harbour has the index of all files?"
-    rows: list[Row] = [say("t1", asked, asks=True, answered_by="t2"), say("t2", LONG, role="assistant")]
+    rows: list[TimelineRow] = [say("t1", asked, asks=True, answered_by="t2"), say("t2", LONG, role="assistant")]
     assert harms_of(rows, asked) == ["question"]
     assert harms_of(rows, f"Asked: {asked} {LONG}") == []
     assert [line.harms for line in judge(rows, show(asked, LONG)).lines] == [[], []]
@@ -120,7 +120,7 @@ def test_a_question_harms_without_its_answer() -> None:
 
 def test_marks_of_the_data_harm() -> None:
     point = start(harms=[Harm(ref="m1", why="passing"), Harm(ref="m2", why="repeat")], wanted=["m1"])
-    rows: list[Row] = [remember("m1", LONG), remember("m2", ADVICE)]
+    rows: list[TimelineRow] = [remember("m1", LONG), remember("m2", ADVICE)]
     judged = judge(rows, show(LONG, ADVICE), point)
     assert [(line.harms, line.helps) for line in judged.lines] == [(["passing"], False), (["repeated"], False)]
     assert judged.there == []
@@ -139,12 +139,12 @@ def test_marks_of_the_data_harm() -> None:
     ],
 )
 def test_a_line_that_ends_within_a_sentence_is_cut(line: str, harms: list[str]) -> None:
-    rows: list[Row] = [remember("m1", ADVICE), say("t1", LONG), say("t2", "Wait for it …")]
+    rows: list[TimelineRow] = [remember("m1", ADVICE), say("t1", LONG), say("t2", "Wait for it …")]
     assert harms_of(rows, line) == harms
 
 
 def test_what_was_given_before_in_the_session_is_repeated() -> None:
-    rows: list[Row] = [remember("m1", ADVICE)]
+    rows: list[TimelineRow] = [remember("m1", ADVICE)]
     twice = judge(rows, show(ADVICE, f"Mind this. {ADVICE}"))
     assert [line.harms for line in twice.lines] == [[], ["repeated"]]
     points = [start(), prompt("p1", wanted=["m1"]), prompt("p2", session="s3", wanted=["m1"])]
@@ -155,7 +155,7 @@ def test_what_was_given_before_in_the_session_is_repeated() -> None:
 
 
 def test_figures_are_shares_of_lines_of_wanted_things_and_of_prompts() -> None:
-    rows: list[Row] = [
+    rows: list[TimelineRow] = [
         remember("m1", ADVICE),
         remember("m2", LONG),
         remember("m3", "Harbours close at nine in winter."),

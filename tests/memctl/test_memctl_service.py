@@ -13,8 +13,8 @@ import pytest
 from fake_daemon import Memctl
 
 from configs import NO_MODEL
-from memoryd.client.bench.evaluation import Place, Run, evaluate
-from memoryd.client.bench.questions import WAYS, Question, Session, Turn
+from memoryd.client.bench.evaluation import EvaluatedDaemon, EvaluationRun, evaluate
+from memoryd.client.bench.questions import WAYS, ChatMessage, Question, Session
 from memoryd.client.bench.scoring import summarise
 from memoryd.client.errors import Unavailable
 from memoryd.client.memctl.private import run_private_daemon
@@ -148,8 +148,11 @@ def test_a_private_daemon_that_cannot_start_says_why_and_leaves_nothing() -> Non
 
 
 def question(number: int) -> Question:
-    turns = [Turn("user", f"my favourite colour number {number} is green", True), Turn("assistant", "noted")]
-    other = [Turn("user", "the weather is fine"), Turn("assistant", "indeed")]
+    turns = [
+        ChatMessage("user", f"my favourite colour number {number} is green", True),
+        ChatMessage("assistant", "noted"),
+    ]
+    other = [ChatMessage("user", "the weather is fine"), ChatMessage("assistant", "indeed")]
     sessions = [Session("s1", "2023/05/20 (Sat) 02:21", turns), Session("s2", "2023/05/21 (Sun) 02:21", other)]
     return Question(f"q{number}", "single", "what is my favourite colour?", ["s1"], sessions)
 
@@ -160,9 +163,9 @@ def test_an_evaluation_scores_each_way_and_cleans_up(daemon: object, folder: Pat
     def connect(space: str) -> Client:
         return Client(space, socket=folder / "s", autostart=False)
 
-    place = Place(connect)
+    place = EvaluatedDaemon(connect)
     materials = [make(question(number)) for make in WAYS.values() for number in (1, 2)]
-    scores = evaluate(place, materials, Run("bench-eval/run"))
+    scores = evaluate(place, materials, EvaluationRun("bench-eval/run"))
     assert [(score.way, score.memories, score.hit_5) for score in scores] == [
         ("session", 2, 1.0),
         ("session", 2, 1.0),
@@ -173,7 +176,7 @@ def test_an_evaluation_scores_each_way_and_cleans_up(daemon: object, folder: Pat
     with connect("") as client:
         assert client.list().total == 0
         turns = WAYS["turn"](question(1))
-        evaluate(place, [turns], Run("bench-eval/run", keep=True))
+        evaluate(place, [turns], EvaluationRun("bench-eval/run", keep=True))
         kept = client.list()
     assert kept.total == len(turns.items)
     assert {memory.namespace for memory in kept} == {"bench-eval/run/q1/turn"}

@@ -11,7 +11,7 @@ from fake_daemon import Memctl
 
 from configs import NO_MODEL
 from memoryd.client.bench import judging, replaying, unasked
-from memoryd.client.bench.evaluation import Place
+from memoryd.client.bench.evaluation import EvaluatedDaemon
 from memoryd.client.bench.replaying import Rest
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.private import run_private_daemon
@@ -70,14 +70,14 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def replay(start_daemon: Callable[..., Any], clock: Any, folder: Path, rows: list[unasked.Row]) -> list[Any]:
+def replay(start_daemon: Callable[..., Any], clock: Any, folder: Path, rows: list[unasked.TimelineRow]) -> list[Any]:
     """Replay a month on a new daemon and judge what came up."""
     daemon = start_daemon()
     worker = Worker(daemon.core)
     worker.start()
     clock.now = 0.0
     try:
-        place = Place(daemon.client, lambda seconds: setattr(clock, "now", seconds))
+        place = EvaluatedDaemon(daemon.client, lambda seconds: setattr(clock, "now", seconds))
         with replaying.set_hooks_environment(daemon.socket, folder / "hooks"):
             given = replaying.replay(place, rows, RESTS)
     finally:

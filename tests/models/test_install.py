@@ -16,7 +16,7 @@ from tensors import write_tensors
 from tiny_bert import HEADS, LAYERS, WORDS, tiny_tensors, tiny_tokenizer
 
 from memoryd import models
-from memoryd.models import ModelBroken, ModelError, ModelMissing, ModelUnavailable, import_directory, load
+from memoryd.models import ModelBroken, ModelError, ModelMissing, ModelUnreachable, import_directory, load
 from memoryd.models import sources as published
 from memoryd.models.catalog import CATALOG, Floors, Hub, ModelSpec, Package
 from memoryd.models.convert.convert import convert
@@ -211,7 +211,7 @@ class Sources:
 
     def _copy(self, up: bool, target: Path) -> None:
         if not up:
-            raise ModelUnavailable("it cannot be reached")
+            raise ModelUnreachable("it cannot be reached")
         shutil.copytree(self.checkpoint, target, dirs_exist_ok=True)
 
 
@@ -250,7 +250,7 @@ def test_pull_mends_a_damaged_model(sources: Sources, models_dir: Path) -> None:
 
 def test_pull_without_any_source_says_why(sources: Sources, models_dir: Path) -> None:
     sources.hub_up = sources.index_up = False
-    with pytest.raises(ModelUnavailable, match=r"cannot be reached; it cannot be reached.*memctl model pull tiny"):
+    with pytest.raises(ModelUnreachable, match=r"cannot be reached; it cannot be reached.*memctl model pull tiny"):
         models.pull("tiny", models_dir)
     assert models.installed(models_dir) == {}
 
@@ -265,7 +265,7 @@ def test_a_file_with_another_hash_is_refused(
 ) -> None:
     pinned = msgspec.structs.replace(SPEC, files=SPEC.files | {"config.json": "0" * 64})
     monkeypatch.setitem(CATALOG, "tiny", pinned)
-    with pytest.raises(ModelUnavailable, match=r"config\.json that is not the published one"):
+    with pytest.raises(ModelUnreachable, match=r"config\.json that is not the published one"):
         models.pull("tiny", models_dir)
 
 

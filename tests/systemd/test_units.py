@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 
 import memoryd
 from memoryd.client.errors import Invalid
-from memoryd.client.systemd.units import Place, command_of, current_place, format_units, is_ours
+from memoryd.client.systemd.units import Installation, command_of, current_place, format_units, is_ours
 from memoryd.client.transport import activation
 
 GOLDEN = Path(__file__).parent.parent / "data" / "units"
 TEMPLATES = Path(memoryd.__file__).parent / "systemd"
 NAMES = ("memoryd.socket", "memoryd.service")
-PLAIN = Place(
+PLAIN = Installation(
     Path("/home/user/.local/bin/python"),
     Path("/run/user/1000/memoryd/memoryd.sock"),
     Path("/home/user/.local/share/memoryd"),
     Path("/home/user/.config/memoryd/config.toml"),
 )
-ODD = Place(
+ODD = Installation(
     Path("/opt/o dd %t $HOME é/bin/python"),
     Path("/tmp/a socket 100%/s"),
     Path("/home/user/data \"of\" 'mine' \\x"),
@@ -43,7 +43,7 @@ def _runtime(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("place", "folder"), [(PLAIN, "plain"), (ODD, "odd")])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_units_are_word_for_word_what_they_were(place: Place, folder: str, name: str) -> None:
+def test_the_units_are_word_for_word_what_they_were(place: Installation, folder: str, name: str) -> None:
     """After a change on purpose: `python tests/systemd/test_units.py`, and read the difference."""
     assert format_units(place)[name] == (GOLDEN / folder / name).read_text()
 
@@ -75,7 +75,7 @@ def test_the_templates_come_with_the_package() -> None:
 
 
 @pytest.mark.parametrize("place", [PLAIN, ODD])
-def test_what_was_written_is_read_back(place: Place) -> None:
+def test_what_was_written_is_read_back(place: Installation) -> None:
     texts = format_units(place)
     assert all(is_ours(text) for text in texts.values())
     assert activation.read_socket_path(texts["memoryd.socket"]) == str(place.socket)
@@ -136,7 +136,7 @@ def test_a_memory_ceiling_that_systemd_would_not_read_is_refused(size: str) -> N
 
 
 @pytest.mark.parametrize("place", [PLAIN, ODD])
-def test_systemd_reads_the_units_without_a_complaint(place: Place, folder: Path) -> None:
+def test_systemd_reads_the_units_without_a_complaint(place: Installation, folder: Path) -> None:
     if not shutil.which("systemd-analyze"):
         pytest.skip("install systemd to run this")
     (folder / "python").symlink_to(sys.executable)

@@ -19,12 +19,12 @@ import msgspec
 
 from memoryd.client.agents.hooks import hosts
 from memoryd.client.agents.hooks.hosts import HOSTS, Host
-from memoryd.client.agents.hooks.wire import Link
+from memoryd.client.agents.hooks.wire import DaemonLink
 from memoryd.client.patterns import compile_late
 from memoryd.client.project import namespace_of_environment, project_namespace
 from memoryd.client.transport import paths, trust
 
-Call = dict[str, Any]
+CallFields = dict[str, Any]
 
 DEADLINE_MS = 400  # of the search for what matters to a prompt
 _LOST = ("compact", "clear")  # sources of a session's start after which it has nothing of what it was given
@@ -42,7 +42,7 @@ _FORGOTTEN_AFTER_S = 7 * 86_400.0
 _NAME_CHARS = 200
 
 
-class Asked(NamedTuple):
+class EventContext(NamedTuple):
     """An event of a host: who asks, where, in which session; `given` is the host's JSON."""
 
     event: str
@@ -59,12 +59,12 @@ class Asked(NamedTuple):
         return value.replace("\0", "") if isinstance(value, str) else ""
 
 
-def read_event(event: str, agent: str, data: bytes) -> Asked:
+def read_event(event: str, agent: str, data: bytes) -> EventContext:
     """Read an event; raise what msgspec raises for what is no JSON object."""
     host, given = HOSTS[agent], _decode(data)
     session = next((given[name] for name in host.session if isinstance(given.get(name), str)), "")
     folder = _folder(given)
-    return Asked(event, host, given, folder, _namespace(folder), session[:_MAX_SESSION_CHARS], time.time())
+    return EventContext(event, host, given, folder, _namespace(folder), session[:_MAX_SESSION_CHARS], time.time())
 
 
 def _decode(data: bytes) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def _namespace(folder: str) -> str:
 # What the agent gets ----------------------------------------------------------------------------------------------
 
 
-def context(link: Link, event: Asked) -> str:
+def context(link: DaemonLink, event: EventContext) -> str:
     """Return what the agent is to know now, empty where there is nothing."""
     call = _question(event)
     if call is None or event.event not in event.host.injects:
@@ -119,7 +119,7 @@ def _greet() -> str:
     )
 
 
-def _question(event: Asked) -> Call | None:
+def _question(event: EventContext) -> CallFields | None:
     if event.event == hosts.START:
         return {"fresh": event.text("source") in _LOST}
     prompt = _read_prompt(event)
@@ -128,7 +128,7 @@ def _question(event: Asked) -> Call | None:
     return None
 
 
-def _read_prompt(event: Asked) -> str:
+def _read_prompt(event: EventContext) -> str:
     """Return what the user said, empty for a command to the host."""
     prompt = event.text("prompt")
     for injected in _INJECTED:
@@ -140,10 +140,10 @@ def _read_prompt(event: Asked) -> str:
 # What the daemon gets ---------------------------------------------------------------------------------------------
 
 
-def list_calls(event: Asked) -> list[Call]:
+def list_calls(event: EventContext) -> list[CallFields]:
     """Return the calls that must reach the daemon, now or later."""
     place = {"namespace": event.namespace, "session": event.session}
-    calls: list[Call] = []
+    calls: list[CallFields] = []
     if event.event == hosts.PROMPT:
         calls = _turn(event, "user", _read_prompt(event))
     elif event.event == hosts.STOP:
@@ -159,11 +159,11 @@ def list_calls(event: Asked) -> list[Call]:
     return calls
 
 
-def _turn(event: Asked, role: str, text: str, id: str = "") -> list[Call]:
+def _turn(event: EventContext, role: str, text: str, id: str = "") -> list[CallFields]:
     """Return the call that notes a turn; its id makes it the same turn, however often it is sent."""
     if not text.strip() or os.environ.get("MEMORYD_OBSERVE", "").strip().lower() in ("off", "0", "no", "false"):
         return []
-    turn: Call = {"role": role, "content": text[:_MAX_TEXT_CHARS], "created_at": event.at}
+    turn: CallFields = {"role": role, "content": text[:_MAX_TEXT_CHARS], "created_at": event.at}
     if role == "user" and (speaker := _find_speaker()):
         turn["speaker"] = speaker
     if not os.environ.get("MEMORYD_TOKEN"):  # who is bound by a token may not choose ids
@@ -178,7 +178,7 @@ def _find_speaker() -> str:
     return name if name.isprintable() and len(name.encode(errors="replace")) <= _MAX_SPEAKER_BYTES else ""
 
 
-def _read_transcript(event: Asked) -> tuple[str, str]:
+def _read_transcript(event: EventContext) -> tuple[str, str]:
     """Return the last answer in a transcript of Claude Code and its id; empty where there is none."""
     path = event.text("transcript_path")
     if event.host is not HOSTS["claude-code"] or not path.startswith("/"):
@@ -211,7 +211,7 @@ def _answer_of(line: bytes) -> tuple[str, str] | None:
 # Files ---------------------------------------------------------------------------------------------------------------
 
 
-def list_edited(event: Asked) -> list[str]:
+def list_edited(event: EventContext) -> list[str]:
     """Return the files that a tool wrote, as absolute paths."""
     if event.event != hosts.TOOL:
         return []
@@ -224,7 +224,7 @@ def list_edited(event: Asked) -> list[str]:
     return [path for path in paths if "\0" not in path]
 
 
-def list_written(event: Asked) -> list[str]:
+def list_written(event: EventContext) -> list[str]:
     """Return the memory files that a tool wrote, as absolute paths."""
     return [path for path in list_edited(event) if _is_memory(path)]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memoryd.client.agents.hooks import installing, spool
 from memoryd.client.agents.hooks.hosts import EVENTS, HOSTS
-from memoryd.client.agents.hooks.installing import UNFIT, Change, Refusal, Target
+from memoryd.client.agents.hooks.installing import UNFIT, FileChange, Refusal, Target
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
@@ -66,7 +66,7 @@ def _uninstall(args: Namespace) -> int:
     return _change(args, targets, lambda target: installing.plan_uninstall(target, command))
 
 
-def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Target], Change]) -> int:
+def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Target], FileChange]) -> int:
     """Plan for all files, then change them; one that is refused keeps all as they are."""
     try:
         changes = [planned(target) for target in targets]
@@ -84,13 +84,13 @@ def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Targe
     return 0
 
 
-def _choose_verb(change: Change) -> str:
+def _choose_verb(change: FileChange) -> str:
     if not change.is_one:
         return "unchanged"
     return "deleted" if change.after is None else "created" if change.before is None else "changed"
 
 
-def _changes_text(changes: Sequence[Change], dry_run: bool) -> str:
+def _changes_text(changes: Sequence[FileChange], dry_run: bool) -> str:
     lines = []
     for change in changes:
         verb = _choose_verb(change)
@@ -102,7 +102,7 @@ def _changes_text(changes: Sequence[Change], dry_run: bool) -> str:
     return "\n".join(lines)
 
 
-def _format_difference(change: Change) -> list[str]:
+def _format_difference(change: FileChange) -> list[str]:
     old, new = ((data or b"").decode("utf-8", "replace").splitlines() for data in (change.before, change.after))
     colours = {"+": "green", "-": "red"}
     found = [line for line in difflib.unified_diff(old, new, lineterm="", n=1) if line[:3] not in ("---", "+++")]

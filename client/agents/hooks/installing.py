@@ -19,7 +19,7 @@ from typing import NamedTuple
 from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.agents.hooks.jsontext import NotJson
 from memoryd.client.agents.hooks.jsontext import parse as parsed_json
-from memoryd.client.agents.hooks.parts import Hooks, Part, Server, TomlServer
+from memoryd.client.agents.hooks.parts import FilePart, Hooks, JsonServer, TomlServer
 from memoryd.client.agents.hooks.tomltext import NotToml
 from memoryd.client.errors import Conflict, Invalid
 
@@ -32,7 +32,7 @@ class Target(NamedTuple):
     """A file and what of ours is written into it."""
 
     path: Path
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
     mode: int
 
     @property
@@ -70,7 +70,7 @@ class Refusal(Exception):
         self.target, self.reason = target, reason
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """The change of one file: `after` None deletes it. `copy` is kept beside it: None takes a copy away."""
 
     target: Target
@@ -109,10 +109,10 @@ def list_targets(agent: str, project: Path | None) -> list[Target]:
     ]
 
 
-def _make_part(agent: str, name: str, kind: str) -> Part:
+def _make_part(agent: str, name: str, kind: str) -> FilePart:
     if kind == "hooks":
         return Hooks(agent)
-    return TomlServer() if name.endswith(".toml") else Server()
+    return TomlServer() if name.endswith(".toml") else JsonServer()
 
 
 # Plans ---------------------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def text_of(target: Target, data: bytes | None) -> str:
     return text
 
 
-def plan_install(target: Target, command: Sequence[str]) -> Change:
+def plan_install(target: Target, command: Sequence[str]) -> FileChange:
     """Return what puts our entries into a file; nothing is to be done where they are in it."""
     before = read_file(target.path)
     text = text_of(target, before)
@@ -148,24 +148,24 @@ def plan_install(target: Target, command: Sequence[str]) -> Change:
         raise Refusal(target, str(error)) from None
     kept = read_file(copy_of(target.path))
     if target.read_entries(text) == target.read_entries(made):
-        return Change(target, before, before, kept)
+        return FileChange(target, before, before, kept)
     copy = before if bare == text else kept if kept is not None else before
-    return Change(target, before, made.encode(), copy)
+    return FileChange(target, before, made.encode(), copy)
 
 
-def plan_uninstall(target: Target, command: Sequence[str]) -> Change:
+def plan_uninstall(target: Target, command: Sequence[str]) -> FileChange:
     """Return what takes our entries out of a file: the file as it was before, if nothing else was changed since."""
     before = read_file(target.path)
     kept = read_file(copy_of(target.path))
     text = text_of(target, before)
     if not any(target.read_entries(text)):
-        return Change(target, before, before, kept)
+        return FileChange(target, before, before, kept)
     if _is_made_by(target, kept, command, text):
-        return Change(target, before, kept, None)
+        return FileChange(target, before, kept, None)
     after = target.remove(text)
     if kept is None and _is_bare(target, after):
-        return Change(target, before, None, None)
-    return Change(target, before, after.encode(), before)
+        return FileChange(target, before, None, None)
+    return FileChange(target, before, after.encode(), before)
 
 
 def _is_made_by(target: Target, data: bytes | None, command: Sequence[str], text: str) -> bool:
@@ -184,7 +184,7 @@ def _is_bare(target: Target, text: str) -> bool:
     return set(parsed_json(text)) <= heads
 
 
-def apply(change: Change) -> None:
+def apply(change: FileChange) -> None:
     """Change the file, after its copy is kept."""
     target = change.target
     if not change.is_one:

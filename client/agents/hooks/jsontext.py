@@ -20,7 +20,7 @@ class NotJson(Exception):
     """The text is no JSON, or not of the expected shape; the message says what is wrong, without a full stop."""
 
 
-class Item(NamedTuple):
+class JsonItem(NamedTuple):
     """A member of an object or an element of an array: from where to where it is written, and where its value is."""
 
     key: str
@@ -77,7 +77,7 @@ def value_at(text: str, path: Path) -> Any:
     return None if found is None else found.value
 
 
-def _cut(text: str, opened_at: int, items: list[Item], at: int) -> tuple[int, int]:
+def _cut(text: str, opened_at: int, items: list[JsonItem], at: int) -> tuple[int, int]:
     """Return the range of an item, with one comma and its line."""
     if len(items) == 1:
         return opened_at + 1, _skip(text, items[0].end)
@@ -89,12 +89,12 @@ def _cut(text: str, opened_at: int, items: list[Item], at: int) -> tuple[int, in
 # Where things are ----------------------------------------------------------------------------------------------------
 
 
-def _find(text: str, path: Path) -> Item | None:
+def _find(text: str, path: Path) -> JsonItem | None:
     """Return what is at a path; of equal keys the last one, as parsers take it. Raise `NotJson` where a key has no
     object to be in."""
     start = _skip(text, 0)
     value, end = _decode(text, start)
-    found = Item("", start, start, end, value)
+    found = JsonItem("", start, start, end, value)
     for depth, key in enumerate(path):
         if not isinstance(found.value, list if isinstance(key, int) else dict):
             raise NotJson(f"{_name(path[:depth])} is no {'array' if isinstance(key, int) else 'object'}")
@@ -110,10 +110,10 @@ def _name(path: Path) -> str:
     return ".".join(map(str, path)) or "the whole"
 
 
-def _parse_items(text: str, opened_at: int) -> list[Item]:
+def _parse_items(text: str, opened_at: int) -> list[JsonItem]:
     """Return the members or elements of the object or array that opens there."""
     is_object = text[opened_at] == "{"
-    found: list[Item] = []
+    found: list[JsonItem] = []
     at = _skip(text, opened_at + 1)
     while text[at] not in "}]":
         start, key = at, ""
@@ -121,7 +121,7 @@ def _parse_items(text: str, opened_at: int) -> list[Item]:
             key, at = _decode(text, at)
             at = _skip(text, _skip(text, at) + 1)
         value, end = _decode(text, at)
-        found.append(Item(key, start, at, end, value))
+        found.append(JsonItem(key, start, at, end, value))
         at = _skip(text, end)
         if text[at] == ",":
             at = _skip(text, at + 1)

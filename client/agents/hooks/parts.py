@@ -79,7 +79,7 @@ class Hooks(NamedTuple):
         return sorted(found, key=itemgetter(0))
 
 
-class Server(NamedTuple):
+class JsonServer(NamedTuple):
     """The MCP server in JSON: a member of `mcpServers`."""
 
     def add(self, text: str, command: Sequence[str]) -> str:
@@ -123,7 +123,7 @@ class TomlServer(NamedTuple):
         return [there] if _is_server(there) and tomltext.BEGIN in text else []
 
 
-Part = Hooks | Server | TomlServer
+FilePart = Hooks | JsonServer | TomlServer
 
 
 def build_server_entry(command: Sequence[str]) -> dict[str, Any]:

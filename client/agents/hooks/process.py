@@ -36,7 +36,7 @@ def main(words: Sequence[str]) -> NoReturn:
         sys.stderr.flush()
         os._exit(0)
     event, agent = named
-    answer = Answer(event, agent)
+    answer = HostOutput(event, agent)
     unsent: list[dict[str, Any]] = []
     try:
         try:
@@ -63,7 +63,7 @@ def _name(words: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-def _set_alarm(limit_s: float, answer: "Answer") -> None:
+def _set_alarm(limit_s: float, answer: "HostOutput") -> None:
     """Break off what is done after a time, and end the process a little later."""
 
     def ring(number: int, frame: object) -> NoReturn:
@@ -82,7 +82,7 @@ def _read_input() -> bytes:
     return b"".join(parts)
 
 
-class Answer:
+class HostOutput:
     """What is written to the host: once, and by default nothing."""
 
     def __init__(self, event: str, agent: str) -> None:
@@ -108,7 +108,7 @@ class Answer:
         os._exit(0)
 
 
-def handle(event: str, agent: str, data: bytes, answer: Answer, unsent: list[dict[str, Any]]) -> None:
+def handle(event: str, agent: str, data: bytes, answer: HostOutput, unsent: list[dict[str, Any]]) -> None:
     """Answer an event and report it to the daemon; what cannot be sent is spooled.
 
     `unsent` gets the calls to be made, and loses each that was sent or spooled.
@@ -133,32 +133,32 @@ def handle(event: str, agent: str, data: bytes, answer: Answer, unsent: list[dic
 
 def _open_link(event: str) -> Any:
     """Return a link to the daemon; at the start of a session it is started where none answers."""
-    from memoryd.client.agents.hooks.wire import Link, Silent
+    from memoryd.client.agents.hooks.wire import DaemonLink, Silent
 
     give_up_at = time.monotonic() + LIMITS_S.get(event, LIMIT_S)
     try:
-        return Link(give_up_at)
+        return DaemonLink(give_up_at)
     except Silent:
         if event != hosts.START or time.monotonic() > give_up_at:
             raise
     from memoryd.client.transport import paths, spawn
 
     spawn.start(paths.socket_path())
-    return Link(give_up_at)
+    return DaemonLink(give_up_at)
 
 
-def _report(link: Any, asked: Any, answer: Answer) -> None:
+def _report(link: Any, asked: Any, answer: HostOutput) -> None:
     """Send what waits, answer the host, and have written memory files indexed; a refusal leaves the host unanswered."""
     from memoryd.client.agents.hooks import answering, spool
-    from memoryd.client.agents.hooks.wire import Refused
+    from memoryd.client.agents.hooks.wire import CallRefused
 
     if asked.event != hosts.PROMPT:
-        with suppress(Refused):
+        with suppress(CallRefused):
             spool.replay(link, time.monotonic() + REPLAY_SHARE * LIMITS_S.get(asked.event, LIMIT_S))
-    with suppress(Refused):
+    with suppress(CallRefused):
         answer.give(answering.context(link, asked))
     for path in answering.list_written(asked):
-        with suppress(Refused):  # it is in no workspace
+        with suppress(CallRefused):  # it is in no workspace
             link.call("index_workspace", workspace=path)
 
 

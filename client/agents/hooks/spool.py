@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from memoryd.client.agents.hooks.wire import Broken, Link, Refused, Silent
+from memoryd.client.agents.hooks.wire import Broken, CallRefused, DaemonLink, Silent
 from memoryd.client.transport import paths, trust
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -188,7 +188,7 @@ def _digest(line: bytes) -> str:
 # Sending -------------------------------------------------------------------------------------------------------------
 
 
-def replay(link: Link, until: float) -> None:
+def replay(link: DaemonLink, until: float) -> None:
     """Send what waits, oldest first, to a moment of the monotonic clock; what the daemon has is taken out."""
     if not _size(path()):
         return
@@ -205,7 +205,7 @@ def replay(link: Link, until: float) -> None:
             _take_out(path(), data[:taken])
 
 
-def _send_line(link: Link, line: bytes, tried: Attempts) -> bool:
+def _send_line(link: DaemonLink, line: bytes, tried: Attempts) -> bool:
     """Send one line, or set it aside; say whether it is done with. Half a line never becomes a whole one."""
     if _is_foreign(line) or tried.is_hopeless(line):
         if line not in _read(aside_path()).splitlines(keepends=True):  # a hook killed in between does it once more
@@ -245,7 +245,7 @@ def _is_foreign(line: bytes) -> bool:
 def _is_hung() -> bool:
     """Return whether the daemon answers nobody any more."""
     try:
-        probe = Link(time.monotonic() + PROBE_S)
+        probe = DaemonLink(time.monotonic() + PROBE_S)
     except Silent:
         return True
     try:
@@ -254,17 +254,17 @@ def _is_hung() -> bool:
         probe.close()
 
 
-def _is_answering(link: Link) -> bool:
+def _is_answering(link: DaemonLink) -> bool:
     try:
         link.call("status")
     except Silent:
         return False
-    except Refused:
+    except CallRefused:
         pass
     return True
 
 
-def send_call(link: Link, call: dict[str, Any]) -> bool:
+def send_call(link: DaemonLink, call: dict[str, Any]) -> bool:
     """Send a call; say whether it is done with: taken, or such that the daemon will never take it."""
     try:
         return _is_done(link, call)
@@ -272,10 +272,10 @@ def send_call(link: Link, call: dict[str, Any]) -> bool:
         return False
 
 
-def _is_done(link: Link, call: dict[str, Any]) -> bool:
+def _is_done(link: DaemonLink, call: dict[str, Any]) -> bool:
     try:
         link.call(**call)
-    except Refused as refused:
+    except CallRefused as refused:
         if str(refused) == "invalid" and "folder" in call:  # a daemon of a former version knows no folder of turns
             return _is_done(link, {name: value for name, value in call.items() if name != "folder"})
         return str(refused) in _HOPELESS

@@ -27,11 +27,11 @@ class Broken(Silent):
     """The daemon broke off while it had the call, and had not said that it would end."""
 
 
-class Refused(Exception):
+class CallRefused(Exception):
     """The daemon refused a call; the text is the error's code."""
 
 
-class Link:
+class DaemonLink:
     """A connection on which calls are made one after the other until a moment of the monotonic clock."""
 
     def __init__(self, give_up_at: float) -> None:
@@ -50,12 +50,12 @@ class Link:
         if token := os.environ.get("MEMORYD_TOKEN") or paths.owner_token():
             try:
                 self.call("authenticate", token=token)
-            except (Silent, Refused) as error:  # of a token that is not good now nothing is lost
+            except (Silent, CallRefused) as error:  # of a token that is not good now nothing is lost
                 self.close()
                 raise Silent(str(error)) from None
 
     def call(self, method: str, **fields: Any) -> dict[str, Any]:
-        """Send a call and return its result; raise `Silent` or `Refused`."""
+        """Send a call and return its result; raise `Silent` or `CallRefused`."""
         self._number += 1
         data = msgspec.msgpack.encode([VERSION, self._number, {"method": method, **fields}])
         try:
@@ -67,7 +67,7 @@ class Link:
                     self._ends = self._ends or reply[1] == 0
                     continue
                 if reply[0] == _ERROR:
-                    raise Refused(str(reply[2]))
+                    raise CallRefused(str(reply[2]))
                 if reply[0] == _RESULT:
                     result: dict[str, Any] = reply[2]
                     return result

@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from msgspec import Struct
 
-from memoryd.client.agents.mcp.schemas import Found
-from memoryd.client.agents.mcp.session import Session
+from memoryd.client.agents.mcp.schemas import FoundMemory
+from memoryd.client.agents.mcp.session import ProjectSession
 from memoryd.client.inert import FRAME, make_inert, origin
 from memoryd.client.protocol import Added, Hit, Memory
 from memoryd.client.times import iso
@@ -26,7 +26,7 @@ _ROUNDS = 6
 T = TypeVar("T")
 
 
-class Answer(NamedTuple):
+class ToolResult(NamedTuple):
     """What a tool returns: text, and the same as a value where the tool has a schema for it."""
 
     text: str
@@ -34,8 +34,8 @@ class Answer(NamedTuple):
 
 
 async def fit_answer(
-    session: Session, items: Sequence[T], budget: int, build: Callable[[Sequence[T]], Answer]
-) -> Answer:
+    session: ProjectSession, items: Sequence[T], budget: int, build: Callable[[Sequence[T]], ToolResult]
+) -> ToolResult:
     """Return the answer with as many items as fit, the first ones first."""
     least, most, size = 1, len(items), len(items)
     best = build(())
@@ -49,14 +49,14 @@ async def fit_answer(
     return best
 
 
-async def _count_tokens(session: Session, answer: Answer) -> int:
+async def _count_tokens(session: ProjectSession, answer: ToolResult) -> int:
     forms = [answer.text]
     if answer.structured is not None:
         forms.append(msgspec.json.encode(answer.structured).decode())
     return max(await session.count(forms))
 
 
-async def shorten_texts(session: Session, texts: Sequence[str], limit: int) -> list[str]:
+async def shorten_texts(session: ProjectSession, texts: Sequence[str], limit: int) -> list[str]:
     """Return texts of at most `limit` tokens each; of a longer one the beginning, up to a word's end."""
     kept = [_cut(text, limit * _CHARS_PER_TOKEN) for text in texts]
     for _ in range(_ROUNDS):
@@ -81,7 +81,9 @@ def _cut(text: str, chars: int) -> str:
 # Memories as lines ---------------------------------------------------------------------------------------------------
 
 
-async def show_memories(session: Session, memories: Sequence[Memory], budget: int, own: str) -> list[Found]:
+async def show_memories(
+    session: ProjectSession, memories: Sequence[Memory], budget: int, own: str
+) -> list[FoundMemory]:
     """Return memories as they are shown to one who asked at `own`, each with at most its share of the budget."""
     texts = await shorten_texts(session, [make_inert(_text(memory)) for memory in memories], token_share(budget))
     return [_show_memory(memory, text, own) for memory, text in zip(memories, texts, strict=True)]
@@ -101,8 +103,8 @@ def token_share(budget: int) -> int:
     return max(_SHORTEST, budget // _SHARE)
 
 
-def _show_memory(memory: Memory, text: str, own: str) -> Found:
-    return Found(
+def _show_memory(memory: Memory, text: str, own: str) -> FoundMemory:
+    return FoundMemory(
         id=memory.id[:ID_DIGITS],
         date=day(memory.created_at),
         kind=make_inert(memory.type),
@@ -125,7 +127,7 @@ def day(when: float) -> str:
     return (iso(when) or "")[:10]
 
 
-def memory_line(memory: Found) -> str:
+def memory_line(memory: FoundMemory) -> str:
     """Return a memory as a line: date, short id, kind, namespace where it is another one, source, text."""
     place = "shared by all" if memory.namespace == ROOT else memory.namespace
     about = ", ".join(filter(None, [memory.id, memory.kind, place, memory.source]))

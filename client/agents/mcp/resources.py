@@ -6,8 +6,8 @@ from urllib.parse import unquote, urlsplit
 
 from memoryd.client import calls
 from memoryd.client.agents.mcp import schemas
-from memoryd.client.agents.mcp.answers import Answer, fit_answer, frame_lines, memory_line, show_memories
-from memoryd.client.agents.mcp.session import Session
+from memoryd.client.agents.mcp.answers import ToolResult, fit_answer, frame_lines, memory_line, show_memories
+from memoryd.client.agents.mcp.session import ProjectSession
 from memoryd.client.agents.mcp.tools import TOOLS
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Memory
@@ -23,40 +23,40 @@ class Shelf(NamedTuple):
 
     title: str
     description: str
-    read: Callable[[Session, str], Awaitable[str]]
+    read: Callable[[ProjectSession, str], Awaitable[str]]
     part: str = ""  # what a template's address ends in; empty: one resource
 
 
-async def _read_summary(session: Session, namespace: str) -> str:
+async def _read_summary(session: ProjectSession, namespace: str) -> str:
     listed = calls.list_(limit=_CONSIDERED, sort="importance", tier=_TIERS)
     memories = list((await session.call(listed, namespace)).memories)
     best = sorted(memories, key=lambda memory: (not memory.pinned, -memory.importance, -memory.created_at))
     return await _show(session, best, namespace, _group_lines)
 
 
-async def _read_recent(session: Session, namespace: str) -> str:
+async def _read_recent(session: ProjectSession, namespace: str) -> str:
     listed = await session.call(calls.list_(limit=_LATEST, tier=_TIERS), namespace)
     return await _show(session, listed.memories, namespace, lambda items: [memory_line(item) for item in items])
 
 
-Layout = Callable[[Sequence[schemas.Found]], list[str]]
+Renderer = Callable[[Sequence[schemas.FoundMemory]], list[str]]
 
 
-async def _show(session: Session, memories: Sequence[Memory], namespace: str, layout: Layout) -> str:
+async def _show(session: ProjectSession, memories: Sequence[Memory], namespace: str, layout: Renderer) -> str:
     shown = await show_memories(session, memories, BUDGET, session.place(namespace))
 
-    def make_answer(items: Sequence[schemas.Found]) -> Answer:
-        return Answer(frame_lines(layout(items)) if items else "Nothing is remembered here.\n")
+    def make_answer(items: Sequence[schemas.FoundMemory]) -> ToolResult:
+        return ToolResult(frame_lines(layout(items)) if items else "Nothing is remembered here.\n")
 
     return (await fit_answer(session, shown, BUDGET, make_answer)).text
 
 
-def _group_lines(items: Sequence[schemas.Found]) -> list[str]:
+def _group_lines(items: Sequence[schemas.FoundMemory]) -> list[str]:
     kinds = dict.fromkeys(item.kind for item in items)
     return [row for kind in kinds for row in (f"{kind}:", *(memory_line(item) for item in items if item.kind == kind))]
 
 
-async def _read_memory(session: Session, id: str) -> str:
+async def _read_memory(session: ProjectSession, id: str) -> str:
     return (await TOOLS["memory_get"].run(session, schemas.parse_arguments(schemas.GetMany, {"ids": [id]}))).text
 
 
@@ -79,7 +79,7 @@ def uri(name: str) -> str:
     return f"{SCHEME}://{name}{SHELVES[name].part}"
 
 
-async def read(session: Session, address: str) -> str:
+async def read(session: ProjectSession, address: str) -> str:
     """Return the text at an address; raise `Invalid` when there is none such."""
     parts = urlsplit(address)
     rest = unquote(parts.path.removeprefix("/"))

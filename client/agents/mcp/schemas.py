@@ -17,7 +17,7 @@ Where = Annotated[
     dict[str, Any],
     Meta(description='conditions on metadata, like {"status": "done"} or {"score": {"$lt": 2}}; $and, $or, $not join'),
 ]
-Project = Annotated[str, Meta(description="another namespace, like acme/api, or / for what all projects share")]
+ProjectName = Annotated[str, Meta(description="another namespace, like acme/api, or / for what all projects share")]
 S = TypeVar("S", bound=Struct)
 
 
@@ -35,17 +35,17 @@ class Save(Arguments, kw_only=True):
         str, Meta(min_length=1, description="fact, decision, preference, lesson, correction, debugging …")
     ] = "fact"
     tags: Annotated[list[str], Meta(max_length=32)] = []
-    project: Project = ""
+    project: ProjectName = ""
     expires_at: Annotated[str, Meta(description="ISO 8601 date after which it is of no use; left out: never")] = ""
     supersedes: Annotated[str, Meta(description="id of the memory that this one replaces")] = ""
 
 
-class Search(Arguments, kw_only=True):
+class SearchArguments(Arguments, kw_only=True):
     """Arguments of memory_search."""
 
     query: Annotated[str, Meta(min_length=1, description="what to look for, in plain words")]
     limit: Annotated[int, Meta(ge=1, le=50)] = 8
-    project: Project = ""
+    project: ProjectName = ""
     since: Annotated[str, Meta(description="only memories from this date on: ISO 8601, or like yesterday")] = ""
     until: Annotated[str, Meta(description="only memories up to and including this date")] = ""
     where: Where = {}
@@ -57,11 +57,11 @@ class GetMany(Arguments, kw_only=True):
     """Arguments of memory_get."""
 
     ids: Annotated[Ids, Meta(min_length=1)]
-    project: Project = ""
+    project: ProjectName = ""
     max_tokens: Budget = 4000
 
 
-class Change(Arguments, kw_only=True):
+class UpdateArguments(Arguments, kw_only=True):
     """Arguments of memory_update."""
 
     id: Id
@@ -70,25 +70,25 @@ class Change(Arguments, kw_only=True):
         Literal["useful", "useless"] | UnsetType,
         Meta(description="whether it helped; it ranks higher or lower from then on"),
     ] = UNSET
-    project: Project = ""
+    project: ProjectName = ""
 
 
-class Forget(Arguments, kw_only=True):
+class ForgetArguments(Arguments, kw_only=True):
     """Arguments of memory_forget."""
 
     ids: Ids = []
     query: Annotated[str, Meta(description="instead of ids: show what this finds, to choose from")] = ""
     where: Where = {}
     dry_run: Annotated[bool, Meta(description="only show what would be forgotten")] = True
-    project: Project = ""
+    project: ProjectName = ""
 
 
-class Context(Arguments, kw_only=True):
+class ContextArguments(Arguments, kw_only=True):
     """Arguments of memory_context."""
 
     task: Annotated[str, Meta(min_length=1, description="what is to be done, in plain words")]
     max_tokens: Budget = 800
-    project: Project = ""
+    project: ProjectName = ""
 
 
 class OneQuery(Arguments, kw_only=True):
@@ -119,7 +119,7 @@ class Saved(Struct, kw_only=True):
     redacted: dict[str, int] = {}
 
 
-class Found(Struct, kw_only=True, omit_defaults=True):
+class FoundMemory(Struct, kw_only=True, omit_defaults=True):
     """A memory, its text on one line and shortened where it is long; `date` is the day it came in.
 
     `namespace` is left out where it is the one asked for, and `/` for what all projects share.
@@ -139,7 +139,7 @@ class Found(Struct, kw_only=True, omit_defaults=True):
 class FoundMany(Struct, kw_only=True):
     """Outcome of memory_search, best first. `omitted` were found and did not fit into the budget."""
 
-    memories: list[Found]
+    memories: list[FoundMemory]
     omitted: int = 0
 
 
@@ -178,11 +178,11 @@ class ForgottenMany(Struct, kw_only=True):
     """Outcome of memory_forget: the memories that went, or would; `operation` is what `memctl undo` takes back."""
 
     dry_run: bool
-    memories: list[Found]
+    memories: list[FoundMemory]
     operation: str | None = None
 
 
-class Page(Struct, kw_only=True):
+class SearchResult(Struct, kw_only=True):
     """One result of search."""
 
     id: str
@@ -193,10 +193,10 @@ class Page(Struct, kw_only=True):
 class Pages(Struct, kw_only=True):
     """Outcome of search."""
 
-    results: list[Page]
+    results: list[SearchResult]
 
 
-class Document(Struct, kw_only=True):
+class FetchedDocument(Struct, kw_only=True):
     """Outcome of fetch."""
 
     id: str

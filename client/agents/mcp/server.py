@@ -27,9 +27,9 @@ from pydantic import ValidationError
 
 import memoryd
 from memoryd.client.agents.mcp import resources
-from memoryd.client.agents.mcp.answers import Answer
+from memoryd.client.agents.mcp.answers import ToolResult
 from memoryd.client.agents.mcp.schemas import parse_arguments, schema
-from memoryd.client.agents.mcp.session import Session
+from memoryd.client.agents.mcp.session import ProjectSession
 from memoryd.client.agents.mcp.tools import CONNECTOR_TOOLS, TOOLS, Tool
 from memoryd.client.errors import MemorydError
 from memoryd.client.inert import make_inert
@@ -57,7 +57,7 @@ def serve(args: argparse.Namespace) -> int:
 
 
 async def _serve(args: argparse.Namespace) -> None:
-    session = Session(args)
+    session = ProjectSession(args)
     server = _make_server(session, {**TOOLS, **(CONNECTOR_TOOLS if args.chatgpt else {})})
     try:
         async with open_streams() as (incoming, outgoing):
@@ -76,7 +76,7 @@ def _raise_first(group: BaseExceptionGroup[OSError]) -> NoReturn:
     raise error from None
 
 
-def _make_server(session: Session, served: Mapping[str, Tool]) -> Server[Any]:
+def _make_server(session: ProjectSession, served: Mapping[str, Tool]) -> Server[Any]:
     tools = types.ListToolsResult(tools=[_describe(name, tool) for name, tool in served.items()])
 
     async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
@@ -134,7 +134,7 @@ def _describe(name: str, tool: Tool) -> types.Tool:
     )
 
 
-async def _call(session: Session, tool: Tool, arguments: Mapping[str, Any] | None) -> types.CallToolResult:
+async def _call(session: ProjectSession, tool: Tool, arguments: Mapping[str, Any] | None) -> types.CallToolResult:
     try:
         return _make_result(await tool.run(session, parse_arguments(tool.takes, arguments)))
     except MemorydError as error:
@@ -144,7 +144,7 @@ async def _call(session: Session, tool: Tool, arguments: Mapping[str, Any] | Non
         return _make_failure(f"Unexpected {type(error).__name__}: {error}")
 
 
-def _make_result(answer: Answer) -> types.CallToolResult:
+def _make_result(answer: ToolResult) -> types.CallToolResult:
     value = None if answer.structured is None else msgspec.to_builtins(answer.structured)
     text = answer.text or msgspec.json.encode(value).decode()
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=value)
@@ -183,7 +183,7 @@ def _list_templates() -> types.ListResourceTemplatesResult:
     return types.ListResourceTemplatesResult(resource_templates=listed)
 
 
-async def _read(session: Session, uri: str) -> types.ReadResourceResult:
+async def _read(session: ProjectSession, uri: str) -> types.ReadResourceResult:
     try:
         text = await resources.read(session, uri)
     except MemorydError as error:

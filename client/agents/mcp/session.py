@@ -18,7 +18,7 @@ from memoryd.client.transport.exchange import greeting
 R = TypeVar("R")
 
 
-class Session:
+class ProjectSession:
     """Places calls in the namespace of the project; `id` is that of the conversation, one for each process.
 
     What searches and contexts return is noted under it, so that the agent's repeating it is not taken for news.

@@ -12,7 +12,7 @@ from memoryd.client.agents.mcp import schemas
 from memoryd.client.agents.mcp.answers import (
     ID_DIGITS,
     ROOT,
-    Answer,
+    ToolResult,
     fit_answer,
     frame_lines,
     memory_line,
@@ -20,7 +20,7 @@ from memoryd.client.agents.mcp.answers import (
     show_memories,
     tell_opposites,
 )
-from memoryd.client.agents.mcp.session import Session
+from memoryd.client.agents.mcp.session import ProjectSession
 from memoryd.client.capabilities import list_modules
 from memoryd.client.errors import AmbiguousId, Invalid, MemorydError, NotFound
 from memoryd.client.inert import make_inert, make_lines_inert, origin
@@ -47,12 +47,12 @@ class Tool(NamedTuple):
     description: str
     takes: type[schemas.Arguments]
     returns: type[Struct] | None
-    run: Callable[[Session, Any], Awaitable[Answer]]
+    run: Callable[[ProjectSession, Any], Awaitable[ToolResult]]
     reads_only: bool = True
     destroys: bool = False
 
 
-async def _save(session: Session, given: schemas.Save) -> Answer:
+async def _save(session: ProjectSession, given: schemas.Save) -> ToolResult:
     if given.expires_at and seconds(given.expires_at) <= time.time():
         raise Invalid(f"expires_at {given.expires_at!r} is past, so nothing would be found of it.")
     call = calls.add(
@@ -74,14 +74,14 @@ async def _save(session: Session, given: schemas.Save) -> Answer:
     said = f"Saved as {saved.id}." if saved.outcome == "created" else f"Known already as {saved.id}; it is up to date."
     if saved.disagrees_with:
         said += f" It disagrees with {'; '.join(saved.disagrees_with)}. Look whether it replaces that (supersedes)."
-    return Answer(said + _removed_text(added.redacted), saved)
+    return ToolResult(said + _removed_text(added.redacted), saved)
 
 
 def _removed_text(kinds: Redacted) -> str:
     return f" Removed before storing, as credentials: {describe_credentials(kinds)}." if kinds else ""
 
 
-async def _search(session: Session, given: schemas.Search) -> Answer:
+async def _search(session: ProjectSession, given: schemas.SearchArguments) -> ToolResult:
     fields: dict[str, Any] = {"limit": given.limit, "session": session.id, "floor": FLOOR}
     fields |= _parse_period(given) | ({"where": given.where} if given.where else {})
     if given.explain:
@@ -91,19 +91,19 @@ async def _search(session: Session, given: schemas.Search) -> Answer:
         plain = await session.call(calls.search(given.query, **fields), given.project)
         hits, degraded, trace = plain.hits, plain.degraded, None
     if not hits:
-        return Answer("Nothing is remembered about that.", schemas.FoundMany(memories=[]))
+        return ToolResult("Nothing is remembered about that.", schemas.FoundMany(memories=[]))
     shown = await show_memories(session, hits, given.max_tokens, session.place(given.project))
     for item, hit in zip(shown, hits, strict=True):
         item.why = _reason_text(hit, trace) if trace else ""
     return await fit_answer(session, shown, given.max_tokens, lambda part: _answer_search(part, len(shown), degraded))
 
 
-def _answer_search(part: Sequence[schemas.Found], total: int, degraded: Sequence[str]) -> Answer:
+def _answer_search(part: Sequence[schemas.FoundMemory], total: int, degraded: Sequence[str]) -> ToolResult:
     omitted = total - len(part)
     more = f"{omitted} more found; raise max_tokens to see them." if omitted else ""
     lack = f"Searched without: {', '.join(degraded)}." if degraded else ""
     lines = [frame_lines([memory_line(item) for item in part]).rstrip() if part else "", more, lack]
-    return Answer("\n".join(filter(None, lines)), schemas.FoundMany(memories=list(part), omitted=omitted))
+    return ToolResult("\n".join(filter(None, lines)), schemas.FoundMany(memories=list(part), omitted=omitted))
 
 
 def _reason_text(hit: Hit, trace: Trace) -> str:
@@ -117,7 +117,7 @@ def _reason_text(hit: Hit, trace: Trace) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _parse_period(given: schemas.Search) -> dict[str, float]:
+def _parse_period(given: schemas.SearchArguments) -> dict[str, float]:
     """Return the filters for a period; a bare date as its end means the whole day."""
     period = {"after": moment(given.since)} if given.since else {}
     if given.until:
@@ -126,7 +126,7 @@ def _parse_period(given: schemas.Search) -> dict[str, float]:
     return period
 
 
-async def _get(session: Session, given: schemas.GetMany) -> Answer:
+async def _get(session: ProjectSession, given: schemas.GetMany) -> ToolResult:
     outcomes = await asyncio.gather(*(_get_one(session, id, given.project) for id in given.ids))
     memories = [outcome for outcome in outcomes if isinstance(outcome, Memory)]
     problems = [make_inert(outcome.message) for outcome in outcomes if isinstance(outcome, MemorydError)]
@@ -145,7 +145,7 @@ async def _get(session: Session, given: schemas.GetMany) -> Answer:
     return answer
 
 
-async def _get_one(session: Session, id: str, project: str) -> Memory | MemorydError:
+async def _get_one(session: ProjectSession, id: str, project: str) -> Memory | MemorydError:
     try:
         return await session.call(Get(id=id), project)
     except (NotFound, AmbiguousId) as error:
@@ -169,12 +169,12 @@ def _show_whole(memory: Memory, text: str, kept: str) -> schemas.Whole:
     )
 
 
-def _answer_get(part: Sequence[schemas.Whole], total: int, problems: Sequence[str]) -> Answer:
+def _answer_get(part: Sequence[schemas.Whole], total: int, problems: Sequence[str]) -> ToolResult:
     left = total - len(part)
     more = [f"{left} more do not fit; ask for fewer at once, or raise max_tokens."] if left else []
     lines = [frame_lines([_whole_text(memory) for memory in part]).rstrip()] if part else []
     got = schemas.GotMany(memories=list(part), problems=[*problems, *more])
-    return Answer("\n".join([*lines, *problems, *more]), got)
+    return ToolResult("\n".join([*lines, *problems, *more]), got)
 
 
 def _whole_text(memory: schemas.Whole) -> str:
@@ -191,7 +191,7 @@ def _whole_text(memory: schemas.Whole) -> str:
     return "\n".join([head, *(f"  | {row}" for row in memory.content.split("\n"))])
 
 
-async def _update(session: Session, given: schemas.Change) -> Answer:
+async def _update(session: ProjectSession, given: schemas.UpdateArguments) -> ToolResult:
     if not given.content and not given.feedback:
         raise Invalid("Say what changes: the new content, or feedback (useful or useless).")
     changes = []
@@ -205,10 +205,10 @@ async def _update(session: Session, given: schemas.Change) -> Answer:
     done = schemas.Updated(id=first.memory.id[:ID_DIGITS], operations=operations, redacted=first.redacted)
     what = ["changed"] if given.content else []
     what += [f"rated {given.feedback}"] if given.feedback else []
-    return Answer(f"{done.id} is {' and '.join(what)}.{_removed_text(first.redacted)}", done)
+    return ToolResult(f"{done.id} is {' and '.join(what)}.{_removed_text(first.redacted)}", done)
 
 
-async def _forget(session: Session, given: schemas.Forget) -> Answer:
+async def _forget(session: ProjectSession, given: schemas.ForgetArguments) -> ToolResult:
     if sum(map(bool, (given.ids, given.query, given.where))) != 1:
         raise Invalid("Say what to forget: either ids, a query or where.")
     if given.query and not given.dry_run:
@@ -220,7 +220,9 @@ async def _forget(session: Session, given: schemas.Forget) -> Answer:
     )
 
 
-async def _forget_named(session: Session, given: schemas.Forget) -> tuple[Sequence[Memory], int, str | None]:
+async def _forget_named(
+    session: ProjectSession, given: schemas.ForgetArguments
+) -> tuple[Sequence[Memory], int, str | None]:
     """Return the memories that ids or a query name, how many they are, and the operation that forgot them."""
     if given.query:
         search = calls.search(given.query, limit=FORGET_LIMIT, touch=False)
@@ -236,7 +238,9 @@ async def _forget_named(session: Session, given: schemas.Forget) -> tuple[Sequen
     return memories, len(memories), (await session.call(calls.delete(*ids), given.project)).operation
 
 
-async def _forget_where(session: Session, given: schemas.Forget) -> tuple[Sequence[Memory], int, str | None]:
+async def _forget_where(
+    session: ProjectSession, given: schemas.ForgetArguments
+) -> tuple[Sequence[Memory], int, str | None]:
     """Return the first memories that a filter leaves, how many it leaves, and the operation that deleted them."""
     chosen = await session.call(calls.delete_where(where=given.where, dry_run=True), given.project)
     ids = chosen.ids[:FORGET_LIMIT]
@@ -248,7 +252,7 @@ async def _forget_where(session: Session, given: schemas.Forget) -> tuple[Sequen
     return memories, done.count, done.operation
 
 
-def _answer_forget(part: Sequence[schemas.Found], total: int, dry: bool, operation: str | None) -> Answer:
+def _answer_forget(part: Sequence[schemas.FoundMemory], total: int, dry: bool, operation: str | None) -> ToolResult:
     shown = operation and operation[:ID_DIGITS]
     if not total:
         said = "Nothing is found."
@@ -259,40 +263,40 @@ def _answer_forget(part: Sequence[schemas.Found], total: int, dry: bool, operati
     lines = [frame_lines([memory_line(item) for item in part]).rstrip()] if part else []
     lines += [f"… and {total - len(part)} more."] if part and total > len(part) else []
     forgotten = schemas.ForgottenMany(dry_run=dry, memories=list(part), operation=shown)
-    return Answer("\n".join([*lines, said]), forgotten)
+    return ToolResult("\n".join([*lines, said]), forgotten)
 
 
-async def _get_context(session: Session, given: schemas.Context) -> Answer:
+async def _get_context(session: ProjectSession, given: schemas.ContextArguments) -> ToolResult:
     # Always fresh: an agent that asks wants all of it, and its host does not say when it has lost what it was given.
     call = calls.context(given.task, max_tokens=given.max_tokens, session=session.id, fresh=True)
     made = await session.call(call, given.project)
-    return Answer(made.text or "Nothing relevant is remembered.")
+    return ToolResult(made.text or "Nothing relevant is remembered.")
 
 
 # search, fetch of ChatGPT's connectors -------------------------------------------------------------------------------
 
 
-async def _search_pages(session: Session, given: schemas.OneQuery) -> Answer:
+async def _search_pages(session: ProjectSession, given: schemas.OneQuery) -> ToolResult:
     hits = await session.call(calls.search(given.query, session=session.id))
     shown = await show_memories(session, hits.hits, _TITLES_TOKENS, session.namespace)
     results = [
-        schemas.Page(id=hit.id, title=item.text[:_TITLE_CHARS], url=URL + hit.id)
+        schemas.SearchResult(id=hit.id, title=item.text[:_TITLE_CHARS], url=URL + hit.id)
         for hit, item in zip(hits, shown, strict=True)
     ]
-    return Answer("", schemas.Pages(results=results))
+    return ToolResult("", schemas.Pages(results=results))
 
 
-async def _fetch(session: Session, given: schemas.OneId) -> Answer:
+async def _fetch(session: ProjectSession, given: schemas.OneId) -> ToolResult:
     memory = await session.call(Get(id=given.id))
     [text] = await shorten_texts(session, [make_lines_inert(memory.content)], schemas.MAX_TOKENS)
-    document = schemas.Document(
+    document = schemas.FetchedDocument(
         id=memory.id,
         title=make_inert(memory.content)[:_TITLE_CHARS],
         text=text,
         url=URL + memory.id,
         metadata={"date": iso(memory.created_at) or "", "kind": make_inert(memory.type), "source": origin(memory)},
     )
-    return Answer("", document)
+    return ToolResult("", document)
 
 
 TOOLS: Mapping[str, Tool] = {
@@ -300,14 +304,14 @@ TOOLS: Mapping[str, Tool] = {
         "Search memory",
         "Search what was remembered in earlier sessions, by meaning and by words; best first, each with date, id and "
         "source. Use it before asking the user for something they may have said, and before deciding something again.",
-        schemas.Search,
+        schemas.SearchArguments,
         schemas.FoundMany,
         _search,
     ),
     "memory_context": Tool(
         "Context for a task",
         "What is remembered that matters for a task, in order, within max_tokens. Call it once when a task begins.",
-        schemas.Context,
+        schemas.ContextArguments,
         None,
         _get_context,
     ),
@@ -324,7 +328,7 @@ TOOLS: Mapping[str, Tool] = {
     "memory_update": Tool(
         "Change or rate a memory",
         "Correct the text of a memory, or say whether it was useful.",
-        schemas.Change,
+        schemas.UpdateArguments,
         schemas.Updated,
         _update,
         reads_only=False,
@@ -333,7 +337,7 @@ TOOLS: Mapping[str, Tool] = {
     "memory_forget": Tool(
         "Forget memories",
         "Forget memories that are wrong or unwanted. At first it only shows what would go; dry_run=false does it.",
-        schemas.Forget,
+        schemas.ForgetArguments,
         schemas.ForgottenMany,
         _forget,
         reads_only=False,
@@ -344,5 +348,5 @@ TOOLS: Mapping[str, Tool] = {
 # `search` and `fetch` in the shapes that ChatGPT's connectors call for; JSON is their text, too.
 CONNECTOR_TOOLS: Mapping[str, Tool] = {
     "search": Tool("Search", "Search the memories.", schemas.OneQuery, schemas.Pages, _search_pages),
-    "fetch": Tool("Fetch", "Read one memory in full by its id.", schemas.OneId, schemas.Document, _fetch),
+    "fetch": Tool("Fetch", "Read one memory in full by its id.", schemas.OneId, schemas.FetchedDocument, _fetch),
 }

@@ -14,7 +14,7 @@ from memoryd.client.memctl.progress import ProgressBar, send_with_bar
 from memoryd.client.memctl.table import count_text, format_table, size_text
 from memoryd.client.memctl.upkeep.restart import exchange, folder_of, get_status, rescue
 from memoryd.client.protocol import BackedUp
-from memoryd.client.rescue import Report
+from memoryd.client.rescue import RescueReport
 from memoryd.client.transport import paths
 
 LIMIT_S = 3600.0  # without a word of the daemon: it checks the whole copy
@@ -82,7 +82,7 @@ def choose_copy(folder: Path, name: str) -> Path:
     return file / FILE_NAME if file.is_dir() else file
 
 
-def _restored_text(report: Report, file: Path, ran: bool) -> str:
+def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
     lines = [f"Restored {count_text(report.memories, 'memory')} from {file}; checked."]
     if report.dropped:
         names = make_printable(", ".join(report.dropped))

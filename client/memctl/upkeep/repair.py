@@ -16,7 +16,7 @@ from memoryd.client.memctl.upkeep import restart
 from memoryd.client.memctl.upkeep.backup import LIMIT_S
 from memoryd.client.methods import verify as verify_call
 from memoryd.client.protocol import Delete, Deleted, Done, Turns, Verification
-from memoryd.client.rescue import Report
+from memoryd.client.rescue import RescueReport
 from memoryd.client.transport.batches import split_evenly
 from memoryd.client.transport.sync import Client
 
@@ -90,7 +90,7 @@ def _recover(args: Namespace) -> int:
     return 0
 
 
-def _recovered_text(report: Report) -> str:
+def _recovered_text(report: RescueReport) -> str:
     whole = f"Not all of {', '.join(report.damaged)} could be read." if report.damaged else "All rows could be read."
     return (
         f"Read {count_text(report.memories, 'memory')} into a new database. {whole}\n"

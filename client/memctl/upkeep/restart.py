@@ -15,7 +15,7 @@ from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import read_output
 from memoryd.client.protocol import Shutdown, Status
-from memoryd.client.rescue import Report
+from memoryd.client.rescue import RescueReport
 from memoryd.client.transport import paths, spawn
 
 MODULE = "memoryd.daemon.store.rescue"
@@ -37,13 +37,13 @@ def folder_of(status: Status | None) -> Path:
     return Path(status.data_dir) if status else paths.data_dir()
 
 
-def rescue(folder: Path, command: str, *words: str, wait_s: float = 0.0) -> Report:
+def rescue(folder: Path, command: str, *words: str, wait_s: float = 0.0) -> RescueReport:
     """Run one command on a data directory in a process of its own."""
     options = ["--data-dir", str(folder), "--wait-s", str(wait_s)]
-    return msgspec.json.decode(read_output(MODULE, [command, *words, *options], progress=False), type=Report)
+    return msgspec.json.decode(read_output(MODULE, [command, *words, *options], progress=False), type=RescueReport)
 
 
-def exchange(args: Namespace, status: Status | None, report: Report) -> Report:
+def exchange(args: Namespace, status: Status | None, report: RescueReport) -> RescueReport:
     """See that what was made ready is taken up: stop the daemon, if one runs, and start it again."""
     if report.taken_up or status is None:
         return report
@@ -59,7 +59,7 @@ def exchange(args: Namespace, status: Status | None, report: Report) -> Report:
     try:
         taken = rescue(folder, "take-up", wait_s=_LOCK_S)
     except MemorydError:  # somebody started a daemon meanwhile: it has taken it up
-        taken = Report()
+        taken = RescueReport()
     start(args, arguments)
     kept = taken.kept or next((str(path) for path in sorted(set(folder.glob("before-*")) - before)), "")
     return msgspec.structs.replace(report, taken_up=True, kept=kept)

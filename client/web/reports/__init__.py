@@ -16,9 +16,9 @@ from memoryd.client.web.reports.memory import read_memory
 from memoryd.client.web.reports.search import read_recent, read_trace, read_why
 from memoryd.client.web.reports.tiers import read_tiers
 
-Report = Callable[[AsyncClient, Mapping[str, str]], Awaitable[Any]]
+ReportBuilder = Callable[[AsyncClient, Mapping[str, str]], Awaitable[Any]]
 
-REPORTS: dict[str, Report] = {
+REPORTS: dict[str, ReportBuilder] = {
     "health": read_health,
     "jobs": read_jobs,
     "memory": read_memory,
@@ -31,7 +31,7 @@ REPORTS: dict[str, Report] = {
 
 
 @cache
-def list_reports() -> dict[str, Report]:
+def list_reports() -> dict[str, ReportBuilder]:
     """Return all reports: those of the page and those of capabilities."""
     modules = map(import_module, list_modules("client", "page").values())
     return REPORTS | {name: report for module in modules for name, report in module.REPORTS.items()}

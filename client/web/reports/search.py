@@ -83,7 +83,7 @@ def _show_search(one: protocol.TraceSummary) -> parts.Part:
 # Why a memory is missing ---------------------------------------------------------------------------------------------
 
 
-class Search(NamedTuple):
+class MissingSearch(NamedTuple):
     """The search that a memory is missing in."""
 
     query: str
@@ -121,15 +121,15 @@ async def _find_meant(client: AsyncClient, wanted: str) -> list[tuple[str, str]]
     return [(hit.id, hit.content) for hit in found.hits]
 
 
-def _read_search(query: Mapping[str, str], trace: protocol.Trace | None) -> Search:
+def _read_search(query: Mapping[str, str], trace: protocol.Trace | None) -> MissingSearch:
     """Return the search as it was kept, or as it is asked now."""
     limit = int(query["limit"]) if query.get("limit", "").isdecimal() else 10
     if trace:
-        return Search(trace.query, limit, trace.namespace, trace.reach)
-    return Search(query.get("query", ""), limit, query.get("namespace", ""), query.get("reach"))
+        return MissingSearch(trace.query, limit, trace.namespace, trace.reach)
+    return MissingSearch(query.get("query", ""), limit, query.get("namespace", ""), query.get("reach"))
 
 
-async def _explain(client: AsyncClient, search: Search, id: str) -> protocol.Why:
+async def _explain(client: AsyncClient, search: MissingSearch, id: str) -> protocol.Why:
     """Return why, be it that the search does not reach the memory at all."""
     try:
         return await client.call(protocol.WhyNot(id=id, touch=False, **search._asdict()))

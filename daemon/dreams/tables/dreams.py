@@ -33,7 +33,7 @@ CREATE TABLE dreamt (
 _SETTLED = "('done', 'unchanged', 'undone')"
 
 
-class Dream(NamedTuple):
+class StoredDream(NamedTuple):
     """One dream. `before` is None where there was no MEMORY.md; hashes are SHA-256."""
 
     id: int
@@ -74,14 +74,14 @@ def end(connection: apsw.Connection, number: int, state: str) -> None:
     connection.execute("UPDATE dreams SET state = ? WHERE id = ?", (state, number))
 
 
-def read_latest(connection: apsw.Connection, workspace: int, day: tuple[float, float]) -> Dream | None:
+def read_latest(connection: apsw.Connection, workspace: int, day: tuple[float, float]) -> StoredDream | None:
     """Return the latest dream of a workspace, between two times, that changed MEMORY.md and is not undone."""
     found: Any = connection.execute(
         'SELECT id, at, before, "after", backup, diary FROM dreams WHERE workspace = ? AND at >= ? AND at < ?'
         " AND state IN ('done', 'begun') AND backup IS NOT NULL ORDER BY id DESC LIMIT 1",
         (workspace, *day),
     ).fetchone()
-    return Dream(*found) if found else None
+    return StoredDream(*found) if found else None
 
 
 def read_seen(connection: apsw.Connection, workspace: int) -> dict[bytes, str] | None:

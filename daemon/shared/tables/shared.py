@@ -48,7 +48,7 @@ class Root(msgspec.Struct, kw_only=True):
         return self.timeline[-1][0] if self.timeline else ""
 
 
-class Entry(msgspec.Struct, kw_only=True):
+class SharedEntry(msgspec.Struct, kw_only=True):
     """A shared memory: which one it is on the server, and what the server is known to have of it."""
 
     root: int
@@ -180,34 +180,34 @@ def find_fault(connection: apsw.Connection) -> str:
 
 # Entries -------------------------------------------------------------------------------------------------------------
 
-_FIELDS = Entry.__struct_fields__
+_FIELDS = SharedEntry.__struct_fields__
 _SELECT = f"SELECT {', '.join(f'e.{name}' for name in _FIELDS)} FROM shared_entries e"
 _HELD = "FROM shared_entries e JOIN memories m ON m.id = e.memory WHERE NOT e.purged"
 
 
-def _select(connection: apsw.Connection, where: str, values: Sequence[Any], index: str = "") -> list[Entry]:
+def _select(connection: apsw.Connection, where: str, values: Sequence[Any], index: str = "") -> list[SharedEntry]:
     by = f" INDEXED BY {index}" if index else ""
     return [_decode(found) for found in connection.execute(f"{_SELECT}{by} WHERE {where}", values)]
 
 
-def _decode(values: Any) -> Entry:
+def _decode(values: Any) -> SharedEntry:
     named = dict(zip(_FIELDS, values, strict=True))
-    return Entry(**{**named, "offered": msgspec.json.decode(named["offered"], type=list[str])})
+    return SharedEntry(**{**named, "offered": msgspec.json.decode(named["offered"], type=list[str])})
 
 
-def read_entries(connection: apsw.Connection, root: int, ids: Sequence[str]) -> dict[str, Entry]:
+def read_entries(connection: apsw.Connection, root: int, ids: Sequence[str]) -> dict[str, SharedEntry]:
     """Return the entries of a root by their ids there."""
     listed = msgspec.json.encode(list(ids)).decode()
     found = _select(connection, "e.root = ? AND e.id IN (SELECT value FROM json_each(?))", (root, listed))
     return {entry.id: entry for entry in found}
 
 
-def read_of_memory(connection: apsw.Connection, memory: str) -> Entry | None:
+def read_of_memory(connection: apsw.Connection, memory: str) -> SharedEntry | None:
     """Return the entry of a memory here."""
     return next(iter(_select(connection, "e.memory = ?", (memory,))), None)
 
 
-def put_entry(connection: apsw.Connection, entry: Entry) -> None:
+def put_entry(connection: apsw.Connection, entry: SharedEntry) -> None:
     """Write an entry."""
     values = {name: getattr(entry, name) for name in _FIELDS}
     values["offered"] = msgspec.json.encode(entry.offered).decode()
@@ -217,13 +217,13 @@ def put_entry(connection: apsw.Connection, entry: Entry) -> None:
     )
 
 
-def forget_entry(connection: apsw.Connection, entry: Entry) -> None:
+def forget_entry(connection: apsw.Connection, entry: SharedEntry) -> None:
     """Forget an entry, and why it was stuck."""
     connection.execute("DELETE FROM shared_entries WHERE root = ? AND id = ?", (entry.root, entry.id))
     forget_stuck(connection, entry)
 
 
-def touch(connection: apsw.Connection, entry: Entry) -> None:
+def touch(connection: apsw.Connection, entry: SharedEntry) -> None:
     """Note an entry as changed here."""
     connection.execute(
         f"UPDATE shared_entries SET dirty = {NEXT_CHANGE} WHERE root = ? AND id = ?", (entry.root, entry.id)
@@ -294,13 +294,13 @@ _NOT_STUCK = (
 )
 
 
-def read_lost(connection: apsw.Connection, root: int, limit: int) -> list[Entry]:
+def read_lost(connection: apsw.Connection, root: int, limit: int) -> list[SharedEntry]:
     """Return entries of versions that the server lost, without those that it refused."""
     where = f"e.root = ? AND e.lost_life IS NOT NULL AND {_NOT_STUCK} ORDER BY e.seq LIMIT ?"
     return _select(connection, where, (root, limit), "shared_entries_lost")
 
 
-def read_dirty(connection: apsw.Connection, root: int, limit: int) -> list[Entry]:
+def read_dirty(connection: apsw.Connection, root: int, limit: int) -> list[SharedEntry]:
     """Return entries that were changed here, in the order of changes, without those that the server refused."""
     where = f"e.root = ? AND e.dirty IS NOT NULL AND {_NOT_STUCK} ORDER BY e.dirty LIMIT ?"
     return _select(connection, where, (root, limit), "shared_entries_dirty")
@@ -351,7 +351,7 @@ def note_stuck(connection: apsw.Connection, root: int, stuck: Stuck, now: float)
     connection.execute("INSERT OR REPLACE INTO shared_stuck VALUES (?, ?, ?, ?, ?, ?)", values)
 
 
-def forget_stuck(connection: apsw.Connection, entry: Entry) -> None:
+def forget_stuck(connection: apsw.Connection, entry: SharedEntry) -> None:
     """Forget why a memory was stuck."""
     connection.execute("DELETE FROM shared_stuck WHERE root = ? AND id = ?", (entry.root, entry.id))
 
@@ -397,12 +397,12 @@ _SIBLINGS = (
 # Conflicts -----------------------------------------------------------------------------------------------------------
 
 
-def read_siblings(connection: apsw.Connection, root: int, id: str) -> list[Entry]:
+def read_siblings(connection: apsw.Connection, root: int, id: str) -> list[SharedEntry]:
     """Return the entries that are other versions of a memory of the server."""
     return _select(connection, "e.root = ? AND e.conflict_of = ?", (root, id))
 
 
-def end_conflict(connection: apsw.Connection, entry: Entry) -> None:
+def end_conflict(connection: apsw.Connection, entry: SharedEntry) -> None:
     """Let another version of a memory be a memory of its own, which is pushed."""
     put_entry(connection, msgspec.structs.replace(entry, conflict_of=None))
     touch(connection, entry)

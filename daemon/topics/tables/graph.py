@@ -22,7 +22,7 @@ DERIVED_FROM, ABSTRACTED_FROM = "derived_from", "abstracted_from"
 _MOST_MET = 5  # nodes of one search that count as having met
 
 
-class Node(NamedTuple):
+class StoredNode(NamedTuple):
     """One node without its centroid; `topic` is None where the topics are older than the node, 0 where it has none."""
 
     id: int
@@ -44,7 +44,7 @@ class Waiting(NamedTuple):
     text_hash: bytes
 
 
-_NODE = f"SELECT {', '.join('n.' + name for name in Node._fields)} FROM nodes n"
+_NODE = f"SELECT {', '.join('n.' + name for name in StoredNode._fields)} FROM nodes n"
 # Strongest first; among equals the older node. The window bounds the list of each node.
 _NEIGHBOURS = (
     "SELECT here, there, weight FROM (SELECT here, there, weight,"
@@ -62,24 +62,24 @@ _STRENGTHEN = (
 )
 
 
-def select_nodes(connection: apsw.Connection, where: str, values: Sequence[Any] = ()) -> list[Node]:
+def select_nodes(connection: apsw.Connection, where: str, values: Sequence[Any] = ()) -> list[StoredNode]:
     """Return the nodes for a condition (and ORDER BY, LIMIT) on the alias `n`."""
-    return [Node._make(found) for found in connection.execute(f"{_NODE} WHERE {where}", values)]
+    return [StoredNode._make(found) for found in connection.execute(f"{_NODE} WHERE {where}", values)]
 
 
-def find_node(connection: apsw.Connection, node: int, within: str = "TRUE") -> Node | None:
+def find_node(connection: apsw.Connection, node: int, within: str = "TRUE") -> StoredNode | None:
     """Return a node if it exists within reach (a condition on `n`)."""
     return next(iter(select_nodes(connection, f"n.id = ? AND {within}", (node,))), None)
 
 
-def read_nodes(connection: apsw.Connection, numbers: Iterable[int]) -> list[Node]:
+def read_nodes(connection: apsw.Connection, numbers: Iterable[int]) -> list[StoredNode]:
     """Return those nodes that exist, by rising number."""
     return select_nodes(connection, f"n.id IN ({join(numbers)}) ORDER BY n.id")
 
 
 def read_kind(
     connection: apsw.Connection, model: int, kind: str, namespace: int | None = None, unsettled: bool = False
-) -> list[Node]:
+) -> list[StoredNode]:
     """Return the nodes of a kind and model, of a namespace or all, by rising number; or only the `unsettled` ones."""
     where = f"n.model = ? AND n.kind = {kind!r}"  # the literal lets the index of unsettled clusters be used
     where += " AND n.namespace = ?" * (namespace is not None) + " AND n.settled = 0" * unsettled
@@ -87,13 +87,13 @@ def read_kind(
     return select_nodes(connection, f"{where} ORDER BY n.id", values)
 
 
-def read_unnamed(connection: apsw.Connection, limit: int) -> list[Node]:
+def read_unnamed(connection: apsw.Connection, limit: int) -> list[StoredNode]:
     """Return settled nodes that a language model has not named."""
     where = "n.named_of IS NULL AND n.settled = 1 AND n.size > 1 ORDER BY n.id LIMIT ?"
     return select_nodes(connection, where, (limit,))
 
 
-def read_after(connection: apsw.Connection, number: int, within: str, limit: int) -> list[Node]:
+def read_after(connection: apsw.Connection, number: int, within: str, limit: int) -> list[StoredNode]:
     """Return the next nodes after a number within reach (a condition on `n`), by rising number."""
     return select_nodes(connection, f"n.id > ? AND {within} ORDER BY n.id LIMIT ?", (number, limit))
 

@@ -12,12 +12,12 @@ _BOTH = "e.origin IN (SELECT n.id FROM nodes n WHERE {0}) AND e.target IN (SELEC
 _ORDER = {"size": "n.size DESC, n.id", "updated": "n.updated_at DESC, n.id", "label": "n.label, n.id"}
 _WORD = re.compile(r"\w+")
 
-Edge = tuple[int, int, Any, float]  # origin, target, kind, weight
+EdgeRow = tuple[int, int, Any, float]  # origin, target, kind, weight
 
 
 def find_nodes(
     connection: apsw.Connection, within: str, query: str, exact: Sequence[tuple[str, Any]], page: tuple[str, int, int]
-) -> tuple[list[graph.Node], int]:
+) -> tuple[list[graph.StoredNode], int]:
     """Return one page (order, limit, offset) of nodes and how many there are.
 
     `query`: the label, or one member, has all of its words; `exact`: columns with their values, None for any.
@@ -48,7 +48,7 @@ def _has_words(query: str) -> list[str]:
 
 def find_edges(
     connection: apsw.Connection, within: str, kind: str | None, node: int | None, window: tuple[int, int]
-) -> tuple[list[Edge], int]:
+) -> tuple[list[EdgeRow], int]:
     """Return one window (limit, offset) of the edges with both ends within reach, and how many there are."""
     where = _BOTH.format(within)
     values: list[Any] = []
@@ -63,12 +63,12 @@ def find_edges(
     return _edges(connection, ordered, (*values, *window)), int(total)
 
 
-def edges_of(connection: apsw.Connection, within: str, origins: Iterable[int]) -> list[Edge]:
+def edges_of(connection: apsw.Connection, within: str, origins: Iterable[int]) -> list[EdgeRow]:
     """Return the edges that begin at nodes and end within reach."""
     return _edges(connection, f"e.origin IN ({graph.join(origins)}) AND {_BOTH.format(within)} ORDER BY 1, 2, 3")
 
 
-def _edges(connection: apsw.Connection, where: str, values: tuple[Any, ...] = ()) -> list[Edge]:
+def _edges(connection: apsw.Connection, where: str, values: tuple[Any, ...] = ()) -> list[EdgeRow]:
     return list(connection.execute(f"SELECT e.origin, e.target, e.kind, e.weight FROM edges e WHERE {where}", values))
 
 

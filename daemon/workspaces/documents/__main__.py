@@ -18,7 +18,7 @@ from memoryd.client.errors import MemorydError
 from memoryd.daemon.workspaces.documents.document import Document, refusal
 from memoryd.daemon.workspaces.documents.files import read
 from memoryd.daemon.workspaces.documents.scan import scan
-from memoryd.daemon.workspaces.documents.wire import LENGTH, Read, Reply, Walk, frame, requests
+from memoryd.daemon.workspaces.documents.wire import LENGTH, Read, ReaderReply, Walk, frame, requests
 
 NICE = 5
 MEMORY_BYTES = 2 * 1024**3  # of address space
@@ -57,21 +57,21 @@ def _decode_request(source: BinaryIO) -> Read | Walk | None:
     return requests.decode(source.read(LENGTH.unpack(head)[0]))
 
 
-def _answer(request: Read | Walk) -> Iterator[Reply]:
+def _answer(request: Read | Walk) -> Iterator[ReaderReply]:
     root = Path(request.root)
     if isinstance(request, Walk):
         globs = request.globs
-        yield _perform(lambda: Reply(scan=scan(root, globs)))
+        yield _perform(lambda: ReaderReply(scan=scan(root, globs)))
         return
     for relative in request.relatives:
-        yield _perform(lambda relative=relative: Reply(document=_read_document(root, relative, request)))  # type: ignore[misc]
+        yield _perform(lambda relative=relative: ReaderReply(document=_read_document(root, relative, request)))  # type: ignore[misc]
 
 
-def _perform(work: Callable[[], Reply]) -> Reply:
+def _perform(work: Callable[[], ReaderReply]) -> ReaderReply:
     try:
         return work()
     except MemorydError as error:
-        return Reply(error=(error.code, error.message))
+        return ReaderReply(error=(error.code, error.message))
 
 
 def _read_document(root: Path, relative: str, request: Read) -> Document | None:

@@ -13,8 +13,8 @@ from itertools import accumulate
 from memoryd.daemon.workspaces.documents.cuts import SENTENCE, Cuts, cut_pieces, find_line_cuts, find_text_cuts
 from memoryd.daemon.workspaces.documents.document import LIMIT_CHARS, OVERLAP_CHARS, Chunk
 from memoryd.daemon.workspaces.documents.lines import REPLACEMENT, split
-from memoryd.daemon.workspaces.documents.links import Link, find_tags, links_in
-from memoryd.daemon.workspaces.documents.outline import Section, outline
+from memoryd.daemon.workspaces.documents.links import Reference, find_tags, links_in
+from memoryd.daemon.workspaces.documents.outline import OutlineSection, outline
 
 _WORD = re.compile(r"\s(?=\S)")
 
@@ -38,7 +38,7 @@ class _Chunker:
         self.sections, code_lines = outline(lines, skip)
         code = [(self.starts[a], min(self.starts[b], len(self.text))) for a, b in code_lines]
         self.links, self.tags = links_in(self.text, code), find_tags(self.text, code)
-        self.cut: tuple[Section | None, Sequence[Cuts]] = None, ()  # the cuts of the section that is at hand
+        self.cut: tuple[OutlineSection | None, Sequence[Cuts]] = None, ()  # the cuts of the section that is at hand
 
     def cut_chunks(self) -> Iterator[Chunk]:
         """Yield the chunks of all sections."""
@@ -46,7 +46,7 @@ class _Chunker:
             for start, end in self._cut_ranges(section):
                 yield self._build_chunk(start, end, section.heading)
 
-    def _cut_ranges(self, section: Section) -> Iterator[tuple[int, int]]:
+    def _cut_ranges(self, section: OutlineSection) -> Iterator[tuple[int, int]]:
         """Yield where the chunks of a section begin and end: lines that are over the limit stand by themselves."""
         begin = section.start
         for long in range(section.start, section.end):
@@ -61,7 +61,7 @@ class _Chunker:
                 begin = long + 1
         yield from self._lines(section, begin, section.end)
 
-    def _lines(self, section: Section, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    def _lines(self, section: OutlineSection, begin: int, end: int) -> Iterator[tuple[int, int]]:
         begin, end = self._trim(begin, end)
         if begin == end:
             return
@@ -77,7 +77,7 @@ class _Chunker:
                 yield self._take_tail(before, first, last), last
                 before = first
 
-    def _find_cuts(self, section: Section) -> Sequence[Cuts]:
+    def _find_cuts(self, section: OutlineSection) -> Sequence[Cuts]:
         if self.cut[0] is not section:
             self.cut = section, find_line_cuts(self.lines, self.starts, section, self.limit)
         return self.cut[1]
@@ -126,6 +126,6 @@ class _Chunker:
         )
 
 
-def _names(found: list[Link], start: int, end: int) -> list[str]:
+def _names(found: list[Reference], start: int, end: int) -> list[str]:
     part = found[bisect_left(found, (start,)) : bisect_left(found, (end,))]
     return list(dict.fromkeys(link.name for link in part))

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from memoryd.daemon.workspaces.documents.outline import Section
+from memoryd.daemon.workspaces.documents.outline import OutlineSection
 
 KEY_CHARS = 48  # of what follows a cut count for its checksum, so that edits further on do not move it
 
@@ -84,7 +84,7 @@ def _checksum(words: str) -> int:
 
 
 def find_line_cuts(
-    lines: Sequence[str], starts: Sequence[int], section: Section, limit: int
+    lines: Sequence[str], starts: Sequence[int], section: OutlineSection, limit: int
 ) -> tuple[Cuts, Cuts, Cuts]:
     """Return the cuts of a section: those that leave whole what fits, all others, those at its headings."""
     begin, end = section.start, section.end
@@ -101,7 +101,7 @@ def find_line_cuts(
     return apart, every, heads
 
 
-def _rank_starts(section: Section, starts: Sequence[int], limit: int) -> tuple[dict[int, int], bytearray]:
+def _rank_starts(section: OutlineSection, starts: Sequence[int], limit: int) -> tuple[dict[int, int], bytearray]:
     """Return the rank of each line that a block begins with or ends before, and which lines are in one that fits."""
     ranks, whole = dict[int, int](), bytearray(section.end - section.start)
     waiting = [(block, 0) for block in reversed(section.blocks)]

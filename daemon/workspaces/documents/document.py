@@ -61,7 +61,7 @@ class Document(Struct):
     problem: str | None = None  # why nothing, or not all of it, is in `chunks`
 
 
-class Found(NamedTuple):
+class WalkedFile(NamedTuple):
     """A file that a walk found."""
 
     path: str  # relative to the root, with `/`
@@ -72,7 +72,7 @@ class Found(NamedTuple):
 class Scan(NamedTuple):
     """What a walk found."""
 
-    files: list[Found]  # by path
+    files: list[WalkedFile]  # by path
     problems: dict[str, str]  # relative path -> why it is left out, a sentence
     ignored: int = 0  # files and folders that a .gitignore leaves out
     folders: Sequence[str] = ()  # those it looked into, relative to the root ("" is the root): to be watched

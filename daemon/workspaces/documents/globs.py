@@ -13,17 +13,17 @@ from memoryd.client.errors import Invalid
 
 ANY = "**"
 
-Parts = tuple[str, ...]  # a pattern, or what is left of one below a folder
+GlobParts = tuple[str, ...]  # a pattern, or what is left of one below a folder
 
 
-def check_globs(globs: Sequence[str]) -> list[Parts]:
+def check_globs(globs: Sequence[str]) -> list[GlobParts]:
     """Return the parts of each pattern; raise `Invalid` for one that names nothing below the root."""
     if not globs:
         raise Invalid("A workspace needs at least one pattern, such as memory/**/*.md.")
     return [_split_parts(pattern) for pattern in globs]
 
 
-def _split_parts(pattern: str) -> Parts:
+def _split_parts(pattern: str) -> GlobParts:
     if not pattern.strip() or "\0" in pattern:
         raise Invalid(f"The pattern {pattern!r} is empty or has a NUL byte.")
     if pattern.startswith(("/", "~")):
@@ -39,7 +39,7 @@ def _split_parts(pattern: str) -> Parts:
 class Level:
     """What the patterns look for in one folder."""
 
-    def __init__(self, patterns: Iterable[Parts]) -> None:
+    def __init__(self, patterns: Iterable[GlobParts]) -> None:
         self._left = _add_without_folder(patterns)
         names = {_translate(parts[0]) for parts in self._left if len(parts) == 1}
         self._files = re.compile("|".join(sorted(names)) or r"(?!)")
@@ -56,12 +56,12 @@ class Level:
 
 
 @cache
-def level(patterns: frozenset[Parts]) -> Level:
+def level(patterns: frozenset[GlobParts]) -> Level:
     """Return the level of these patterns; most folders of a workspace share a few."""
     return Level(patterns)
 
 
-def _add_without_folder(patterns: Iterable[Parts]) -> set[Parts]:
+def _add_without_folder(patterns: Iterable[GlobParts]) -> set[GlobParts]:
     """Return patterns, and beside each that begins with `**` what it means with no folder for it."""
     found = set(patterns)
     for parts in list(found):

@@ -15,7 +15,7 @@ MAX_BYTES = 1024 * 1024
 _FOLDER_MARK = "ps_d"  # the group by which pathspec shows that a pattern matched a folder above
 
 
-class Rules(NamedTuple):
+class IgnoreRules(NamedTuple):
     """The patterns of one .gitignore, the last one first."""
 
     below: str  # the folder that it is in, relative to the root, with a `/` at its end
@@ -23,7 +23,7 @@ class Rules(NamedTuple):
     patterns: "list[RegexPattern]"
 
 
-def is_ignored(path: str, chain: Sequence[Rules]) -> bool:
+def is_ignored(path: str, chain: Sequence[IgnoreRules]) -> bool:
     """Return whether a path relative to the root, a folder's with `/`, is left out by rules, the outermost first.
 
     The folders above it are taken to be not left out: a walk did not come here otherwise.
@@ -46,7 +46,7 @@ def _match(pattern: "RegexPattern", path: str) -> int:
     return match.end() if above else len(path)
 
 
-def read_enclosing(root: Path) -> list[Rules]:
+def read_enclosing(root: Path) -> list[IgnoreRules]:
     """Return the rules of the folders around a root, up to the git checkout that it is in."""
     checkout = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
     if checkout == root:
@@ -58,16 +58,16 @@ def read_enclosing(root: Path) -> list[Rules]:
     return [] if within else [rules for rules in chain if rules.patterns]
 
 
-def read(path: Path, below: str = "", above: str = "") -> Rules:
+def read(path: Path, below: str = "", above: str = "") -> IgnoreRules:
     """Read a .gitignore; one that is missing or cannot be read has no patterns, and a wrong pattern is left out."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             text = file.read(MAX_BYTES).decode("utf-8-sig", "replace")
     except OSError:
-        return Rules(below, above, [])
+        return IgnoreRules(below, above, [])
     patterns = [pattern for line in reversed(text.split("\n")) if (pattern := _parse_pattern(line.rstrip("\r")))]
-    return Rules(below, above, patterns)
+    return IgnoreRules(below, above, patterns)
 
 
 def _parse_pattern(line: str) -> "RegexPattern | None":

@@ -19,7 +19,7 @@ _TICKS = re.compile(r"`+")
 _ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
 
 
-class Link(NamedTuple):
+class Reference(NamedTuple):
     """A reference to a file, or a tag, and where it is in the text."""
 
     at: int
@@ -32,25 +32,25 @@ def name_of(path: str) -> str:
     return last.removesuffix(".md")
 
 
-def links_in(text: str, code: Sequence[tuple[int, int]]) -> list[Link]:
+def links_in(text: str, code: Sequence[tuple[int, int]]) -> list[Reference]:
     """Return the links of a text by place; `code` are the ranges of its code blocks, by place."""
     return _find(_LINK, text, code) if "[[" in text or "](" in text else []
 
 
-def find_tags(text: str, code: Sequence[tuple[int, int]]) -> list[Link]:
+def find_tags(text: str, code: Sequence[tuple[int, int]]) -> list[Reference]:
     """Return the tags of a text by place, without their `#`."""
     return _find(_TAG, text, code) if "#" in text else []
 
 
-def _find(pattern: re.Pattern[str], text: str, code: Sequence[tuple[int, int]]) -> list[Link]:
-    found, at = list[Link](), 0
+def _find(pattern: re.Pattern[str], text: str, code: Sequence[tuple[int, int]]) -> list[Reference]:
+    found, at = list[Reference](), 0
     for begin, end in [*code, (len(text), len(text))]:
         found.extend(_find_outside(pattern, text, at, begin))
         at = end
     return found
 
 
-def _find_outside(pattern: re.Pattern[str], text: str, begin: int, end: int) -> Iterator[Link]:
+def _find_outside(pattern: re.Pattern[str], text: str, begin: int, end: int) -> Iterator[Reference]:
     spans = iter([*_find_code_spans(text, begin, end), (end, end)])
     start, stop = next(spans)
     for match in pattern.finditer(text, begin, end):
@@ -58,7 +58,7 @@ def _find_outside(pattern: re.Pattern[str], text: str, begin: int, end: int) -> 
             start, stop = next(spans)
         name = match["tag"] if pattern is _TAG else _name(match)
         if name and match.start() < start:
-            yield Link(match.start(), name)
+            yield Reference(match.start(), name)
 
 
 def _find_code_spans(text: str, begin: int, end: int) -> Iterable[tuple[int, int]]:

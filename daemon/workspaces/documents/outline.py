@@ -40,7 +40,7 @@ class Block:
     inner: "list[Block]" = field(default_factory=list)
 
 
-class Section(NamedTuple):
+class OutlineSection(NamedTuple):
     """A heading with what follows it up to the next; the text before the first heading has none."""
 
     start: int
@@ -53,7 +53,7 @@ class Section(NamedTuple):
 class Outline(NamedTuple):
     """A text's sections, by line, and which lines are code."""
 
-    sections: list[Section]
+    sections: list[OutlineSection]
     code: list[tuple[int, int]]
 
 
@@ -138,8 +138,8 @@ def _title(text: str) -> str:
     return text if len(text) <= MAX_TITLE_CHARS else text[: MAX_TITLE_CHARS - 1].rstrip() + "…"
 
 
-def _build_sections(blocks: list[Block], headings: list[_Heading], start: int, end: int) -> list[Section]:
-    sections, path, inner = list[Section](), list[_Heading](), list[Block]()
+def _build_sections(blocks: list[Block], headings: list[_Heading], start: int, end: int) -> list[OutlineSection]:
+    sections, path, inner = list[OutlineSection](), list[_Heading](), list[Block]()
     begin, body, following = start, start, iter(headings)
     for block in blocks:
         if block.kind != "heading":
@@ -148,11 +148,11 @@ def _build_sections(blocks: list[Block], headings: list[_Heading], start: int, e
         heading = next(following)
         # A heading with nothing below it but a deeper one opens that one's section.
         if inner or not path or path[-1].level >= heading.level:
-            sections.append(Section(begin, heading.line, _path(path), inner, body))
+            sections.append(OutlineSection(begin, heading.line, _path(path), inner, body))
             begin, inner = heading.line, []
         path = [*(higher for higher in path if higher.level < heading.level), heading]
         body = heading.end
-    return [*sections, Section(begin, end, _path(path), inner, body)]
+    return [*sections, OutlineSection(begin, end, _path(path), inner, body)]
 
 
 def _path(headings: Sequence[_Heading]) -> str:

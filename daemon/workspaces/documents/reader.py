@@ -17,7 +17,7 @@ from threading import Lock, Timer
 from memoryd.client.errors import Unavailable, error_for
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.workspaces.documents.document import Document, Limits, Scan, check_relative, refusal
-from memoryd.daemon.workspaces.documents.wire import LENGTH, Read, Reply, Walk, frame, replies
+from memoryd.daemon.workspaces.documents.wire import LENGTH, Read, ReaderReply, Walk, frame, replies
 
 COMMAND = [sys.executable, "-P", "-m", "memoryd.daemon.workspaces.documents"]
 IDLE_S = 10.0
@@ -28,7 +28,7 @@ PIPE_BYTES = 1 << 20
 END_LIMIT_S = 2.0
 
 
-class Reader:
+class FileReader:
     """Reads files and scans folders."""
 
     def __init__(self, limits: Limits = Limits(), idle_s: float = IDLE_S) -> None:  # noqa: B008  it cannot change
@@ -186,7 +186,7 @@ class _Child:
         except BrokenPipeError:
             raise _Died from None
 
-    def receive(self) -> Reply:
+    def receive(self) -> ReaderReply:
         """Return the next reply; raise the error that it holds."""
         (size,) = LENGTH.unpack(self._take(LENGTH.size))
         reply = replies.decode(self._take(size))

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.daemon.workspaces.documents import ignore
-from memoryd.daemon.workspaces.documents.document import Found, Scan
+from memoryd.daemon.workspaces.documents.document import Scan, WalkedFile
 from memoryd.daemon.workspaces.documents.globs import Level, check_globs, level
-from memoryd.daemon.workspaces.documents.ignore import Rules
+from memoryd.daemon.workspaces.documents.ignore import IgnoreRules
 
 GLOBS = ("MEMORY.md", "memory/**/*.md")
 WHOLE = ("**/*.md",)
@@ -28,7 +28,7 @@ class _Folder(NamedTuple):
 
     path: str  # relative to the root, with a `/` at its end; the root is ""
     level: Level
-    chain: list[Rules]
+    chain: list[IgnoreRules]
 
 
 def scan(root: Path, globs: Sequence[str] = GLOBS) -> Scan:
@@ -47,7 +47,7 @@ class _Walk:
 
     def __init__(self, root: Path) -> None:
         self.root = os.fspath(root)
-        self.files: list[Found] = []
+        self.files: list[WalkedFile] = []
         self.problems: dict[str, str] = {}
         self.ignored = 0
         self.folders: list[str] = []
@@ -104,7 +104,7 @@ class _Walk:
         elif folder.level.names(name) and self._is_wanted(path, folder.chain) and self._is_named(path):
             state = entry.stat(follow_symlinks=False)
             if stat.S_ISREG(state.st_mode):
-                self.files.append(Found(path, state.st_size, state.st_mtime_ns))
+                self.files.append(WalkedFile(path, state.st_size, state.st_mtime_ns))
             else:
                 self.problems[path] = "It is not a regular file, so it is not read."
         elif name.endswith(".md") and not folder.level.names(name):
@@ -116,7 +116,7 @@ class _Walk:
         if len(self.left_out) < _MOST_LEFT_OUT:
             self.left_out[_show(path)] = reason
 
-    def _is_wanted(self, path: str, chain: Sequence[Rules]) -> bool:
+    def _is_wanted(self, path: str, chain: Sequence[IgnoreRules]) -> bool:
         if chain and ignore.is_ignored(path, chain):
             self.ignored += 1
             self._leave_out(path, "A .gitignore leaves it out.")

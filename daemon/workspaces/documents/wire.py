@@ -25,7 +25,7 @@ class Walk(Struct, tag="walk"):
     globs: list[str]
 
 
-class Reply(Struct, omit_defaults=True):
+class ReaderReply(Struct, omit_defaults=True):
     """A document, none (the file no longer exists), what a scan found, or the code of an error and its sentence."""
 
     document: Document | None = None
@@ -35,10 +35,10 @@ class Reply(Struct, omit_defaults=True):
 
 _ENCODER = msgspec.msgpack.Encoder()
 requests: msgspec.msgpack.Decoder[Read | Walk] = msgspec.msgpack.Decoder(Read | Walk)
-replies = msgspec.msgpack.Decoder(Reply)
+replies = msgspec.msgpack.Decoder(ReaderReply)
 
 
-def frame(value: Read | Walk | Reply) -> bytes:
+def frame(value: Read | Walk | ReaderReply) -> bytes:
     """Return a message as a frame."""
     payload = _ENCODER.encode(value)
     return LENGTH.pack(len(payload)) + payload

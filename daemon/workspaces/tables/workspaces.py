@@ -44,7 +44,7 @@ CREATE INDEX mentions_memory ON mentions (memory);
 IN_FORCE = "SELECT root FROM workspaces"
 
 
-class Workspace(NamedTuple):
+class StoredWorkspace(NamedTuple):
     """A folder of Markdown files: `root` is absolute with symlinks resolved, `globs` are relative to it."""
 
     id: int
@@ -74,17 +74,17 @@ class Sums(NamedTuple):
 _SELECT = "SELECT id, namespace, root, globs FROM workspaces"
 
 
-def _read_workspace(values: Any) -> Workspace:
+def _read_workspace(values: Any) -> StoredWorkspace:
     number, namespace, root, globs = values
-    return Workspace(number, namespace, Path(root), tuple(json.loads(globs)))
+    return StoredWorkspace(number, namespace, Path(root), tuple(json.loads(globs)))
 
 
-def list_all(connection: apsw.Connection) -> list[Workspace]:
+def list_all(connection: apsw.Connection) -> list[StoredWorkspace]:
     """Return all workspaces, by namespace."""
     return [_read_workspace(found) for found in connection.execute(f"{_SELECT} ORDER BY namespace")]
 
 
-def read_workspace(connection: apsw.Connection, number: int) -> Workspace | None:
+def read_workspace(connection: apsw.Connection, number: int) -> StoredWorkspace | None:
     """Return a workspace that exists."""
     found = connection.execute(f"{_SELECT} WHERE id = ?", (number,)).fetchone()
     return _read_workspace(found) if found else None
@@ -201,7 +201,7 @@ def path_bounds(root: Path) -> tuple[str, str]:
     return f"{start}/", f"{start}0"  # '0' sorts just after '/'
 
 
-def count_indexed(connection: apsw.Connection, workspace: Workspace) -> Sums:
+def count_indexed(connection: apsw.Connection, workspace: StoredWorkspace) -> Sums:
     """Count what is indexed of a workspace."""
     sql = f"SELECT count(*) FROM memories WHERE path >= ? AND path < ? AND tier = {DOCUMENTS!r}"
     chunks: Any = connection.execute(sql, path_bounds(workspace.root)).get
@@ -210,7 +210,7 @@ def count_indexed(connection: apsw.Connection, workspace: Workspace) -> Sums:
     return Sums(files, chunks, indexed_at)
 
 
-def count_chunks_without_vector(connection: apsw.Connection, workspace: Workspace, model: int) -> int:
+def count_chunks_without_vector(connection: apsw.Connection, workspace: StoredWorkspace, model: int) -> int:
     """Return how many chunks of a workspace have no vector of a model."""
     chunks = f"m.path >= ? AND m.path < ? AND m.tier = {DOCUMENTS!r}"
     return queries.count_without_vector(connection, chunks, model, path_bounds(workspace.root))
@@ -250,12 +250,12 @@ def unmention(connection: apsw.Connection, row: int) -> None:
     connection.execute("DELETE FROM mentions WHERE memory = ?", (row,))
 
 
-def find_holding(connection: apsw.Connection, path: str) -> Workspace | None:
+def find_holding(connection: apsw.Connection, path: str) -> StoredWorkspace | None:
     """Return the workspace that an absolute path is in."""
     return next((found for found in list_all(connection) if path.startswith(path_bounds(found.root)[0])), None)
 
 
-def list_paths(connection: apsw.Connection, workspace: Workspace) -> list[str]:
+def list_paths(connection: apsw.Connection, workspace: StoredWorkspace) -> list[str]:
     """Return the absolute paths of the files of a workspace."""
     start = path_bounds(workspace.root)[0]
     found: Any = connection.execute("SELECT path FROM files WHERE workspace = ? ORDER BY path", (workspace.id,))
@@ -269,7 +269,7 @@ def can_see(connection: apsw.Connection, path: str, reached: str) -> bool:
 
 
 def find_mentioning(
-    connection: apsw.Connection, workspace: Workspace, name: str, reached: str, limit: int
+    connection: apsw.Connection, workspace: StoredWorkspace, name: str, reached: str, limit: int
 ) -> list[str]:
     """Return the files of a workspace that refer to a name, as far as the `reached` namespaces show it."""
     sql = (

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.client.credentials import allow_list, describe_kinds, find, named, redact, redact_tree
-from memoryd.client.credentials.names import Name
-from memoryd.client.credentials.rules import RULES, Found
+from memoryd.client.credentials.names import TellingName
+from memoryd.client.credentials.rules import RULES, CredentialMatch
 
 MARKED = [(kind, text) for kind, texts in HOLDING.items() for text in texts]
 KEYS = [text.replace("«", "").replace("»", "") for _, text in MARKED]
@@ -191,7 +191,7 @@ def test_what_lies_within_a_credential_is_not_looked_at_again(monkeypatch: pytes
     looked: list[int] = []
     beside = named._find_beside
 
-    def counted(name: Name, text: str) -> Found | None:
+    def counted(name: TellingName, text: str) -> CredentialMatch | None:
         looked.append(name.start)
         return beside(name, text)
 

@@ -15,10 +15,10 @@ from memoryd.daemon.context.fitting import (
     GROUPS,
     SAID,
     STANDING_SHARE,
-    Fitted,
+    ContextNote,
+    FittedNotes,
     Layout,
-    Note,
-    Said,
+    Quote,
     arrange,
     fit,
     group_of,
@@ -33,16 +33,17 @@ WORDS = Counter("words", lambda text: len(text.split()))
 
 @dataclass
 class Store:
-    standing: list[Note]
-    relevant: list[Note]
+    standing: list[ContextNote]
+    relevant: list[ContextNote]
 
 
-def note(number: int, group: str, text: str, below: int = 0, speaker: str = "", day: str = "") -> Note:
+def note(number: int, group: str, text: str, below: int = 0, speaker: str = "", day: str = "") -> ContextNote:
     older = tuple(
-        Note(f"{number}-{n}", 0, b"", "", 0.0, 0.0, "1 May 2022", (Said("", f"{n} {text}"),)) for n in range(below)
+        ContextNote(f"{number}-{n}", 0, b"", "", 0.0, 0.0, "1 May 2022", (Quote("", f"{n} {text}"),))
+        for n in range(below)
     )
-    lines, day = (Said(speaker, text),), day or f"{1 + number % 3} May 2022"
-    return Note(str(number), number, b"", group, float(number % 7), 1 / (number + 1), day, lines, older)
+    lines, day = (Quote(speaker, text),), day or f"{1 + number % 3} May 2022"
+    return ContextNote(str(number), number, b"", group, float(number % 7), 1 / (number + 1), day, lines, older)
 
 
 DAYS = [(1, "Ada", "2 May 2022"), (2, "Bo", "2 May 2022"), (4, "Ada", "1 May 2022")]
@@ -127,8 +128,8 @@ def test_a_thousand_stores_keep_every_budget_and_come_out_alike(real: Counter, p
             assert made == fit(store.standing, store.relevant, budget, layout, real)
 
 
-def pair(number: int, spare: bool) -> Note:
-    lines = Said("Ada", "one two three", f"q{number}", spare=spare), Said("Bo", "four five six", str(number))
+def pair(number: int, spare: bool) -> ContextNote:
+    lines = Quote("Ada", "one two three", f"q{number}", spare=spare), Quote("Bo", "four five six", str(number))
     return note(number, SAID, "", day="1 May 2022")._replace(lines=lines)
 
 
@@ -177,7 +178,7 @@ def test_a_small_budget_is_not_spent_on_the_frame(budget: int) -> None:
 
 
 def test_nothing_gives_an_empty_text() -> None:
-    assert fit([], [], 100, LAYOUT, WORDS) == Fitted("", 0, [], 0)
+    assert fit([], [], 100, LAYOUT, WORDS) == FittedNotes("", 0, [], 0)
     assert fit([], [note(1, "Facts", "word " * 200)], 100, LAYOUT, WORDS).text == ""
 
 
@@ -226,9 +227,9 @@ def test_the_group_with_the_best_note_is_first() -> None:
 def test_subjects_stand_by_their_best_note_and_within_by_date() -> None:
     east, north = np.array([1.0, 0.0], np.float32), np.array([0.0, 1.0], np.float32)
     notes = [
-        Note("a", 1, b"", "Facts", 10.0, 0.9, "1 May 2022", (Said("", "a"),)),
-        Note("b", 2, b"", "Facts", 99.0, 0.8, "1 May 2022", (Said("", "b"),)),
-        Note("c", 3, b"", "Facts", 20.0, 0.1, "1 May 2022", (Said("", "c"),)),
+        ContextNote("a", 1, b"", "Facts", 10.0, 0.9, "1 May 2022", (Quote("", "a"),)),
+        ContextNote("b", 2, b"", "Facts", 99.0, 0.8, "1 May 2022", (Quote("", "b"),)),
+        ContextNote("c", 3, b"", "Facts", 20.0, 0.1, "1 May 2022", (Quote("", "c"),)),
     ]
     order = arrange(notes, {1: east, 2: north, 3: east}, 0.5)
     assert [one.id for one in order] == ["c", "a", "b"]

@@ -208,11 +208,11 @@ def test_a_command_that_a_memory_has_in_it_asks_for_nothing(core: Core) -> None:
     ],
 )
 def test_how_far_a_memory_stands_out(cosines: dict[int, float], above: float, count: int) -> None:
-    standing = sureness.Standing({row: (cosine, "English") for row, cosine in cosines.items()})
+    standing = sureness.Baseline({row: (cosine, "English") for row, cosine in cosines.items()})
     assert standing.measure(1, 0.3, "English") == (pytest.approx(above), count)
 
 
 def test_a_memory_is_compared_with_those_of_its_language() -> None:
     near, far = dict.fromkeys(range(2, 9), (0.4, "German")), dict.fromkeys(range(9, 16), (0.0, "English"))
-    standing = sureness.Standing({1: (0.3, "English"), **near, **far})
+    standing = sureness.Baseline({1: (0.3, "English"), **near, **far})
     assert standing.measure(1, 0.3, "English")[0] > 1 > 0 > standing.measure(1, 0.3, "German")[0]

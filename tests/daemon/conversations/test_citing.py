@@ -107,7 +107,7 @@ def test_citing_asks_for_no_writing_where_nothing_was_told(core: Core) -> None:
 def test_what_waits_is_bounded() -> None:
     queue = citations.Citations()
     for number in range(citations.MAX_WAITING + 3):
-        queue.note(citations.Said("", "s", "", f"{number}"))
+        queue.note(citations.AgentTurn("", "s", "", f"{number}"))
     assert [said.text for said in queue.take(2)] == ["3", "4"]
 
 

@@ -8,7 +8,7 @@ import pytest
 from memoryd.client import Client
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import GetObserving, NewTurn, Observe, PauseObserving, ResumeObserving
-from memoryd.daemon.store.pauses import Pauses, Place
+from memoryd.daemon.store.pauses import Pauses, TurnPlace
 
 if TYPE_CHECKING:
     from conftest import Daemon
@@ -58,7 +58,7 @@ def test_a_pause_of_everything_survives_a_restart(start_daemon: Start) -> None:
         assert say(client, 1, namespace="acme") == 0
     with daemon.core.store.reading() as connection:
         again = Pauses(connection, [])
-    assert again.find(Place("any/where", "", "")) is not None
+    assert again.find(TurnPlace("any/where", "", "")) is not None
 
 
 @pytest.mark.parametrize(("kind", "name"), [("folder", "relative"), ("session", ""), ("namespace", "a//b")])

@@ -17,7 +17,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import Fact, Spoken
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import thoughts
-from memoryd.daemon.store.thoughts import Heard, Key, Rest
+from memoryd.daemon.store.thoughts import Heard, ThoughtDelay, ThoughtKey
 from workbench import LIMIT_S, CountingEmbedder, delete, running, wait_until
 
 DECIDED = "We decided to use Postgres 16 for the ledger."
@@ -196,11 +196,11 @@ def test_a_failure_puts_it_off_and_after_several_it_is_given_up_and_counted(
 
 def test_a_conversation_keeps_its_newest_turns_and_counts_the_others(core: Core, clock: Any) -> None:
     many = [Heard(0, f"{number:032x}", "user", 0.0, f"turn {number}") for number in range(250)]
-    key = Key(core.store.write(lambda t: core.store.namespaces.ensure(t, "")).result(), "s", "extract")
+    key = ThoughtKey(core.store.write(lambda t: core.store.namespaces.ensure(t, "")).result(), "s", "extract")
 
     def job(transaction: Any) -> None:
         for one in many:
-            thoughts.queue_turns(transaction.connection, key[:2], [one], [Rest("extract", 30, 600)], clock())
+            thoughts.queue_turns(transaction.connection, key[:2], [one], [ThoughtDelay("extract", 30, 600)], clock())
 
     core.store.write(job).result()
     with core.store.reading() as connection:

@@ -14,12 +14,12 @@ from memoryd.client.protocol import List
 from memoryd.daemon.config import CognitionConfig, Config
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.dreams import job as dream_job
-from memoryd.daemon.dreams.dreaming import Terms
+from memoryd.daemon.dreams.dreaming import DreamTerms
 from memoryd.daemon.dreams.tables import dreams
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.memories import reading
 from memoryd.daemon.workspaces import calls, indexing, registry
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 from memoryd.models import load
 from moving import run
 from workbench import Clock, no_model, running
@@ -55,7 +55,7 @@ def write(root: Path, memory: str | None, **days: str) -> None:
         (root / "memory" / f"2027-01-{day[1:]}.md").write_text(text)
 
 
-def added(core: Core, root: Path) -> Workspace:
+def added(core: Core, root: Path) -> StoredWorkspace:
     workspace = registry.add(core, str(root), "notes", ())
     indexing.index(core, workspace)
     return workspace
@@ -68,7 +68,7 @@ def dream(core: Core, **options: Any) -> DreamReport:
     may_write = None if options.get("dry_run") or options.get("undo") else True
     call = Dream(place="notes", **{"allow": may_write, **options})
     dream_job.check(call)
-    [report] = dream_job.dream(core, call, Terms(force=call.force)).dreams
+    [report] = dream_job.dream(core, call, DreamTerms(force=call.force)).dreams
     return report
 
 
@@ -245,7 +245,7 @@ def test_a_file_that_is_saved_meanwhile_is_not_overwritten(core: Core, root: Pat
         (root / "MEMORY.md").write_text("saved meanwhile\n")
 
     with pytest.raises(Conflict, match="changed during the dream"):
-        dream_job.dream(core, Dream(place="notes"), Terms(tell=save))
+        dream_job.dream(core, Dream(place="notes"), DreamTerms(tell=save))
     assert memory(root) == "saved meanwhile\n"
     assert dream(core).outcome == "written"
     assert "8443" in memory(root)
@@ -367,7 +367,7 @@ def test_one_workspace_that_cannot_be_dreamt_of_does_not_keep_the_others_from_it
     with runner(core) as jobs:
         assert run(jobs, "dream").counts == {"refused": 1, "written": 1}
     assert "8443" in (folder / "two" / "MEMORY.md").read_text()
-    reports = dream_job.dream(core, Dream(dry_run=True), Terms()).dreams
+    reports = dream_job.dream(core, Dream(dry_run=True), DreamTerms()).dreams
     assert [report.outcome for report in reports] == ["refused", "unchanged"]
 
 

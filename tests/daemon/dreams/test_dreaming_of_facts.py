@@ -10,7 +10,7 @@ import pytest
 from memoryd.client.dreams.calls import Dream, DreamReport
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.dreams import job as dream_job
-from memoryd.daemon.dreams.dreaming import Terms
+from memoryd.daemon.dreams.dreaming import DreamTerms
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row
 from memoryd.models import load
@@ -29,7 +29,7 @@ def core(folder: Path, model_dir: Path) -> Iterator[Core]:
 
 def dream(core: Core, place: str = SPACE, **options: Any) -> DreamReport:
     call = Dream(place=place, **options)
-    [report] = dream_job.dream(core, call, Terms(force=call.force)).dreams
+    [report] = dream_job.dream(core, call, DreamTerms(force=call.force)).dreams
     return report
 
 

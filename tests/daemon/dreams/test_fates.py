@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.daemon.dreams.fates import (
-    Fate,
+    DreamNote,
     Likeness,
-    Note,
+    NoteFate,
     find_distinct,
     find_fates,
     group_notes,
@@ -30,9 +30,9 @@ TEXTS = [
 ]
 
 
-def judged(*notes: tuple[str, bool], cosine: float = 0.7) -> list[Fate]:
+def judged(*notes: tuple[str, bool], cosine: float = 0.7) -> list[NoteFate]:
     """Return what becomes of notes (text, stands), oldest first, all equally alike."""
-    made = [Note(text, f"2026-01-{day:02}", stands) for day, (text, stands) in enumerate(notes, 1)]
+    made = [DreamNote(text, f"2026-01-{day:02}", stands) for day, (text, stands) in enumerate(notes, 1)]
     cosines = np.full((len(made), len(made)), cosine, np.float32)
     return find_fates(made, Likeness(cosines, 0.5, 0.9))
 
@@ -40,7 +40,7 @@ def judged(*notes: tuple[str, bool], cosine: float = 0.7) -> list[Fate]:
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_notes_about_unlike_things_stay(count: int) -> None:
     notes = [("Lena maintains the billing service.", True), ("Never deploy on Fridays.", False)][:count]
-    assert judged(*notes) == [Fate("keep")] * count
+    assert judged(*notes) == [NoteFate("keep")] * count
 
 
 def test_of_a_chain_of_changes_the_last_stays_for_all_of_them() -> None:
@@ -56,14 +56,14 @@ def test_what_holds_again_stays_where_it_stands() -> None:
 
 
 def test_what_is_not_alike_is_not_compared() -> None:
-    assert judged((TEXTS[6], True), (TEXTS[7], False), cosine=0.4) == [Fate("keep")] * 2
+    assert judged((TEXTS[6], True), (TEXTS[7], False), cosine=0.4) == [NoteFate("keep")] * 2
 
 
 def test_a_note_that_is_of_a_day_stays_out_of_memory_but_is_not_taken_from_it() -> None:
     assert [fate.judgement for fate in judged((TEXTS[4], True), ("Had lunch with Paul.", False))] == ["keep", "passing"]
 
 
-def sound(notes: Sequence[Note], found: Sequence[Fate]) -> bool:
+def sound(notes: Sequence[DreamNote], found: Sequence[NoteFate]) -> bool:
     """Tell whether each note is kept, of a day, or has a kept one for it."""
     return all(
         (fate.by is None and (fate.judgement == "keep" or not note.stands))
@@ -75,7 +75,7 @@ def sound(notes: Sequence[Note], found: Sequence[Fate]) -> bool:
 
 @given(st.lists(st.tuples(st.sampled_from(TEXTS), st.booleans()), max_size=10), st.floats(0.0, 1.0))
 def test_nothing_goes_without_one_that_is_kept_for_it(chosen: list[tuple[str, bool]], cosine: float) -> None:
-    notes = [Note(text, "", stands) for text, stands in chosen]
+    notes = [DreamNote(text, "", stands) for text, stands in chosen]
     assert sound(notes, judged(*chosen, cosine=cosine))
     newest = find_distinct(notes)
     standing = {simplify(note.text) for note in notes if note.stands}

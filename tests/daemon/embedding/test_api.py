@@ -21,7 +21,7 @@ from memoryd.daemon.embedding.api import ApiEmbedder, Models
 from memoryd.daemon.memories import reading
 from memoryd.daemon.search import candidates
 from memoryd.daemon.system.remote import Passing, RemoteFailed
-from memoryd.models import ModelUnavailable
+from memoryd.models import ModelUnreachable
 from model_server import ModelServer, after, fails, model_server
 from workbench import CountingEmbedder, add, add_many, found, running, search, wait_until
 
@@ -83,7 +83,7 @@ def test_vectors_are_unit_vectors_in_the_order_of_the_texts(server: ModelServer)
 def test_dimensions_are_asked_for_and_expected(server: ModelServer) -> None:
     opened(server, dimensions=64)
     assert server.requests[-1]["dimensions"] == 64
-    with pytest.raises(ModelUnavailable, match="vectors of 64 numbers instead of 256; set `dimensions`"):
+    with pytest.raises(ModelUnreachable, match="vectors of 64 numbers instead of 256; set `dimensions`"):
         opened(server, dimensions=256)
     model = opened(server)
     server.will(of_length(8))
@@ -120,13 +120,13 @@ def test_the_fingerprint_changes_with_address_model_and_dimensions(server: Model
 )
 def test_an_answer_that_is_none_is_one_sentence(server: ModelServer, data: Any) -> None:
     server.will(replies(data))
-    with pytest.raises(ModelUnavailable, match=r"^The embedding server[^\n]*\.$"):
+    with pytest.raises(ModelUnreachable, match=r"^The embedding server[^\n]*\.$"):
         opened(server)
 
 
 def test_an_answer_nested_deeper_than_a_parser_follows_is_one_sentence(server: ModelServer) -> None:
     server.will(fails(200, b'{"more": ' + b"[" * 5000 + b"]" * 5000 + b', "data": []}'))
-    with pytest.raises(ModelUnavailable, match=r"not one of the embeddings API\.$"):
+    with pytest.raises(ModelUnreachable, match=r"not one of the embeddings API\.$"):
         opened(server)
 
 
@@ -146,7 +146,7 @@ def test_the_key_comes_from_a_file_or_the_environment(
     (tmp_path / "key").write_text("from-file\n")
     opened(server, key_file=str(tmp_path / "key"))
     assert server.headers[-1]["Authorization"] == "Bearer from-file"
-    with pytest.raises(ModelUnavailable, match="key file"):
+    with pytest.raises(ModelUnreachable, match="key file"):
         opened(server, key_file=str(tmp_path / "none"))
 
 

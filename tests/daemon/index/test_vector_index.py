@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.daemon.index import scan
-from memoryd.daemon.index.scan import Wanted
+from memoryd.daemon.index.scan import AlikeQuery
 from memoryd.daemon.index.vector_index import RESCORE, VectorIndex
 from memoryd.daemon.store.facts import Mask
 from memoryd.daemon.store.vectors import Vector
@@ -43,7 +43,7 @@ def filled(vectors: Vector) -> VectorIndex:
 
 
 def like(index: VectorIndex, query: Vector, k: int, namespace: int, kind: str, after: int = 0) -> list[int]:
-    return index.find_alike(query[None, :], Wanted(namespace, kind, -2.0, k, after))[0]
+    return index.find_alike(query[None, :], AlikeQuery(namespace, kind, -2.0, k, after))[0]
 
 
 @pytest.mark.parametrize("shape", [gaussian, clustered, near_identical])
@@ -135,7 +135,7 @@ def test_what_is_alike_is_found_for_many_queries_as_for_one(shape: Any, queries:
     vectors = shape(dice, 5000)
     index = filled(vectors)
     asked = unit(vectors[:queries] + 0.001 * dice.standard_normal((queries, DIMENSIONS)))
-    found = index.find_alike(asked, Wanted(0, "odd", floor, 8))
+    found = index.find_alike(asked, AlikeQuery(0, "odd", floor, 8))
     odd = np.arange(3, 5000, 6)
     for query, rows in zip(asked, found, strict=True):
         exact = vectors[odd] @ query
@@ -154,7 +154,7 @@ def test_what_was_added_or_changed_since_a_stamp_is_found_by_it() -> None:
     index.add(9, 0, "odd", vectors[10])
     index.add(10, 0, "even", vectors[9])
     assert set(like(index, vectors[0], 1000, 0, "odd", stamp)) == {9, 5000}
-    assert index.find_alike(vectors[:20], Wanted(0, "odd", 0.9, 8, stamp))[3] == [5000]
+    assert index.find_alike(vectors[:20], AlikeQuery(0, "odd", 0.9, 8, stamp))[3] == [5000]
     assert like(index, vectors[0], 1000, 0, "odd", index.stamp) == []
 
 
@@ -274,7 +274,7 @@ def test_an_index_that_has_learned_its_basis_takes_changes_as_before(many: tuple
     assert index.find_places(numbers) == numbers
     index.add(30_000, 0, "odd", vectors[17])
     assert like(index, vectors[17], 9, 0, "odd", stamp) == [30_000]
-    assert set(index.find_alike(vectors[17:18], Wanted(17 % 3, "odd", 0.99, 8))[0]) >= {17}
+    assert set(index.find_alike(vectors[17:18], AlikeQuery(17 % 3, "odd", 0.99, 8))[0]) >= {17}
     assert set(index.find_nearest(vectors[17], 2).rows.tolist()) == {17, 30_000}
     index.remove([30_000])
     assert index.find_nearest(vectors[17], 1).rows.tolist() == [17]

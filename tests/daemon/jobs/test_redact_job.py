@@ -14,7 +14,7 @@ from memoryd.daemon.jobs import consolidating, redacting
 from memoryd.daemon.jobs import run as job_run
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.memories import reading
-from memoryd.daemon.store.redacting import Held
+from memoryd.daemon.store.redacting import StoredText
 from moving import everything, run
 from workbench import add, found, search, update, wait_until
 
@@ -84,7 +84,7 @@ def test_a_plan_ends_at_the_text_at_which_the_job_is_paused(
     observe(core, *FACTS)
     checked = []
 
-    def check(core: Core, held: Held, kinds: Any) -> tuple[str, ...]:
+    def check(core: Core, held: StoredText, kinds: Any) -> tuple[str, ...]:
         checked.append(held)
         if len(checked) == 2:
             jobs.pause("redact")

@@ -8,7 +8,7 @@ from memoryd.daemon.language.condensing import (
     find_central,
     split_sentences,
 )
-from memoryd.daemon.llm.provider import Rules
+from memoryd.daemon.llm.provider import RulesProvider
 
 TEXT = (
     "Thanks for waiting. The cache of the gateway is Valkey 8. The gateway asks the cache before the ledger. "
@@ -38,12 +38,12 @@ def test_only_the_first_sentences_of_a_long_text_are_looked_at() -> None:
 
 
 def test_the_central_sentence_is_the_one_nearest_to_all_weighed_by_importance() -> None:
-    assert Rules().condense(TEXT) == "The cache of the gateway is Valkey 8."
+    assert RulesProvider().condense(TEXT) == "The cache of the gateway is Valkey 8."
     assert find_central(["Can you help me?", "What is it?"]) == "Can you help me?"
 
 
 def test_one_sentence_needs_no_summary() -> None:
-    assert Rules().condense("The cache of the gateway is Valkey 8.") == ""
+    assert RulesProvider().condense("The cache of the gateway is Valkey 8.") == ""
 
 
 def test_a_very_long_sentence_is_shortened_at_a_word() -> None:

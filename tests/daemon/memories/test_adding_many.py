@@ -12,7 +12,7 @@ from memoryd.client.errors import Busy, Conflict, Internal, Invalid, MemorydErro
 from memoryd.client.protocol import AddedMany, AddMany, Get, History, List, NewMemory, Operations, Progress, Share
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.index import vector_index as index
-from memoryd.daemon.index.scan import Wanted
+from memoryd.daemon.index.scan import AlikeQuery
 from memoryd.daemon.memories import adding_many, duplicates, parts, reading, sharing
 from memoryd.daemon.registry import finish
 from memoryd.daemon.store import writer
@@ -133,7 +133,7 @@ def compared(core: Core, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         note(int(chosen.sum()))
         return by_one(view, asked, k, chosen)
 
-    def above(view: Any, queries: Any, places: Any, wanted: Wanted) -> Any:
+    def above(view: Any, queries: Any, places: Any, wanted: AlikeQuery) -> Any:
         note(len(places))
         return by_many(view, queries, places, wanted)
 

@@ -184,7 +184,7 @@ def _put_in(value: Any, name: str = "") -> Any:
 def test_no_text_of_any_call_leaves_a_credential_on_disk_or_in_the_log(
     daemon: "Daemon", client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    formatter = log._Line(under_systemd=False)
+    formatter = log._LineFormatter(under_systemd=False)
     id = client.add("The heron fishes at dawn").id
     refused = 0
     for line in GOLDEN.read_text().splitlines():

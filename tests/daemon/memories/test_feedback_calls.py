@@ -25,7 +25,7 @@ from memoryd.daemon.memories import changing, feedback, reading, sharing, transf
 from memoryd.daemon.registry import finish
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.store.caller import Caller
-from memoryd.daemon.store.facts import Facts
+from memoryd.daemon.store.facts import FilterColumns
 from memoryd.daemon.store.positions import Positions
 from workbench import LIMIT_S, add, delete, found, search, trace, undo, update
 
@@ -46,7 +46,7 @@ def get(core: Core, id: str) -> Any:
 def factors(core: Core) -> dict[int, float]:
     """Return what RAM has, which must be what the disk has."""
     with core.store.reading() as connection:
-        assert core.store.facts.usefulness == Facts(connection, Positions()).usefulness
+        assert core.store.facts.usefulness == FilterColumns(connection, Positions()).usefulness
     return core.store.facts.usefulness
 
 

@@ -24,7 +24,7 @@ from memoryd.daemon.search.profiles import normalise
 from memoryd.daemon.search.retrieval import Retrieval
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
-from memoryd.daemon.store.fulltext import Question
+from memoryd.daemon.store.fulltext import TextQuery
 from workbench import add, add_many, search
 
 NO_STAGE = set("__init__ effects hints pipeline precedence profiles related retrieval traces whynot".split())
@@ -101,7 +101,7 @@ def test_fuse_weighs_cosine_and_bm25_over_the_best_and_ranks(core: Core) -> None
 @pytest.mark.parametrize(("weight", "best"), [(10.0, 0.65), (20.0, 0.65), (40.0, 0.5)])
 def test_words_count_less_where_even_the_best_hit_holds_few_of_them(core: Core, weight: float, best: float) -> None:
     state = retrieval(core, Candidate(1, similarity=0.75), Candidate(2, similarity=0.5, bm25=10.0, bm25_rank=1))
-    state.question = Question([], [], 1.0, weight)
+    state.question = TextQuery([], [], 1.0, weight)
     fuse(state, core.sources)
     assert scores(state) == {1: 0.525, 2: best}
 

@@ -17,7 +17,7 @@ from memoryd.daemon.store import rows, turns
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L2, TIERS
 from memoryd.daemon.store.tokenizer import stem_words
-from memoryd.daemon.store.turns import Turn
+from memoryd.daemon.store.turns import StoredTurn
 from memoryd.daemon.tiers.hot import HotBuffer
 from workbench import (
     LIMIT_S,
@@ -112,7 +112,7 @@ def observe(core: Core, contents: Sequence[str], namespace: str = "") -> None:
     def job(transaction: Any) -> None:
         place = core.store.namespaces.ensure(transaction, namespace)
         for content in contents:
-            turn = Turn(
+            turn = StoredTurn(
                 key=f"{abs(hash((content, namespace))):032x}"[:32],
                 namespace=place,
                 session="s",

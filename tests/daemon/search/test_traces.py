@@ -8,7 +8,7 @@ from memoryd.client.protocol import Traces as ListTraces
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
-from memoryd.daemon.search.traces import Kept, Traces
+from memoryd.daemon.search.traces import StoredTrace, TraceStore
 from workbench import add, add_many, delete, search
 
 
@@ -73,12 +73,12 @@ def test_memories_deleted_since_are_left_out_of_a_trace(core: Core) -> None:
 @pytest.mark.parametrize("capacity", [1, 3])
 def test_only_the_latest_are_kept(capacity: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memoryd.daemon.search.traces.CAPACITY", capacity)
-    traces = Traces()
+    traces = TraceStore()
     for number in range(10):
         one = Trace(
             id=f"{number:016x}", query="", at=0, namespace="", reach="all", model=None, stages=[], candidates=[]
         )
-        traces.keep(Kept(one, [], {}))
+        traces.keep(StoredTrace(one, [], {}))
     assert len(traces._kept) == capacity
     assert traces.find(None, "").trace.id == f"{9:016x}"
     assert traces.find(f"{10 - capacity:016x}", "").trace.id == f"{10 - capacity:016x}"

@@ -11,7 +11,7 @@ from memoryd.client import AsyncClient, Client, Forbidden, Invalid, NotFound, Un
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import DECLARED, METHODS, AddMany, AddToken, Authenticate, NewMemory, RevokeToken, Role
 from memoryd.daemon.memories.parts import PART
-from memoryd.daemon.server.dispatch import Context, run_call
+from memoryd.daemon.server.dispatch import CallContext, run_call
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
 from wire import Wire
 
@@ -278,7 +278,7 @@ def test_a_revoked_token_ends_a_long_call_between_two_parts(daemon: "Daemon", cl
     connect("acme/alpha")
     caller = daemon.core.tokens.find_named("acme/alpha 0")
     call = AddMany(memories=[NewMemory(content=f"Fact {number}") for number in range(150)], namespace="acme/alpha")
-    context: Any = Context(daemon.core, lambda event: None, *[None] * 5)._replace(caller=caller)  # type: ignore[arg-type]
+    context: Any = CallContext(daemon.core, lambda event: None, *[None] * 5)._replace(caller=caller)  # type: ignore[arg-type]
     parts: Any = run_call(context, call)
     next(parts)
     client.call(RevokeToken(name="acme/alpha 0"))

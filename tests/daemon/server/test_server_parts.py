@@ -23,7 +23,7 @@ from memoryd.client.errors import Busy, Conflict, Invalid, StorageFailed, Untrus
 from memoryd.client.protocol import MAX_VALUE_BYTES, Request
 from memoryd.daemon import config
 from memoryd.daemon.server import envelope
-from memoryd.daemon.server.lanes import Lane, Work
+from memoryd.daemon.server.lanes import Lane, LaneWork
 from memoryd.daemon.system import listen, log, notify
 from waiting import wait_until
 from workbench import LIMIT_S
@@ -193,7 +193,7 @@ def test_one_client_has_half_of_the_workers_at_most() -> None:
 def test_what_is_left_of_long_work_waits_for_its_clients_next_turn() -> None:
     lane, gate, order = Lane("test", threads=1, capacity=20), threading.Event(), list[str]()
 
-    def long(part: int) -> Work | None:
+    def long(part: int) -> LaneWork | None:
         order.append(f"long {part}")
         return partial(long, part + 1) if part < 3 else None
 
@@ -225,7 +225,7 @@ def test_what_a_client_has_waiting_can_be_forgotten() -> None:
 def test_a_lane_that_ends_begins_nothing_that_waits() -> None:
     lane, gate, begun = Lane("test", threads=1, capacity=4), threading.Event(), list[str]()
 
-    def hold() -> Work:
+    def hold() -> LaneWork:
         begun.append("first")
         assert gate.wait(30)
         return lambda: begun.append("what is left of it")
@@ -259,7 +259,7 @@ def _line(message: str, under_systemd: bool = False, error: BaseException | None
     failure = (type(error), error, error.__traceback__) if error else None
     record = logging.LogRecord("memoryd.daemon.server.server", logging.WARNING, "", 0, message, None, failure)
     record.created, record.msecs = 1_800_000_000.25, 250.0
-    return log._Line(under_systemd, traces).format(record)
+    return log._LineFormatter(under_systemd, traces).format(record)
 
 
 def test_a_line_holds_no_credential_that_a_client_sent() -> None:

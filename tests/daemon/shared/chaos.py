@@ -184,7 +184,7 @@ class Chaos:
     def spy(self, machine: Machine) -> None:
         """Ask as somebody who has no grant, by every way."""
         with psycopg.connect(self.postgres.address(self.stranger, self.database), autocommit=True) as connection:
-            opened = server.Server(connection)
+            opened = server.ServerConnection(connection)
             asked: list[Callable[[], Any]] = [
                 lambda: exchange.look(opened, "acme", "")[:1],
                 lambda: connection.execute("SELECT * FROM memoryd.feed('acme', 0, 10, 1000000)").fetchall(),

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from memoryd.daemon.shared import exchange, schema, server
-from memoryd.daemon.shared.messages import Answer, Offer, Offered, Remote
+from memoryd.daemon.shared.messages import Offer, Offered, OfferReply, RemoteMemory
 from postgres import Postgres
 
 ROOT = "acme"
@@ -45,11 +45,11 @@ class Desk:
             self.life, self.mark = done.life, done.seq
         return done
 
-    def one(self, offer: Offer) -> Answer:
+    def one(self, offer: Offer) -> OfferReply:
         [answer] = self.offer(offer).answers
         return answer
 
-    def rows(self, after: int = 0) -> dict[str, Remote]:
+    def rows(self, after: int = 0) -> dict[str, RemoteMemory]:
         return {row.id: row for row in exchange.pull(self.server, self.root, self.life, after).rows}
 
     def texts(self) -> list[str]:
@@ -60,7 +60,7 @@ class Desk:
         self.server.close()
 
 
-def read(row: Remote | None) -> Any:
+def read(row: RemoteMemory | None) -> Any:
     assert row is not None
     return msgspec.json.decode(row.body)
 

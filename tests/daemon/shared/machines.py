@@ -10,7 +10,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import erasing
 from memoryd.daemon.shared import server
 from memoryd.daemon.shared.engine import Engine
-from memoryd.daemon.shared.server import Server
+from memoryd.daemon.shared.server import ServerConnection
 from memoryd.daemon.shared.tables import shared
 from memoryd.daemon.shared.tables.shared import Root
 from memoryd.daemon.store import rows
@@ -48,7 +48,7 @@ class Machine:
         assert found is not None
         return found
 
-    def _connect(self, root: Root) -> Server:
+    def _connect(self, root: Root) -> ServerConnection:
         return server.connect(self.address)
 
     def add(self, text: str, namespace: str = PLACE, **options: Any) -> str:

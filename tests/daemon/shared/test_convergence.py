@@ -7,10 +7,10 @@ import pytest
 from chaos import MORE, OWN, Chaos
 
 from memoryd.daemon.shared import applying, engine, exchange
-from memoryd.daemon.shared.messages import Remote
-from memoryd.daemon.shared.session import Session
+from memoryd.daemon.shared.messages import RemoteMemory
+from memoryd.daemon.shared.session import ExchangeSession
 from memoryd.daemon.shared.tables import shared
-from memoryd.daemon.shared.tables.shared import Entry
+from memoryd.daemon.shared.tables.shared import SharedEntry
 from postgres import Postgres
 
 STEPS = 150
@@ -108,14 +108,14 @@ def test_without_entries_what_is_private_leaks(
     """A key that the server gave to another memory takes the one that has it here along, as it did once."""
     real = applying._free_key
 
-    def free_key(session: Session, remote: Remote, coming: set[str]) -> None:
+    def free_key(session: ExchangeSession, remote: RemoteMemory, coming: set[str]) -> None:
         session.namespaces |= {session.core.store.namespaces.find_number(place) for place in (MORE, OWN)} - {None}
         real(session, remote, coming)
         connection, number = session.connection, session.core.store.namespaces.find_number(MORE)
         found = connection.execute("SELECT id FROM memories WHERE namespace = ? AND content GLOB 'private*'", (number,))
         for (id,) in found.fetchall():
             if shared.read_of_memory(connection, id) is None:
-                shared.put_entry(connection, Entry(root=session.root.id, id=id, memory=id, dirty=10**6))
+                shared.put_entry(connection, SharedEntry(root=session.root.id, id=id, memory=id, dirty=10**6))
 
     monkeypatch.setattr(applying, "_free_key", free_key)
     with pytest.raises(AssertionError):

@@ -105,7 +105,7 @@ def test_functions_tell_nothing_of_another_root(owner: Desk, stranger: Desk) -> 
     feed = vectors.read_feed(owner.server, ROOT, 0)
     vector = np.ones(4, dtype=np.float32)
     vectors.put(owner.server, ROOT, "m", [(feed[0], b"hash", vector)], feed)
-    asked = vectors.Asked("m", vector, [ROOT], 5, True, ["alone"])
+    asked = vectors.NearestQuery("m", vector, [ROOT], 5, True, ["alone"])
     assert [near.remote.id for near in vectors.find_nearest(owner.server, ROOT, asked)[1]] == [id]
     assert set(vectors.take(owner.server, ROOT, "m", [id])) == {b"hash"}
 

@@ -14,7 +14,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.rule_facts import RULE_FACTS
 from memoryd.daemon.jobs.trim import TRIM
 from memoryd.daemon.shared.tables import shared
-from memoryd.daemon.shared.tables.shared import Entry, Root
+from memoryd.daemon.shared.tables.shared import Root, SharedEntry
 from memoryd.daemon.store import damage, links, rescue
 from memoryd.daemon.store.store import FILE_NAME
 from memoryd.daemon.store.writer import Transaction
@@ -50,8 +50,8 @@ def test_two_versions_that_machines_made_of_a_turn_stay_linked(core: Core) -> No
         connection = transaction.connection
         links.add(connection, other, one, links.CONTRADICTS, 1.0)
         root = shared.add_root(connection, Root(name="team", server="", passfile="", conversations=0, added_at=1.0))
-        shared.put_entry(connection, Entry(root=root, id=one, memory=one))
-        shared.put_entry(connection, Entry(root=root, id=other, memory=other, conflict_of=one))
+        shared.put_entry(connection, SharedEntry(root=root, id=one, memory=one))
+        shared.put_entry(connection, SharedEntry(root=root, id=other, memory=other, conflict_of=one))
 
     core.store.write(link).result(LIMIT_S)
     assert run(core, TRIM, kind="trim")[1] == {}

@@ -10,15 +10,15 @@ import msgspec
 import pytest
 
 from memoryd.daemon.shared import exchange, schema, server
-from memoryd.daemon.shared.messages import Answer, Offer, Remote, Sibling
-from memoryd.daemon.shared.server import Server
+from memoryd.daemon.shared.messages import Offer, OfferReply, RemoteMemory, Sibling
+from memoryd.daemon.shared.server import ServerConnection
 from postgres import Postgres
 
 NAMESPACES, KEYS, TEXTS, VOTERS = ("a", "b"), (None, None, "port"), ("x", "y", "z"), ("ann", "bob")
 
 
 @pytest.fixture
-def opened(postgres: Postgres, database: str) -> Iterator[Server]:
+def opened(postgres: Postgres, database: str) -> Iterator[ServerConnection]:
     made = server.connect(postgres.address(database=database))
     yield made
     made.close()
@@ -27,7 +27,7 @@ def opened(postgres: Postgres, database: str) -> Iterator[Server]:
 class Comparison:
     """The same offers to the server and to the model of it."""
 
-    def __init__(self, opened: Server, root: str, random: Random) -> None:
+    def __init__(self, opened: ServerConnection, root: str, random: Random) -> None:
         self.server, self.root, self.random = opened, root, random
         schema.make_root(opened, root)
         self.model = model.Server(self._make_id)
@@ -87,7 +87,7 @@ def _name(offer: model.Offer) -> dict[str, Any]:
     return {**offer._asdict(), "offered": list(offer.offered)}
 
 
-def _show_row(remote: Remote | None) -> Any:
+def _show_row(remote: RemoteMemory | None) -> Any:
     if remote is None:
         return None
     tag = "" if remote.purged else remote.tag
@@ -102,7 +102,7 @@ def _show_model_row(row: model.Row | None) -> Any:
     return row.id, row.seq, tag, row.device, row.ns, row.body, row.deleted, row.purged, row.conflict_of
 
 
-def _show(answer: Answer, purged: set[str]) -> Any:
+def _show(answer: OfferReply, purged: set[str]) -> Any:
     named = answer.sibling and _name_sibling(answer.sibling, purged)
     return answer.id, answer.said, answer.seq, answer.base, _show_row(answer.row), named
 
@@ -116,7 +116,7 @@ def _name_sibling(sibling: Sibling | model.Sibling, purged: set[str]) -> Any:
     return sibling.id, sibling.seq, "" if sibling.id in purged else sibling.tag, sibling.conflict_of
 
 
-def compare(opened: Server, seeds: range, steps: int) -> dict[int, int]:
+def compare(opened: ServerConnection, seeds: range, steps: int) -> dict[int, int]:
     """Compare what is done with many offers; return how often each rule judged."""
     rules: dict[int, int] = {}
     for seed in seeds:
@@ -128,12 +128,12 @@ def compare(opened: Server, seeds: range, steps: int) -> dict[int, int]:
     return rules
 
 
-def test_the_server_judges_as_the_model_does(opened: Server) -> None:
+def test_the_server_judges_as_the_model_does(opened: ServerConnection) -> None:
     rules = compare(opened, range(40), 25)
     assert set(rules) == set(range(1, 14)), rules
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_server_judges_many_offers_as_the_model_does(opened: Server) -> None:
+def test_the_server_judges_many_offers_as_the_model_does(opened: ServerConnection) -> None:
     compare(opened, range(1_000, 1_200), 60)

@@ -11,7 +11,7 @@ from memoryd.client.protocol import WhyNot
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.backlog import complete_contexts
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.index.scan import Wanted
+from memoryd.daemon.index.scan import AlikeQuery
 from memoryd.daemon.search.whynot import why_not
 from memoryd.daemon.store import contexts, rows, trimming, vectors
 from memoryd.daemon.store.store import Store
@@ -44,7 +44,7 @@ def give_context(core: Core, id: str, text: str, made: Vector) -> int:
 
 
 def alike(generation: Generation, query: Vector, after: tuple[int, int] = (0, 0)) -> list[int]:
-    return generation.find_alike(query[None, :], Wanted(1, "fact", 0.9, 8), after)[0]
+    return generation.find_alike(query[None, :], AlikeQuery(1, "fact", 0.9, 8), after)[0]
 
 
 def test_searches_use_the_vector_of_the_context_and_duplicates_their_own(core: Core) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from memoryd.client.protocol import List
 from memoryd.daemon.store import fulltext, namespaces, rows
-from memoryd.daemon.store.facts import Facts
+from memoryd.daemon.store.facts import FilterColumns
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.store import Store
@@ -81,7 +81,7 @@ def test_after_any_changes_ram_and_sqlite_leave_the_same_memories(store: Store, 
             chosen = compile_filter(List(**question), store.namespaces)
             assert by_ram(store, chosen) == by_sql(store, chosen), question
     with store.reading() as connection:
-        again = Facts(connection, Positions())
+        again = FilterColumns(connection, Positions())
     assert set(again.build_mask(Filter(), NOW).list_rows()) == by_sql(store, Filter())
 
 
@@ -161,13 +161,13 @@ def test_a_row_is_counted_whole_or_not_at_all_while_it_is_written(
     insert(store, "first", "a", tier="L1")
     before = (store.facts.count_standing(None), store.facts.tally("tier", None))
     seen: list[Any] = []
-    numbers = Facts._find_numbers
+    numbers = FilterColumns._find_numbers
 
-    def look_meanwhile(facts: Facts, words: list[str]) -> list[int]:
+    def look_meanwhile(facts: FilterColumns, words: list[str]) -> list[int]:
         seen.append((facts.count_standing(None), facts.tally("tier", None)))
         return numbers(facts, words)
 
-    monkeypatch.setattr(Facts, "_find_numbers", look_meanwhile)
+    monkeypatch.setattr(FilterColumns, "_find_numbers", look_meanwhile)
     insert(store, "second", "a", tier="L1")
     assert seen == [before] * 3
 
@@ -177,14 +177,14 @@ def test_a_row_that_goes_while_it_is_counted_is_of_no_other_namespace(
 ) -> None:
     gone = insert(store, "gone", "a", tier="L1")
     before = store.facts.count_standing(None)
-    reached = Facts._select_reached
+    reached = FilterColumns._select_reached
 
-    def forget_meanwhile(facts: Facts, wanted: frozenset[int] | None) -> Any:
+    def forget_meanwhile(facts: FilterColumns, wanted: frozenset[int] | None) -> Any:
         found = reached(facts, wanted)
         facts._forget({gone.row})
         return found
 
-    monkeypatch.setattr(Facts, "_select_reached", forget_meanwhile)
+    monkeypatch.setattr(FilterColumns, "_select_reached", forget_meanwhile)
     assert store.facts.count_standing(None) == before
     assert store.facts.count_standing(None) == []
 

@@ -29,7 +29,7 @@ def found(
         return [contents[row].content for row, _ in hits]
 
 
-def asked(store: Store, query: str) -> fulltext.Question:
+def asked(store: Store, query: str) -> fulltext.TextQuery:
     with store.reading() as connection:
         return fulltext.ask(connection, store.postings, query)
 

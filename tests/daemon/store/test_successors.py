@@ -19,7 +19,7 @@ from memoryd.daemon.registry import finish
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.whynot import why_not
 from memoryd.daemon.store import history, rows, successors
-from memoryd.daemon.store.facts import Facts
+from memoryd.daemon.store.facts import FilterColumns
 from memoryd.daemon.store.filters import Filter, select_living
 from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.store import Store
@@ -50,7 +50,7 @@ def shown(core: Core, namespace: str = "") -> str:
     call = GetContext(task="When does the office close: office closes", namespace=namespace, max_tokens=2000)
     assert set(preparing.context(core, core.sources, call).result(LIMIT_S).ids) == ids
     with core.store.reading() as connection:
-        fresh = Facts(connection, Positions())  # as after a restart
+        fresh = FilterColumns(connection, Positions())  # as after a restart
         stored = rows.select(connection, "TRUE", ())
         alive = {row.row for row in select_living(connection, stored, core.clock())}
     for facts in (core.store.facts, fresh):

@@ -10,7 +10,7 @@ from configs import NO_MODEL
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.private import run_private_daemon
 from memoryd.daemon.system import clock as clocks
-from memoryd.daemon.system.clock import FileClock, Reading, SystemClock, build_reader
+from memoryd.daemon.system.clock import ClockReading, FileClock, SystemClock, build_reader
 
 DAY_S = 86_400.0
 NOW = 1_800_000_000.0
@@ -31,14 +31,14 @@ def test_the_file_says_how_much_time_passed_and_in_which_boot(folder: Path) -> N
     file = folder / "clock"
     file.touch()
     os.utime(file, (NOW, NOW))
-    assert build_reader(FileClock(file))() == Reading(NOW, NOW, "")
+    assert build_reader(FileClock(file))() == ClockReading(NOW, NOW, "")
     file.write_text("3600 second")
     os.utime(file, (NOW, NOW))
-    assert build_reader(FileClock(file))() == Reading(NOW, 3600.0, "second")
+    assert build_reader(FileClock(file))() == ClockReading(NOW, 3600.0, "second")
 
 
 def test_a_clock_that_is_only_a_function_is_always_right() -> None:
-    assert build_reader(lambda: NOW)() == Reading(NOW, NOW, "")
+    assert build_reader(lambda: NOW)() == ClockReading(NOW, NOW, "")
 
 
 def test_the_systems_clock_counts_the_time_since_the_boot() -> None:

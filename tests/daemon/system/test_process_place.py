@@ -159,7 +159,7 @@ def in_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
     def keep(max_kb: int) -> Path:
         stderr = logging.StreamHandler()
-        stderr.setFormatter(log._Line(under_systemd=False))
+        stderr.setFormatter(log._LineFormatter(under_systemd=False))
         root.handlers, root.level = [stderr], logging.INFO
         monkeypatch.setattr(log, "MAX_BYTES", max_kb * 1000)
         log.keep_in_file(folder / "memoryd.log")

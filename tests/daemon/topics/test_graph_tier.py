@@ -7,7 +7,7 @@ from graphs import ask, maintain, near, remember
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.topics import nodes
 from memoryd.daemon.topics.groups import find_communities, find_similar, renumber, weights
-from memoryd.daemon.topics.names import Names, take_first_words
+from memoryd.daemon.topics.names import NodeNamer, take_first_words
 from memoryd.daemon.topics.nodes import Centroids
 from memoryd.daemon.topics.tables import graph
 
@@ -110,7 +110,7 @@ def test_a_label_is_the_most_distinctive_words_as_they_are_written(core: Core) -
     texts = ["Deploying billing: the service", "we deployed Billing, a service", "deploys of billing by the service"]
     remember(core, texts)
     with core.store.reading() as connection:
-        namer = Names().build_namer(connection, 1)
+        namer = NodeNamer().build_namer(connection, 1)
         [label, single, nothing] = namer(connection, [texts, texts[:1], []])
     assert label.split(", ")[0] in ("billing", "Billing")
     assert {"deploy", "deploying", "deployed", "deploys"} & {word.casefold() for word in label.split(", ")}
@@ -121,7 +121,7 @@ def test_a_label_is_the_most_distinctive_words_as_they_are_written(core: Core) -
 
 def test_a_label_of_nothing_but_stop_words_is_the_beginning_of_the_first(core: Core) -> None:
     with core.store.reading() as connection:
-        [label] = Names().build_namer(connection, 1)(connection, [["and or the", "of the and"]])
+        [label] = NodeNamer().build_namer(connection, 1)(connection, [["and or the", "of the and"]])
     assert label == "and or the"
 
 
@@ -129,7 +129,7 @@ def test_a_label_has_no_stop_words_of_other_languages_either(core: Core) -> None
     german = ["Die Rechnung wird nicht am Ende geschickt", "Die Rechnung wird nach 30 Tagen gemahnt und nicht bezahlt"]
     spanish = ["La factura que no se paga tiene un recordatorio", "La factura tiene un número que no cambia"]
     with core.store.reading() as connection:
-        namer = Names().build_namer(connection, 1)
+        namer = NodeNamer().build_namer(connection, 1)
         assert namer(connection, [german, spanish]) == ["Rechnung", "factura"]
 
 

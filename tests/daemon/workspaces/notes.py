@@ -8,7 +8,7 @@ from memoryd.client.workspaces.calls import WorkspaceStatus
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from memoryd.daemon.workspaces import calls, registry
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 from workbench import found, wait_until
 
 FILLER = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu " * 9
@@ -34,7 +34,7 @@ class Watched(NamedTuple):
     core: Core
     embedder: Any
 
-    def add(self, root: Path, **options: Any) -> Workspace:
+    def add(self, root: Path, **options: Any) -> StoredWorkspace:
         """Add a workspace and wait until it is indexed, embedded and watched."""
         workspace = registry.add(self.core, str(root), options.get("namespace"), options.get("globs", ()))
         wait_until(lambda: self.status(workspace).scanned_at is not None)
@@ -44,7 +44,7 @@ class Watched(NamedTuple):
     def settle(self) -> None:
         wait_until(lambda: self.core.embedding.count_pending() == 0)
 
-    def status(self, workspace: Workspace) -> WorkspaceStatus:
+    def status(self, workspace: StoredWorkspace) -> WorkspaceStatus:
         return calls.status(self.core, workspace)
 
     def finds(self, query: str, words: str) -> bool:

@@ -16,7 +16,7 @@ from memoryd.daemon.jobs import tiers as reporting
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.memories import reading
 from memoryd.daemon.workspaces import indexing, registry
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 from memoryd.models import ModelMissing
 from workbench import Clock, CountingEmbedder, add, disk_and_memory, found, running, search, wait_until
 
@@ -24,7 +24,7 @@ TEXT = "Herons stand still in shallow water for hours."
 DAY_S = 86400.0
 
 
-def added(core: Core, root: Path) -> Workspace:
+def added(core: Core, root: Path) -> StoredWorkspace:
     workspace = registry.add(core, str(root), None, ())
     indexing.index(core, workspace)
     wait_until(lambda: core.embedding.count_pending() == 0)

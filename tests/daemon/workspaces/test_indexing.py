@@ -18,7 +18,7 @@ from memoryd.daemon.jobs import expiring
 from memoryd.daemon.memories import reading
 from memoryd.daemon.workspaces import calls, committing, indexing, registry
 from memoryd.daemon.workspaces.documents.document import Limits
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 from workbench import CountingEmbedder, WordEmbedder, found, running, wait_until
 
 
@@ -28,13 +28,13 @@ def chunks(core: Core) -> dict[str, str]:
     return {f"{m.path}:{m.start_line}-{m.end_line}": m.content for m in page}
 
 
-def added(core: Core, root: Path, **options: Any) -> Workspace:
+def added(core: Core, root: Path, **options: Any) -> StoredWorkspace:
     workspace = registry.add(core, str(root), options.get("namespace"), options.get("globs", ()))
     indexing.index(core, workspace)
     return workspace
 
 
-def embedded(core: Core, root: Path) -> Workspace:
+def embedded(core: Core, root: Path) -> StoredWorkspace:
     workspace = added(core, root)
     wait_until(lambda: core.embedding.count_pending() == 0)
     return workspace

@@ -12,7 +12,7 @@ import pytest
 from notes import Watched, sections, write
 
 from memoryd.daemon.workspaces import indexing, registry
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 from memoryd.daemon.workspaces.watching import Watchers
 from workbench import CountingEmbedder, running, wait_until
 
@@ -110,10 +110,10 @@ def test_a_checkout_of_another_branch_is_followed_both_ways(watched: Watched, ro
 
 
 def test_a_burst_of_2000_files_is_a_few_passes(watched: Watched, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    passes: list[Workspace] = []
+    passes: list[StoredWorkspace] = []
     index = indexing.index
 
-    def counted(core: Any, workspace: Workspace, **options: Any) -> Any:
+    def counted(core: Any, workspace: StoredWorkspace, **options: Any) -> Any:
         passes.append(workspace)
         return index(core, workspace, **options)
 
@@ -295,7 +295,7 @@ def test_a_workspace_that_fails_does_not_keep_the_others_from_being_watched(
     other.mkdir()
     index = indexing.index
 
-    def fails(core: Any, workspace: Workspace, **options: Any) -> Any:
+    def fails(core: Any, workspace: StoredWorkspace, **options: Any) -> Any:
         if workspace.namespace == "other":
             raise RuntimeError("broken")
         return index(core, workspace, **options)

@@ -15,7 +15,7 @@ from memoryd.daemon.memories import changing, reading, sharing
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.workspaces import comparing, registry, writing
 from memoryd.daemon.workspaces.live import get_live
-from memoryd.daemon.workspaces.tables.workspaces import Workspace
+from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 from workbench import add, found, search, undo, wait_until
 
 TODAY = "2027-01-15"  # of the tests' clock
@@ -38,7 +38,7 @@ def holder(core: Core, words: str) -> Memory:
     return one
 
 
-def equal(core: Core, workspace: Workspace) -> bool:
+def equal(core: Core, workspace: StoredWorkspace) -> bool:
     return comparing.compare(core, [workspace], lambda done, total: None).total == 0
 
 
@@ -313,7 +313,7 @@ def test_a_file_that_was_edited_since_is_read_as_it_is(watched: Watched, root: P
 class registry_paused:
     """The watcher's thread does nothing: a change is met by the call itself."""
 
-    def __init__(self, watched: Watched, workspace: Workspace) -> None:
+    def __init__(self, watched: Watched, workspace: StoredWorkspace) -> None:
         self.live = get_live(watched.core, workspace)
 
     def __enter__(self) -> None:
@@ -371,7 +371,7 @@ def test_a_chunk_that_is_indexed_again_meanwhile_is_forgotten_all_the_same(
     workspace = watched.add(root)
     id, find = holder(watched.core, "one").id, registry.find
 
-    def find_late(core: Core, name: str) -> Workspace:
+    def find_late(core: Core, name: str) -> StoredWorkspace:
         monkeypatch.undo()
         remember(core, "two", file="memory/a.md")  # the chunk of before is no more
         return find(core, name)

@@ -154,7 +154,7 @@ class Busy:
     """A second connection to a daemon that answers: it refuses, which is an answer too."""
 
     def call(self, method: str) -> dict[str, Any]:
-        raise spool.Refused("forbidden")
+        raise spool.CallRefused("forbidden")
 
     def close(self) -> None:
         pass
@@ -170,12 +170,12 @@ def test_a_daemon_that_hung_before_is_put_down_to_no_call(own: Path) -> None:
 def test_a_call_that_arrives_after_one_loss_is_forgiven(own: Path) -> None:
     spool.append(call(1, POISON))
     replayed(Link())
-    taken = Link(how=lambda: spool.Refused("conflict"))  # it has it
+    taken = Link(how=lambda: spool.CallRefused("conflict"))  # it has it
     replayed(taken)
     assert spool.count_waiting() == 0
     spool.append(call(1, POISON))
     replayed(Link())
-    replayed(Link(how=lambda: spool.Refused("conflict")))
+    replayed(Link(how=lambda: spool.CallRefused("conflict")))
     assert (spool.count_waiting(), spool.count_aside()) == (0, 0)
 
 
@@ -222,7 +222,7 @@ def test_what_was_set_aside_is_reported_and_can_be_sent_again(own: Path, memctl:
     assert memctl("hooks", "retry").out == "1 call will be sent again by the next hook.\n"
     assert (spool.count_waiting(), spool.count_aside()) == (1, 0)
     assert memctl("hooks", "retry", "--json").json == {"retried": 0}
-    assert replayed(Link(how=lambda: spool.Refused("conflict"))) == []
+    assert replayed(Link(how=lambda: spool.CallRefused("conflict"))) == []
     assert spool.count_waiting() == 0
 
 

@@ -18,7 +18,7 @@ from hosting import Agent
 from memoryd.client import Client
 from memoryd.client.agents.hooks import answering, hosts, spool
 from memoryd.client.agents.hooks.hosts import EVENTS, HOSTS
-from memoryd.client.agents.hooks.wire import Refused
+from memoryd.client.agents.hooks.wire import CallRefused
 from memoryd.client.protocol import METHODS, AddToken, Call, method_name
 from waiting import wait_until
 from workbench import Process
@@ -415,7 +415,7 @@ class Told:
             raise spool.Silent("broken")
         self.calls.append({"method": method, **fields})
         if self._refuses:
-            raise spool.Refused(self._refuses)
+            raise spool.CallRefused(self._refuses)
         return {}
 
 
@@ -504,7 +504,7 @@ def test_a_daemon_of_a_former_version_gets_turns_without_their_folder() -> None:
         def call(self, **call: Any) -> dict[str, Any]:
             sent.append(call)
             if "folder" in call:
-                raise Refused("invalid")
+                raise CallRefused("invalid")
             return {}
 
     assert spool.send_call(Former(), {"method": "observe", "turns": [], "folder": "/a"})  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memoryd.client.agents.hooks import jsontext, tomltext
 from memoryd.client.agents.hooks.hosts import HOSTS
-from memoryd.client.agents.hooks.parts import Hooks, Part, Server, TomlServer
+from memoryd.client.agents.hooks.parts import FilePart, Hooks, JsonServer, TomlServer
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(
@@ -19,7 +19,7 @@ FOREIGN = st.dictionaries(st.text(), VALUES, max_size=4)
 ENTRY = st.fixed_dictionaries({"type": st.just("command"), "command": st.text()})
 GROUPS = st.lists(st.fixed_dictionaries({"hooks": st.lists(ENTRY, max_size=2)}), min_size=1, max_size=2)
 INDENTS = st.sampled_from([None, 1, 2, 4, "\t"])
-PARTS: list[Part] = [*map(Hooks, HOSTS), Server()]
+PARTS: list[FilePart] = [*map(Hooks, HOSTS), JsonServer()]
 COMMAND = ["/opt/a 'b'/memctl"]
 
 
@@ -43,7 +43,7 @@ def configurations(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: getattr(part, "agent", "server"))
 @given(configuration=configurations())
-def test_any_foreign_configuration_is_preserved(part: Part, configuration: tuple[dict[str, Any], str]) -> None:
+def test_any_foreign_configuration_is_preserved(part: FilePart, configuration: tuple[dict[str, Any], str]) -> None:
     value, text = configuration
     made = part.add(text, COMMAND)
     assert part.read_entries(made)

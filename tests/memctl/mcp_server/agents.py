@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult
 
 from memoryd.client.agents.mcp import server
-from memoryd.client.agents.mcp.session import Session
+from memoryd.client.agents.mcp.session import ProjectSession
 from memoryd.client.agents.mcp.tools import CONNECTOR_TOOLS, TOOLS
 
 MCP = [sys.executable, "-m", "memoryd.client.memctl", "mcp"]
@@ -38,7 +38,7 @@ def options(**given: Any) -> Namespace:
 @asynccontextmanager
 async def agent(**given: Any) -> AsyncIterator[Client]:
     """A client of a server in this process, on the daemon of `MEMORYD_SOCKET`."""
-    session = Session(options(**given))
+    session = ProjectSession(options(**given))
     try:
         async with Client(server._make_server(session, {**TOOLS, **CONNECTOR_TOOLS})) as client:
             yield client

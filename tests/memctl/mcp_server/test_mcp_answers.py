@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.client.agents.mcp.answers import Answer, fit_answer, memory_line, shorten_texts
-from memoryd.client.agents.mcp.schemas import Found
+from memoryd.client.agents.mcp.answers import ToolResult, fit_answer, memory_line, shorten_texts
+from memoryd.client.agents.mcp.schemas import FoundMemory
 from memoryd.client.inert import make_inert, make_lines_inert
 
 COUNTERS: list[Callable[[str], int]] = [
@@ -54,8 +54,8 @@ def test_a_shortened_text_fits_and_one_that_fits_stays(
 def test_as_many_as_fit_are_told_the_first_ones_first(
     count: Callable[[str], int], texts: list[str], budget: int
 ) -> None:
-    def told(part: Any) -> Answer:
-        return Answer("\n".join(part))
+    def told(part: Any) -> ToolResult:
+        return ToolResult("\n".join(part))
 
     said = asyncio.run(fit_answer(session(count), texts, budget, told)).text
     sizes = [count("\n".join(texts[:size])) for size in range(len(texts) + 1)]
@@ -81,5 +81,5 @@ FROM_A_FILE = {"namespace": "/", "source": "notes/MEMORY.md:3-7", "disagrees_wit
     ],
 )
 def test_a_line_has_date_id_kind_place_and_source(fields: dict[str, Any], expected: str) -> None:
-    memory = Found(id="3f9a12cd", date="2026-11-21", kind="fact", text="x", **fields)
+    memory = FoundMemory(id="3f9a12cd", date="2026-11-21", kind="fact", text="x", **fields)
     assert memory_line(memory) == f"- 2026-11-21 [3f9a12cd, {expected}"

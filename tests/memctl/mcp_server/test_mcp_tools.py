@@ -10,7 +10,7 @@ from agents import agent, all_of, options, text_of
 from mcp.shared.exceptions import MCPError
 
 from memoryd.client import Client
-from memoryd.client.agents.mcp.session import Session
+from memoryd.client.agents.mcp.session import ProjectSession
 from memoryd.client.agents.mcp.tools import TOOLS
 from waiting import wait_until
 
@@ -380,20 +380,20 @@ def test_the_namespace_is_the_option_the_environment_or_the_project(
     (tmp_path / "checkout/src").mkdir()
     monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
     monkeypatch.chdir(tmp_path / "checkout/src")
-    assert Session(options(namespace=None)).namespace == "checkout"
+    assert ProjectSession(options(namespace=None)).namespace == "checkout"
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(tmp_path / "other"))
     (tmp_path / "other").mkdir()
-    assert Session(options(namespace=None)).namespace == "other"
+    assert ProjectSession(options(namespace=None)).namespace == "other"
     (tmp_path / "client-b/checkout/.git").mkdir(parents=True)
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(tmp_path / "client-b/checkout"))
-    assert Session(options(namespace=None)).namespace == "checkout-2"
+    assert ProjectSession(options(namespace=None)).namespace == "checkout-2"
     monkeypatch.setenv("MEMORYD_TOKEN", "a token says it")
-    assert Session(options(namespace=None)).namespace == ""
+    assert ProjectSession(options(namespace=None)).namespace == ""
     monkeypatch.setenv("MEMORYD_NAMESPACE", "acme/web")
-    assert Session(options(namespace=None)).namespace == "acme/web"
-    assert Session(options(namespace="/acme/api/")).namespace == "acme/api"
+    assert ProjectSession(options(namespace=None)).namespace == "acme/web"
+    assert ProjectSession(options(namespace="/acme/api/")).namespace == "acme/api"
     monkeypatch.setenv("MEMORYD_NAMESPACE", "/")
-    assert Session(options(namespace=None)).namespace == ""
+    assert ProjectSession(options(namespace=None)).namespace == ""
 
 
 async def test_an_agent_with_a_token_stays_within_its_namespace(

@@ -14,7 +14,7 @@ from memoryd.client.errors import Invalid, NotFound, Unavailable
 from memoryd.daemon.workspaces.documents import reader as reader_module
 from memoryd.daemon.workspaces.documents.document import Limits
 from memoryd.daemon.workspaces.documents.files import read
-from memoryd.daemon.workspaces.documents.reader import Reader
+from memoryd.daemon.workspaces.documents.reader import FileReader
 from memoryd.daemon.workspaces.documents.scan import scan
 from waiting import wait_until
 
@@ -58,8 +58,8 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def reader() -> Iterator[Reader]:
-    reader = Reader()
+def reader() -> Iterator[FileReader]:
+    reader = FileReader()
     yield reader
     reader.close()
     assert mine() == []
@@ -69,18 +69,18 @@ def names(count: int) -> list[str]:
     return [f"{number}.md" for number in range(count)]
 
 
-def test_nothing_to_read_starts_no_child(root: Path, reader: Reader) -> None:
+def test_nothing_to_read_starts_no_child(root: Path, reader: FileReader) -> None:
     assert list(reader.read(root, [])) == []
     assert mine() == []
 
 
 @pytest.mark.parametrize("count", [1, 2, 200])
-def test_files_come_in_order_as_they_are_read_here(root: Path, reader: Reader, count: int) -> None:
+def test_files_come_in_order_as_they_are_read_here(root: Path, reader: FileReader, count: int) -> None:
     assert list(reader.read(root, names(count))) == [(name, read(root, name)) for name in names(count)]
 
 
 def test_limits_reach_the_child(root: Path) -> None:
-    reader = Reader(Limits(200, 50, 1000))
+    reader = FileReader(Limits(200, 50, 1000))
     try:
         assert dict(reader.read(root, ["10.md", "199.md"])) == {
             name: read(root, name, Limits(200, 50, 1000)) for name in ("10.md", "199.md")
@@ -89,12 +89,12 @@ def test_limits_reach_the_child(root: Path) -> None:
         reader.close()
 
 
-def test_a_file_that_is_gone_is_none_among_others(root: Path, reader: Reader) -> None:
+def test_a_file_that_is_gone_is_none_among_others(root: Path, reader: FileReader) -> None:
     found = list(reader.read(root, ["1.md", "gone.md", "2.md"]))
     assert [document is None for _, document in found] == [False, True, False]
 
 
-def test_errors_of_the_child_are_raised_here(root: Path, reader: Reader) -> None:
+def test_errors_of_the_child_are_raised_here(root: Path, reader: FileReader) -> None:
     with pytest.raises(NotFound, match="does not exist"):
         list(reader.read(root / "none", ["1.md"]))
     with pytest.raises(Invalid, match="not a path below"):
@@ -104,12 +104,12 @@ def test_errors_of_the_child_are_raised_here(root: Path, reader: Reader) -> None
     assert len(list(reader.read(root, names(3)))) == 3
 
 
-def test_a_scan_in_the_child_finds_the_same(root: Path, reader: Reader) -> None:
+def test_a_scan_in_the_child_finds_the_same(root: Path, reader: FileReader) -> None:
     (root / "out.md").symlink_to("/etc/passwd")
     assert reader.scan(root, ["**/*.md"]) == scan(root, ["**/*.md"])
 
 
-def test_a_child_serves_one_read_after_another(root: Path, reader: Reader) -> None:
+def test_a_child_serves_one_read_after_another(root: Path, reader: FileReader) -> None:
     list(reader.read(root, names(2)))
     first = mine()
     list(reader.read(root, names(2)))
@@ -117,7 +117,7 @@ def test_a_child_serves_one_read_after_another(root: Path, reader: Reader) -> No
     assert len(first) == 1
 
 
-def test_two_reads_at_once_do_not_mix(root: Path, reader: Reader) -> None:
+def test_two_reads_at_once_do_not_mix(root: Path, reader: FileReader) -> None:
     one, other = reader.read(root, names(200)), reader.read(root, names(200)[::-1])
     pairs = list(zip(one, other, strict=True))
     assert [first[0] for first, _ in pairs] == names(200)
@@ -125,14 +125,14 @@ def test_two_reads_at_once_do_not_mix(root: Path, reader: Reader) -> None:
     assert all(document and document.chunks for pair in pairs for _, document in pair)
 
 
-def test_a_read_that_is_given_up_leaves_nothing_behind(root: Path, reader: Reader) -> None:
+def test_a_read_that_is_given_up_leaves_nothing_behind(root: Path, reader: FileReader) -> None:
     reading = reader.read(root, names(200))
     next(reading)
     reading.close()
     assert [name for name, _ in reader.read(root, names(5))] == names(5)
 
 
-def test_a_killed_child_is_replaced_and_no_file_is_lost(root: Path, reader: Reader) -> None:
+def test_a_killed_child_is_replaced_and_no_file_is_lost(root: Path, reader: FileReader) -> None:
     found = []
     for name, document in reader.read(root, names(200)):
         found.append((name, document))
@@ -143,7 +143,7 @@ def test_a_killed_child_is_replaced_and_no_file_is_lost(root: Path, reader: Read
 
 
 def test_a_file_that_ends_the_child_twice_is_a_problem_and_the_others_are_read(
-    root: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+    root: Path, reader: FileReader, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """A parser that kills its process at one file stands in for one that runs out of stack or memory."""
     code = tmp_path_factory.mktemp("code") / "killing.py"
@@ -163,7 +163,7 @@ def test_a_file_that_ends_the_child_twice_is_a_problem_and_the_others_are_read(
 
 
 def test_an_idle_child_ends(root: Path) -> None:
-    reader = Reader(idle_s=0.05)
+    reader = FileReader(idle_s=0.05)
     try:
         list(reader.read(root, names(1)))
         wait_until(lambda: mine() == [])
@@ -174,7 +174,7 @@ def test_an_idle_child_ends(root: Path) -> None:
 
 
 def test_a_closed_reader_refuses_and_ends_reads_under_way(root: Path) -> None:
-    reader = Reader()
+    reader = FileReader()
     reading = reader.read(root, names(200))
     next(reading)
     threading.Thread(target=reader.close).start()
