@@ -8,7 +8,8 @@ configuration can be shown without the daemon.
 import logging
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -38,12 +39,7 @@ class NetworkConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The socket's side."""
 
-    workers: Annotated[PositiveInt, "threads for interactive calls"] = 4
-    max_queued: Annotated[PositiveInt, "calls that may wait; past them a client gets busy"] = 256
     max_connections: Annotated[PositiveInt, "open connections"] = 512
-    restart_for_upgrade: Annotated[bool, "restart when a newer version was installed and a client of it connects"] = (
-        True
-    )
 
 
 class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,8 +55,7 @@ class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class SearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Defaults of a search; a call may override them."""
 
-    fusion: Annotated[Literal["weighted", "rrf"], "how the two are combined"] = "weighted"
-    vector_weight: Annotated[UnitShare, "share of the cosine in the weighted score"] = 0.7
+    vector_weight: Annotated[UnitShare, "share of the cosine in a score; the rest is that of the words"] = 0.7
     candidate_multiplier: Annotated[PositiveInt, "candidates per arm = this x limit, at least 50"] = 4
 
 
@@ -107,10 +102,6 @@ class CognitionConfig(Struct, frozen=True, forbid_unknown_fields=True):
     summary_after_s: Annotated[
         NonNegativeFloat, "a session is summed up after so long without a turn; 0: only when it is ended"
     ] = 600.0
-    summary_tokens: Annotated[PositiveInt, "tokens of a session's summary, about"] = 200
-    dream: Annotated[
-        bool, "each night MEMORY.md is put in order with daily files, where `memctl dream --allow` was given"
-    ] = True
 
 
 class EmbeddingApiConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -184,23 +175,10 @@ class ObserveConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class LifetimeConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How long memories live that are neither pinned nor added with a time of expiry."""
 
-    preset: Annotated[
-        Literal["", "swarm"],
-        "swarm: outcomes of tasks live for 7 days and summaries of sessions for 3, unless `days` says",
-    ] = ""
-    days: Annotated[dict[str, Annotated[float, Meta(gt=0.0)]], "days by source; other sources live for ever"] = field(
-        default_factory=lambda: {"file_index": 30.0}
-    )
-    grace_days: Annotated[
-        NonNegativeFloat, "expired memories stay readable by id for so long before they are deleted"
-    ] = 30.0
-
-    def days_of(self, source: str) -> float | None:
-        """Return how many days what came from a source lives, None for ever."""
-        return self.days.get(source, _PRESETS[self.preset].get(source))
-
-
-_PRESETS: dict[str, dict[str, float]] = {"": {}, "swarm": {"task_completion": 7.0, "session_summary": 3.0}}
+    days: Annotated[
+        dict[str, Duration],
+        "days by source, such as `task_completion` (of tasks) or `session_summary`; other sources live for ever",
+    ] = field(default_factory=lambda: {"file_index": 30.0})
 
 
 class PrivacyConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -269,14 +247,16 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 # What was a setting once and is a constant now, by section: it is ignored.
 FORMER = {
-    "server": "max_queued_bulk max_in_flight slow_reader_s drain_s restart_after_s",
+    "server": "workers max_queued max_queued_bulk max_in_flight slow_reader_s drain_s restart_after_s"
+    " restart_for_upgrade",
     "model": "query_cache",
-    "search": "max_postings embed_limit_s traces",
+    "search": "fusion max_postings embed_limit_s traces",
     "context": "given_days",
     "tiers": "quiet_h skipped pair_within_s cold_below cold_after_s",
     "llm": "retries concurrency",
     "embedding_api": "wait_s retries",
-    "cognition": "flush_s longest_s",
+    "cognition": "flush_s longest_s summary_tokens dream",
+    "lifetime": "preset grace_days",
     "jobs": "first_after_s failures backoff_s slice_ms slice_limit_s keep_runs history_operations vectors_days",
     "workspaces": "max_file_bytes scan_every_s",
     "metrics": "every_s",
@@ -303,6 +283,7 @@ def _read(path: Path) -> Config:
     try:
         given = tomllib.loads(text.decode())
         former = list(_take_former(given))
+        _refuse_unknown(given)
         settings = _check(msgspec.convert(given, Config))
     except (msgspec.MsgspecError, ValueError) as error:
         raise Invalid(f"The configuration {path} is wrong: {error}.") from None
@@ -321,6 +302,27 @@ def _take_former(given: dict[str, Any]) -> Iterator[str]:
                 yield f"[{section}] {name}"
             if not settings:
                 del given[section]
+
+
+def _refuse_unknown(given: dict[str, Any]) -> None:
+    """Raise `ValueError` for a section or a setting that there is not; a misspelt limit must not go unnoticed."""
+    known = {section: set(settings) for section, settings in msgspec.to_builtins(Config()).items()}
+    for section, settings in given.items():
+        if section not in known:
+            raise ValueError(f"there is no section [{section}]{_suggest(section, known)}")
+        parts = {section: settings}
+        if section == "shared" and isinstance(settings, dict):
+            parts = {f"shared.{name}": shared for name, shared in settings.items()}
+            known |= {part: set(SharedConfig.__struct_fields__) for part in parts}
+        for part, values in parts.items():
+            for name in values if isinstance(values, dict) else ():
+                if name not in known[part]:
+                    raise ValueError(f"there is no setting `{name}` in [{part}]{_suggest(name, known[part])}")
+
+
+def _suggest(name: str, known: Iterable[str]) -> str:
+    found = get_close_matches(name, sorted(known), n=1)
+    return f" (did you mean `{found[0]}`?)" if found else ""
 
 
 def _place(config: Config, folder: Path) -> Config:

@@ -30,7 +30,7 @@ from memoryd.daemon.config import Config, ModelConfig
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.server import handlers  # noqa: F401
+from memoryd.daemon.server import handlers, server  # noqa: F401
 from memoryd.daemon.server.server import Server
 from memoryd.daemon.store.connection import open_writer
 from memoryd.daemon.store.migrations import migrate
@@ -251,7 +251,7 @@ def daemon(core: Core, folder: Path) -> Iterator[Daemon]:
 
 @pytest.fixture
 def start_daemon(folder: Path, clock: Clock) -> Iterator[Callable[..., Daemon]]:
-    """Start daemons as a test wants them: `start_daemon(server={"workers": 1})`; `.embedder.gate` holds calls."""
+    """Start daemons as a test wants them: `start_daemon(tiers={"ring": 4})`; `.embedder.gate` holds calls."""
     cores: list[Core] = []
     daemons: list[Daemon] = []
 
@@ -273,6 +273,18 @@ def start_daemon(folder: Path, clock: Clock) -> Iterator[Callable[..., Daemon]]:
         running.stop()
     for core in cores:
         core.close()
+
+
+@pytest.fixture
+def narrow(start_daemon: Callable[..., Daemon], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Daemon]:
+    """Start a daemon with so many workers and room for so many waiting calls: `narrow(1, 3)`."""
+
+    def start(workers: int, room: int = server.MAX_QUEUED) -> Daemon:
+        monkeypatch.setattr(server, "WORKERS", workers)
+        monkeypatch.setattr(server, "MAX_QUEUED", room)
+        return start_daemon()
+
+    return start
 
 
 @pytest.fixture

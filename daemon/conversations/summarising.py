@@ -26,6 +26,7 @@ KIND = "summary"
 SOURCE, TYPE = "session_summary", "note"
 IMPORTANCE = 0.6
 MIN_TURNS = 3  # a session of fewer needs no summary
+TOKENS = 200  # of a summary, about
 _CHARS_PER_TOKEN = 6  # more than that is cut
 
 log = logging.getLogger(__name__)
@@ -55,9 +56,8 @@ def _read_latest(core: Core, connection: Connection, key: ThoughtKey) -> Row | N
 
 def _digest(core: Core, heard: Sequence[Heard], previous: str) -> tuple[str, str]:
     spoken = [(one.role, one.content) for one in heard]
-    tokens = core.config.cognition.summary_tokens
-    name, made = ask(log, core.cognition.provider, "sum up a session", lambda by: by.digest(spoken, previous, tokens))
-    return name, _cut(made, tokens * _CHARS_PER_TOKEN)
+    name, made = ask(log, core.cognition.provider, "sum up a session", lambda by: by.digest(spoken, previous, TOKENS))
+    return name, _cut(made, TOKENS * _CHARS_PER_TOKEN)
 
 
 def _cut(text: str, chars: int) -> str:

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan to dream of each workspace that dreams may write and whose notes are others than those of its last dream."""
-    if not core.config.cognition.dream or core.embedding.active is None:
+    if core.embedding.active is None:
         return
     today = _format_today(core, now)
     for workspace in registry.list_all(core):

@@ -14,12 +14,13 @@ from memoryd.daemon.store.local import change_locally
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
+GRACE_DAYS = 30.0  # what expired stays readable by its id for so long
 _DAY_S = 86400.0
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan to delete what expired longer ago than the grace."""
-    before = now - core.config.lifetime.grace_days * _DAY_S
+    before = now - GRACE_DAYS * _DAY_S
     with core.store.reading() as connection:
         for row, id, expires_at in aging.find_expired(connection, before):
             yield Step("delete", id, f"expired {(now - expires_at) / _DAY_S:.1f} days ago", (row, before, False))

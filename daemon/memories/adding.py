@@ -148,7 +148,7 @@ def _add_one(
 
 def compute_expiry(core: Core, source: str, created_at: float) -> float | None:
     """Return when what came from a source expires, None for never."""
-    days = core.config.lifetime.days_of(source)
+    days = core.config.lifetime.days.get(source)
     return None if days is None else created_at + days * 86400.0
 
 

@@ -17,7 +17,7 @@ def fuse(retrieval: Retrieval, sources: Sources) -> None:
     """Score all candidates and rank them, newer rows first among equals."""
     found = retrieval.list_alive()
     profile = retrieval.profile
-    method = retrieval.call.fusion or profile.fusion or sources.config.fusion
+    method = retrieval.call.fusion or profile.fusion or "weighted"
     if retrieval.call.mode == "dense" or not retrieval.call.query.strip():
         method = "similarity"
     if retrieval.vector is None and method == "similarity":

@@ -144,7 +144,7 @@ def _unread_days(facet: Facet) -> float | None:
 class Profile(NamedTuple):
     """A set of parameters; what a call names itself precedes them."""
 
-    fusion: Literal["weighted", "rrf", "similarity"] | None = None  # None: the configured one
+    fusion: Literal["weighted", "rrf", "similarity"] | None = None  # None: weighted
     vector_weight: float | None = None
     words: Callable[[float, float], float] = normalise  # BM25, and which BM25 counts as 1, into 0..1
     min_score: float = 0.0

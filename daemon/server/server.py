@@ -30,7 +30,9 @@ from memoryd.daemon.server.view import EventView
 from memoryd.daemon.store.caller import USER
 from memoryd.daemon.system.listen import BACKLOG, open_bound
 
-MAX_QUEUED_BULK = 16  # calls that may wait; past them a client gets busy
+WORKERS = 4  # threads of the interactive lane
+MAX_QUEUED = 256  # calls that may wait in a lane; past them a client gets busy
+MAX_QUEUED_BULK = 16
 DRAIN_S = 2.0  # for the calls under way at a stop
 _POLL_S = 0.01
 _CROWDED_S = 0.2
@@ -54,13 +56,13 @@ class Server:
         self.leaving: set[Connection] = set()
         self.received_bytes = 0
         self.draining = self.restarting = False
-        self._stop, self._succession = stop, Succession(core.store, config, self._restart_soon)
+        self._stop, self._succession = stop, Succession(core.store, self._restart_soon)
         self._started_at = time.monotonic()
         self._listener = listener
         self._lanes = {
-            "interactive": Lane("interactive", config.workers, config.max_queued),
+            "interactive": Lane("interactive", WORKERS, MAX_QUEUED),
             "bulk": Lane("bulk", 1, MAX_QUEUED_BULK, nice=True),
-            "control": Lane("control", 1, config.max_queued),
+            "control": Lane("control", 1, MAX_QUEUED),
         }
         self.facts = ServerFacts(
             started_at=self._started_at,

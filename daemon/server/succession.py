@@ -16,7 +16,6 @@ from pathlib import Path
 
 import memoryd
 from memoryd.client.protocol import PROTOCOL_VERSION, Welcome
-from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.store.store import Store
 
 RESTART = 75  # exit code; the unit names it in RestartForceExitStatus
@@ -33,8 +32,8 @@ class Succession:
     `restart` is called then, on the writer's thread.
     """
 
-    def __init__(self, store: Store, config: ServerConfig, restart: Callable[[], None]) -> None:
-        self._store, self._config, self._restart = store, config, restart
+    def __init__(self, store: Store, restart: Callable[[], None]) -> None:
+        self._store, self._restart = store, restart
         self._tried = store.read_setting(_TRIED) or ""
         if self._tried == memoryd.__version__:
             store.set_setting(_TRIED, "")
@@ -48,7 +47,7 @@ class Succession:
         """
         found = read_installed_version()
         due = is_newer(found, memoryd.__version__) and not is_newer(found, client) and found != self._tried
-        restarting = due and self._config.restart_for_upgrade and uptime_s >= RESTART_AFTER_S
+        restarting = due and uptime_s >= RESTART_AFTER_S
         if restarting:
             log.info("memoryd %s was installed and %s runs: restarting", found, memoryd.__version__)
             self._tried = found

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from memoryd.client.errors import NotFound
 from memoryd.client.workspaces.calls import Flush, Flushed, Remember
 from memoryd.daemon.conversations.learning import is_worth_keeping
+from memoryd.daemon.conversations.summarising import TOKENS
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import RULES, Provider, Spoken, ask
 from memoryd.daemon.registry import handles
@@ -44,7 +45,7 @@ def flush(core: Core, call: Flush, caller: Caller, known: str) -> Flushed:
 def _find_points(core: Core, provider: Provider, said: Sequence[Spoken]) -> list[str]:
     """Return what is worth keeping of turns, each thing on one line."""
     if provider is RULES:
-        return provider.digest(said, "", core.config.cognition.summary_tokens).splitlines()
+        return provider.digest(said, "", TOKENS).splitlines()
     return [" ".join(fact.text.split()) for fact in provider.extract(said) if is_worth_keeping(core, fact)]
 
 

@@ -92,7 +92,7 @@ def test_a_daemon_started_while_the_last_one_ends_waits_for_it(home: Path) -> No
 
 
 def _no_config(home: Path) -> None:
-    (home / "config.toml").write_text("[server]\nworkers = 'many'\n")
+    (home / "config.toml").write_text("[tiers]\nring = 'many'\n")
 
 
 def _data_is_a_file(home: Path) -> None:

@@ -249,8 +249,8 @@ async def test_progress_keeps_a_long_call_from_timing_out(client: Any, path: Pat
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_busy_is_tried_again_and_raised_when_the_time_is_over(start_daemon: Start, kind: Any) -> None:
-    daemon = start_daemon(server={"workers": 1, "max_queued": 1})
+async def test_busy_is_tried_again_and_raised_when_the_time_is_over(narrow: Start, kind: Any) -> None:
+    daemon = narrow(1, 1)
     daemon.embedder.gate.clear()
     client = kind(socket=daemon.socket, autostart=False, timeout_s=0.3)
     with Wire(daemon.socket) as wire:

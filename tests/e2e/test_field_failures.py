@@ -212,7 +212,9 @@ def test_a_restart_answers_before_the_model_is_there_and_embeds_nothing_again(fo
 
 
 async def test_a_hundred_clients_at_once_get_an_answer_or_hear_when_to_come_again(folder: Path) -> None:
-    daemon = process_of(folder, f"{NO_MODEL}[server]\nworkers = 2\nmax_queued = 8\n").start()
+    daemon = process_of(folder, NO_MODEL)
+    daemon.constants = {"daemon.server.server.WORKERS": 2, "daemon.server.server.MAX_QUEUED": 8}
+    daemon.start()
     with daemon.client() as client:
         client.add_many([{"content": f"Note {number} about herons"} for number in range(200)], dedup=False)
     said: list[str] = []
@@ -241,8 +243,8 @@ async def test_a_hundred_clients_at_once_get_an_answer_or_hear_when_to_come_agai
         daemon.stop()
 
 
-def test_a_recall_is_answered_while_an_import_of_another_client_is_held(start_daemon: Callable[..., "Daemon"]) -> None:
-    daemon = start_daemon(server={"workers": 1})
+def test_a_recall_is_answered_while_an_import_of_another_client_is_held(narrow: Callable[..., "Daemon"]) -> None:
+    daemon = narrow(1)
     with daemon.client() as client, daemon.client() as importer:
         client.add("Herons fish in the bay at dawn.")
         client.search("where do herons fish")  # its vector is known from now on

@@ -132,12 +132,6 @@ def test_a_young_daemon_is_left_alone(site: Installation, start: Started) -> Non
     wait_until(lambda: ready(process) == 1)
 
 
-def test_restarting_by_itself_can_be_turned_off(site: Installation, start: Started) -> None:
-    process = start(f"{NO_MODEL}[server]\nrestart_for_upgrade = false\n")
-    site.upgrade()
-    assert version(process) == OLD
-
-
 def test_an_upgrade_that_a_restart_does_not_bring_is_tried_once(site: Installation, start: Started) -> None:
     process = start()
     # As if what lies on disk were not what is loaded: the successor runs the same old version.

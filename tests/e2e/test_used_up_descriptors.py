@@ -18,18 +18,17 @@ CONFIG = """
 [model]
 name = "none"
 fetch = false
-[server]
-workers = 1
 [jobs]
 enabled = false
 [metrics]
 textfile = "{folder}/memoryd.prom"
 """
+CONSTANTS = {"daemon.server.textfile.EVERY_S": 0.1, "daemon.server.server.WORKERS": 1}
 
 
 @pytest.fixture
 def process(folder: Path) -> Iterator[Any]:
-    running = Process(folder, CONFIG.format(folder=folder), constants={"daemon.server.textfile.EVERY_S": 0.1}).start()
+    running = Process(folder, CONFIG.format(folder=folder), constants=CONSTANTS).start()
     yield running
     running.stop()
 

@@ -25,6 +25,7 @@ DAY_S = 86_400.0
 # The jobs that move memories run each evening; by the table all would be due all the time.
 SELDOM = dict.fromkeys(("caps", "embed", "checkpoint", "optimize", "release", "trim", "backup"), 7 * DAY_S)
 JOBS: dict[str, object] = {"backups": 0, "every_s": SELDOM}
+LIFETIMES = {"task_completion": 7, "session_summary": 3, "file_index": 30}
 
 
 class Embedder(WordEmbedder):  # type: ignore[misc, valid-type]
@@ -125,7 +126,7 @@ class Simulation:
     # The core --------------------------------------------------------------------------------------------------------
 
     def _started(self) -> Core:
-        config = msgspec.convert({"jobs": JOBS, "lifetime": {"preset": "swarm"}, **self.plan.settings}, Config)
+        config = msgspec.convert({"jobs": JOBS, "lifetime": {"days": LIFETIMES}, **self.plan.settings}, Config)
         folder = self._folder / f"life{self._lives}"
         core = Core(folder, config, self._folder, lambda name, where: Embedder(), clock=self.clock)
         core.start()

@@ -27,7 +27,7 @@ def test_a_service_that_runs_is_well(manager: UserManager) -> None:
 def test_a_service_that_cannot_start_is_told_with_the_command_that_shows_why(manager: UserManager) -> None:
     manager.memctl("service", "install")
     manager.memctl("down")
-    (manager.config / "memoryd" / "config.toml").write_text("[server]\nworkers = 'many'\n")
+    (manager.config / "memoryd" / "config.toml").write_text("[tiers]\nring = 'many'\n")
     assert manager.memctl("add", "never", check=False).returncode == 3
     wait_until(lambda: manager.shows("ActiveState") == "failed")
     found = asked(manager)

@@ -174,7 +174,7 @@ def test_autostart_goes_through_the_service_and_never_beside_it(manager: UserMan
 def test_a_service_that_cannot_start_is_given_up_and_says_where_to_look(manager: UserManager) -> None:
     manager.memctl("service", "install")
     manager.memctl("down")
-    (manager.config / "memoryd" / "config.toml").write_text("[server]\nworkers = 'many'\n")
+    (manager.config / "memoryd" / "config.toml").write_text("[tiers]\nring = 'many'\n")
     failed = manager.memctl("add", "never", check=False)
     assert failed.returncode == 3
     assert failed.stderr.startswith("memctl: The service memoryd does not start: `memctl service logs` shows why")

@@ -30,7 +30,7 @@ SAID = (*FACTS[:40], "ok", "yes please", "What is the weather like today?", "Can
 NAMESPACES = ("", "acme", "acme/api")
 CONFIG = Config(
     tiers=TiersConfig(ring=4, max_recent=6, max_facts=9, recent_half_life_days=1.0),
-    lifetime=LifetimeConfig(days={"conversation": 40.0}, grace_days=5.0),
+    lifetime=LifetimeConfig(days={"conversation": 15.0}),
 )
 
 

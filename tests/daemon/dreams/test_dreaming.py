@@ -11,7 +11,6 @@ from dream_notes import GARDEN, SHIP, TEAM, Story, plant
 from memoryd.client.dreams.calls import Dream, DreamReport
 from memoryd.client.errors import Conflict, Invalid, ModelUnavailable, NotFound, StorageFailed
 from memoryd.client.protocol import List
-from memoryd.daemon.config import CognitionConfig, Config
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.dreams import job as dream_job
 from memoryd.daemon.dreams.dreaming import DreamTerms
@@ -342,17 +341,10 @@ def test_the_job_dreams_of_the_days_that_are_over(core: Core, root: Path) -> Non
         assert run(jobs, "dream").counts == {}
 
 
-def test_the_job_leaves_alone_what_has_no_daily_files_and_can_be_turned_off(
-    folder: Path, root: Path, model_dir: Path
-) -> None:
+def test_the_job_leaves_alone_what_has_no_daily_files(folder: Path, root: Path, model_dir: Path) -> None:
     write(root, "- The standup is at 9:30\n- The standup is at 9:30\n")
     with opened(folder, model_dir) as core, runner(core) as jobs:
         added(core, root)
-        assert run(jobs, "dream").counts == {}
-    write(root, None, d05="- The API listens on port 8443\n")
-    config = Config(cognition=CognitionConfig(dream=False))
-    with opened(folder, model_dir, config=config) as core, runner(core) as jobs:
-        indexing.index(core, registry.list_all(core)[0])
         assert run(jobs, "dream").counts == {}
 
 

@@ -294,7 +294,7 @@ def test_without_a_limit_l2_keeps_everything(core: Core) -> None:
 # Expiry --------------------------------------------------------------------------------------------------------------
 
 
-SWARM = Config(lifetime=LifetimeConfig(preset="swarm"))
+SWARM = Config(lifetime=LifetimeConfig(days={"task_completion": 7, "session_summary": 3, "file_index": 30}))
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ STATUS = {"method": "status"}
 
 @pytest.fixture
 def start(start_daemon: Start, monkeypatch: pytest.MonkeyPatch) -> Start:
-    """Start a daemon with other limits of a connection: `start({"IDLE_S": 0.0}, server={"workers": 1})`."""
+    """Start a daemon with other limits of a connection: `start({"IDLE_S": 0.0}, server={"max_connections": 1})`."""
 
     def started(limits: dict[str, float], **sections: dict[str, object]) -> "Daemon":
         for name, limit in limits.items():

@@ -60,8 +60,8 @@ def test_another_user_is_turned_away_without_a_reply(
 # How much ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_full_lane_answers_busy_at_once_and_forgets_no_accepted_call(start_daemon: Start) -> None:
-    daemon = start_daemon(server={"workers": 2, "max_queued": 3})
+def test_a_full_lane_answers_busy_at_once_and_forgets_no_accepted_call(narrow: Start) -> None:
+    daemon = narrow(2, 3)
     daemon.embedder.gate.clear()
     with Wire(daemon.socket) as wire:
         for number in range(1, 11):
@@ -76,8 +76,8 @@ def test_a_full_lane_answers_busy_at_once_and_forgets_no_accepted_call(start_dae
         assert client.stats().memories == 5
 
 
-def test_a_daemon_whose_workers_are_all_held_still_tells_how_it_is(start_daemon: Start) -> None:
-    daemon = start_daemon(server={"workers": 1, "max_queued": 1})
+def test_a_daemon_whose_workers_are_all_held_still_tells_how_it_is(narrow: Start) -> None:
+    daemon = narrow(1, 1)
     daemon.embedder.gate.clear()
     with Wire(daemon.socket) as wire, daemon.client(timeout_s=20) as client:
         wire.send(add("one", 1) + add("two", 2))
@@ -112,10 +112,10 @@ def test_an_import_holds_up_no_search_of_others(start_daemon: Start) -> None:
 
 
 def test_a_connection_with_as_many_calls_as_it_may_have_is_not_read_further(
-    start_daemon: Start, monkeypatch: pytest.MonkeyPatch
+    narrow: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "MAX_IN_FLIGHT", 2)
-    daemon = start_daemon(server={"workers": 8})
+    daemon = narrow(8)
     daemon.embedder.gate.clear()
     with Wire(daemon.socket) as wire, daemon.client() as client:
         wire.send(b"".join(add(f"note {number}", number) for number in range(1, 41)))
@@ -174,8 +174,8 @@ async def test_a_client_waits_for_its_turn_while_there_are_too_many(start_daemon
         await closed
 
 
-async def test_256_clients_at_once_are_all_served(start_daemon: Start) -> None:
-    daemon = start_daemon(server={"workers": 2, "max_queued": 8})
+async def test_256_clients_at_once_are_all_served(narrow: Start) -> None:
+    daemon = narrow(2, 8)
     clients = [
         AsyncClient(f"client/{number}", socket=daemon.socket, autostart=False, timeout_s=110) for number in range(256)
     ]
@@ -230,8 +230,8 @@ def test_what_a_client_sent_before_it_left_is_done(start_daemon: Start) -> None:
         wait_until(lambda: client.stats().memories == 1)
 
 
-def test_what_a_client_that_left_has_waiting_is_not_done(start_daemon: Start) -> None:
-    daemon = start_daemon(server={"workers": 1})
+def test_what_a_client_that_left_has_waiting_is_not_done(narrow: Start) -> None:
+    daemon = narrow(1)
     daemon.embedder.gate.clear()
     with Wire(daemon.socket) as wire, daemon.client() as client:
         wire.send(b"".join(add(f"note {number}", number) for number in range(1, 6)))
@@ -265,8 +265,8 @@ def counting() -> Counting:
     return Counting()
 
 
-def test_others_are_served_between_the_slices_of_a_long_text(start_daemon: Start, counting: Counting) -> None:
-    daemon = start_daemon(server={"workers": 1})
+def test_others_are_served_between_the_slices_of_a_long_text(narrow: Start, counting: Counting) -> None:
+    daemon = narrow(1)
     daemon.embedder.count_tokens = counting  # type: ignore[method-assign]
     words = 40_000
     with Wire(daemon.socket) as wire, daemon.client() as client, daemon.client() as other:

@@ -429,21 +429,21 @@ def test_no_configuration_file_gives_the_defaults(folder: Path) -> None:
 
 
 def test_a_configuration_may_leave_out_anything(folder: Path) -> None:
-    (folder / "c.toml").write_text("[server]\nworkers = 9\n")
+    (folder / "c.toml").write_text("[tiers]\nring = 9\n")
     loaded = config.load(folder / "c.toml")
-    assert loaded.server.workers == 9
-    assert loaded.server.max_queued == config.ServerConfig().max_queued
+    assert loaded.tiers.ring == 9
+    assert loaded.tiers.max_recent == config.TiersConfig().max_recent
     assert loaded.model == config.ModelConfig()
 
 
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ("[server]\nworkers = 9\n", ""),
-        ("[server]\nworkers = 9\ndrain_s = 1\n", "[server] drain_s"),
+        ("[tiers]\nring = 9\n", ""),
+        ("[tiers]\nring = 9\nquiet_h = 1\n", "[tiers] quiet_h"),
         (
-            "[server]\nslow_reader_s = 'never'\ndrain_s = 1\nworkers = 9\n[log]\nfiles = 2",
-            "[server] drain_s, [server] slow_reader_s, [log] files",
+            "[server]\nworkers = 'many'\ndrain_s = 1\n[tiers]\nring = 9\n[log]\nfiles = 2",
+            "[server] drain_s, [server] workers, [log] files",
         ),
     ],
 )
@@ -451,7 +451,7 @@ def test_former_settings_are_ignored_and_named_in_one_warning(
     folder: Path, caplog: pytest.LogCaptureFixture, text: str, names: str
 ) -> None:
     (folder / "c.toml").write_text(text)
-    assert config.load(folder / "c.toml") == config.Config(server=config.ServerConfig(workers=9))
+    assert config.load(folder / "c.toml") == config.Config(tiers=config.TiersConfig(ring=9))
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == ([names] if names else [])
 
 
@@ -463,9 +463,27 @@ def test_no_setting_is_former_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[server]\nworkers = 0", "[server]\nmax_queued = 0", "[server]\nx = 1", "[log]\nx = 1", "= 1"]
+    "text",
+    ["[tiers]\nring = 0", "[server]\nmax_connections = 0", "[server]\nx = 1", "[log]\nx = 1", "= 1", "tiers = 1"],
 )
 def test_a_wrong_configuration_is_invalid_and_names_its_file(folder: Path, text: str) -> None:
     (folder / "c.toml").write_text(text)
     with pytest.raises(Invalid, match=r"c\.toml is wrong"):
         config.load(folder / "c.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[tiers]\nrings = 9", "there is no setting `rings` in [tiers] (did you mean `ring`?)"),
+        ("[tiers]\nring = 9\nqqq = 1", "there is no setting `qqq` in [tiers]"),
+        ("[privcy]\nsecrets = 'redact'", "there is no section [privcy] (did you mean `privacy`?)"),
+        ("ring = 9", "there is no section [ring]"),
+        ("[shared.acme]\npol_s = 1", "there is no setting `pol_s` in [shared.acme] (did you mean `poll_s`?)"),
+    ],
+)
+def test_a_setting_that_there_is_not_is_named_in_one_sentence(folder: Path, text: str, sentence: str) -> None:
+    (folder / "c.toml").write_text(text)
+    with pytest.raises(Invalid) as refused:
+        config.load(folder / "c.toml")
+    assert refused.value.message == f"The configuration {folder / 'c.toml'} is wrong: {sentence}."

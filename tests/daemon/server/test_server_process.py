@@ -314,13 +314,13 @@ def test_a_socket_path_where_something_else_lies_is_refused_and_left(folder: Pat
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b"[server]\nworkers = 0\n", ["workers", ">= 1"]),
-        (b"[server]\nworkers = 'two'\n", ["workers", "int"]),
+        (b"[server]\nmax_connections = 0\n", ["max_connections", ">= 1"]),
+        (b"[server]\nmax_connections = 'two'\n", ["max_connections", "int"]),
         (b"[server]\ncolour = 'red'\n", ["colour"]),
         (b"[of_tomorrow]\n", ["of_tomorrow"]),
         (b"[server\n", ["config.toml"]),
         (b"\xff\xfe", ["config.toml"]),
-        (b"[search]\nfusion = 'magic'\n", ["fusion"]),
+        (b"[privacy]\nsecrets = 'magic'\n", ["secrets"]),
         (b"[embedding_api]\ntimeout_s = nan\n", ["timeout_s"]),
     ],
 )
@@ -361,5 +361,5 @@ def test_configuration_and_version_are_shown_without_touching_anything(
 ) -> None:
     done: Any = subprocess.run([*DAEMON, argument], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
-    assert "memoryd" in done.stdout or '"max_queued": 256' in done.stdout
+    assert "memoryd" in done.stdout or '"max_connections": 512' in done.stdout
     assert not (folder / "data").exists()

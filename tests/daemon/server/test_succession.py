@@ -10,15 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memoryd
-from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.server import succession
 from memoryd.daemon.server.envelope import FAREWELL
 from memoryd.daemon.server.succession import Succession, is_newer, read_installed_version
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.system.listen import Listener, open_listener, retire
 from waiting import wait_until
-
-USUAL = ServerConfig()
 
 
 def _do_nothing() -> None:
@@ -59,17 +56,16 @@ def test_what_is_installed_is_read_anew(monkeypatch: pytest.MonkeyPatch, folder:
 
 
 @pytest.mark.parametrize(
-    ("client", "on_disk", "config", "uptime_s", "restarting"),
+    ("client", "on_disk", "uptime_s", "restarting"),
     [
-        ("9.0", "9.0", USUAL, 10.0, True),
-        ("9.1", "9.0", USUAL, 10.0, True),
-        ("8.9", "9.0", USUAL, 10.0, False),
-        ("0.0.1", "9.0", USUAL, 10.0, False),
-        ("9.0", memoryd.__version__, USUAL, 10.0, False),
-        ("9.0", "0.0.1", USUAL, 10.0, False),
-        ("9.0", "9.0", USUAL, 9.9, False),
-        ("9.0", "9.0", ServerConfig(restart_for_upgrade=False), 99.0, False),
-        ("nonsense", "9.0", USUAL, 10.0, False),
+        ("9.0", "9.0", 10.0, True),
+        ("9.1", "9.0", 10.0, True),
+        ("8.9", "9.0", 10.0, False),
+        ("0.0.1", "9.0", 10.0, False),
+        ("9.0", memoryd.__version__, 10.0, False),
+        ("9.0", "0.0.1", 10.0, False),
+        ("9.0", "9.0", 9.9, False),
+        ("nonsense", "9.0", 10.0, False),
     ],
 )
 def test_only_a_client_of_what_was_installed_makes_a_settled_older_daemon_restart(
@@ -77,12 +73,11 @@ def test_only_a_client_of_what_was_installed_makes_a_settled_older_daemon_restar
     monkeypatch: pytest.MonkeyPatch,
     client: str,
     on_disk: str,
-    config: ServerConfig,
     uptime_s: float,
     restarting: bool,
 ) -> None:
     monkeypatch.setattr(succession, "read_installed_version", lambda: on_disk)
-    assert Succession(store, config, _do_nothing).greet(client, uptime_s).restarting is restarting
+    assert Succession(store, _do_nothing).greet(client, uptime_s).restarting is restarting
 
 
 def test_a_restart_begins_once_its_version_is_noted_on_disk(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +86,7 @@ def test_a_restart_begins_once_its_version_is_noted_on_disk(store: Store, monkey
     noted: list[str | None] = []
     goes_on = threading.Event()
     store.write(lambda transaction: goes_on.wait(60))
-    succeeding = Succession(store, USUAL, lambda: noted.append(store.read_setting("restarted_for")))
+    succeeding = Succession(store, lambda: noted.append(store.read_setting("restarted_for")))
     assert succeeding.greet("9.0", 10.0).restarting
     assert noted == []
     goes_on.set()
@@ -100,12 +95,12 @@ def test_a_restart_begins_once_its_version_is_noted_on_disk(store: Store, monkey
 
 def test_a_version_is_tried_once_also_by_the_next_daemon(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(succession, "read_installed_version", lambda: "9.0")
-    first = Succession(store, USUAL, _do_nothing)
+    first = Succession(store, _do_nothing)
     assert [first.greet("9.0", 10.0).restarting for _ in range(2)] == [True, False]
     wait_until(lambda: store.read_setting("restarted_for") == "9.0")
-    assert not Succession(store, USUAL, _do_nothing).greet("9.0", 10.0).restarting
+    assert not Succession(store, _do_nothing).greet("9.0", 10.0).restarting
     monkeypatch.setattr(memoryd, "__version__", "9.0")
-    Succession(store, USUAL, _do_nothing)  # it came after all: what comes later is tried again
+    Succession(store, _do_nothing)  # it came after all: what comes later is tried again
     wait_until(lambda: store.read_setting("restarted_for") == "")
 
 

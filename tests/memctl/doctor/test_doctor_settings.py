@@ -19,7 +19,7 @@ from memoryd.client.protocol import GetStats, LlmUsage
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("nonsense", "is wrong"), ("[serve]\nx = 1\n", "serve"), ("[server]\nworkers = 0\n", "workers")],
+    [("nonsense", "is wrong"), ("[serve]\nx = 1\n", "serve"), ("[tiers]\nring = 0\n", "ring")],
 )
 def test_a_configuration_that_is_wrong_is_explained(doctor: Doctor, folder: Path, text: str, told: str) -> None:
     assert doctor("configuration")["configuration"]["message"] == "no file, the defaults hold"
