@@ -297,7 +297,6 @@ async def _run(
     """Serve until a signal or a call says to stop, or a file is lost, then drain; return the exit code."""
     from memoryd.client import exposition
     from memoryd.client.protocol import GetStats
-    from memoryd.daemon.capability import installed
     from memoryd.daemon.jobs.runner import Runner
     from memoryd.daemon.server.envelope import FAREWELL
     from memoryd.daemon.server.server import Server
@@ -322,9 +321,6 @@ async def _run(
     gc.freeze()  # what stays is not examined again and again, for which all threads wait
     gc.enable()
     notify.notify_starter(ready_fd, "READY")
-    services = [service for capability in installed() for service in capability.services(core)]
-    for service in services:
-        service.start()
     textfile = Textfile(settings.metrics, lambda: exposition.format_stats(server.perform(GetStats())), core.supervisor)
     textfile.start()
     timer = Timer(server)
@@ -333,8 +329,6 @@ async def _run(
     await asyncio.to_thread(textfile.close)
     core.apart.stopping.set()  # what is long is interrupted; short calls are still answered
     await server.stop()
-    for service in reversed(services):
-        await asyncio.to_thread(service.close)
     lost = watching.done()
     watching.cancel()
     beating.cancel()

@@ -26,16 +26,6 @@ class Idle(Protocol):
         """Return the seconds until there may be something to do; None: until the worker is woken."""
 
 
-class Service(Protocol):
-    """What runs beside calls, on threads of its own."""
-
-    def start(self) -> None:
-        """Begin."""
-
-    def close(self) -> None:
-        """End."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Capability:
     """What one capability brings. Connections are those of the store; `core` is the daemon's core.
@@ -80,8 +70,6 @@ class Capability:
     """(core): begin its work in the background, before the first call is answered"""
     stop: Callable[[Any], None] = lambda core: None
     """(core): end that; calls may still be under way"""
-    services: Callable[[Any], Sequence[Service]] = lambda core: ()
-    """(core) → what runs beside calls, from when the model has had time to load until no call is under way any more"""
     note_searches: Callable[[Any, Sequence[Iterable[int]]], None] = lambda connection, searches: None
     """(connection, for each search the rows of its relevant hits): searches were answered"""
     report_tiers: Callable[[Any, str], Mapping[str, int]] = lambda connection, visible: {}

@@ -25,7 +25,6 @@ from absent import find_ignored
 from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
 from memoryd.client.projects import INTRODUCED
-from memoryd.daemon.capability import installed
 from memoryd.daemon.config import Config, ModelConfig
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
@@ -221,17 +220,12 @@ class Daemon:
             self.server = Server(self.core, self._config.server, listener, self._stop.set, self.jobs)
             judge = Worker(self.core, thinks=False)
             judge.start()
-            services = [service for capability in installed() for service in capability.services(self.core)]
-            for service in services:
-                service.start()
             await self.server.start()
             self._ready.set()
             await self._stop.wait()
             judge.close()
             self.core.apart.stopping.set()
             await self.server.stop()
-            for service in services:
-                await asyncio.to_thread(service.close)
 
     def client(self, namespace: str | Sequence[str] = "", **options: object) -> Client:
         return Client(namespace, socket=self.socket, autostart=False, **options)  # type: ignore[arg-type]

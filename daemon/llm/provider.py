@@ -16,9 +16,6 @@ from memoryd.daemon.llm.chat import Chat
 
 _BREATH_S = 0.001  # between two texts: rules are Python, which other threads wait for
 
-# Gives the most distinctive terms of each group of texts.
-TermExtractor = Callable[[Sequence[Sequence[str]]], list[str]]
-
 Spoken = tuple[str, str]  # role and content of a turn
 T = TypeVar("T")
 
@@ -53,9 +50,6 @@ class Provider(Protocol):
     def digest(self, turns: Sequence[Spoken], previous: str, max_tokens: int) -> str:
         """Return what a session came to, a line for each point; `previous` is what it came to before these turns."""
 
-    def label(self, groups: Sequence[Sequence[str]], terms: TermExtractor) -> list[str]:
-        """Return a label for each group of texts; `terms` gives those of the rules."""
-
     def close(self) -> None:
         """Answer what is under way with a failure, at once."""
 
@@ -88,10 +82,6 @@ class RulesProvider:
         """Choose the most central and most important sentences."""
         time.sleep(_BREATH_S)
         return digesting.summary(turns, previous, max_tokens)
-
-    def label(self, groups: Sequence[Sequence[str]], terms: TermExtractor) -> list[str]:
-        """Take the most distinctive terms."""
-        return terms(groups)
 
     def close(self) -> None:
         """Have nothing to end."""

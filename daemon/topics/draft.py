@@ -13,7 +13,6 @@ import numpy as np
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.work import Step
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.topics.clusters import MAX_MEMBERS, Clusters, find_mergeable, split
@@ -249,8 +248,7 @@ class Draft:
         with self.setting.store.reading() as connection:
             if self._namer is None:
                 self._namer = self.setting.names.build_namer(connection, self.setting.namespace)
-            namer = self._namer
-            return RULES.label(groups, lambda texts: namer(connection, texts))
+            return self._namer(connection, groups)
 
     def read_texts(self, rows: Iterable[int]) -> dict[int, str]:
         """Return the texts of memories."""

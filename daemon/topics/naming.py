@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.llm.provider import RULES, Provider
+from memoryd.daemon.llm.chat import Chat
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.writer import Transaction
+from memoryd.daemon.topics.labels import ask_labels
 from memoryd.daemon.topics.tables import graph as stored
 from memoryd.daemon.topics.tables import graph_names
 from memoryd.daemon.topics.tables.graph_names import Label
@@ -47,15 +48,15 @@ class Naming:
 
     def step(self) -> bool:
         """Name some nodes; say whether there were any."""
-        core, provider = self._core, self._core.cognition.provider
-        if provider is RULES or self.wait_s():
+        core, chat = self._core, self._core.cognition.provider.chat
+        if chat is None or self.wait_s():
             return False
         with core.store.reading() as connection:
             unnamed = [_describe(connection, node) for node in stored.read_unnamed(connection, BATCH)]
             made = {one.members: known for one in unnamed if (known := graph_names.find(connection, one.members))}
         new = list({one.members: one for one in unnamed if one.members not in made}.values())
         if new:
-            made.update(self._ask(provider, new))
+            made.update(self._ask(chat, new))
         if not unnamed or not made:
             return False
         core.store.write(lambda transaction: _write(core, transaction, unnamed, made)).result()
@@ -66,13 +67,13 @@ class Naming:
         left = self._not_before - self._core.clock()
         return left if 0 < left <= _PAUSE_S else None  # more: the clock was set back
 
-    def _ask(self, provider: Provider, new: Sequence[Unnamed]) -> dict[bytes, Label]:
+    def _ask(self, chat: Chat, new: Sequence[Unnamed]) -> dict[bytes, Label]:
         before = self._has_spent()
         try:
-            labels = provider.label([one.texts for one in new], lambda groups: [one.label for one in new])
-            return {one.members: Label(label, provider.name) for one, label in zip(new, labels, strict=True)}
+            labels = ask_labels(chat, [one.texts for one in new])
+            return {one.members: Label(label, chat.config.model) for one, label in zip(new, labels, strict=True)}
         except Exception as error:
-            log.warning("%s could not name nodes, the names of the rules stay: %s", provider.name, error)
+            log.warning("%s could not name nodes, the names of the rules stay: %s", chat.config.model, error)
         self._not_before = self._core.clock() + _PAUSE_S
         return dict.fromkeys((one.members for one in new), Label("", "")) if self._has_spent() > before else {}
 

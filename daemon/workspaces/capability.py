@@ -15,6 +15,7 @@ CAPABILITY = Capability(
     show=linking.show,
     in_force=workspaces.IN_FORCE,
     disarm=workspaces.disarm,
-    services=lambda core: [Watchers(core)],
+    start=lambda core: core.state(Watchers, core).start(),
+    stop=lambda core: core.state(Watchers, core).close(),
     jobs={"workspaces": Row(10 * MIN, 5 * MIN, _SCAN, scanning.SCAN)},
 )

@@ -130,7 +130,6 @@ class Watchers:
             watchers = list(self._watchers.values())
         for watcher in watchers:
             watcher.close()
-        self._core.apart.close()
         self._wake.set()
         give_up_at = time.monotonic() + _CLOSE_LIMIT_S
         for thread in [self._thread, *(watcher.thread for watcher in watchers)]:

@@ -58,9 +58,6 @@ def test_no_text_ends_its_quotation_in_any_prompt(llm: Llm, server: ModelServer,
     server.will(says({"done": []}))
     llm.digest(turns, text, 100)
     assert sent(server) == {"before_these_turns": text, "turns": quoted}
-    server.will(says({"labels": ["A label"]}))
-    llm.label([[text]], lambda groups: [])
-    assert sent(server)["groups"][0]["notes"] == [" ".join(text.split())]
 
 
 def test_a_fact_that_nobody_said_is_not_kept(llm: Llm, server: ModelServer) -> None:
