@@ -243,7 +243,7 @@ class _Stream:
                 raise TimedOut(f"The daemon did not reply within {timeout_s:g} s.")
 
     async def _receive(self) -> None:
-        """Hand each reply to its call until the stream ends; whoever waits then gets the reason."""
+        """Hand each reply to its call until the stream ends; the calls still waiting then get the reason."""
         reason, heard = "the daemon closed the connection", False
         failure: Exception | None = None
         frames = FrameReader()

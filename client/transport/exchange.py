@@ -112,7 +112,7 @@ def error_of(reply: Reply) -> MemorydError:
 
 
 def retry_after_s(error: MemorydError) -> float | None:
-    """Return when to send a refused call again, None when that makes no sense: whoever says so has done nothing."""
+    """Return when to send a refused call again, None if the refusal is final; a refused call has had no effect."""
     delay_ms = error.data.get("retry_after_ms", 50 if isinstance(error, Busy) else None)
     return delay_ms / 1000 if isinstance(delay_ms, int | float) else None
 

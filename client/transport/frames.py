@@ -29,7 +29,7 @@ class FrameReader:
     def feed(self, data: bytes = b"") -> Iterator[bytes]:
         """Take received bytes; yield each complete payload. Raise `BadFrame` at a length over the limit.
 
-        Whoever stops half-way gets the other payloads from the next `feed`.
+        A caller that stops half-way gets the other payloads from the next `feed`.
         """
         self._buffer += data
         return self._payloads()

@@ -1,4 +1,4 @@
-"""An exclusive lock of a file or folder, which the system ends when whoever holds it does."""
+"""An exclusive lock on a file or folder, which the system releases when its process ends."""
 
 import fcntl
 import time

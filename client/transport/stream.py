@@ -104,7 +104,7 @@ class Stream:
         return False  # its end, or a reply that nobody waits for
 
     def interrupt(self) -> None:
-        """End the stream under whoever waits for a reply."""
+        """Close the stream; calls that wait for a reply fail."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 

@@ -13,7 +13,7 @@ GONE = "The daemon has ended; subscribe again when it answers."
 class Subscription:
     """Events as they happen. `result` holds the counts once the daemon ended it by its limit.
 
-    What happens after it was made is among its events. Close it from any thread: whoever waits for an event then stops.
+    What happens after it was made is among its events. Any thread may close it; one that waits then stops.
     """
 
     def __init__(self, connection: Stream, data: bytes, timeout_s: float, idle_s: float | None) -> None:

@@ -1,4 +1,4 @@
-"""Lines of what comes up unasked: whole sentences of a memory, none of which the session has, within a budget."""
+"""Lines of unasked contexts: whole sentences of memories that the session does not have yet, within a budget."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -132,7 +132,7 @@ def show_saved(row: Row, prompt: str = "") -> str:
 def show_turn(
     turn: CandidateTurn, heading: str, why: str, prompt: str = "", most_chars: int = MOST_CHARS
 ) -> ContextLine:
-    """Return a line of what a turn states."""
+    """Return a line with the statements of a turn."""
     text = make_inert(choose_sentences(turn.list_statements(), most_chars, prompt))
     return ContextLine(turn.row.id, turn.row.row, turn.row.content_hash, heading, text, why)
 

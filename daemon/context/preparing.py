@@ -211,7 +211,7 @@ def _select_relevant(
 
 
 def _read_present(core: Core, found: chosen.RelevantNotes, own: str) -> dict[str, Row]:
-    """Return by id the hits, what they disagree with and what is shown with them, as far as alive and within reach.
+    """Return by id the hits, the memories they contradict and those shown with them, if alive and within reach.
 
     What comes out of the session `own` itself is left out: it has that.
     """

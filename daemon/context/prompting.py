@@ -1,4 +1,4 @@
-"""What is said beside a prompt though nobody asked: only what is surely about it, mostly nothing.
+"""Memories shown unasked beside a prompt: only those that are surely about it, mostly none.
 
 A line is a memory that was saved on purpose, or what an agent stated in another session: no guess, no question, nothing
 that was taken back. It is as sure as `sureness` rates it, or as the confidence of the search for a prompt that is a
@@ -137,7 +137,7 @@ def _hold_person_back(core: Core, retrieval: Retrieval, call: GetUnasked) -> Fil
 
 
 def _find_beginning(core: Core, call: GetUnasked) -> float | None:
-    """Return when the session began, as far as that is known here."""
+    """Return when the session began, None if that is not known."""
     if not call.session:
         return None
     number = core.store.namespaces.find_number(call.namespace)

@@ -125,7 +125,7 @@ def _read_latest(core: Core, connection: Connection, call: GetUnasked) -> list[C
 
 
 def _choose_latest(said: Sequence[CandidateTurn]) -> list[ContextLine]:
-    """Return what was asked, what was done, what is open, the last first, as far as the turns of a session say so."""
+    """Return what the turns of a session say was asked, done and left open, the latest first."""
     told = {turn.row.id: turn.list_statements(said[at + 1 :]) for at, turn in enumerate(said)}
     sizes = {id: len(" ".join(sentences).encode()) for id, sentences in told.items()}
     stated = [turn for turn in said if turn.role == "assistant" and told[turn.row.id]]

@@ -78,7 +78,7 @@ def _select_new(lines: Iterable[ContextLine], had: Had) -> list[ContextLine]:
 
 
 def _read_had(core: Core, ids: dict[str, bytes]) -> Had:
-    """Return what a session has by the memories that it was given, as far as these are what they were."""
+    """Return the texts that a session was given, by memory, without memories that have changed since."""
     with core.store.reading() as connection:
         known = rows.read_ids(connection, sorted(ids))
         left = turns.read_keys(connection, sorted(ids.keys() - known.keys()))

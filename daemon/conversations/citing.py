@@ -40,7 +40,7 @@ def step(core: Core) -> bool:
 
 
 def _count(core: Core, transaction: Transaction, found: Sequence[tuple[AgentTurn, list[str]]]) -> None:
-    """Count the citations of what is still there and can be seen from where the session is."""
+    """Count the citations of memories that still exist and that the session can see."""
     present = rows.read_ids(transaction.connection, [id for _, ids in found for id in ids])
     for one, ids in found:
         seen = core.store.namespaces.reach(one.namespace, None)

@@ -39,7 +39,7 @@ class RatedItem(NamedTuple):
 
 
 def step(core: Core) -> bool:
-    """Do one batch of what can be done now; say whether there was any."""
+    """Process one batch of queued turns; return whether there were any."""
     return _rate(core, core.cognition.provider) or _embed(core) or citing.step(core) or _condense(core)
 
 
@@ -75,7 +75,7 @@ def _rate(core: Core, provider: Provider) -> bool:
     def write(transaction: Transaction) -> None:
         connection = transaction.connection
         concerned = set()
-        asked = turns.select_unjudged(connection, keys)  # others may have been thought about meanwhile
+        asked = turns.select_unjudged(connection, keys)  # others may have been rated meanwhile
         for thing in (one for one in things if one.key in asked):
             if turns.rate(connection, thing.key, rated[thing.key]):
                 concerned.add(thing.namespace)

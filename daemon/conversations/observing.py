@@ -128,7 +128,7 @@ def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "F
 
 
 def _queue_accepted(place: TurnTarget, taken: Sequence[Taken], results: Sequence[ObservedTurn]) -> None:
-    """Queue what was accepted to be thought about; what was seeded has no conversation that continues."""
+    """Queue the accepted turns for extraction and summaries; seeded turns belong to no open conversation."""
     said = [
         Heard(0, result.id, one.turn.role, _time_of(place, one.turn), one.turn.content)
         for one, result in zip(taken, results, strict=True)
@@ -189,7 +189,7 @@ def _is_known(place: TurnTarget, id: str, key: bytes) -> bool:
 
 
 def _find_equal(place: TurnTarget, key: bytes) -> list[str]:
-    """Return the id of what says the same in this namespace; a memory is bumped."""
+    """Return the id of a turn or memory of this namespace with the same text; count an access to a memory."""
     memory = turns.find_equal_memory(place.connection, place.number, key, place.core.clock())
     if memory is not None:
         return _select_alive(place, [memory])

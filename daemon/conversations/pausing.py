@@ -1,4 +1,4 @@
-"""Pausing: calls that say where nothing is observed."""
+"""The calls that pause and resume observing."""
 
 from concurrent.futures import Future
 

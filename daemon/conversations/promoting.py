@@ -125,7 +125,7 @@ def neighbours(turn: StoredTurn, following: str) -> str:
 
 
 def _read_following(transaction: Transaction, leaving: Sequence[StoredTurn]) -> dict[str, str]:
-    """Return for each turn the short ones that were said next in its session, as far as they are in L0."""
+    """Return for each turn the short turns that follow it in its session and are in L0."""
     found: dict[str, str] = {}
     for namespace in {turn.namespace for turn in leaving}:
         sessions: dict[str, list[StoredTurn]] = {}

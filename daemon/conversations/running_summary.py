@@ -52,7 +52,7 @@ def _summary(core: Core, call: Summarize, plan: Plan, by: Counter) -> tuple[str,
 
 
 def _select_spoken(plan: Plan) -> list[tuple[str, str]]:
-    """Return the newest of what is to be summarised, as much as a model reads."""
+    """Return the newest texts to summarise, up to what a model reads."""
     found, chars = list[tuple[str, str]](), 0
     for message in reversed(plan.older):
         chars += len(message.content)

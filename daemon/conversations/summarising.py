@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 def think(core: Core, key: ThoughtKey, heard: Sequence[Heard]) -> Finish:
-    """Sum up turns with what the session came to before; return what writes the note."""
+    """Summarise turns together with the former summary of the session; return a function that writes the note."""
     with core.store.reading() as connection:
         before = _read_latest(core, connection, key)
     if not before and len(heard) < MIN_TURNS:

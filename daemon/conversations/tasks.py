@@ -1,4 +1,4 @@
-"""How tasks went: a note of what was done, or a lesson of what failed, condensed in the background."""
+"""Outcomes of tasks: a note on a success or a lesson from a failure, condensed in the background."""
 
 from concurrent.futures import Future
 

@@ -30,7 +30,7 @@ _LOOK_EVERY_S = 5.0  # at most: the clock may be set
 _SOON_S = 0.1
 _POLL_S = 0.05
 _NEVER_S = 10 * 365 * 86_400.0
-LONGEST_S = 600.0  # a conversation that never rests is thought about after so long
+LONGEST_S = 600.0  # a conversation that never pauses is processed after this time
 LONGEST_SUMMARY_S = 3_600.0
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ KINDS: dict[str, ThoughtKind] = {
 
 
 def list_rests(core: Core, session: str) -> list[ThoughtDelay]:
-    """Return what a conversation is thought about, and when; one without a name is no session to sum up."""
+    """Return the kinds of tasks for a conversation with their delays; one without a session name is not summarised."""
     config, found = core.config.cognition, []
     if config.extract and core.cognition.provider is not RULES:
         found.append(ThoughtDelay(learning.KIND, config.quiet_s, max(LONGEST_S, config.quiet_s)))
@@ -79,7 +79,7 @@ def end(core: Core, call: EndSession, report: ReportProgress = lambda progress: 
 
 
 def _wait_for(core: Core, call: EndSession, begun: SessionEnded, report: ReportProgress) -> SessionEnded:
-    """Return when a session was thought about, or what of that was put off."""
+    """Wait until the tasks of a session are done or postponed; return which of them still wait."""
     number = core.store.namespaces.find_number(namespaces.check(call.namespace))
     most = 0
     while begun.waiting and number is not None:
@@ -109,7 +109,7 @@ def hurry(core: Core, reached: frozenset[int] | None) -> None:
 
 
 def step(core: Core) -> bool:
-    """Think one thought that is due; say whether there was one."""
+    """Run the next due task; return whether there was one."""
     if core.embedding.active is None and core.embedding.report_state().state in ("loading", "fetching"):
         return False  # it will be there soon, and repetitions are known by it
     thought = _find_next(core)

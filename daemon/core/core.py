@@ -136,7 +136,7 @@ class Core:
         self._keep_codes()
 
     def _keep_codes(self) -> None:
-        """Keep the codes of the vectors for the next start, if there are so many that this is worth it."""
+        """Store the codes of the vectors for the next start, if there are enough to be worth it."""
         generation, path = self.embedding.active, self.store.path
         if generation is None or len(generation.index) < _KEPT_FROM:
             return

@@ -17,7 +17,7 @@ _root = logging.getLogger("memoryd")
 
 
 class Events:
-    """Passes on what happens. Nothing is collected while nobody listens."""
+    """Passes on events. Nothing is collected without a listener."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store, self._clock = store, clock

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 def work_off(store: Store, bulk: BulkPool, generation: Generation) -> bool:
-    """Embed one batch of what is pending; say whether there was any. Texts that fail are set aside."""
+    """Embed one batch of pending texts; return whether there were any. Texts that fail are set aside."""
     rows = generation.list_pending(max(BATCH, getattr(generation.embedder, "batch", 1)))
     if not rows:
         if not generation.failing:

@@ -41,7 +41,7 @@ class BulkPool:
         self._interruptions = 0
 
     def interrupt(self) -> None:
-        """End what is under way: texts not begun are left, and whoever waits for them gets `Unavailable`."""
+        """Stop: texts not begun are left, and callers that wait for them get `Unavailable`."""
         self._interruptions += 1
 
     def embed(self, embedder: Embedder, texts: Sequence[str], patient: bool = False) -> list[Vector | Exception]:

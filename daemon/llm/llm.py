@@ -143,7 +143,7 @@ def _list(turns: Sequence[Spoken]) -> list[dict[str, Any]]:
 
 
 def cut(text: str) -> str:
-    """Return what is sent of a text; credentials are taken out first, so that none is cut to what nobody knows."""
+    """Return the part of a text to send; credentials are removed first, since a cut one would not be recognised."""
     return redact(text)[:LONGEST]
 
 

@@ -50,7 +50,7 @@ def delete_where(core: Core, call: DeleteWhere, caller: Caller = USER) -> "Parts
 
 
 def _choose(core: Core, call: DeleteWhere, chosen: Filter, caller: Caller) -> tuple[list[str], int]:
-    """Return the ids of what the filter leaves, oldest first, and how many parts of files it leaves too."""
+    """Return the ids of the memories that match the filter, oldest first, and how many chunks of files match."""
     condition, values = chosen.full_condition(core.clock(), call.all_states)
     with core.store.reading() as connection:
         found, documents = queries.find_deletable(connection, condition, values)

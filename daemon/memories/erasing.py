@@ -145,7 +145,7 @@ def clean(core: Core, session: str | None = None) -> Iterator[None]:
 
 
 def _search_files(core: Core, texts: Sequence[str]) -> Parts[list[str]]:
-    """Return the files that hold any of some texts; write the database again where nothing in use explains that."""
+    """Return the files that hold any of some texts; rewrite the database if no stored text explains a match."""
     pieces = leftovers.choose_pieces(texts)
     found = leftovers.find_files(core.folder, pieces)
     with core.store.reading() as connection:

@@ -139,6 +139,6 @@ def resolve_key(core: Core, connection: Connection, namespace: str, key: str) ->
 
 
 def renew(core: Core, ids: list[str]) -> None:
-    """Have those of some memories that have a time to live begin it again; nobody waits for that."""
+    """Restart the time to live of memories that have one, in the background."""
     with suppress(Busy):
         core.store.write(lambda transaction: rows.renew(transaction.connection, ids, core.clock()), over_limit=True)

@@ -226,7 +226,7 @@ def _apply(core: Core, transaction: Transaction, step: _Step, operation: str) ->
 
 
 def _restore_links(connection: Connection, record: Record) -> None:
-    """Link a memory as it was, as far as the other ends exist; whichever end comes later finds the other one."""
+    """Restore the links of a memory whose other ends exist; the end that is imported later makes the link."""
     relations = [(link.origin, link.target, link.kind, link.created_at) for link in record.relations]
     known = {link.origin for link in record.relations} | {link.target for link in record.relations}
     relations += [

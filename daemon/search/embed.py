@@ -59,7 +59,7 @@ def _check(given: list[float], generation: Generation) -> Vector:
             f"The vector has {len(given)} dimensions; those of {generation.name} have {generation.index.dimensions}."
         )
     if not np.isfinite(length) or length == 0.0:
-        raise Invalid("The vector is zero or holds what is no finite number.")
+        raise Invalid("The vector is zero or holds a value that is not a finite number.")
     return (vector / length).astype(np.float32)
 
 

@@ -123,7 +123,7 @@ class Precedence:
         return None
 
     def _read_vectors(self, asked: Sequence[Row]) -> dict[str, Vector]:
-        """Return by id the vectors of the texts alone, as far as there are any."""
+        """Return by id the vectors of the texts alone, where they exist."""
         generation = self._retrieval.generation
         if generation is None:
             return {}
@@ -223,7 +223,7 @@ def _find_retold(retrieval: Retrieval, connection: Connection, best: Sequence[Ca
 
 
 def _names_as_much(named: Names, upper: str, lower: str) -> bool:
-    """Return whether a text has all that a question names as far as another one has it."""
+    """Return whether `lower` has every name of a question that `upper` has."""
     upper, lower = upper.casefold(), lower.casefold()
     return all(is_named(name, lower) or not is_named(name, upper) for name in (*named.identifiers, *named.proper))
 

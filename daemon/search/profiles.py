@@ -41,7 +41,7 @@ def saturate(bm25: float, full: float) -> float:
 
 
 def normalise(bm25: float, full: float) -> float:
-    """Return BM25 as a share of what counts as 1."""
+    """Return BM25 as a share of `full`, the score that counts as 1."""
     return bm25 / full if full > 0 else 0.0
 
 

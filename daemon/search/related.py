@@ -158,5 +158,5 @@ def _kind(head: Row, row: Row) -> _Kind:
 
 
 def list_shown_ids(related: Iterable[Related]) -> list[str]:
-    """Return the ids of what is shown with its text."""
+    """Return the ids of the memories that are shown with their text."""
     return [one.id for one in related if one.content]

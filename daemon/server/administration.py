@@ -150,7 +150,7 @@ def _read_runtime(context: CallContext, found: protocol.Stats) -> protocol.Runti
 
 @handles(protocol.Authenticate)
 def authenticate(context: CallContext, call: protocol.Authenticate) -> protocol.Identity:
-    """Bind the connection; whoever presents a wrong token is nobody, not whom the connection spoke for before."""
+    """Bind the connection to the caller of a token; after a wrong token it has no caller, not the former one."""
     try:
         caller = context.core.tokens.find_caller(call.token)
     except Unauthenticated:

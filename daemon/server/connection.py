@@ -205,7 +205,7 @@ class Connection(asyncio.Protocol):
         return not self.in_flight and not self._subscriptions and time.monotonic() - self._heard_at > IDLE_S
 
     def _drop_silent(self) -> None:
-        """End a connection over which nobody has said who they are, or anything."""
+        """Close a connection that has not authenticated or sent anything in time."""
         if self in self._server.connections and (not self._calls or self._caller is NOBODY):
             self._dismiss(Unavailable(f"No call was made within {FIRST_CALL_S:g} s.", {"retry_after_ms": 100}))
 
@@ -346,7 +346,7 @@ class Connection(asyncio.Protocol):
     def _go_on(
         self, request_id: int, call: Call[Any], context: CallContext, end: End, parts: Parts[Any]
     ) -> LaneWork | None:
-        """Do the next part of a long call; return what does the one after it, unless nobody waits for the result.
+        """Run the next part of a long call; return a function for the part after it, unless the client has left.
 
         One that only reads ends when the daemon stops: its client asks the successor.
         """

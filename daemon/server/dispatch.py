@@ -104,7 +104,7 @@ def _run_as(context: CallContext, actor: Actor, parts: Parts[R]) -> Parts[R]:
 
 @functools.cache
 def _read_needs(handler: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of what a handler takes beside its call."""
+    """Return the names of a handler's parameters other than its call."""
     return tuple(name for name in inspect.signature(handler).parameters if name != "call")
 
 

@@ -58,7 +58,7 @@ class Lane:
         return self._pending
 
     def run_waiting(self) -> None:
-        """Run what waits on this thread, whoever's turn it is: calls that have to end refuse by themselves."""
+        """Run the waiting calls on this thread in any order; calls that must not run any more refuse by themselves."""
         with self._lock:
             waiting = [work for calls in self._waiting.values() for work in calls]
             self._waiting.clear()
@@ -68,7 +68,7 @@ class Lane:
             self._pending -= len(waiting)
 
     def close(self, limit_s: float) -> bool:
-        """Forget what waits and end the threads; return whether the running calls came to their end or next turn."""
+        """Drop waiting calls and end the threads; return whether the running calls reached their end or next part."""
         with self._lock:
             self._capacity = 0
             self._pending -= sum(map(len, self._waiting.values()))

@@ -171,5 +171,5 @@ class Server:
 
 
 def _refuse(view: EventView, limit: int | None) -> "Future[Subscribed]":
-    """Refuse: the daemon's own calls have nobody to send events to."""
+    """Refuse: a call made by the daemon itself has no client to send events to."""
     raise Unavailable("Only a client can follow events.")

@@ -1,4 +1,4 @@
-"""Events on their way to subscribers. Whoever makes something happen leaves it here; the event loop passes it on.
+"""The queue of events for subscribers: any thread puts an event here, the event loop sends it.
 
 What comes within a hundredth of a second is sent together. To a subscriber that does not read, nothing more is written;
 a bounded number of events waits for it, what comes after these is counted and reported as `missed`. It is dropped only
@@ -44,7 +44,7 @@ class Subscriber:
         self.ended: Future[Subscribed] = Future()
 
     def take(self, happenings: Sequence[Happening], now: float) -> None:
-        """Send what the subscriber sees of these, as far as it reads."""
+        """Send the events that the subscriber may see, as long as it reads them."""
         if not self._view.is_valid():
             self.fail(Unauthenticated("The token of this subscription is not in force any more."))
             return

@@ -24,7 +24,7 @@ class Caller(NamedTuple):
 
     @property
     def bound(self) -> bool:
-        """Whether there is anything that this caller does not reach."""
+        """Whether a namespace limits what this caller reaches."""
         return self.role != "owner"
 
     def is_owner_of(self, namespace: str) -> bool:
@@ -40,7 +40,7 @@ class Caller(NamedTuple):
         return self.is_owner_of(namespace) or (self.role == "lead" and namespace in list_enclosing(self.namespace))
 
     def log_place(self, namespace: str) -> str:
-        """Return under which namespace the operation log has what is called at a namespace: never a shared one."""
+        """Return the namespace under which the log records an operation called at `namespace`: never a shared one."""
         return namespace if self.is_owner_of(namespace) else self.namespace
 
     def check_change(self, memory: str, namespace: str) -> None:

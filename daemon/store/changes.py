@@ -1,4 +1,4 @@
-"""What a transaction changed, read back for those who follow events. Nothing here runs while nobody does.
+"""What a transaction changed, read back for subscribers to events. Nothing here runs without a subscriber.
 
 The writer notes between which row numbers the transaction wrote into the history, the journal of turns and the
 memories; after the commit it reads these rows on its own connection, before the next transaction begins, so each change

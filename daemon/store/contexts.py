@@ -1,4 +1,4 @@
-"""Context vectors: what a short text is found by, beside its own vector, where its neighbours say what it is about.
+"""Context vectors: a short text is also embedded with its neighbours, which tell what it is about.
 
 A memory has at most one: the text that is embedded for it, and the key of the vector that searches use instead of that
 of its own text. Until that vector is there they use its own, and duplicates always compare its own. All of it is
@@ -32,12 +32,12 @@ def search_hash(text_hash: bytes, content: str) -> bytes:
 
 
 def join_neighbours(content: str, neighbours: str) -> str:
-    """Return what is embedded for a text within its context: itself first, for a model may read no further."""
+    """Return the text to embed for a memory and its neighbours: the memory first, as a model may cut off the rest."""
     return f"{content}\n{neighbours}"
 
 
 def merge(own: Vector, within: Vector) -> Vector:
-    """Return the vector that a text is found by: of its own and of that of its context."""
+    """Return the weighted mean of a text's own vector and that of its context, normalised."""
     made: Vector = OWN_SHARE * own + (1 - OWN_SHARE) * within
     return made / np.linalg.norm(made)
 

@@ -39,7 +39,7 @@ _CHECKS = (find_schema_problems, vectors.find_problems, turns.check_conservation
 
 
 def list_checks() -> list[Callable[[apsw.Connection], list[str]]]:
-    """Return what a check of the file itself does not see, each to be run in a snapshot."""
+    """Return the checks of content, which SQLite's own check does not make; run each in a snapshot."""
     return [*_CHECKS, *(capability.find_problems for capability in installed())]
 
 
@@ -69,24 +69,24 @@ def describe(repaired: list[str]) -> str:
 
 
 def note(connection: apsw.Connection, repaired: list[str], now: float) -> None:
-    """Keep what a repair did, for whoever asks next."""
+    """Store what a repair did until `forget_repairs`."""
     if repaired:
         said = [*list_repairs(connection), f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M}: {describe(repaired)}"]
         settings.put(connection, _NOTED, msgspec.json.encode(said[-_MOST_NOTED:]).decode())
 
 
 def list_repairs(connection: apsw.Connection) -> list[str]:
-    """Return what repairs did since somebody asked for one."""
+    """Return what repairs did since the last `forget_repairs`."""
     return msgspec.json.decode(settings.read(connection, _NOTED) or "[]", type=list[str])
 
 
 def forget_repairs(connection: apsw.Connection) -> None:
-    """Somebody has seen what repairs did."""
+    """Delete the notes on repairs, once they were shown."""
     connection.execute("DELETE FROM settings WHERE name = ?", (_NOTED,))
 
 
 def check(connection: apsw.Connection, pragma: str) -> list[str]:
-    """Return what an integrity check says is wrong, as far as it gets. Pages that nothing uses are no harm."""
+    """Return what an integrity check finds wrong, as far as it gets; pages that nothing uses do not count."""
     lines: list[str] = []
     try:
         for (line,) in connection.execute(pragma):
@@ -97,7 +97,7 @@ def check(connection: apsw.Connection, pragma: str) -> list[str]:
 
 
 def find_damaged(connection: apsw.Connection) -> list[str]:
-    """Return the tables that are damaged, or an index of which is."""
+    """Return the tables that are damaged or have a damaged index."""
     tables: list[Any] = connection.execute(_TABLES).fetchall()
     return [
         table
@@ -107,7 +107,7 @@ def find_damaged(connection: apsw.Connection) -> list[str]:
 
 
 def repair(connection: apsw.Connection, source: apsw.Connection) -> list[str]:
-    """Create damaged indexes and full text again, and return of which tables, within a connection's transaction.
+    """Create damaged indexes and full text again within a transaction; return the tables that had them.
 
     `source` reads the former state: SQLite lets nobody write in a transaction that has met damage. Raise
     `StorageFailed` where a table itself is damaged, and leave all as it is.
@@ -168,7 +168,7 @@ def _replace_fulltext(connection: apsw.Connection) -> None:
 
 
 def rebuild_derived(connection: apsw.Connection) -> None:
-    """Build the full-text index and wrong hashes again; drop what cannot be right, and what is not memoryd's."""
+    """Rebuild the full-text index and wrong hashes; drop invalid vectors and objects that are not memoryd's."""
     restore_schema(connection)
     hashes.fix(connection, hashes.find_wrong(connection))
     fulltext.rebuild(connection)

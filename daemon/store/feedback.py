@@ -66,7 +66,7 @@ def merge(one: str, other: str) -> str:
 
 
 def rate_usefulness(feedback: str, notes: bool = False) -> Usefulness | None:
-    """Return what some feedback comes to; None without any."""
+    """Return the usefulness that follows from feedback, None without any."""
     given = decode_votes(feedback)
     if not given:
         return None

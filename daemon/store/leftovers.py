@@ -47,7 +47,7 @@ def find_files(folder: Path, pieces: Sequence[bytes]) -> list[str]:
 
 
 def _has_any(path: Path, pieces: Sequence[bytes]) -> bool:
-    """Look into a file. Whoever closes one of a database releases all locks that this process has on it (POSIX)."""
+    """Return whether a file holds any piece. Closing a database file would release our locks on it (POSIX)."""
     if path.name.endswith("-shm"):  # it holds the log's locks, and no text
         return False
     try:

@@ -160,7 +160,7 @@ def _compare(connection: apsw.Connection) -> tuple[list[ObjectName], list[Object
 
 
 def find_schema_problems(connection: apsw.Connection) -> list[str]:
-    """Return a line for each object that is not as memoryd makes it, and each table whose rows refer to none."""
+    """Return a line for each object that differs from memoryd's schema and each table with dangling references."""
     extra, missing = _compare(connection)
     left = _find_left(connection)
     extra = [name for name in extra if name not in left]

@@ -3,8 +3,8 @@
 A row number is never used again, so arrays by row number would grow with every memory that was ever written. A position
 is: it belongs to one row, and to another one once that row is deleted and no reader can still mean it.
 
-Who reads takes the present `Epoch` first and holds it as long as it uses positions. A position that is given up waits
-until every epoch up to then has been let go of; until it is used again its row still leads to it.
+A reader takes the present `Epoch` first and holds it as long as it uses positions. A position that was given up is
+reused only after every epoch up to then has been released; until then its row still leads to it.
 
 Row to position is a table of pages that exist only where there are rows. Threads: a lock, a leaf.
 """
@@ -70,7 +70,7 @@ class Positions:
             return int(self._pages[self._page_of[high], row & _INSIDE]) - 1 if 0 <= high < len(self._page_of) else -1
 
     def read_rows(self, places: NDArray[np.signedinteger[Any]]) -> NDArray[np.int64]:
-        """Return the rows of positions, for who holds the epoch in which it found them."""
+        """Return the rows of positions; the caller holds the epoch in which it found them."""
         found: NDArray[np.int64] = self._row_of[places]
         return found
 
@@ -90,7 +90,7 @@ class Positions:
             return found, self.epoch
 
     def give_up(self, rows: Iterable[int]) -> None:
-        """Let others have the positions of rows that do not exist any more, once nobody can mean these rows."""
+        """Free the positions of deleted rows; they are reused once no reader holds an older epoch."""
         numbers = _make_array(rows)
         with self._lock:
             places = self._look_up(numbers)
@@ -122,7 +122,7 @@ class Positions:
         return self._unused.pop()
 
     def _remove(self, places: Places) -> None:
-        """Have the rows of these positions lead nowhere."""
+        """Remove the entries that lead from rows to these positions."""
         rows = self._row_of[places]
         places, rows = places[rows != 0], rows[rows != 0]
         high = rows >> _BITS
@@ -146,7 +146,7 @@ class Positions:
         return np.concatenate([again, np.arange(first, first + missing)])
 
     def _gather_free(self) -> None:
-        """Take back the positions that nobody can mean any more."""
+        """Collect the freed positions that no epoch protects any more."""
         if self._given_up:
             self._waiting.append((weakref.ref(self.epoch), self._given_up))
             self._given_up, self.epoch = [], Epoch()
@@ -155,7 +155,7 @@ class Positions:
 
 
 def find_distinct(numbers: NDArray[IntegerT]) -> NDArray[IntegerT]:
-    """Return the numbers that differ, sorted. `np.unique` would load masked arrays first, for 9 ms of a start."""
+    """Return the distinct numbers, sorted. `np.unique` would load masked arrays first, for 9 ms of a start."""
     ordered = np.sort(numbers)
     kept = np.ones(len(ordered), bool)
     kept[1:] = ordered[1:] != ordered[:-1]
@@ -164,7 +164,7 @@ def find_distinct(numbers: NDArray[IntegerT]) -> NDArray[IntegerT]:
 
 
 def grow(array: Array, needed: int) -> Array:
-    """Return an array with room for `needed` entries along its first axis, half as many again if it had not."""
+    """Return an array with room for `needed` entries along its first axis; one too small grows by half at least."""
     have = len(array)
     if needed <= have:
         return array
@@ -188,7 +188,7 @@ def find_top(scores: NDArray[np.floating[Any]], k: int) -> NDArray[np.int64]:
 def _find_best_blocks(scores: NDArray[np.floating[Any]], k: int) -> NDArray[np.int64]:
     """Return the positions in the `k` blocks with the largest maxima (the top `k` lie in them) and the rest, rising.
 
-    A block is every so manieth score: the maxima of all blocks are then found side by side.
+    A block holds scores at a fixed stride, so that NumPy finds the maxima of all blocks side by side.
     """
     count = len(scores) // _TOP_BLOCK
     maxima = scores[: count * _TOP_BLOCK].reshape(_TOP_BLOCK, count).max(axis=0)

@@ -72,7 +72,7 @@ def build_memories(
 
 
 def give_vectors(connection: apsw.Connection, model: int, shown: Sequence[Memory], found: Iterable[Row | None]) -> None:
-    """Give the memories of rows their vectors, as far as these are made."""
+    """Set the vectors of memories, where they exist."""
     keys = {row.id: row.text_hash or vectors.text_hash(row.content) for row in found if row is not None}
     known = vectors.find(connection, model, list(keys.values()))
     for memory in shown:
@@ -107,6 +107,6 @@ def read_contradictions(
 
 
 def shorten(text: str) -> str:
-    """Return the beginning of a text on one line, as it is shown beside what disagrees with it."""
+    """Return the beginning of a text on one line, as shown beside a memory that contradicts it."""
     text = " ".join(text.split())
     return text if len(text) <= TEXT_CHARS else f"{text[: TEXT_CHARS - 2].rsplit(' ', 1)[0]} …"

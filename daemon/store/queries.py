@@ -1,4 +1,4 @@
-"""Memories found by what they hold, what they are and when they came. A `condition` is SQL on the alias `m`."""
+"""Queries for memories by content, kind and time. A `condition` is SQL on the alias `m`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple

@@ -1,6 +1,6 @@
 """Texts of conversations as they are stored, for a check by new rules of credentials, and their replacement.
 
-Each stored text is a `StoredText`: its table, its row and its columns. A replacement keeps no history: it is for good.
+Each text is a `StoredText`: its table, row and columns. A replacement is recorded in no history and cannot be undone.
 """
 
 from collections.abc import Iterator

@@ -44,7 +44,7 @@ def max_pages(limit_bytes: int, page_bytes: int) -> int:
 
 
 def let_grow(connection: apsw.Connection, pages: int) -> None:
-    """Let the file grow to no more than so many pages, 0: as far as the disk has room. What it has already it keeps."""
+    """Limit the file to so many pages (0: no limit); a file that is larger already keeps its size."""
     connection.pragma("max_page_count", pages or _MOST_PAGES)
 
 
@@ -58,7 +58,7 @@ def limit_error(limit_bytes: int, used_bytes: int, advice: str = "") -> StorageF
 
 
 def turns_error(limit_bytes: int, used_bytes: int, advice: str) -> StorageFull:
-    """Return the error for turns where only what is added on purpose has room."""
+    """Return the error for turns when the remaining room is kept for `add`."""
     return StorageFull(
         f"The database has nearly reached its limit of {limit_bytes / 1e6:.0f} MB and takes in no more turns; `add`"
         f" still works. Raise `max_size_mb` in [storage]{advice}.",
@@ -113,7 +113,7 @@ class Reserve:
         return False
 
     def take_back(self) -> None:
-        """Take what is left of the room before somebody else fills it."""
+        """Reserve the remaining room again before another program fills it."""
         with self._lock, suppress(OSError):
             here = self._size()
             wanted = min(measure_size(self._folder), here + measure_free_bytes(self._folder) - _LEFT_BYTES)
@@ -121,7 +121,7 @@ class Reserve:
                 self._take(wanted)
 
     def is_spent(self) -> bool:
-        """Return whether nothing is added; the end of that is noticed here."""
+        """Return whether additions are refused because the disk is full; notice here when it has room again."""
         if self._spent:
             self.fill()
         return self._spent
@@ -131,7 +131,7 @@ class Reserve:
         return is_disk_full(self._folder)
 
     def build_error(self) -> StorageFailed:
-        """Return what is said to whoever would add something to a full disk."""
+        """Return the error for a call that would add something while the disk is full."""
         return StorageFailed(
             "The disk is full. Nothing of this was written; reading and deleting go on."
             f" Make room: {2 * measure_size(self._folder) >> 20} MiB have to be free."

@@ -1,9 +1,9 @@
 """Putting another database in the place of the present one, at the daemon's start or while none runs.
 
-The other one is made ready as `next/memoryd.sqlite` in the data directory, whole and on disk. Whoever holds the lock of
-the directory takes it up: the former files go to a folder of their own, named for why and when, and the new one takes
-the name in one step. A crash at any point leaves either the former database in place, or `next` to be taken up again.
-Where the daemon has written on for long since, it is given up: whoever made it ready was killed.
+The other one is made ready as `next/memoryd.sqlite` in the data directory, whole and on disk. The process that holds
+the lock of the directory takes it up: the former files go to a folder of their own, named for why and when, and the new
+one takes the name in one step. A crash at any point leaves either the former database in place, or `next` to be taken
+up again. If the daemon has written to the present database long after that, `next` is given up: its maker was killed.
 """
 
 import logging

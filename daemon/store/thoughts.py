@@ -1,9 +1,9 @@
-"""The queue of what is to be thought about whole conversations, on disk, and the turns that it is about.
+"""The queue, on disk, of conversations to draw facts from or summarise, with the turns concerned.
 
 A conversation is a namespace and a session. Each kind of thought has one row for it, due some time after its last turn
-and no later than `longest_s` after its first, and its own copies of the turns. Who has thought takes away, in the
-transaction that writes the outcome, the turns that he was given and no others: so nothing is lost and nothing is done
-twice, whatever crashes, and turns that came meanwhile are thought about next.
+and no later than `longest_s` after its first, and its own copies of the turns. The worker removes
+exactly the turns that it processed, in the transaction that writes the result. So a crash loses nothing and repeats
+nothing, and turns that arrive meanwhile are processed next.
 """
 
 from collections.abc import Iterable, Sequence
@@ -56,7 +56,7 @@ class ThoughtKey(NamedTuple):
 
 
 class Thought(NamedTuple):
-    """What is to be thought about, since when it is due, and how often that failed."""
+    """A queued task: its key, when it is due, and how often it failed."""
 
     key: ThoughtKey
     due_at: float
@@ -80,7 +80,7 @@ def queue_turns(
     rests: Iterable[ThoughtDelay],
     now: float,
 ) -> None:
-    """Queue turns of one conversation for each kind of thought; the oldest go where there are too many."""
+    """Queue turns of one conversation for each kind of task; delete the oldest beyond the limits."""
     for rest in rests if said else ():
         key = ThoughtKey(*place, rest.kind)
         connection.execute(_UPSERT, (*key, now, rest.quiet_s, rest.longest_s))
@@ -113,7 +113,7 @@ def hurry(connection: apsw.Connection, namespace: int, session: str, now: float)
 
 
 def count_due(connection: apsw.Connection, namespace: int, session: str, now: float) -> dict[str, int]:
-    """Return how many turns wait for each thought of a conversation that is due."""
+    """Return how many turns wait for each due task of a conversation, by kind."""
     sql = (
         "SELECT kind, count(*) FROM thoughts JOIN heard USING (namespace, session, kind)"
         " WHERE namespace = ? AND session = ? AND due_at <= ? GROUP BY kind"
@@ -122,21 +122,21 @@ def count_due(connection: apsw.Connection, namespace: int, session: str, now: fl
 
 
 def list_kinds(connection: apsw.Connection, namespace: int, session: str) -> list[str]:
-    """Return what is still to be thought about a conversation."""
+    """Return the kinds of tasks that wait for a conversation."""
     sql = "SELECT kind FROM thoughts WHERE namespace = ? AND session = ? ORDER BY kind"
     return [kind for (kind,) in connection.execute(sql, (namespace, session))]
 
 
 def hasten(connection: apsw.Connection, key: ThoughtKey, now: float) -> None:
-    """Make one thought due now."""
+    """Make one task due now."""
     sql = "UPDATE thoughts SET due_at = min(due_at, ?4) WHERE namespace = ?1 AND session = ?2 AND kind = ?3"
     connection.execute(sql, (*key, now))
 
 
 def find_next(connection: apsw.Connection, now: float, strange: tuple[float, float]) -> Thought | None:
-    """Return what is due first, whether it is already or not.
+    """Return the task with the earliest due time, even if that is in the future.
 
-    What is due between the two strange times was queued by a clock that was ahead: that is due now.
+    A due time between the two of `strange` was set while the clock was ahead: such a task is due now.
     """
     first = _first(connection, "TRUE", ())
     if first is None or first.due_at <= now:
@@ -152,13 +152,13 @@ def _first(connection: apsw.Connection, where: str, values: tuple[float, ...]) -
 
 
 def read_all(connection: apsw.Connection, kind: str) -> list[Thought]:
-    """Return all of a kind, the first due first."""
+    """Return all tasks of a kind, the earliest due first."""
     sql = "SELECT namespace, session, kind, due_at, attempts FROM thoughts WHERE kind = ? ORDER BY due_at"
     return [Thought(ThoughtKey(*values[:3]), *values[3:]) for values in connection.execute(sql, (kind,))]
 
 
 def read_turns(connection: apsw.Connection, key: ThoughtKey, max_chars: int) -> list[Heard]:
-    """Return the oldest turns of a thought, as many as have so many characters, at least one."""
+    """Return the oldest turns of a task up to `max_chars` characters in all, at least one turn."""
     taken: list[Heard] = []
     for values in connection.execute(f"{_TAKE} ORDER BY id", key):
         max_chars -= len(values[-1])
@@ -169,7 +169,7 @@ def read_turns(connection: apsw.Connection, key: ThoughtKey, max_chars: int) -> 
 
 
 def finish(connection: apsw.Connection, key: ThoughtKey, taken: Sequence[Heard], now: float) -> None:
-    """Take away what was thought about; what came meanwhile stays, with the time of its own."""
+    """Delete the turns that were processed; the task stays if other turns arrived meanwhile."""
     connection.executemany("DELETE FROM heard WHERE id = ?", ((one.id,) for one in taken))
     rest: Any = connection.execute(f"{_TAKE} ORDER BY id LIMIT 1", key).fetchone()
     if rest is None:
@@ -180,13 +180,13 @@ def finish(connection: apsw.Connection, key: ThoughtKey, taken: Sequence[Heard],
 
 
 def put_off(connection: apsw.Connection, thought: Thought, not_before: float) -> None:
-    """Put a thought off; its turns stay."""
+    """Postpone a task; its turns stay."""
     sql = "UPDATE thoughts SET attempts = attempts + 1, due_at = ?4 WHERE namespace = ?1 AND session = ?2 AND kind = ?3"
     connection.execute(sql, (*thought.key, not_before))
 
 
 def give_up(connection: apsw.Connection, key: ThoughtKey) -> None:
-    """Drop a thought with its turns, and count them."""
+    """Delete a task with its turns, and count these as given up."""
     where = "WHERE namespace = ? AND session = ? AND kind = ?"
     gone = len(connection.execute(f"DELETE FROM heard {where} RETURNING 1", key).fetchall())
     connection.execute(f"DELETE FROM thoughts {where}", key)
@@ -194,7 +194,7 @@ def give_up(connection: apsw.Connection, key: ThoughtKey) -> None:
 
 
 def forget(connection: apsw.Connection, keys: Iterable[str]) -> None:
-    """Take out turns that were deleted: nothing of them is to be kept."""
+    """Delete the queued copies of turns that were deleted."""
     connection.executemany("DELETE FROM heard WHERE key = ?", ((key,) for key in keys))
 
 

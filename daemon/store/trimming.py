@@ -48,12 +48,12 @@ _UNUSED_SUCCESSORS = (
 
 
 def find_old(connection: apsw.Connection, table: str, *limits: float) -> list[int]:
-    """Return the row numbers of what is beyond its limit: so many rows, a time before which it is from, or both."""
+    """Return the numbers of the rows beyond the limits of a table: a number of rows, a time, or both."""
     return [number for (number,) in connection.execute(_OLD[table], limits)]
 
 
 def find_new_orphans(connection: apsw.Connection) -> list[int]:
-    """Return the vectors whose text no memory, no history and no turn has, as far as that was not noted before."""
+    """Return the unused vectors that were not noted as such before."""
     return _drop_turns(connection, connection.execute(_NEW_ORPHANS))
 
 
@@ -78,13 +78,13 @@ def forget(connection: apsw.Connection, table: str, numbers: Iterable[int]) -> i
 
 
 def forget_vectors(connection: apsw.Connection, ids: Iterable[int], before: float) -> int:
-    """Delete vectors, those excepted that are in use by now."""
+    """Delete vectors, except those that are in use again."""
     still = connection.execute(f"{_OLD_ORPHANS} AND e.id IN ({_text(ids)})", (before,))
     return forget(connection, "vec_embeddings", _drop_turns(connection, still))
 
 
 def forget_successors(connection: apsw.Connection, rows: Iterable[int]) -> int:
-    """Forget deleted memories, those excepted through which something is superseded by now."""
+    """Delete entries of deleted memories, except those through which a memory is superseded again."""
     sql = f"DELETE FROM deleted_successors WHERE row IN ({_text(rows)}) AND row IN ({_UNUSED_SUCCESSORS})"
     return _change(connection, sql)
 

@@ -106,7 +106,7 @@ def read_all(connection: apsw.Connection) -> list[StoredTurn]:
 
 
 def find_quiet(connection: apsw.Connection, at: float) -> list[int]:
-    """Return the namespaces whose last turn in L0 is older than that."""
+    """Return the namespaces whose last turn in L0 is older than `at`."""
     sql = "SELECT namespace FROM turns GROUP BY namespace HAVING max(created_at) < ? ORDER BY namespace"
     return [int(number) for (number,) in connection.execute(sql, (at,))]
 
@@ -191,7 +191,7 @@ def exchange(connection: apsw.Connection, gone: Iterable[StoredTurn], back: Iter
 
 
 def rate(connection: apsw.Connection, key: str, importance: float) -> bool:
-    """Set the importance of a turn; say whether it is in L0."""
+    """Set the importance of a turn; return whether it is in L0."""
     return bool(connection.execute("UPDATE turns SET importance = ? WHERE key = ? RETURNING 1", (importance, key)).get)
 
 
@@ -294,7 +294,7 @@ def count(connection: apsw.Connection, namespace: int, kind: str, number: int = 
 
 
 def read_flows(connection: apsw.Connection, condition: str) -> dict[int, dict[str, int]]:
-    """Return the account of each namespace of `condition` (on the alias `m`); what came to nothing is left out."""
+    """Return the account of each namespace of `condition` (on the alias `m`), without the counts that are 0."""
     account: dict[int, dict[str, int]] = {}
     sql = f"SELECT m.namespace, m.kind, m.count FROM flows m WHERE m.count <> 0 AND {condition} ORDER BY 1, 2"
     for namespace, kind, number in connection.execute(sql):

@@ -26,14 +26,14 @@ def log_size_bytes(store: Store) -> int:
 
 
 def checkpoint(store: Store) -> int:
-    """Fold what no reader needs any more into the file, in nobody's way; return the number of pages."""
+    """Fold the part of the log that no reader needs into the file without blocking; return the number of pages."""
     return max(0, int(_fold(store, "PASSIVE")[2]))
 
 
 def clear_log(store: Store) -> None:
-    """Fold the whole log into the file and empty it, once no reader is in the way.
+    """Fold the whole log into the file and empty it, as soon as no reader holds a snapshot.
 
-    Writers wait for that, so most of it is folded before in nobody's way.
+    Writers wait for that, so most of the log is folded beforehand without blocking.
     """
     _fold(store, "PASSIVE")
     _fold(store, "TRUNCATE")
@@ -51,24 +51,24 @@ def _fold(store: Store, how: str) -> Any:
 
 
 def count_segments(connection: apsw.Connection) -> int:
-    """Return of how many segments the full-text index consists: each word is looked up in each of them."""
+    """Return the number of segments of the full-text index; each word is looked up in each segment."""
     return int(connection.execute("SELECT count(DISTINCT segid) FROM memories_fts_idx").get)
 
 
 def merge(connection: apsw.Connection) -> bool:
-    """Merge segments a little further; say whether there was anything to do (FTS5 says so by its changes)."""
+    """Merge segments a little further; return whether there was anything to do (FTS5 tells by its changes)."""
     before = connection.total_changes()
     connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('merge', ?)", (_MERGE_PAGES,))
     return connection.total_changes() - before >= 2
 
 
 def marks(connection: apsw.Connection) -> list[Any]:
-    """Return what says whether clients changed anything: the numbers of the latest operation and turns."""
+    """Return the latest numbers of operations and turns, which differ once a client has changed anything."""
     return connection.execute(_MARKS.format(schema="")).fetchall()
 
 
 def read_copy(path: Path, read: Callable[[apsw.Connection], T]) -> T | None:
-    """Return what `read` finds in a copy that nobody writes to, None when that cannot be read."""
+    """Return what `read` returns for a copy of the database, None if the copy cannot be read."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     try:
         with closing(apsw.Connection(f"{path.absolute().as_uri()}?immutable=1", flags=flags)) as connection:

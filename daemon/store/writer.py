@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 
 def wait_patiently(submit: Callable[[], "Future[T]"], check: Callable[[], None]) -> T:
-    """Return the result of a write, however long the queue of the writer is; `check` raises to give that up."""
+    """Return the result of a write; retry while the writer's queue is full, until `check` raises."""
     while True:
         try:
             return submit().result()
@@ -151,12 +151,12 @@ class Writer:
         return self._jobs.qsize()
 
     def silence_s(self) -> float:
-        """Return for how long the writer has not got on with what it does, 0 while it has nothing to do."""
+        """Return for how many seconds the writer has made no progress, 0 while it is idle."""
         moved_at = self._moved_at
         return 0.0 if moved_at is None else time.monotonic() - moved_at
 
     def refuse_waiting(self) -> None:
-        """Refuse the jobs that were queued until now and have not begun: nobody has time to wait for them."""
+        """Refuse the queued jobs that have not begun, because the daemon is about to stop."""
         self._refused_until = time.monotonic()
 
     def finish(self) -> None:
@@ -181,14 +181,14 @@ class Writer:
         return 0.0
 
     def _give_up(self, batch: "list[_QueuedWrite]", error: BaseException) -> None:
-        """Fail the jobs that wait with an error that was not foreseen."""
+        """Fail the waiting jobs with an unexpected error."""
         self._supervisor.note_failure("writer", error)
         for order in batch:
             if not order.future.done():
                 order.future.set_exception(StorageFailed(f"Writing failed: {type(error).__name__}: {error}."))
 
     def _take_batch(self, first: "_QueuedWrite") -> "tuple[list[_QueuedWrite], _QueuedWrite | None]":
-        """Return what is written together from `first` on, and the order that comes after it, if it came already."""
+        """Return the batch that begins with `first`, and the order after it if one was taken from the queue."""
         batch = [first]
         while len(batch) < MAX_BATCH:
             try:
@@ -233,7 +233,7 @@ class Writer:
             self._notify(self.follower)
 
     def _check_files(self) -> None:
-        """Raise `StorageFailed` where what is written would be found by nobody."""
+        """Raise `StorageFailed` if a file of the database was moved or deleted, so that a write would be lost."""
         if missing := find_missing(self.files):
             raise StorageFailed(f"{missing} was deleted or moved; nothing more is stored, and the daemon ends.")
 
@@ -280,7 +280,7 @@ class Writer:
             log.exception("what a transaction changed could not be reported")
 
     def _move(self) -> bool:
-        """Note that the writer moves; SQLite asks now and then, and continues when that is False."""
+        """Note that the writer makes progress. SQLite calls this at intervals and continues when it returns False."""
         self._moved_at = time.monotonic()
         return False
 
@@ -295,7 +295,7 @@ class Writer:
             self._written.note(kind, table, row)
 
     def _make_room(self, order: _QueuedWrite, is_folded: bool) -> bool:
-        """Make room on a full disk: of the log, and of the reserve for what removes; return whether there is some."""
+        """Make room on a full disk from the log and, for deletions, from the reserve; return whether there is some."""
         if not is_folded and self._reserve.is_disk_full():
             self._fold_log()
             if not self._reserve.is_disk_full():
@@ -306,7 +306,7 @@ class Writer:
         return True
 
     def _fold_log(self) -> None:
-        """Give back to a full disk what the log takes."""
+        """Fold the log into the database to free its room on a full disk."""
         with suppress(apsw.Error):
             self._connection.set_busy_timeout(_FOLDING_MS)
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

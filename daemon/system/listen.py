@@ -111,7 +111,7 @@ def open_listener(path: Path, inherited: int | None) -> Listener:
 
 
 def retire(listener: Listener, farewell: bytes) -> None:
-    """Give the socket up. The file of our own is removed first, then whoever waits in its queue is refused."""
+    """Close the socket: remove its file if it is ours, then refuse the clients in its queue."""
     with listener.socket:
         if listener.held:
             return

@@ -1,4 +1,4 @@
-"""Notify whoever started the daemon of its state: systemd by its datagram socket, a client by the pipe it gave."""
+"""Tell the process that started the daemon its state: systemd by a datagram socket, a client by its pipe."""
 
 import logging
 import os

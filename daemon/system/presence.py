@@ -17,7 +17,7 @@ class WatchedFile(NamedTuple):
     identity: tuple[int, int]
 
     def is_there(self) -> bool:
-        """Return whether the path still leads to this file; so it does as long as nobody can say."""
+        """Return whether the path still leads to this file; also true if that cannot be determined."""
         try:
             return _read_identity(self.path) == self.identity
         except (FileNotFoundError, NotADirectoryError):

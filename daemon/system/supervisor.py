@@ -38,7 +38,7 @@ class Supervisor:
         wake: threading.Event | None = None,
         nice: bool = False,
     ) -> threading.Thread:
-        """Start a thread that works until `stopping` is set; who sets that also sets `wake`."""
+        """Start a thread that works until `stopping` is set; set `wake` together with it."""
         woken = wake or threading.Event()
 
         def keep_running() -> None:
