@@ -1,4 +1,4 @@
-"""The daemon with other constants: python tuned_daemon.py '{"daemon.jobs.agenda.FAILURES": 1000}' [OPTION…]."""
+"""The daemon with other constants: python tuned_daemon.py '{"daemon.jobs.states.FAILURES": 1000}' [OPTION…]."""
 
 import importlib
 import json

@@ -137,7 +137,7 @@ class RunJob(Call[JobRun], kw_only=True, frozen=True):
     limit: Limit = 1000
     """of a dry run: steps in the reply at most"""
     by: RunBy = "hand"
-    """`scheduler` is refused with `conflict` while the job is paused or not due; `next_run_at` in the details"""
+    """`scheduler` is refused with `conflict` while the job is paused, in quarantine or off"""
 
 
 @rpc("owner", lane="control", page=True)

@@ -1,7 +1,7 @@
 """Runs jobs, one at a time on one low-priority thread.
 
 Runs that somebody asks for precede those of the scheduler and need not care whether the job is paused. The scheduler is
-refused while a job is paused, in quarantine, backing off or not due; the refusal says when to ask again.
+refused while a job is paused or in quarantine; when it is due, the scheduler knows.
 
 Threads: one of its own, which starts with the first run; everything else is called by any.
 """
@@ -17,9 +17,9 @@ from typing import Literal, NamedTuple
 from memoryd.client.errors import Conflict, Unavailable
 from memoryd.client.protocol import Job, JobHistory, JobList, JobRun, JobRuns, PlannedStep, Progress, RunJob
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs.agenda import Agenda
 from memoryd.daemon.jobs.plans import MAX_STEPS, Plan, Plans
 from memoryd.daemon.jobs.run import Run, Stopped, Terms
+from memoryd.daemon.jobs.states import States
 from memoryd.daemon.jobs.table import Row, list_jobs
 from memoryd.daemon.registry import ReportProgress
 from memoryd.daemon.store import jobs
@@ -40,14 +40,13 @@ class _Order(NamedTuple):
 
 
 class Runner:
-    """Runs jobs. `changed` is called when a job is due at another time."""
+    """Runs jobs."""
 
     def __init__(
         self, core: Core, table: Mapping[str, Row] | None = None, ticks: Callable[[], float] = time.monotonic
     ) -> None:
         self._core, self._ticks = core, ticks
-        self.changed: Callable[[str], None] = lambda name: None
-        self._agenda = Agenda(core, list_jobs() if table is None else table)
+        self.states = States(core, list_jobs() if table is None else table)
         self._plans = Plans()
         self._orders: deque[_Order] = deque()
         self._current: _Order | None = None
@@ -59,7 +58,7 @@ class Runner:
 
     def start(self) -> None:
         """Take note of runs that a crash cut off."""
-        for run in self._agenda.recover().result():
+        for run in self.states.recover().result():
             log.warning("job %s was under way when the daemon ended without a word", run.job)
 
     def close(self) -> None:
@@ -82,11 +81,11 @@ class Runner:
 
     def run(self, call: RunJob, report: ReportProgress) -> "Future[JobRun]":
         """Queue a run; its future holds how it went. Raise `Conflict` when it cannot be now."""
-        self._agenda.check_known(call.name)
+        self.states.check_known(call.name)
         if call.plan is not None:
             self._plans.get(call.plan, call.name)
         if call.by == "scheduler":
-            self._agenda.check_due(call.name)
+            self.states.check_allowed(call.name)
         order = _Order(call, report, Future())
         with self._lock:
             if self._closing.is_set():
@@ -102,27 +101,25 @@ class Runner:
 
     def pause(self, name: str) -> "Future[Job]":
         """Keep a job from running by itself; interrupt its run."""
-        self._agenda.check_known(name)
+        self.states.check_known(name)
         with self._lock:
             if self._current and self._current.call.name == name and not self._current.call.dry_run:
                 self._stop = self._stop or _PAUSED
-        return self._agenda.change(name, True, self._find_state)
+        return self.states.change(name, True, self._find_state)
 
     def resume(self, name: str) -> "Future[Job]":
         """End a pause, a quarantine or a back-off."""
-        self._agenda.check_known(name)
-        resumed = self._agenda.change(name, False, self._find_state)
-        resumed.add_done_callback(lambda _: self.changed(name))
-        return resumed
+        self.states.check_known(name)
+        return self.states.change(name, False, self._find_state)
 
     def list(self) -> JobList:
         """Return all jobs."""
-        return self._agenda.jobs(self._find_state)
+        return self.states.jobs(self._find_state)
 
     def history(self, call: JobHistory) -> JobRuns:
         """Return the latest runs."""
         if call.name is not None:
-            self._agenda.check_known(call.name)
+            self.states.check_known(call.name)
         with self._core.store.reading() as connection:
             return JobRuns(runs=jobs.read_latest(connection, call.name, call.limit))
 
@@ -164,7 +161,7 @@ class Runner:
 
     def _run_order(self, order: _Order) -> JobRun:
         call = order.call
-        row = self._agenda.table[call.name]
+        row = self.states.table[call.name]
         terms = Terms(call.by, self._ticks() + row.deadline_s, self._ticks, lambda: self._stop, self._report)
         run = Run(self._core, call.name, row.work, terms)
         if call.dry_run:
@@ -173,7 +170,7 @@ class Runner:
         ended = run.execute(plan)
         if call.plan is not None:
             self._plans.forget_applied(call.plan, run.applied)
-        kept = self._agenda.note_end(ended, self._closing.is_set() and ended.outcome == "interrupted")
+        kept = self.states.note_end(ended, self._closing.is_set() and ended.outcome == "interrupted")
         log.log(
             logging.WARNING if kept.outcome == "failed" else logging.DEBUG,
             "job %s %s in %.0f ms: %s %s",
@@ -184,8 +181,6 @@ class Runner:
             kept.error,
         )
         self._core.events.report_run(kept)
-        if call.by == "hand":
-            self.changed(call.name)
         return kept
 
     def _report(self, stage: str, done: int, total: int) -> None:

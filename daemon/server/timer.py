@@ -43,7 +43,7 @@ class Timer:
     def _start(self) -> "Scheduler":
         from memoryd.scheduler.runner import Scheduler  # nobody's first call waits for it to be imported
 
-        scheduler = Scheduler(self._server.perform, self._server.core.clock)
+        scheduler = Scheduler(self._server.perform)
+        self._server.jobs.states.scheduler = scheduler
         scheduler.start()
-        self._server.jobs.changed = scheduler.ask_again
         return scheduler

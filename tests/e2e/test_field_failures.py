@@ -40,8 +40,8 @@ Embedding was fire and forget, and some memories were never found:
 A background sweep looped and took a processor for hours:
   daemon/jobs/test_jobs_runs.py: test_the_deadline_interrupts_a_run_keeps_what_was_done_and_leaves_the_rest
   daemon/jobs/test_jobs_runs.py: test_a_slice_that_holds_the_writer_too_long_ends_the_run
-  daemon/jobs/test_jobs_agenda.py: test_a_failing_job_backs_off_and_is_quarantined_until_it_is_resumed
-  daemon/jobs/test_jobs_agenda.py: test_back_off_never_exceeds_an_hour
+  daemon/jobs/test_jobs_states.py: test_a_failing_job_backs_off_and_is_quarantined_until_it_is_resumed
+  daemon/jobs/test_jobs_states.py: test_back_off_never_exceeds_an_hour
 Any number of recalls at once were let in, which looked like a hang:
   here: test_a_hundred_clients_at_once_get_an_answer_or_hear_when_to_come_again
   daemon/server/test_server.py: test_256_clients_at_once_are_all_served

@@ -21,8 +21,8 @@ DAY_S = 86400.0
 WITHOUT_A_PAUSE = "[jobs]\n[jobs.every_s]\n" + "".join(f"{name} = 0.02\n" for name in list_jobs())
 CONSTANTS = {
     "daemon.__main__.FIRST_JOBS_AFTER_S": 0.0,
-    "daemon.jobs.agenda.BACKOFF_S": 0.001,
-    "daemon.jobs.agenda.FAILURES": 1000,
+    "daemon.jobs.states.BACKOFF_S": 0.001,
+    "daemon.jobs.states.FAILURES": 1000,
     "daemon.jobs.trim.KEEP_RUNS": 20,
     "daemon.jobs.trim.KEEP_OPERATIONS": 200,
     "daemon.jobs.trim.VECTORS_DAYS": 0.0,

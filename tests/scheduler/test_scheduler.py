@@ -1,55 +1,45 @@
-"""The timer: asks when jobs are due, as the replies say; with the real APScheduler and short intervals."""
+"""The scheduler: asks for jobs when they are due; with the real APScheduler and short intervals."""
 
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from apscheduler.schedulers import base
 
 from memoryd.client.errors import Conflict, Unavailable
-from memoryd.client.protocol import Job, JobList, JobRun, Jobs, RunJob
+from memoryd.client.protocol import Job, JobList, Jobs, RunJob
 from memoryd.scheduler import runner
 from memoryd.scheduler.runner import Scheduler
 from waiting import wait_until
 
-NOW = 1_800_000_000.0
+NOW = 1_800_000_000.0  # the daemon's; the scheduler goes by waits alone
+HOUR_S = 3600.0
 
 
 class Daemon:
-    """Answers as the daemon does; `answers` says what each job replies, else that it ran and is due in an hour."""
+    """Knows some jobs, and keeps which were asked for; `errors` are raised in place of a reply."""
 
     def __init__(self, *jobs: Job) -> None:
-        self.jobs = list(jobs)
-        self.asked: list[str] = []
-        self.answers: dict[str, list[Any]] = {}
-        self.busy = threading.Lock()
-        self.overlapped = False
+        self.jobs, self.asked = list(jobs), list[str]()
+        self.errors: dict[str, list[Exception]] = {}
 
     def __call__(self, call: Any) -> Any:
         if isinstance(call, Jobs):
             return JobList(jobs=self.jobs, at=NOW)
         assert isinstance(call, RunJob)
         assert call.by == "scheduler"
-        if not self.busy.acquire(blocking=False):
-            self.overlapped = True
-            return None
-        try:
-            self.asked.append(call.name)
-            answers = self.answers.get(call.name, [])
-            answer = answers.pop(0) if answers else NOW + 3600
-            if isinstance(answer, Exception):
-                raise answer
-            return JobRun(
-                job=call.name, outcome="done", by="scheduler", started_at=NOW, took_ms=1.0, next_run_at=answer
-            )
-        finally:
-            self.busy.release()
+        self.asked.append(call.name)
+        if errors := self.errors.get(call.name):
+            raise errors.pop()
+        return None
 
 
-def job(name: str, next_run_at: float | None = NOW, every_s: float = 3600.0) -> Job:
-    return Job(name=name, about="", state="waiting", every_s=every_s, deadline_s=60.0, next_run_at=next_run_at)
+def job(name: str, wait_s: float | None = 0.0, every_s: float = HOUR_S) -> Job:
+    at = None if wait_s is None else NOW + wait_s
+    return Job(name=name, about="", state="waiting", every_s=every_s, deadline_s=60.0, next_run_at=at)
 
 
 @pytest.fixture
@@ -57,92 +47,81 @@ def start() -> Iterator[Any]:
     started: list[Scheduler] = []
 
     def begin(daemon: Daemon) -> Scheduler:
-        scheduler = Scheduler(daemon, lambda: NOW)
-        scheduler.start()
-        started.append(scheduler)
-        return scheduler
+        started.append(Scheduler(daemon))
+        started[-1].start()
+        return started[-1]
 
     yield begin
     for scheduler in started:
         scheduler.stop()
 
 
-def test_after_the_clock_was_set_every_job_is_asked_for(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    daemon = Daemon(job("sweep", NOW + 3600), job("trim", NOW + 3600))
+def test_what_is_due_is_asked_for_once_in_the_order_of_the_table_then_at_its_interval(start: Any) -> None:
+    daemon = Daemon(job("sweep"), job("trim"), job("backup"), job("later", 60.0), job("hand", 0.0, 0.0))
     scheduler = start(daemon)
-    scheduler.follow_clock()
-    assert daemon.asked == []
-    monkeypatch.setattr(runner, "_measure_offset_s", lambda: 1e9)
-    scheduler.follow_clock()
-    wait_until(lambda: sorted(daemon.asked) == ["sweep", "trim"])
-    scheduler.follow_clock()
-    assert len(daemon.asked) == 2
-
-
-def test_jobs_that_are_due_are_asked_for_once_each_in_their_order(start: Any) -> None:
-    daemon = Daemon(job("sweep"), job("trim"), job("backup"))
-    start(daemon)
+    assert 0 < scheduler.find_wait_s("later") <= 61
+    assert scheduler.find_wait_s("hand") is None
     wait_until(lambda: len(daemon.asked) == 3)
     assert daemon.asked == ["sweep", "trim", "backup"]
-    assert not daemon.overlapped
+    wait_until(lambda: HOUR_S - 60 < scheduler.find_wait_s("trim") <= HOUR_S)
+    assert 0 < scheduler.find_wait_s("sweep") <= HOUR_S
+    scheduler.run_after("hand", 0.0)
+    scheduler.run_after("later", 0.0)
+    wait_until(lambda: daemon.asked[3:] == ["later"])
 
 
-def test_a_job_is_asked_for_again_when_its_reply_says(start: Any) -> None:
-    daemon = Daemon(job("sweep"), job("trim", NOW + 3600))
-    daemon.answers["sweep"] = [NOW + 0.02] * 10
-    start(daemon)
-    wait_until(lambda: len(daemon.asked) == 11)
-    assert set(daemon.asked) == {"sweep"}
-
-
-def test_a_refusal_says_when_to_ask_again(start: Any) -> None:
-    daemon = Daemon(job("sweep"))
-    daemon.answers["sweep"] = [Conflict("not due", {"next_run_at": NOW + 0.01})] * 3
-    start(daemon)
-    wait_until(lambda: len(daemon.asked) == 4)
-
-
-def test_a_paused_job_is_asked_for_at_its_interval_and_at_once_when_it_is_resumed(start: Any) -> None:
+def test_a_job_that_is_refused_is_asked_for_at_its_interval_and_sooner_when_told(start: Any) -> None:
     daemon = Daemon(job("sweep", None, 0.05), job("trim", None))
-    daemon.answers["sweep"] = [Conflict("paused", {"next_run_at": None})] * 3
+    daemon.errors["sweep"] = [Conflict("paused") for _ in range(3)]
     scheduler = start(daemon)
-    wait_until(lambda: len(daemon.asked) == 4)
+    wait_until(lambda: len(daemon.asked) > 3)
     assert "trim" not in daemon.asked
-    scheduler.ask_again("trim")
+    scheduler.run_after("trim", 0.0)
     wait_until(lambda: "trim" in daemon.asked)
 
 
-def test_a_job_by_hand_only_is_never_asked_for(start: Any) -> None:
-    daemon = Daemon(job("sweep", NOW, 0.0), job("trim"))
-    scheduler = start(daemon)
-    scheduler.ask_again("sweep")
-    wait_until(lambda: daemon.asked == ["trim"])
+@pytest.mark.parametrize("error", [Unavailable("stopping"), RuntimeError("a bug")])
+def test_a_job_that_got_no_answer_is_asked_for_again_soon(
+    start: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(runner, "_AGAIN_S", 0.01)
+    daemon = Daemon(job("sweep"))
+    daemon.errors["sweep"] = [error]
+    start(daemon)
+    wait_until(lambda: len(daemon.asked) == 2)
 
 
-def test_an_error_of_the_daemon_or_of_the_call_ends_nothing(start: Any) -> None:
-    daemon = Daemon(job("sweep"), job("trim"), job("backup"))
-    daemon.answers["sweep"] = [Unavailable("stopping")]
-    daemon.answers["trim"] = [RuntimeError("a bug")]
+@pytest.mark.parametrize("days", [-400, 0, 10.01])
+def test_a_clock_that_was_set_or_a_machine_that_slept_delays_no_job(
+    start: Any, monkeypatch: pytest.MonkeyPatch, days: float
+) -> None:
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(tz) + timedelta(days=days)
+
+    daemon = Daemon(job("sweep", HOUR_S), job("trim", HOUR_S / 2, 60.0))
     scheduler = start(daemon)
-    wait_until(lambda: len(daemon.asked) == 3)
-    scheduler.ask_again("sweep")
-    wait_until(lambda: len(daemon.asked) == 4)
+    for module in (runner, base):
+        monkeypatch.setattr(module, "datetime", Clock)
+    scheduler.follow_clock()
+    wait_until(lambda: len(daemon.asked) == (2 if days else 0))
+    scheduler.follow_clock()
+    assert 0 < scheduler.find_wait_s("sweep") <= HOUR_S
+    assert set(daemon.asked) == ({"sweep", "trim"} if days else set())
 
 
 def test_after_a_stop_nothing_is_asked_for(start: Any) -> None:
-    daemon = Daemon(job("sweep"))
-    daemon.answers["sweep"] = [NOW] * 1_000_000
+    daemon = Daemon(job("sweep", 0.0, 0.01))
     scheduler = start(daemon)
     wait_until(lambda: len(daemon.asked) > 3)
     scheduler.stop()
-    scheduler.ask_again("sweep")
-    asked = len(daemon.asked)
-    threading.Event().wait(0.1)  # without the stop it would ask many times in between
-    assert len(daemon.asked) <= asked + 1
+    scheduler.run_after("sweep", 0.0)
+    assert scheduler._timer._thread is None
     scheduler.start()  # for the fixture's stop
 
 
 @pytest.mark.parametrize("module", ["memoryd.client", "memoryd.daemon.jobs.runner", "memoryd.daemon.server.server"])
-def test_apscheduler_is_loaded_only_with_the_timer(module: str) -> None:
+def test_apscheduler_is_loaded_only_with_the_scheduler(module: str) -> None:
     code = f"import sys, {module}; sys.exit('apscheduler' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -26,7 +26,6 @@ from memoryd.client.protocol import Share as ShareCall
 from memoryd.daemon.conversations import judging, observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.memories import adding, changing, reading, sharing
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.store.namespaces import list_enclosing
@@ -87,12 +86,10 @@ class Player:
     def run(self, *jobs: str) -> list[Any]:
         """Run jobs (none given: all that are due, as the scheduler does); return how they went."""
         runs = []
-        for name in jobs or list_jobs():
-            try:
-                call = RunJob(name=name, by="hand" if jobs else "scheduler")
-                runs.append(self.runner.run(call, lambda event: None).result(LIMIT_S))
-            except Conflict:
-                continue  # not due
+        due = [job.name for job in self.runner.list().jobs if job.next_run_at and job.next_run_at <= self.clock.now]
+        for name in jobs or due:
+            call = RunJob(name=name, by="hand" if jobs else "scheduler")
+            runs.append(self.runner.run(call, lambda event: None).result(LIMIT_S))
             if runs[-1].outcome != "done":
                 self.failures.append(f"job {name}: {runs[-1].error}")
             self.settle()

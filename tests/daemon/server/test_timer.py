@@ -1,45 +1,52 @@
-"""The timer within the daemon: it asks for jobs, and again when the clock was set."""
+"""The timer within the daemon: the scheduler runs its jobs, and is told of the clock."""
 
 import threading
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from memoryd.client.errors import Conflict
-from memoryd.client.protocol import Job, JobList, Jobs
-from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs.runner import Runner
+from memoryd.client.protocol import Jobs
+from memoryd.daemon.config import Config
 from memoryd.daemon.server import timer as timers
 from memoryd.daemon.server.timer import Timer
-from memoryd.scheduler import runner
-from workbench import LIMIT_S, wait_until
+from memoryd.scheduler.runner import Scheduler
+from moving import Mover, run, runner
+from workbench import CountingEmbedder, running, wait_until
 
 
-class Server:
-    """Answers the scheduler: one job, due in an hour."""
-
-    def __init__(self, core: Core) -> None:
-        self.core, self.jobs = core, Runner(core)
-        self.asked = threading.Semaphore(0)
-
-    def perform(self, call: Any) -> Any:
-        at = self.core.clock() + 3600
-        if isinstance(call, Jobs):
-            job = Job(name="sweep", about="", state="waiting", every_s=3600.0, deadline_s=1.0, next_run_at=at)
-            return JobList(jobs=[job], at=self.core.clock())
-        self.asked.release()
-        raise Conflict("The job sweep is not due.", {"next_run_at": at})
-
-
-def test_jobs_are_asked_for_when_the_clock_was_set(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scheduler_runs_jobs_and_says_when_each_is_next(
+    folder: Path, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(timers, "_LOOK_EVERY_S", 0.01)
-    server = Server(core)
-    timer = Timer(server)  # type: ignore[arg-type]
-    timer.start()
-    try:
-        wait_until(lambda: timer._scheduler is not None)
-        assert not server.asked.acquire(timeout=0)
-        monkeypatch.setattr(runner, "_measure_offset_s", lambda: 1e9)
-        assert server.asked.acquire(timeout=LIMIT_S)
-    finally:
-        timer.stop()
+    looked = threading.Semaphore(0)
+    monkeypatch.setattr(Scheduler, "follow_clock", lambda self: looked.release())
+    config = msgspec.convert({"jobs": {"every_s": {"move": 50.0}}}, Config)
+    with running(folder, CountingEmbedder(), clock=clock, config=config) as core:
+        mover = Mover()
+        mover.broken = True
+        jobs = runner(core, mover)
+
+        class Server:
+            def __init__(self) -> None:
+                self.core, self.jobs = core, jobs
+
+            def perform(self, call: Any) -> Any:
+                return jobs.list() if isinstance(call, Jobs) else jobs.run(call, lambda event: None).result(30)
+
+        timer = Timer(Server())  # type: ignore[arg-type]
+        timer.start()
+        try:
+            wait_until(lambda: [job.failures for job in jobs.list().jobs] == [1, 1])
+            assert [round((job.next_run_at or 0) - jobs.list().at, -1) for job in jobs.list().jobs] == [
+                60,
+                60,
+            ]  # a back-off
+            mover.broken = False
+            run(jobs)
+            assert [round((job.next_run_at or 0) - jobs.list().at, -1) for job in jobs.list().jobs] == [50, 60]
+            assert looked.acquire(timeout=30)
+        finally:
+            timer.stop()
+            jobs.close()

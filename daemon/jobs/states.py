@@ -1,12 +1,15 @@
-"""What is known of each job: whether it runs by itself, when it is due, how its runs went. It is in the database.
+"""What is kept of each job in the database: whether it is paused, when it ran last, how often it failed in a row.
 
 After a failure a job backs off: a minute, doubled with each further failure in a row, at most an hour. After
 five of them it is in quarantine until it is resumed, or succeeds when run by hand.
+
+The scheduler knows when a job is due. It learns from here how long to wait after a start, a failure, a resume and a run
+by hand.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from memoryd.client.errors import Conflict, NotFound
 from memoryd.client.protocol import Job, JobList, JobRun
@@ -16,17 +19,21 @@ from memoryd.daemon.store import jobs as kept
 from memoryd.daemon.store.jobs import JobState
 from memoryd.daemon.store.writer import Transaction
 
+if TYPE_CHECKING:
+    from memoryd.scheduler.runner import Scheduler
+
 FAILURES = 5  # in a row, after which a job waits for `memctl jobs resume`
 BACKOFF_S, LONGEST_BACKOFF_S = 60.0, 3600.0
 
 Queued = Callable[[str], Literal["running", "queued"] | None]
 
 
-class Agenda:
-    """The jobs of a table. Threads: any."""
+class States:
+    """The states of the jobs of a table. Threads: any."""
 
     def __init__(self, core: Core, table: Mapping[str, Row]) -> None:
         self._core, self.table = core, table
+        self.scheduler: Scheduler | None = None  # once it has begun
 
     def check_known(self, name: str) -> None:
         """Raise `NotFound` for a job that is not in the table."""
@@ -38,26 +45,18 @@ class Agenda:
         settings = self._core.config.jobs
         return settings.every_s.get(name, self.table[name].every_s) if settings.enabled else 0.0
 
-    def find_next_run(self, name: str, state: JobState) -> float | None:
-        """Return when a job is due, None while it does not run by itself. One that never ran is due now.
-
-        So is one whose times are from a clock that was ahead: else it would wait until the clock is there again.
-        """
-        every_s, now = self.interval_s(name), self._core.clock()
-        if not every_s or state.paused or self._is_quarantined(state):
-            return None
-        if state.not_before is not None:
-            return now if state.not_before > now + LONGEST_BACKOFF_S else max(state.not_before, now)
-        if state.last_run_at is None or state.last_run_at > now:
-            return now
-        return max(state.last_run_at + every_s, now)
-
-    def check_due(self, name: str) -> None:
-        """Raise `Conflict`, which says when to ask again, unless a job is due."""
+    def check_allowed(self, name: str) -> None:
+        """Raise `Conflict` for a job that does not run by itself now."""
         with self._core.store.reading() as connection:
-            due_at = self.find_next_run(name, kept.read_state(connection, name))
-        if due_at is None or due_at > self._core.clock():
-            raise Conflict(f"The job {name} is not due.", {"job": name, "next_run_at": due_at})
+            if not self._runs_by_itself(name, kept.read_state(connection, name)):
+                raise Conflict(f"The job {name} is paused, in quarantine or runs only by hand.", {"job": name})
+
+    def _find_next_run(self, name: str, state: JobState) -> float | None:
+        """Return when a job runs next, None while it does not run by itself."""
+        if not self._runs_by_itself(name, state):
+            return None
+        wait_s = self.scheduler.find_wait_s(name) if self.scheduler else None
+        return self._core.clock() + (self._find_first_wait_s(name, state) if wait_s is None else wait_s)
 
     def jobs(self, queued: Queued) -> JobList:
         """Return all jobs."""
@@ -75,6 +74,8 @@ class Agenda:
             state = kept.read_state(connection, name)
             state = state._replace(paused=True) if paused else JobState(last_run_at=state.last_run_at)
             kept.keep(connection, name, state)
+            if not paused:
+                self._reschedule(name, state)
             return self._build_job(name, state, kept.read_latest(connection, name, 1), queued)
 
         return self._core.store.write(write, over_limit=True)
@@ -107,8 +108,29 @@ class Agenda:
         elif run.outcome == "done":
             state = state._replace(failures=0, not_before=None)
         kept.keep(connection, run.job, state)
-        run.next_run_at = self.find_next_run(run.job, state) if run.job in self.table else None
+        if run.job in self.table:
+            if run.by == "hand" or state.failures:
+                self._reschedule(run.job, state)
+            run.next_run_at = self._find_next_run(run.job, state)
         return run
+
+    def _reschedule(self, name: str, state: JobState) -> None:
+        """Tell the scheduler of what it cannot know: a run by hand, a failure, a resume."""
+        if self.scheduler:
+            self.scheduler.run_after(name, self._find_first_wait_s(name, state))
+
+    def _find_first_wait_s(self, name: str, state: JobState) -> float:
+        """Return how long a job has to wait by what is kept of it. Times of a clock that was ahead do not count."""
+        now = self._core.clock()
+        if state.not_before is not None:
+            wait_s = state.not_before - now
+            return max(0.0, wait_s) if wait_s <= LONGEST_BACKOFF_S else 0.0
+        if state.last_run_at is None or state.last_run_at > now:
+            return 0.0
+        return max(0.0, state.last_run_at + self.interval_s(name) - now)
+
+    def _runs_by_itself(self, name: str, state: JobState) -> bool:
+        return bool(self.interval_s(name)) and not state.paused and not self._is_quarantined(state)
 
     def _is_quarantined(self, state: JobState) -> bool:
         return state.failures >= FAILURES
@@ -126,6 +148,6 @@ class Agenda:
             deadline_s=row.deadline_s,
             failures=state.failures,
             last_run_at=state.last_run_at,
-            next_run_at=self.find_next_run(name, state),
+            next_run_at=self._find_next_run(name, state),
             last=next(iter(latest), None),
         )

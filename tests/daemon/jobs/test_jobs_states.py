@@ -1,4 +1,4 @@
-"""When jobs are due: intervals, pauses, back-off, quarantine; all of it survives a restart. On an injected clock."""
+"""What is kept of jobs: last runs, pauses, back-off, quarantine; all of it survives a restart. On an injected clock."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,15 +11,15 @@ from memoryd.client.errors import Conflict
 from memoryd.client.protocol import Job, RunJob
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs import agenda
+from memoryd.daemon.jobs import states
 from memoryd.daemon.jobs.runner import Runner
 from moving import Mover, run, runner, tiers
-from workbench import LIMIT_S, CountingEmbedder, add, add_many, running, wait_until
+from workbench import LIMIT_S, CountingEmbedder, add_many, running
 
 
 @pytest.fixture
 def mover(monkeypatch: pytest.MonkeyPatch) -> Mover:
-    monkeypatch.setattr(agenda, "FAILURES", 3)
+    monkeypatch.setattr(states, "FAILURES", 3)
     return Mover()
 
 
@@ -52,26 +52,15 @@ def job(jobs: Runner) -> Job:
 
 
 def due(jobs: Runner) -> float | None:
-    """Return when the scheduler is told to ask again, 0 when it may run now (and then it does)."""
-    try:
+    """Return when the job runs next, 0 when that is now (and then it does)."""
+    at = job(jobs).next_run_at
+    if at is None:
+        with pytest.raises(Conflict, match="paused, in quarantine or runs only by hand"):
+            run(jobs, by="scheduler")
+    elif at <= jobs._core.clock():
         run(jobs, by="scheduler")
-    except Conflict as refusal:
-        at: float | None = refusal.data["next_run_at"]
-        return at
-    return 0.0
-
-
-def test_a_job_that_never_ran_is_due_and_then_once_per_interval(started: Any, clock: Any) -> None:
-    jobs = started()
-    assert job(jobs).next_run_at == clock.now
-    began = clock.now
-    assert due(jobs) == 0.0
-    assert job(jobs).next_run_at == began + 300
-    assert due(jobs) == began + 300
-    clock.advance(299.5)
-    assert due(jobs) == began + 300
-    clock.advance(0.5)
-    assert due(jobs) == 0.0
+        return 0.0
+    return at
 
 
 def test_however_many_runs_were_missed_there_is_one_after_a_restart(started: Any, clock: Any) -> None:
@@ -190,7 +179,7 @@ def test_a_success_by_hand_ends_a_quarantine_and_one_failure_less_does_not(
 def test_back_off_never_exceeds_an_hour(
     started: Any, clock: Any, mover: Mover, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agenda, "FAILURES", 100)
+    monkeypatch.setattr(states, "FAILURES", 100)
     jobs = started()
     mover.broken = True
     for _ in range(10):
@@ -209,15 +198,31 @@ def test_the_list_tells_the_latest_run(started: Any) -> None:
     assert [j.name for j in jobs.list().jobs] == ["move", "other"]
 
 
-def test_who_listens_hears_of_resumed_jobs_and_runs_by_hand(core: Core, mover: Mover) -> None:
-    add(core, "Herons fish at dawn")
-    jobs = runner(core, mover)
-    heard: list[str] = []
-    jobs.changed = heard.append
+class Told:
+    """A scheduler that keeps what it is told; it would run each job in 7 s."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, float]] = []
+
+    def find_wait_s(self, name: str) -> float | None:
+        return 7.0
+
+    def run_after(self, name: str, wait_s: float) -> None:
+        self.told.append((name, wait_s))
+
+
+def test_the_scheduler_says_when_a_job_runs_and_is_told_of_runs_by_hand_of_failures_and_resumes(
+    started: Any, clock: Any, mover: Mover
+) -> None:
+    jobs, scheduler = started(), Told()
+    jobs.states.scheduler = scheduler
+    assert job(jobs).next_run_at == clock.now + 7
+    assert run(jobs, by="scheduler").next_run_at == clock.now + 7
+    assert scheduler.told == []
     run(jobs)
-    assert heard == ["move"]
+    mover.broken = True
+    run(jobs, by="scheduler")
     run(jobs, "other", by="scheduler")
-    assert heard == ["move"]
+    jobs.pause("other").result()
     jobs.resume("other").result()
-    wait_until(lambda: heard == ["move", "other"])
-    jobs.close()
+    assert scheduler.told == [("move", 300.0), ("move", 60.0), ("other", 60.0), ("other", 3600.0)]
