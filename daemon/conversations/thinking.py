@@ -62,7 +62,7 @@ def list_rests(core: Core, session: str) -> list[ThoughtDelay]:
 
 @handles(EndSession)
 def end(core: Core, call: EndSession, report: ReportProgress = lambda progress: None) -> "Future[SessionEnded]":
-    """Think about a session at once; the future says what that is, and with `wait` is done when that is."""
+    """Make the tasks of a session due at once; the future holds their kinds, with `wait` once they are done."""
     place = namespaces.check(call.namespace)
 
     def write(transaction: Transaction) -> SessionEnded:

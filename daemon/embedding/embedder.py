@@ -203,7 +203,7 @@ class Embedding:
         """Work until nothing is left; a model that fails is tried again by itself, after longer pauses than others."""
         if self._retry_at is not None and time.monotonic() >= self._retry_at:
             self._retry_at = None
-            for generation in self._is_failing():
+            for generation in self._list_failing():
                 generation.retry()
         try:
             more = self._step()
@@ -238,7 +238,7 @@ class Embedding:
 
     def _rest_s(self) -> float | None:
         """Return how long to wait for work: until it is time to try again what failed."""
-        if not self._is_failing():
+        if not self._list_failing():
             self._pause_s, self._retry_at = 0.0, None
             return None
         if self._retry_at is None:
@@ -246,7 +246,7 @@ class Embedding:
             self._retry_at = time.monotonic() + self._pause_s
         return max(0.0, self._retry_at - time.monotonic())
 
-    def _is_failing(self) -> list[Generation]:
+    def _list_failing(self) -> list[Generation]:
         return [generation for generation in self._list_generations() if generation.failing]
 
     def _lengthen_pause(self) -> None:

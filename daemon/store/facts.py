@@ -150,10 +150,10 @@ class FilterColumns:
         np.greater(columns.until, now, out=mask)
         mask[superseded.places[superseded.until > now]] = False
         if chosen.reached is not None:
-            mask &= _is_among(chosen.reached, columns.namespace)
+            mask &= _match_any(chosen.reached, columns.namespace)
         for name, wanted in chosen.words.items():
             known = [self._words[word] for word in wanted if word in self._words]
-            mask &= _is_among(known, getattr(columns, name))
+            mask &= _match_any(known, getattr(columns, name))
         if chosen.after is not None:
             mask &= columns.created > chosen.after
         if chosen.before is not None:
@@ -194,7 +194,7 @@ class FilterColumns:
         columns = columns._replace(namespace=columns.namespace.copy())  # a row may go meanwhile
         if reached is None:
             return columns, columns.namespace != _NOWHERE
-        return columns, _is_among(reached, columns.namespace)
+        return columns, _match_any(reached, columns.namespace)
 
     def size_bytes(self) -> int:
         """Return the bytes of the columns."""
@@ -270,7 +270,7 @@ class FilterColumns:
         return _Superseded(places[places >= 0], until[places >= 0])
 
 
-def _is_among(wanted: Iterable[int], column: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+def _match_any(wanted: Iterable[int], column: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
     """Return for each place of a column whether one of the wanted numbers is there."""
     numbers = list(wanted)
     if len(numbers) <= _FEW:

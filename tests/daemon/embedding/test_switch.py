@@ -188,7 +188,7 @@ def test_a_new_model_that_cannot_be_loaded_is_shown_and_what_is_added_is_embedde
         assert (core.embedding.report_state().name, core.embedding.report_state().state) == (OLD, "ready")
         models.old.broken = True
         add(core, "Herons fish at dawn")
-        wait_until(lambda: bool(core.embedding._is_failing()))  # the thread has tried it, too
+        wait_until(lambda: bool(core.embedding._list_failing()))  # the thread has tried it, too
         models.old.broken = False
         wait_until(lambda: core.embedding.count_pending() == 0)
         models.broken = None
