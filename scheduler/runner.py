@@ -17,6 +17,7 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers import SchedulerNotRunningError
 from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.interval import IntervalTrigger
 
 from memoryd.client.errors import Conflict, MemorydError
 from memoryd.client.protocol import Jobs, RunJob
@@ -26,6 +27,15 @@ _AGAIN_S = 60.0  # when the daemon gave no answer
 _LONGEST_WAIT_S = 3600.0  # of a job with a shorter interval, after failures
 
 log = logging.getLogger(__name__)
+
+
+class Interval(IntervalTrigger):  # type: ignore[misc]
+    """An interval that begins anew after missed runs: a clock that jumps by years has no thousands to count."""
+
+    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
+        """Return when the next run is due, after `now` where a run was missed."""
+        due: datetime | None = super().get_next_fire_time(previous_fire_time, now)
+        return due if previous_fire_time is None or due is None or due > now else now + self.interval
 
 
 class Scheduler:
@@ -48,8 +58,8 @@ class Scheduler:
                 # One that is paused is asked for at its interval, and refused.
                 wait_s = job.every_s if job.next_run_at is None else job.next_run_at - found.at
                 first_at = _convert_wait(wait_s + number * _APART_S)
-                kept = {"args": [job.name], "id": job.name, "next_run_time": first_at}
-                self._timer.add_job(self._fire, "interval", seconds=job.every_s, **kept)
+                trigger = Interval(seconds=job.every_s, timezone=UTC)
+                self._timer.add_job(self._fire, trigger, args=[job.name], id=job.name, next_run_time=first_at)
         self._timer.start()
 
     def stop(self) -> None:

@@ -171,7 +171,7 @@ class Chat:
             "temperature": 0,
         }
         if self._takes_schema:
-            named = {"name": answer.__name__.lower(), "schema": schema}
+            named = {"name": "answer", "schema": schema}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         return msgspec.json.encode(body)
 

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from apscheduler.schedulers import base
 from memoryd.client.errors import Conflict, Unavailable
 from memoryd.client.protocol import Job, JobList, Jobs, RunJob
 from memoryd.scheduler import runner
-from memoryd.scheduler.runner import Scheduler
+from memoryd.scheduler.runner import Interval, Scheduler
 from waiting import wait_until
 
 NOW = 1_800_000_000.0  # the daemon's; the scheduler goes by waits alone
@@ -109,6 +109,14 @@ def test_a_clock_that_was_set_or_a_machine_that_slept_delays_no_job(
     scheduler.follow_clock()
     assert 0 < scheduler.find_wait_s("sweep") <= HOUR_S
     assert set(daemon.asked) == ({"sweep", "trim"} if days else set())
+
+
+@pytest.mark.parametrize(("late", "wait_s"), [(0.0, HOUR_S), (HOUR_S - 1, 1.0), (HOUR_S, HOUR_S), (1e9, HOUR_S)])
+def test_after_missed_runs_the_next_is_an_interval_away(late: float, wait_s: float) -> None:
+    """APScheduler counts missed runs one by one, which a clock that jumps by fifty years would make millions."""
+    now = datetime.fromtimestamp(NOW, UTC)
+    due = Interval(seconds=HOUR_S, timezone=UTC).get_next_fire_time(now - timedelta(seconds=late), now)
+    assert due == now + timedelta(seconds=wait_s)
 
 
 def test_after_a_stop_nothing_is_asked_for(start: Any) -> None:
