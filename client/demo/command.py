@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.client.demo.agents import run_agents
-from memoryd.client.demo.material import MAX_PASSAGES, choose_passages
+from memoryd.client.demo.material import choose_passages
 from memoryd.client.demo.model import CONFIG, prepare_model
 from memoryd.client.demo.steps import STEPS, DemoStage
 from memoryd.client.errors import MemorydError
@@ -21,9 +21,6 @@ NO_FILES = "There are no .md or .py files with text below {}; give another folde
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("--decay", action="store_true", help="show instead how a half-life lets today's vote win")
     parser.add_argument("--path", type=Path, default=Path(), metavar="DIR", help="the files to remember (this folder)")
-    parser.add_argument(
-        "--passages", type=int, default=MAX_PASSAGES, metavar="N", help=f"how many passages ({MAX_PASSAGES})"
-    )
 
 
 def _run_demo(args: Namespace) -> None:
@@ -45,7 +42,7 @@ def _run_demo(args: Namespace) -> None:
 
 def _run_agents(args: Namespace) -> tuple[dict[str, Any], Path]:
     root = args.path.resolve()
-    material = choose_passages(root, max(args.passages, 1))
+    material = choose_passages(root)
     if not material:
         raise MemorydError(NO_FILES.format(root))
     quiet = bool(args.json)
@@ -61,6 +58,6 @@ def _run_agents(args: Namespace) -> tuple[dict[str, Any], Path]:
         return stage.figures, daemon.folder
 
 
-_EXAMPLES = "  memctl demo\n  memctl demo --path ~/notes --passages 100\n  memctl demo --decay"
+_EXAMPLES = "  memctl demo\n  memctl demo --path ~/notes\n  memctl demo --decay"
 
 COMMANDS = {"demo": Command(_declare, _run_demo, _EXAMPLES)}

@@ -1,11 +1,10 @@
 """Checks of the embedding model and of what is embedded."""
 
-import os
 import time
 
 from memoryd.client.doctor.patient import Finding, Patient, fail, report_ok, warn
 from memoryd.client.memctl.local import is_installed
-from memoryd.client.memctl.model import API, run_models
+from memoryd.client.memctl.model import API, folder_options, run_models
 from memoryd.client.memctl.service import better_model, model_text, unread_text
 from memoryd.client.memctl.table import count_text
 
@@ -39,12 +38,10 @@ def check_model_files(patient: Patient) -> Finding | None:
     name = _model_in_use(patient)
     if not is_installed() or not patient.settings or name in NO_MODEL or name.startswith(API):
         return None
-    folder = patient.settings["model"]["folder"]
-    where = ["--dir", os.path.expanduser(folder)] if folder else []
-    found = next((row for row in run_models("list", "--json", *where) if row["name"] == name), None)
+    found = next((row for row in run_models("list", "--json", *folder_options()) if row["name"] == name), None)
     if found and found["installed"]:
         return report_ok(f"{name} is installed, {found['size_mb']} MB")
-    pull = [["memctl", "model", "pull", name, *(["--dir", folder] if folder else [])]]
+    pull = [["memctl", "model", "pull", name]]
     if not found:
         return fail(f"{name} is neither installed nor in the catalogue", "memctl model list")
     if patient.settings["network"]["offline"]:

@@ -203,7 +203,6 @@ def add_query(parser: argparse.ArgumentParser) -> None:
     add("--limit", type=int, default=10, metavar="N", help="how many results (10)")
     add("--offset", type=int, default=0, metavar="N", help="leave out the first N")
     add("--mode", choices=("hybrid", "lexical", "dense"), help="by words and meaning, or one of them")
-    add("--deadline-ms", type=int, metavar="MS", help="answer by then with what is found")
     add("--floor", type=float, metavar="X", help="drop results of less confidence; 0.03 drops what is off")
     add("--profile", choices=get_args(ProfileName), help="a named set of these parameters")
     add("--half-life-days", type=float, metavar="D", help="let results fade: half the score after D days")
@@ -230,7 +229,7 @@ def filters_of(args: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, [], {})}
 
 
-_QUERY = "deadline_ms floor mode profile half_life_days session".split()
+_QUERY = "floor mode profile half_life_days session".split()
 # Parameters of a search that `--set` gives; docs/search.md says what they mean.
 EXPERIMENTS = (
     "min_score",
@@ -242,6 +241,7 @@ EXPERIMENTS = (
     "graph",
     "distinct",
     "include_vectors",
+    "deadline_ms",
 )
 
 

@@ -1,24 +1,20 @@
 """config …: the settings in force and where they come from."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import Any
 
 import msgspec
 
+from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.local import read_output
+from memoryd.client.memctl.local import effective_settings
 from memoryd.client.memctl.output import paint, print_note, show
 from memoryd.client.memctl.table import format_fields
 from memoryd.client.transport import paths
 
 
-def _declare(parser: ArgumentParser) -> None:
-    parser.add_argument("--config", metavar="FILE", help="this file instead of the usual one")
-
-
 def _show(args: Namespace) -> None:
-    given = ["--config", args.config] if args.config else []
-    settings = msgspec.json.decode(read_output("memoryd.daemon", ["--print-config", *given]))
+    settings = effective_settings()
     show(args, settings, lambda: _text(settings))
 
 
@@ -35,7 +31,7 @@ def _format_section(section: dict[str, Any]) -> str:
 
 
 def _show_path(args: Namespace) -> None:
-    found = paths.config_path(args.config)
+    found = paths.config_path()
     there = found.is_file()
     show(args, {"path": str(found), "exists": there}, lambda: str(found))
     if not there and not args.json:
@@ -43,6 +39,6 @@ def _show_path(args: Namespace) -> None:
 
 
 COMMANDS = {
-    "config show": Command(_declare, _show, "  memctl config\n  memctl config show --json"),
-    "config path": Command(_declare, _show_path, "  $EDITOR $(memctl config path)"),
+    "config show": Command(declare_nothing, _show, "  memctl config\n  memctl config show --json"),
+    "config path": Command(declare_nothing, _show_path, "  $EDITOR $(memctl config path)"),
 }

@@ -1,6 +1,7 @@
 """model …: the embedding models. Lists, installs and measures run in a process of their own (`python -m
 memoryd.models`, which prints JSON); switching is a call to the daemon."""
 
+import os
 import time
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
@@ -9,7 +10,7 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import MemorydError, ModelUnavailable, TimedOut
-from memoryd.client.memctl.arguments import add_optional
+from memoryd.client.memctl.arguments import add_optional, declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import effective_settings, read_output
@@ -37,12 +38,8 @@ def pull(*arguments: str) -> Any:
     return run_models("pull", *arguments, "--json", **forbidden)
 
 
-def _declare_list(parser: ArgumentParser) -> None:
-    parser.add_argument("--dir", metavar="DIR", help="the models folder (default: $MEMORYD_MODEL_DIR or XDG)")
-
-
 def _list(args: Namespace) -> None:
-    models = run_models("list", "--json", *_folder_options(args)) + _list_api_models(args)
+    models = run_models("list", "--json", *folder_options()) + _list_api_models(args)
     show(args, models, lambda: _list_text(models))
 
 
@@ -76,19 +73,20 @@ def _list_text(models: list[dict[str, Any]]) -> str:
     return format_table(["NAME", "INSTALLED", "DIM", "MB", "DESCRIPTION"], rows, right=(2, 3))
 
 
-def _folder_options(args: Namespace) -> list[str]:
-    return ["--dir", args.dir] if args.dir else []
+def folder_options() -> list[str]:
+    """Return the option for the folder that the settings name; none: the usual one."""
+    folder = effective_settings()["model"]["folder"]
+    return ["--dir", os.path.expanduser(folder)] if folder else []
 
 
 def _declare_pull(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a model of the catalogue: `memctl model list`")
     parser.add_argument("--force", action="store_true", help="fetch it again even when it is there")
-    _declare_list(parser)
 
 
 def _pull(args: Namespace) -> None:
     force = ["--force"] if args.force else []
-    report = pull(args.name, *force, *_folder_options(args))
+    report = pull(args.name, *force, *folder_options())
     show(args, report, lambda: _installed_text(report))
 
 
@@ -101,22 +99,20 @@ def _declare_import(parser: ArgumentParser) -> None:
         "source", metavar="DIR", help="a folder with model.safetensors or model.onnx and tokenizer.json"
     )
     parser.add_argument("--name", metavar="NAME", help="its name (default: that of the folder)")
-    _declare_list(parser)
 
 
 def _import(args: Namespace) -> None:
     name = ["--name", args.name] if args.name else []
-    report = run_models("import", args.source, "--json", *name, *_folder_options(args))
+    report = run_models("import", args.source, "--json", *name, *folder_options())
     show(args, report, lambda: _installed_text(report))
 
 
 def _declare_bench(parser: ArgumentParser) -> None:
     add_optional(parser, "name", "an installed model (default: the default model)")
-    _declare_list(parser)
 
 
 def _bench(args: Namespace) -> None:
-    rows = run_models("bench", *([args.name] if args.name else []), "--json", *_folder_options(args))
+    rows = run_models("bench", *([args.name] if args.name else []), "--json", *folder_options())
     show(args, rows, lambda: _bench_text(rows))
 
 
@@ -163,7 +159,7 @@ def _wait_for_model(client: Client, name: str) -> ModelState:
 
 
 COMMANDS = {
-    "model list": Command(_declare_list, _list, "  memctl model list"),
+    "model list": Command(declare_nothing, _list, "  memctl model list"),
     "model pull": Command(_declare_pull, _pull, "  memctl model pull bge-small-en-v1.5"),
     "model import": Command(_declare_import, _import, "  memctl model import ~/models/my-model --name my-model"),
     "model use": Command(

@@ -34,7 +34,6 @@ def _declare_namespaces(parser: ArgumentParser) -> None:
     parser.add_argument(
         "prefix", nargs="?", default="", metavar="PREFIX", help="only those that begin so; * is any one part"
     )
-    parser.add_argument("--suffix", default="", metavar="NS", help="only those that end so")
     parser.add_argument("--depth", type=int, metavar="N", help="cut names to N parts, and count all below with them")
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="how many (100)")
     parser.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first N")
@@ -42,7 +41,7 @@ def _declare_namespaces(parser: ArgumentParser) -> None:
 
 
 def _list_namespaces(args: Namespace) -> None:
-    names = ("prefix", "suffix", "depth", "limit", "offset")
+    names = ("prefix", "depth", "limit", "offset")
     found = send(args, Namespaces(**{name: getattr(args, name) for name in names}))
     rows = [[make_printable(one.name) or "(root)", f"{one.memories:,}"] for one in found.namespaces]
     more = f"{len(rows)} of {count_text(found.total, 'namespace')}"
@@ -53,7 +52,7 @@ COMMANDS = {
     "namespaces": Command(
         _declare_namespaces,
         _list_namespaces,
-        "  memctl namespaces\n  memctl namespaces 'acme/*' --depth 2\n  memctl namespaces --suffix docs --json",
+        "  memctl namespaces\n  memctl namespaces 'acme/*' --depth 2 --json",
     ),
     "share": Command(
         _declare_share,

@@ -134,7 +134,7 @@ def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemo
             "--before",
             "2026-04-01T00:00+02:00",
         ),
-        *("--path-prefix", "docs/", "--id", "abcd", "--limit", "3", "--deadline-ms", "50", "--set", "fusion=rrf"),
+        *("--path-prefix", "docs/", "--id", "abcd", "--limit", "3", "--set", "deadline_ms=50", "--set", "fusion=rrf"),
         *("--profile", "swarm", "--half-life-days", "90", "--set", "mmr_lambda=0.5", "--session", "s1"),
         *("--set", "graph=false", "--no-touch"),
         *("--set", "vector_weight=0.5", "--set", "min_score=0.1", "--set", "min_similarity=-0.5"),

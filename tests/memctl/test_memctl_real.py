@@ -161,7 +161,7 @@ def test_stats_status_list_and_doctor(memctl: Memctl) -> None:
         "search x --limit 0",
         "search x --limit -1",
         "search x --set min_similarity=nan",
-        "search x --deadline-ms 0",
+        "search x --set deadline_ms=0",
         "list --limit 99999",
         "list --offset -1",
         "explain --last nothing",

@@ -94,16 +94,24 @@ def test_a_wrong_configuration_is_explained_and_found_by_doctor(
 
 
 def test_models_are_listed(memctl: Memctl, folder: Path) -> None:
-    rows = memctl("model", "list", "--dir", str(folder / "models"), "--json").json
+    (folder / "config.toml").write_text('[model]\nfolder = "models"\n')
+    rows = memctl("model", "list", "--json").json
     assert {"name", "installed", "dimensions", "description"} <= rows[0].keys()
-    assert "all-MiniLM-L6-v2" in memctl("model", "--dir", str(folder / "models")).out
-    assert "No model is called" in memctl("model", "pull", "nothing", "--dir", str(folder / "models")).err
-    assert "not a folder" in memctl("model", "import", str(folder / "none"), "--dir", str(folder / "models")).err
+    assert not any(row["installed"] for row in rows)
+    assert "all-MiniLM-L6-v2" in memctl("model").out
+    assert "No model is called" in memctl("model", "pull", "nothing").err
+    assert "not a folder" in memctl("model", "import", str(folder / "none")).err
+
+
+def test_models_are_in_the_folder_that_the_settings_name(memctl: Memctl, folder: Path, model_dir: Path) -> None:
+    (folder / "config.toml").write_text(f'[model]\nfolder = "{model_dir}"\n')
+    [installed] = [row for row in memctl("model", "list", "--json").json if row["name"] == "all-MiniLM-L6-v2"]
+    assert installed["installed"]
 
 
 def test_no_model_is_pulled_where_the_settings_say_offline(memctl: Memctl, folder: Path) -> None:
-    (folder / "config.toml").write_text("[network]\noffline = true\n")
-    failed = memctl("model", "pull", "static", "--dir", str(folder / "models"))
+    (folder / "config.toml").write_text('[model]\nfolder = "models"\n[network]\noffline = true\n')
+    failed = memctl("model", "pull", "static")
     assert (failed.code, failed.out) == (1, "")
     assert "Model static is not fetched: `offline` is set" in failed.err
 
