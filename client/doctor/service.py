@@ -14,6 +14,7 @@ from memoryd.client.errors import Unavailable, Untrusted, VersionMismatch
 from memoryd.client.memctl.service import threads_text
 from memoryd.client.memctl.table import count_text, shorten, size_text, to_one_line
 from memoryd.client.protocol import PROTOCOL_VERSION
+from memoryd.client.protocol.base import MAX_QUEUED
 from memoryd.client.systemd.installing import read_state
 from memoryd.client.systemd.units import current_place, format_units, is_ours
 from memoryd.client.transport import activation, paths, spawn
@@ -171,9 +172,9 @@ def check_load(patient: Patient) -> Finding | None:
     if status.connections > FULL * limits["max_connections"]:
         message = f"{status.connections} of {limits['max_connections']} connections are open"
         return warn(message, "raise max_connections in [server], or find who leaves them open: memctl status")
-    if most > FULL * limits["max_queued"]:
-        message = f"{most} of {limits['max_queued']} calls wait: clients get the error busy"
-        return warn(message, "raise workers in [server], or ask less at once: memctl stats")
+    if most > FULL * MAX_QUEUED:
+        message = f"{most} of {MAX_QUEUED} calls wait: clients get the error busy"
+        return warn(message, "ask less at once: memctl stats")
     return report_ok(f"{count_text(status.connections, 'connection')}, {count_text(most, 'call')} waiting")
 
 

@@ -12,6 +12,7 @@ MAX_CONTENT_BYTES = 1024 * 1024
 MAX_METADATA_BYTES = 64 * 1024
 MAX_METADATA_DEPTH = 16
 MAX_CONDITIONS = 64  # of one filter
+MAX_QUEUED = 256  # calls that may wait for a thread; past them a client gets busy
 
 Reach = Literal["visible", "subtree", "exact", "all"]
 Tier = Literal["L0", "L1", "L2", "documents"]

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from memoryd.client.errors import Unavailable
 from memoryd.client.protocol import Call, Subscribed, Welcome
+from memoryd.client.protocol.base import MAX_QUEUED
 from memoryd.daemon.capability import installed
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
@@ -31,7 +32,6 @@ from memoryd.daemon.store.caller import USER
 from memoryd.daemon.system.listen import BACKLOG, open_bound
 
 WORKERS = 4  # threads of the interactive lane
-MAX_QUEUED = 256  # calls that may wait in a lane; past them a client gets busy
 MAX_QUEUED_BULK = 16
 DRAIN_S = 2.0  # for the calls under way at a stop
 _POLL_S = 0.01

@@ -134,7 +134,7 @@ def _newer_database(home: Path) -> None:
 @pytest.mark.parametrize(
     ("broken", "reason"),
     [
-        (_no_config, r"The configuration .*config.toml is wrong: .*workers"),
+        (_no_config, r"The configuration .*config.toml is wrong: .*tiers.ring"),
         (_data_is_a_file, "File exists"),
         (_data_in_proc, "/proc/memoryd"),
         (_socket_folder_is_a_file, "File exists"),

@@ -101,7 +101,7 @@ def test_a_vector_is_searched_whatever_its_length(filled: Core) -> None:
         ({}, "query is empty"),
         ({"vector": [1.0]}, "has 1 dimensions"),
         ({"vector": "zeros"}, "zero"),
-        ({"vector": "nans"}, "no finite"),
+        ({"vector": "nans"}, "not a finite number"),
         ({"vector": "ones", "like": "abcd"}, "not both"),
         ({"like": "x"}, "not an id"),
     ],

@@ -131,7 +131,7 @@ def test_a_daemon_that_hangs_at_a_call_and_answers_nobody_is_lost(own: Path) -> 
 
 
 def test_a_daemon_that_is_only_busy_loses_no_call(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "Link", lambda until: Busy())
+    monkeypatch.setattr(spool, "DaemonLink", lambda until: Busy())
     spool.append(call(1, POISON))
     for _ in range(3):
         replayed(Link(lambda: Silent("timed out")))
@@ -141,7 +141,7 @@ def test_a_daemon_that_is_only_busy_loses_no_call(own: Path, monkeypatch: pytest
 def test_a_call_that_is_never_answered_does_not_hold_up_the_rest_for_ever(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spool, "Link", lambda until: Busy())
+    monkeypatch.setattr(spool, "DaemonLink", lambda until: Busy())
     spool.append(call(1, POISON))
     spool.append(call(2))
     for _ in range(spool.MOST_UNANSWERED):

@@ -188,8 +188,8 @@ def test_a_closed_reader_refuses_and_ends_reads_under_way(root: Path) -> None:
 
 def test_the_child_ends_with_its_parent_even_when_that_is_killed(root: Path) -> None:
     script = (
-        "from pathlib import Path; from memoryd.daemon.workspaces.documents.reader import Reader; import time\n"
-        f"reader = Reader(); list(reader.read(Path({str(root)!r}), ['1.md']))\n"
+        "from pathlib import Path; from memoryd.daemon.workspaces.documents.reader import FileReader; import time\n"
+        f"reader = FileReader(); list(reader.read(Path({str(root)!r}), ['1.md']))\n"
         "print('read', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
@@ -202,8 +202,8 @@ def test_the_child_ends_with_its_parent_even_when_that_is_killed(root: Path) -> 
 
 def test_the_child_writes_nothing_to_the_terminal(root: Path) -> None:
     script = (
-        "from pathlib import Path; from memoryd.daemon.workspaces.documents.reader import Reader\n"
-        f"reader = Reader(); list(reader.read(Path({str(root)!r}), ['1.md', 'none.md'])); reader.close()"
+        "from pathlib import Path; from memoryd.daemon.workspaces.documents.reader import FileReader\n"
+        f"reader = FileReader(); list(reader.read(Path({str(root)!r}), ['1.md', 'none.md'])); reader.close()"
     )
     ended = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
