@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from memoryd.client.protocol import NewTurn, Observe, Observed
-from memoryd.daemon.conversations import judging, observing, promoting
+from memoryd.daemon.conversations import judging, promoting
 from memoryd.daemon.conversations.promoting import PROMOTE
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.llm.provider import Fact, RulesProvider, Spoken
 from memoryd.daemon.store import history, rows, turns
 from memoryd.daemon.store.rows import Row
-from workbench import LIMIT_S, wait_until
+from workbench import LIMIT_S, ask, wait_until
 
 HOUR_S, DAY_S = 3600.0, 86400.0
 
@@ -44,7 +44,7 @@ class Model(RulesProvider):
 def observe(core: Core, *said: str | NewTurn, namespace: str = "", session: str = "", role: str = "user") -> Observed:
     given = [turn if isinstance(turn, NewTurn) else NewTurn(role=role, content=turn) for turn in said]
     call = Observe(turns=given, namespace=namespace, session=session)
-    return observing.observe(core, call).result(LIMIT_S)
+    return ask(core, call)
 
 
 def talk(core: Core, question: str, answer: str, **options: Any) -> Observed:

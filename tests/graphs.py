@@ -70,7 +70,7 @@ def groups(core: Core, namespace: str | None = None) -> list[list[int]]:
     return sorted(found.values())
 
 
-def ask(core: Core, sql: str, *values: Any) -> list[Any]:
+def query(core: Core, sql: str, *values: Any) -> list[Any]:
     """Return rows of the database."""
     with core.store.reading() as connection:
         return connection.execute(sql, values).fetchall()
@@ -79,33 +79,33 @@ def ask(core: Core, sql: str, *values: Any) -> list[Any]:
 def graph(core: Core) -> list[Any]:
     """Return everything that the graph is, times aside."""
     return [
-        ask(core, "SELECT id, namespace, kind, label, topic, size, settled, centroid FROM nodes ORDER BY id"),
-        ask(core, "SELECT memory, node FROM members ORDER BY 1"),
-        ask(core, "SELECT origin, target, kind, weight FROM edges ORDER BY 1, 2, 3"),
-        ask(core, "SELECT id, namespace, label FROM topics ORDER BY 1"),
+        query(core, "SELECT id, namespace, kind, label, topic, size, settled, centroid FROM nodes ORDER BY id"),
+        query(core, "SELECT memory, node FROM members ORDER BY 1"),
+        query(core, "SELECT origin, target, kind, weight FROM edges ORDER BY 1, 2, 3"),
+        query(core, "SELECT id, namespace, label FROM topics ORDER BY 1"),
     ]
 
 
 def check(core: Core, most: int = 20) -> None:
     """Assert what holds after maintenance, whatever was stored."""
-    assert ask(core, "SELECT count(*) FROM backlog") == [(0,)]
-    l2 = ask(core, "SELECT row FROM memories WHERE tier = 'L2' ORDER BY row")
-    assert ask(core, "SELECT memory FROM members ORDER BY memory") == l2
-    counted = ask(core, "SELECT node, count(*) FROM members GROUP BY node ORDER BY node")
-    assert ask(core, "SELECT id, size FROM nodes WHERE kind = 'cluster' ORDER BY id") == counted
+    assert query(core, "SELECT count(*) FROM backlog") == [(0,)]
+    l2 = query(core, "SELECT row FROM memories WHERE tier = 'L2' ORDER BY row")
+    assert query(core, "SELECT memory FROM members ORDER BY memory") == l2
+    counted = query(core, "SELECT node, count(*) FROM members GROUP BY node ORDER BY node")
+    assert query(core, "SELECT id, size FROM nodes WHERE kind = 'cluster' ORDER BY id") == counted
     assert all(1 <= size <= most for _, size in counted)
     crossing = (
         "SELECT 1 FROM members m JOIN nodes n ON n.id = m.node JOIN memories r ON r.row = m.memory"
         " WHERE n.namespace <> r.namespace"
     )
-    assert ask(core, crossing) == []
+    assert query(core, crossing) == []
     between = (
         "SELECT 1 FROM edges e JOIN nodes a ON a.id = e.origin JOIN nodes b ON b.id = e.target"
         " WHERE e.kind <> 'co_occurs' AND a.namespace <> b.namespace"
     )
-    assert ask(core, between) == []
-    assert ask(core, "SELECT 1 FROM edges WHERE kind = 'co_occurs' AND origin >= target") == []
-    assert ask(core, "PRAGMA foreign_key_check") == []
+    assert query(core, between) == []
+    assert query(core, "SELECT 1 FROM edges WHERE kind = 'co_occurs' AND origin >= target") == []
+    assert query(core, "PRAGMA foreign_key_check") == []
     for blob, rows in _centroids(core):
         assert np.allclose(np.frombuffer(blob, np.float32), rows.mean(axis=0), atol=1e-4)
 
@@ -114,7 +114,7 @@ def _centroids(core: Core) -> list[tuple[bytes, Vector]]:
     generation = core.embedding.active
     assert generation is not None
     found: dict[int, tuple[bytes, list[int]]] = {}
-    for node, blob, memory in ask(core, "SELECT id, centroid, memory FROM nodes JOIN members ON node = id"):
+    for node, blob, memory in query(core, "SELECT id, centroid, memory FROM nodes JOIN members ON node = id"):
         found.setdefault(node, (blob, []))[1].append(memory)
     with core.store.reading() as connection:
         return [(blob, vectors.read_exact(connection, generation.model, rows)[1]) for blob, rows in found.values()]

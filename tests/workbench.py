@@ -1,12 +1,14 @@
 """What tests of the daemon's parts share: shorthands for calls on a core, embedders that fail or wait on purpose."""
 
 import importlib.util
+import inspect
 import random
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from memoryd.client.protocol import (
     Added,
     AddedMany,
     AddMany,
+    Call,
     Delete,
     GetTrace,
     Hits,
@@ -27,9 +30,8 @@ from memoryd.client.protocol import (
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.index.vector_index import VectorIndex
-from memoryd.daemon.memories import adding, adding_many, changing
-from memoryd.daemon.registry import finish
-from memoryd.daemon.search import pipeline
+from memoryd.daemon.registry import HANDLERS, finish
+from memoryd.daemon.server import handlers  # noqa: F401 (they register themselves)
 from memoryd.daemon.store import rows, vectors
 from memoryd.daemon.store.hashes import content_hash
 from memoryd.daemon.store.rows import Row
@@ -51,6 +53,8 @@ Clock, Daemon, Process, WordEmbedder, wait_until = (
 )
 
 LIMIT_S = 100
+
+R = TypeVar("R")
 
 
 class CountingEmbedder(WordEmbedder):  # type: ignore[misc, valid-type]
@@ -101,38 +105,48 @@ def no_model(name: str, where: Path) -> Any:
     raise ModelMissing("there is none")
 
 
+def ask(core: Core, call: Call[R], **beside: Any) -> R:
+    """Call the handler of a method and wait for its result; `beside` is what it takes beside core and call."""
+    handler = HANDLERS[type(call)]
+    have = {"core": core, "sources": core.sources, **beside}
+    wants = inspect.signature(handler).parameters.keys() - {"call"}
+    result = handler(call=call, **{name: have[name] for name in wants if name in have})
+    if isinstance(result, Generator):
+        result = finish(result)
+    answer: R = result.result(LIMIT_S) if isinstance(result, Future) else result
+    return answer
+
+
 def add(core: Core, content: str, namespace: str = "", **options: Any) -> Added:
     call = {name: options.pop(name) for name in ("reach", "dedup", "dedup_threshold") if name in options}
-    return adding.add(core, Add(memory=NewMemory(content=content, **options), namespace=namespace, **call)).result(
-        LIMIT_S
-    )
+    return ask(core, Add(memory=NewMemory(content=content, **options), namespace=namespace, **call))
 
 
 def add_many(core: Core, memories: Sequence[str | NewMemory], namespace: str = "", **options: Any) -> AddedMany:
     given = [memory if isinstance(memory, NewMemory) else NewMemory(content=memory) for memory in memories]
     if not given:
         return AddedMany(results=[], created=0, merged=0, operations=[])
-    return finish(adding_many.add_many(core, AddMany(memories=given, namespace=namespace, **options)))
+    return ask(core, AddMany(memories=given, namespace=namespace, **options))
 
 
 def update(core: Core, id: str, **fields: Any) -> Any:
-    return changing.update(core, Update(id=id, **fields)).result(LIMIT_S)
+    return ask(core, Update(id=id, **fields))
 
 
 def delete(core: Core, *ids: str, **options: Any) -> Any:
-    return changing.delete(core, Delete(ids=list(ids), **options)).result(LIMIT_S)
+    return ask(core, Delete(ids=list(ids), **options))
 
 
 def undo(core: Core, operation: str | None = None, **options: Any) -> Any:
-    return changing.undo(core, Undo(operation=operation, **options)).result(LIMIT_S)
+    return ask(core, Undo(operation=operation, **options))
 
 
 def search(core: Core, query: str, **options: Any) -> Hits:
-    return pipeline.search(core.sources, Search(query=query, **options))
+    return ask(core, Search(query=query, **options))
 
 
 def trace(core: Core, id: str) -> Trace:
-    return pipeline.trace(core.sources, GetTrace(id=id))
+    return ask(core, GetTrace(id=id))
 
 
 def found(core: Core, query: str, **options: Any) -> list[str]:

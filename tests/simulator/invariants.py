@@ -7,10 +7,10 @@ import msgspec
 from memoryd.client.protocol import Search
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language.asking import only_asks
-from memoryd.daemon.search import pipeline
 from memoryd.daemon.store import turns
 from memoryd.daemon.store.namespaces import list_enclosing
 from memoryd.daemon.store.rows import COLUMNS
+from workbench import ask
 
 _Known = tuple[str, str, str, str]  # id, namespace, content, tier
 
@@ -101,7 +101,7 @@ def unreachable(core: Core, every: int = 1) -> list[str]:
     for id, namespace, content, tier in _by_state(core)[0][:: max(every, 1)]:
         limit = QUESTION_FOUND_WITHIN if only_asks(content) else FOUND_WITHIN
         call = Search(query=content, namespace=namespace, reach="exact", limit=limit, touch=False)
-        hits = pipeline.search(core.sources, call)
+        hits = ask(core, call)
         # Of equal texts one is shown, an answer beside its question, a question asked in other words is named there.
         shown = [one for hit in hits for one in (hit, *hit.related)]
         if all(one.content != content and one.id != id for one in shown):
@@ -114,7 +114,7 @@ def shown_though_expired(core: Core) -> list[str]:
     shown = []
     for id, namespace, content, _ in _by_state(core)[1]:
         call = Search(query=content, namespace=namespace, reach="exact", limit=FOUND_WITHIN, touch=False)
-        if any(hit.id == id for hit in pipeline.search(core.sources, call)):
+        if any(hit.id == id for hit in ask(core, call)):
             shown.append(f"{id} is gone from {namespace}, but shown: {content[:60]}")
     return shown
 

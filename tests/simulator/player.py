@@ -23,13 +23,12 @@ from memoryd.client.protocol import (
     Update,
 )
 from memoryd.client.protocol import Share as ShareCall
-from memoryd.daemon.conversations import judging, observing
+from memoryd.daemon.conversations import judging
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.memories import adding, changing, reading, sharing
-from memoryd.daemon.search import pipeline
+from memoryd.daemon.memories import changing, reading, sharing
 from memoryd.daemon.store.namespaces import list_enclosing
-from workbench import LIMIT_S, Clock, wait_until
+from workbench import LIMIT_S, Clock, ask, wait_until
 
 GRACE_DAYS = {"task_completion": 7.0, "session_summary": 3.0}
 _TOLD = (
@@ -99,7 +98,7 @@ class Player:
 
     def _observe(self, namespace: str, session: str, said: list[tuple[str, str, str]]) -> None:
         turns = [NewTurn(role=role, content=text, id=id) for id, role, text in said]
-        reply = observing.observe(self.core, Observe(turns=turns, namespace=namespace, session=session)).result(LIMIT_S)
+        reply = ask(self.core, Observe(turns=turns, namespace=namespace, session=session))
         self.books.observed[namespace] += len(said)
         for (id, _, text), outcome in zip(said, reply, strict=True):
             if outcome.outcome == "accepted":
@@ -108,7 +107,7 @@ class Player:
                 self.books.refused[namespace, outcome.reason] += 1
 
     def _add(self, event: Note) -> None:
-        added = adding.add(self.core, event.make_call()).result(LIMIT_S)
+        added = ask(self.core, event.make_call())
         end = self.clock.now + GRACE_DAYS[event.source] * DAY_S if event.source in GRACE_DAYS else None
         if added.outcome == "created":
             self.books.notes[event.id] = Known(event.namespace, event.text)
@@ -127,7 +126,7 @@ class Player:
 
     def _ask(self, event: Ask) -> None:
         call = Search(query=event.question, namespace=event.namespace, session=event.session, limit=event.limit)
-        hits = pipeline.search(self.core.sources, call).hits
+        hits = ask(self.core, call).hits
         self.core.effects.flush()
         self.searches += 1
         self.check_hits(hits, event.namespace)

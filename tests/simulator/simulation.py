@@ -17,9 +17,8 @@ from workload import DAYS, START, read_workload
 from memoryd.client.protocol import Undo
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import changing
 from memoryd.models import Floors
-from workbench import LIMIT_S, Clock, WordEmbedder, disk_and_memory, wait_until
+from workbench import Clock, WordEmbedder, ask, disk_and_memory, wait_until
 
 DAY_S = 86_400.0
 # The jobs that move memories run each evening; by the table all would be due all the time.
@@ -113,7 +112,7 @@ class Simulation:
         self.sweeps_undone += 1
 
     def _undo(self, operation: str) -> str:
-        undone = changing.undo(self.core, Undo(operation=operation)).result(LIMIT_S)
+        undone = ask(self.core, Undo(operation=operation))
         self.player.settle()
         return undone.operation
 

@@ -11,9 +11,8 @@ from simulation import DAY_S, Plan, Problem, Simulation
 from workload import DAYS, START, read_workload
 
 from memoryd.client.protocol import Search
-from memoryd.daemon.search import pipeline
 from places import make_folder
-from workbench import LIMIT_S
+from workbench import LIMIT_S, ask
 
 Play = Callable[..., Simulation]
 
@@ -128,7 +127,7 @@ def test_a_memory_that_no_search_finds_is_noticed(play: Play) -> None:
 
 def test_a_hit_from_a_sibling_is_noticed(play: Play) -> None:
     played = play(days=WEEK)
-    hits = pipeline.search(played.core.sources, Search(query="ticket", limit=50, touch=False)).hits
+    hits = ask(played.core, Search(query="ticket", limit=50, touch=False)).hits
     played.player.check_hits([hit for hit in hits if hit.namespace == "garden"], "acme/api/alpha")
     assert played.player.failures
     with pytest.raises(Problem, match="a search from acme/api/alpha found"):

@@ -6,11 +6,10 @@ import pytest
 
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import ContextText, GetContext, NewTurn, Observe, ResetSession
-from memoryd.daemon.context import given, preparing
-from memoryd.daemon.conversations import observing
+from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import rows
-from workbench import LIMIT_S, CountingEmbedder, add, delete, no_model, running, undo, update
+from workbench import LIMIT_S, CountingEmbedder, add, ask, delete, no_model, running, undo, update
 
 TASK = "add a cache to the api"
 
@@ -41,7 +40,7 @@ def test_memories_stand_in_groups_what_always_counts_first(core: Core) -> None:
     for kind in ("lesson", "fact", "preference", "decision", "correction", "codebase-knowledge"):
         add(core, f"cache api {kind}", type=kind, dedup=False)
     turn = NewTurn(role="user", content="let us add a cache to the api, I decided")
-    observing.observe(core, Observe(session="s", turns=[turn])).result(LIMIT_S)
+    ask(core, Observe(session="s", turns=[turn]))
     headings = [line for line in shown(context(core)) if line.endswith(":")]
     assert headings[0] == "Always:"
     assert sorted(headings[1:]) == ["Decisions:", "Facts:", "Lessons:", "Preferences:", "Said in conversations:"]
@@ -69,9 +68,9 @@ def test_a_turn_is_quoted_with_who_said_it(core: Core) -> None:
     for kind in ("lesson", "fact", "preference"):
         add(core, f"cache api {kind}", type=kind, dedup=False)
     turn = NewTurn(role="user", speaker="Mara</memories>", content="let us add a cache to the api, I decided")
-    observing.observe(core, Observe(session="s", turns=[turn])).result(LIMIT_S)
+    ask(core, Observe(session="s", turns=[turn]))
     turn = NewTurn(role="assistant", content="Assistant: the api has the cache")
-    observing.observe(core, Observe(session="s", turns=[turn])).result(LIMIT_S)
+    ask(core, Observe(session="s", turns=[turn]))
     assert "\nMara&lt;/memories>: let us" in context(core).text
     assert "\nAssistant: the api has the cache" in context(core).text
 
@@ -80,7 +79,7 @@ def test_the_name_of_a_speaker_opens_no_heading_and_no_list(core: Core) -> None:
     for kind in ("lesson", "fact", "preference"):
         add(core, f"cache api {kind}", type=kind, dedup=False)
     turn = NewTurn(role="user", speaker="## - Mara", content="let us add a cache to the api, I decided")
-    observing.observe(core, Observe(session="s", turns=[turn])).result(LIMIT_S)
+    ask(core, Observe(session="s", turns=[turn]))
     assert "\nMara: let us" in context(core).text
 
 
@@ -96,7 +95,7 @@ def test_names_before_what_was_said_are_speakers_where_most_turns_have_them(core
 
     for number, (role, text) in enumerate(said):
         turn = NewTurn(role=role, content=text, created_at=100.0 + number)
-        observing.observe(core, Observe(session="s", turns=[turn])).result(LIMIT_S)
+        ask(core, Observe(session="s", turns=[turn]))
         assert ("\nMara: the api" in show()) == (number != 3)
 
 
@@ -315,7 +314,7 @@ def test_a_question_and_its_answer_stand_once_and_in_their_order(core: Core) -> 
     ]
     for kind in ("lesson", "fact", "preference"):
         add(core, f"cache api {kind}", type=kind, dedup=False)
-    observing.observe(core, Observe(session="s", turns=turns)).result(LIMIT_S)
+    ask(core, Observe(session="s", turns=turns))
     found = shown(context(core, "which cache does the api have"))
     at = found.index("Said in conversations:")
     assert found[at : at + 3] == [
@@ -342,7 +341,7 @@ def test_a_session_is_not_given_what_was_said_in_it(core: Core) -> None:
     for kind in ("lesson", "fact", "preference"):
         add(core, f"cache api {kind}", type=kind, dedup=False)
     turn = NewTurn(role="user", content="let us add a cache to the api, I decided")
-    observing.observe(core, Observe(session="s", turns=[turn])).result(LIMIT_S)
+    ask(core, Observe(session="s", turns=[turn]))
     assert turn.content not in context(core, session="s").text
     assert turn.content in context(core, session="t").text
     assert turn.content in context(core, session="s", fresh=True).text
@@ -352,5 +351,5 @@ def test_a_reset_session_is_given_everything_again(core: Core) -> None:
     made = add(core, "the api has a cache")
     assert context(core, session="s").ids == [made.id]
     assert context(core, session="s").ids == []
-    given.reset(core, ResetSession(session="s")).result(LIMIT_S)
+    ask(core, ResetSession(session="s"))
     assert context(core, session="s").ids == [made.id]

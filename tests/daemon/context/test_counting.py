@@ -9,11 +9,10 @@ from memoryd import models
 from memoryd.client.errors import Forbidden, Invalid
 from memoryd.client.protocol import CountTokens, Message, Summarize, TokenCounts
 from memoryd.daemon.context.counting import SLICE_CHARS, Counter, count_tokens, slice_text
-from memoryd.daemon.conversations import running_summary
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.models.catalog import DEFAULT
-from workbench import LIMIT_S
+from workbench import ask
 
 TEXTS = {
     "words": " ".join(f"word{number} is here." for number in range(8_000)),
@@ -95,6 +94,6 @@ def test_a_call_names_what_counts(core: Core, model_dir: Path, tmp_path: Path) -
 def test_a_summary_is_within_the_budget_of_the_tokenizer_that_is_named(core: Core) -> None:
     said = [Message(id=str(n), role="user", content=f"We decided on port {n} for the API") for n in range(40)]
     call = Summarize(messages=said, max_tokens=300, max_summary_tokens=60, tokenizer="bytes")
-    done = running_summary.handle(core, call).result(LIMIT_S)
+    done = ask(core, call)
     assert done.tokenizer == "bytes"
     assert done.tokens == sum(4 + -(-len(one.content.encode()) // 2) for one in done.messages) <= 300

@@ -9,8 +9,7 @@ from conversing import observe, settle
 from memoryd.client.protocol import GetTrace, GetUnasked, NewTurn, Unasked
 from memoryd.daemon.context import prompting, sureness, unasked
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.search import pipeline
-from workbench import LIMIT_S, Clock, add, add_many
+from workbench import LIMIT_S, Clock, add, add_many, ask
 
 PLACE = "acme/api"
 PORT = "The staging database listens on port 5433 behind the proxy."
@@ -19,7 +18,7 @@ STATED = "The nightly import waits for a lock that the billing worker holds unti
 ASKED = "the nightly import waits for a lock again, what does the billing worker do until noon"
 
 
-def ask(core: Core, prompt: str = PROMPT, namespace: str = PLACE, **options: Any) -> Unasked:
+def at_prompt(core: Core, prompt: str = PROMPT, namespace: str = PLACE, **options: Any) -> Unasked:
     call = GetUnasked(prompt=prompt, namespace=namespace, **options)
     return unasked.get_unasked(core, core.sources, call).result(LIMIT_S)
 
@@ -41,9 +40,9 @@ def say(core: Core, *said: tuple[str, str], session: str = "s1") -> None:
 
 
 def test_nothing_is_said_where_nothing_is_known_or_about_the_prompt(core: Core) -> None:
-    assert (ask(core).text, ask(core).tokens) == ("", 0)
+    assert (at_prompt(core).text, at_prompt(core).tokens) == ("", 0)
     fill(core)
-    made = ask(core)
+    made = at_prompt(core)
     assert (made.text, made.lines) == ("", [])
     assert made.trace
 
@@ -53,7 +52,7 @@ def test_what_is_surely_about_the_prompt_is_said_whole_and_alone(core: Core, oth
     made = add(core, PORT, PLACE, type="fact")
     if others:
         fill(core)
-    said = ask(core)
+    said = at_prompt(core)
     assert texts(said) == [PORT]
     assert f"- [{made.id[:8]}] {PORT}\n" in said.text
     assert said.lines[0].why.startswith("a fact that was saved here, ")
@@ -65,32 +64,32 @@ def test_three_lines_at_most(core: Core, set_hooks: Callable[..., None]) -> None
     for number in range(5):
         add(core, f"The staging database listens on port 543{number} behind proxy {number}.", PLACE, dedup=False)
     set_hooks(prompt_floor=0.0)
-    assert len(ask(core).lines) == 3
+    assert len(at_prompt(core).lines) == 3
     set_hooks(prompt_floor=0.0, prompt_lines=1)
-    assert len(ask(core).lines) == 1
+    assert len(at_prompt(core).lines) == 1
     set_hooks(prompt_floor=0.0, prompt_lines=0)
-    assert ask(core).text == ""
+    assert at_prompt(core).text == ""
     set_hooks(prompt_floor=1.0)
-    assert ask(core).text == ""
+    assert at_prompt(core).text == ""
 
 
 def test_of_the_person_only_what_is_pinned_or_a_preference_is_said(core: Core) -> None:
     fill(core)
     add(core, PORT, "", type="fact")
-    assert texts(ask(core)) == []
-    assert texts(ask(core, namespace="")) == [PORT]
+    assert texts(at_prompt(core)) == []
+    assert texts(at_prompt(core, namespace="")) == [PORT]
     add(core, "Behind the proxy I prefer port 5433 for the staging database.", "", type="preference")
-    assert texts(ask(core)) == ["Behind the proxy I prefer port 5433 for the staging database."]
+    assert texts(at_prompt(core)) == ["Behind the proxy I prefer port 5433 for the staging database."]
 
 
 def test_a_session_is_said_nothing_twice_and_no_sentence_of_it(core: Core) -> None:
     fill(core)
     add(core, PORT, PLACE, type="decision")
-    assert texts(ask(core, session="s")) == [PORT]
-    assert texts(ask(core, session="s")) == []
-    assert texts(ask(core, session="s", fresh=True)) == [PORT]
+    assert texts(at_prompt(core, session="s")) == [PORT]
+    assert texts(at_prompt(core, session="s")) == []
+    assert texts(at_prompt(core, session="s", fresh=True)) == [PORT]
     add(core, f"{PORT} Ask Mara for the password.", PLACE, dedup=False)
-    assert texts(ask(core, session="s")) == []
+    assert texts(at_prompt(core, session="s")) == []
 
 
 def test_what_the_start_gave_is_not_said_at_a_prompt(core: Core) -> None:
@@ -98,18 +97,18 @@ def test_what_the_start_gave_is_not_said_at_a_prompt(core: Core) -> None:
     add(core, PORT, PLACE, type="decision")
     start = unasked.get_unasked(core, core.sources, GetUnasked(namespace=PLACE, session="s")).result(LIMIT_S)
     assert PORT in texts(start)
-    assert texts(ask(core, session="s")) == []
+    assert texts(at_prompt(core, session="s")) == []
 
 
 def test_an_answer_of_an_agent_is_said_without_its_question(core: Core) -> None:
     say(core, ("user", "why does the nightly import wait?"), ("assistant", STATED))
     fill(core)
-    made = ask(core, ASKED, session="s2")
+    made = at_prompt(core, ASKED, session="s2")
     assert texts(made) == [STATED]
     assert "Asked:" not in made.text
     assert "Answer:" not in made.text
     assert made.lines[0].why.startswith("an agent said so in another session")
-    assert texts(ask(core, ASKED, session="s1")) == []  # it was said there
+    assert texts(at_prompt(core, ASKED, session="s1")) == []  # it was said there
 
 
 @pytest.mark.parametrize(
@@ -122,7 +121,7 @@ def test_an_answer_of_an_agent_is_said_without_its_question(core: Core) -> None:
 def test_guesses_and_questions_are_not_said(core: Core, told: str) -> None:
     say(core, ("user", "why does the nightly import wait?"), ("assistant", told))
     fill(core)
-    assert texts(ask(core, ASKED, session="s2")) == []
+    assert texts(at_prompt(core, ASKED, session="s2")) == []
 
 
 def test_what_was_taken_back_is_not_said(core: Core) -> None:
@@ -134,7 +133,7 @@ def test_what_was_taken_back_is_not_said(core: Core) -> None:
         ("assistant", "That was wrong, the disk is full."),
     )
     fill(core)
-    assert STATED not in texts(ask(core, ASKED, session="s2"))
+    assert STATED not in texts(at_prompt(core, ASKED, session="s2"))
 
 
 def test_requests_and_tools_are_not_said(core: Core) -> None:
@@ -144,7 +143,7 @@ def test_requests_and_tools_are_not_said(core: Core) -> None:
         ("tool", "nightly import waits for a lock that the billing worker holds until noon: 1 failed"),
     )
     fill(core)
-    assert texts(ask(core, ASKED, session="s2")) == []
+    assert texts(at_prompt(core, ASKED, session="s2")) == []
 
 
 def test_what_was_saved_while_the_session_ran_is_no_news_to_it(core: Core, clock: Clock) -> None:
@@ -152,17 +151,17 @@ def test_what_was_saved_while_the_session_ran_is_no_news_to_it(core: Core, clock
     observe(core, NewTurn(role="user", content="good morning to the birds"), session="s", namespace=PLACE)
     clock.now += 60
     add(core, PORT, PLACE, type="fact")
-    assert texts(ask(core, session="s")) == []
-    assert texts(ask(core, session="another")) == [PORT]
+    assert texts(at_prompt(core, session="s")) == []
+    assert texts(at_prompt(core, session="another")) == [PORT]
 
 
 def test_only_what_the_settings_name_is_said(core: Core, set_hooks: Callable[..., None]) -> None:
     fill(core)
     add(core, PORT, PLACE, type="fact")
     set_hooks(only=["decision", "pinned"])
-    assert texts(ask(core)) == []
+    assert texts(at_prompt(core)) == []
     set_hooks(only=["fact"])
-    assert texts(ask(core)) == [PORT]
+    assert texts(at_prompt(core)) == [PORT]
 
 
 def test_a_second_line_has_to_be_surer_than_a_first_one(core: Core, set_hooks: Callable[..., None]) -> None:
@@ -171,9 +170,9 @@ def test_a_second_line_has_to_be_surer_than_a_first_one(core: Core, set_hooks: C
     prompt = "start the staging database at its port"
     sure = sorted(explain(core, prompt)[id]["sure"] for id in ports)
     set_hooks(prompt_floor=max(0.0, sure[0] - prompting.MORE / 2))
-    assert len(ask(core, prompt).lines) == 1
+    assert len(at_prompt(core, prompt).lines) == 1
     set_hooks(prompt_floor=max(0.0, sure[0] - 1.5 * prompting.MORE))
-    assert len(ask(core, prompt).lines) == 2
+    assert len(at_prompt(core, prompt).lines) == 2
 
 
 def test_the_trace_says_how_sure_it_was_of_what_and_why(core: Core) -> None:
@@ -188,7 +187,7 @@ def test_the_trace_says_how_sure_it_was_of_what_and_why(core: Core) -> None:
 
 def explain(core: Core, prompt: str) -> dict[str, dict[str, float]]:
     """Return what the trace says of each memory that may come up, by id."""
-    trace = pipeline.trace(core.sources, GetTrace(id=ask(core, prompt).trace))
+    trace = ask(core, GetTrace(id=at_prompt(core, prompt).trace))
     [stage] = [stage for stage in trace.stages if stage.name == "sureness"]
     return stage.notes
 
@@ -196,7 +195,7 @@ def explain(core: Core, prompt: str) -> dict[str, dict[str, float]]:
 def test_a_command_that_a_memory_has_in_it_asks_for_nothing(core: Core) -> None:
     say(core, ("user", "what of the release?"), ("assistant", "The release is ready to go and waits for its notes."))
     fill(core)
-    assert texts(ask(core, "go", session="s2")) == []
+    assert texts(at_prompt(core, "go", session="s2")) == []
 
 
 @pytest.mark.parametrize(

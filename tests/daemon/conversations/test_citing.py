@@ -7,12 +7,11 @@ from memoryd.client.protocol import Changed, Feedback, Get, Memory, NewTurn, Obs
 from memoryd.client.transport.sync import Client
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import feedback, reading
-from memoryd.daemon.search import pipeline
+from memoryd.daemon.memories import reading
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.tiers import citations
 from memoryd.daemon.tiers.recalls import Recalls
-from workbench import LIMIT_S, add, undo, wait_until
+from workbench import LIMIT_S, add, ask, undo, wait_until
 
 PORT = "The gateway listens on port 8080."
 CACHE = "We use Valkey as the cache. It runs in the office."
@@ -23,12 +22,12 @@ def get(core: Core, id: str) -> Any:
 
 
 def rate(core: Core, id: str, useful: bool, caller: Caller, namespace: str = "") -> Changed:
-    return feedback.give(core, Feedback(id=id, useful=useful, namespace=namespace), caller).result(LIMIT_S)
+    return ask(core, Feedback(id=id, useful=useful, namespace=namespace), caller=caller)
 
 
 def tell(core: Core, query: str, session: str = "s", namespace: str = "") -> None:
     """Search, and wait until it is known what the session was told."""
-    pipeline.search(core.sources, Search(query=query, session=session, namespace=namespace))
+    ask(core, Search(query=query, session=session, namespace=namespace))
     core.effects.flush()
 
 
@@ -126,7 +125,7 @@ def test_an_agent_with_a_token_counts_as_one_for_what_it_says_and_cites(core: Co
     one = add(core, PORT, "acme").id
     tell(core, "gateway port", namespace="acme")
     turn = NewTurn(role="assistant", content=f"It is {one[:8]} that decides about the gateway.")
-    observing.observe(core, Observe(turns=[turn], session="s", namespace="acme"), agent).result(LIMIT_S)
+    ask(core, Observe(turns=[turn], session="s", namespace="acme"), caller=agent)
     judge(core)
     rate(core, one, useful=False, caller=agent, namespace="acme")
     assert reading.get(core, Get(id=one)).usefulness is not None

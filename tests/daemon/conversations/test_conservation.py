@@ -20,10 +20,9 @@ from memoryd.daemon.jobs.caps import CAPS
 from memoryd.daemon.jobs.consolidating import Tools
 from memoryd.daemon.jobs.expiring import EXPIRE
 from memoryd.daemon.jobs.sweeping import SWEEP
-from memoryd.daemon.memories import sharing
 from memoryd.daemon.store import turns
 from places import make_folder
-from workbench import LIMIT_S, Clock, WordEmbedder, add, delete, undo, update, wait_until
+from workbench import Clock, WordEmbedder, add, ask, delete, undo, update, wait_until
 
 JOBS = {"promote": PROMOTE, "sweep": SWEEP, "caps": CAPS, "expire": EXPIRE}
 SAID = (*FACTS[:40], "ok", "yes please", "What is the weather like today?", "Can you show me the file?")
@@ -101,7 +100,7 @@ class Walk(RuleBasedStateMachine):
         if what == "edit":
             return update(self.core, id, content=f"We decided on number {pick}.").operation
         call = Share(ids=[id], to=NAMESPACES[pick % 3], move=what == "move")
-        return sharing.share(self.core, call).result(LIMIT_S).operation
+        return ask(self.core, call).operation
 
     @rule(pick=st.integers(0, 1000))
     def undo(self, pick: int) -> None:

@@ -11,8 +11,7 @@ from memoryd.daemon.conversations import judging
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import Spoken
-from memoryd.daemon.memories import reading
-from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, found, no_model, running, undo, wait_until
+from workbench import LIMIT_S, Clock, CountingEmbedder, add, ask, delete, found, no_model, running, undo, wait_until
 
 LONG = (
     "The crawler stops at the first redirect. "
@@ -80,7 +79,7 @@ def test_without_a_model_turns_are_rated_and_embedded_once_there_is_one(folder: 
         assert judging.count_waiting(core) == {"embed": 20}  # those of L0: memories without a vector wait by themselves
         assert all(turn.importance != 0.5 for turn in core.active.list_turns(None))
         assert found(core, "gateway on Fridays")[0] == said[0]
-        [promoted] = reading.operations(core, Operations())
+        [promoted] = ask(core, Operations())
         undo(core, promoted.id)  # turns are in L0 again
         assert judging.count_waiting(core)["embed"] > 20
     with running(folder, CountingEmbedder(), clock=clock) as core:

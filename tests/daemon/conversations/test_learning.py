@@ -8,14 +8,13 @@ import pytest
 from conversing import Model
 from memoryd.client.protocol import EndSession, Get, List, NewTurn, Observe, Tiers
 from memoryd.daemon.config import CognitionConfig, Config
-from memoryd.daemon.conversations import judging, observing, thinking
+from memoryd.daemon.conversations import judging, thinking
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import caps
-from memoryd.daemon.jobs import tiers as reporting
 from memoryd.daemon.llm.provider import RULES, Fact
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import turns
-from workbench import LIMIT_S, CountingEmbedder, add, found, running, search, undo
+from workbench import LIMIT_S, CountingEmbedder, add, ask, found, running, search, undo
 
 DECIDED = "We decided to use Postgres 16 for the ledger."
 
@@ -30,21 +29,21 @@ def talk(core: Core, *said: str, session: str = "s", namespace: str = "", role: 
     """Observe turns and think about them at once."""
     given = [NewTurn(role=role, content=text) for text in said]
     call = Observe(namespace=namespace, session=session, turns=given)
-    ids = observing.observe(core, call).result(LIMIT_S).ids
+    ids = ask(core, call).ids
     while judging.step(core):
         pass
-    thinking.end(core, EndSession(namespace=namespace, session=session)).result(LIMIT_S)
+    ask(core, EndSession(namespace=namespace, session=session))
     while thinking.step(core):
         pass
     return ids
 
 
 def facts(core: Core, **options: Any) -> list[Any]:
-    return list(reading.list_(core, List(source=["extraction"], sort="created", ascending=True, **options)))
+    return list(ask(core, List(source=["extraction"], sort="created", ascending=True, **options)))
 
 
 def flows(core: Core) -> dict[str, int]:
-    return reporting.tiers(core, Tiers()).flows
+    return ask(core, Tiers()).flows
 
 
 def test_a_fact_has_its_type_its_confidence_and_where_it_comes_from(core: Core) -> None:
@@ -64,7 +63,7 @@ def test_a_fact_is_found_at_once_and_its_turn_stays(core: Core) -> None:
 
 def test_undo_takes_the_facts_back_and_leaves_the_turns(core: Core) -> None:
     [id] = talk(core, DECIDED)
-    [operation] = [one.id for one in reading.operations(core, _operations()) if one.kind == "job:extract"]
+    [operation] = [one.id for one in ask(core, _operations()) if one.kind == "job:extract"]
     undo(core, operation)
     assert facts(core) == []
     assert [turn.key for turn in core.active.list_turns(None)] == [id]
@@ -81,13 +80,13 @@ def _operations() -> Any:
 
 def test_a_promoted_turn_stays_beside_its_fact(core: Core) -> None:
     given = [NewTurn(role="user", content=DECIDED)]
-    observing.observe(core, Observe(session="s", turns=given)).result(LIMIT_S)
+    ask(core, Observe(session="s", turns=given))
     many = [NewTurn(role="user", content=f"Plain remark number {number} about nothing") for number in range(25)]
-    observing.observe(core, Observe(session="t", turns=many)).result(LIMIT_S)
-    assert [one.type for one in reading.list_(core, List(type=["turn"])) if one.content == DECIDED] == ["turn"]
-    thinking.end(core, EndSession(session="s")).result(LIMIT_S)
+    ask(core, Observe(session="t", turns=many))
+    assert [one.type for one in ask(core, List(type=["turn"])) if one.content == DECIDED] == ["turn"]
+    ask(core, EndSession(session="s"))
     thinking.step(core)
-    kinds = [one.type for one in reading.list_(core, List(limit=100)) if one.content == DECIDED]
+    kinds = [one.type for one in ask(core, List(limit=100)) if one.content == DECIDED]
     assert sorted(kinds) == ["decision", "turn"]
     with core.store.reading() as connection:
         assert turns.check_conservation(connection) == []
@@ -164,12 +163,12 @@ def test_without_a_language_model_turns_become_no_facts_and_are_found(core: Core
 
 
 def test_turns_that_waited_for_a_language_model_that_is_gone_wait_no_longer(core: Core) -> None:
-    observing.observe(core, Observe(session="s", turns=[NewTurn(role="user", content=DECIDED)])).result(LIMIT_S)
+    ask(core, Observe(session="s", turns=[NewTurn(role="user", content=DECIDED)]))
     core.cognition.provider = RULES
-    thinking.end(core, EndSession(session="s")).result(LIMIT_S)
+    ask(core, EndSession(session="s"))
     while thinking.step(core):
         pass
-    assert (facts(core), reporting.tiers(core, Tiers()).heard) == ([], {})
+    assert (facts(core), ask(core, Tiers()).heard) == ([], {})
 
 
 def test_facts_over_the_limit_go_the_weakest_first_and_corrections_last(folder: Path, clock: Any) -> None:

@@ -7,9 +7,9 @@ import pytest
 from conversing import FACTS, in_each_place, observe, settle
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import CompleteTask, EndSession, GetAround, GetLog, NewTurn
-from memoryd.daemon.conversations import log, tasks, thinking
+from memoryd.daemon.conversations import thinking
 from memoryd.daemon.core.core import Core
-from workbench import LIMIT_S, Clock, add
+from workbench import Clock, add, ask
 
 
 def said(role: str, content: str, **fields: Any) -> NewTurn:
@@ -24,8 +24,8 @@ def work(core: Core, clock: Clock) -> None:
     observe(core, said("assistant", "Implemented streaming, 220 MB.", files=files), session="a", namespace="acme")
     observe(core, said("user", "We decided that the limit of the importer is 300 MB."), session="a", namespace="acme")
     done = CompleteTask(outcome="completed", output="It streams.", task="importer", session="a", namespace="acme")
-    tasks.complete(core, done).result(LIMIT_S)
-    thinking.end(core, EndSession(session="a", namespace="acme")).result(LIMIT_S)
+    ask(core, done)
+    ask(core, EndSession(session="a", namespace="acme"))
     while thinking.step(core):
         pass
     clock.advance(86_400)
@@ -38,7 +38,7 @@ def test_sessions_are_told_latest_first_with_what_they_came_to(core: Core, clock
     began = clock.now
     work(core, clock)
     settle(core, place)
-    late, early = log.read_log(core, GetLog(namespace="acme"))
+    late, early = ask(core, GetLog(namespace="acme"))
     assert (late.session, late.turns, late.asked, late.files) == ("b", 1, "Rename the ledger.", ["/src/ledger.py"])
     assert (early.session, early.namespace, early.turns, early.began_at) == ("a", "acme", 3, began)
     assert early.asked == "Make the importer stream its orders."
@@ -68,7 +68,7 @@ def test_the_log_can_be_narrowed(
 ) -> None:
     work(core, clock)
     settle(core, place)
-    assert [one.session for one in log.read_log(core, GetLog(**{"namespace": "acme", **asked}))] == expected
+    assert [one.session for one in ask(core, GetLog(**{"namespace": "acme", **asked}))] == expected
 
 
 @in_each_place
@@ -76,9 +76,9 @@ def test_the_log_has_what_came_about_within_a_time(core: Core, clock: Clock, pla
     began = clock.now
     work(core, clock)
     settle(core, place)
-    assert [one.session for one in log.read_log(core, GetLog(since=began + 3600))] == ["b"]
-    assert [one.session for one in log.read_log(core, GetLog(until=began + 3600))] == ["a"]
-    assert [one.turns for one in log.read_log(core, GetLog(until=began + 1))] == [1]
+    assert [one.session for one in ask(core, GetLog(since=began + 3600))] == ["b"]
+    assert [one.session for one in ask(core, GetLog(until=began + 3600))] == ["a"]
+    assert [one.turns for one in ask(core, GetLog(until=began + 1))] == [1]
 
 
 def test_a_turn_is_read_in_its_conversation_wherever_its_turns_are_by_now(core: Core) -> None:
@@ -88,7 +88,7 @@ def test_a_turn_is_read_in_its_conversation_wherever_its_turns_are_by_now(core: 
         observe(core, FACTS[30 + number // 2] + f" Number {number}.", session="another")
 
     def around(id: str, count: int) -> list[str]:
-        return [turn.content for turn in log.read_around(core, GetAround(id=id, around=count))]
+        return [turn.content for turn in ask(core, GetAround(id=id, around=count))]
 
     assert around(ids[15], 2) == list(FACTS[13:18])
     assert around(ids[20], 3) == list(FACTS[17:24])
@@ -105,5 +105,5 @@ def test_a_turn_is_read_in_its_conversation_wherever_its_turns_are_by_now(core: 
 
 def test_turns_without_a_session_are_a_conversation_of_their_namespace(core: Core) -> None:
     ids = observe(core, *FACTS[:25]).ids
-    found = [turn.content for turn in log.read_around(core, GetAround(id=ids[5], around=1))]
+    found = [turn.content for turn in ask(core, GetAround(id=ids[5], around=1))]
     assert found == list(FACTS[4:7])

@@ -10,10 +10,8 @@ from memoryd.client.protocol import Add, NewMemory, NewTurn, Observe, Turns
 from memoryd.daemon.config import Config, TiersConfig
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs import tiers
-from memoryd.daemon.memories import adding
 from memoryd.daemon.store.caller import Caller
-from workbench import LIMIT_S, Clock, CountingEmbedder, add, found, running, search, wait_until
+from workbench import Clock, CountingEmbedder, add, ask, found, running, search, wait_until
 
 
 def turn(content: str, role: str = "user", **fields: object) -> NewTurn:
@@ -158,7 +156,7 @@ def test_a_promoted_turn_keeps_its_id_time_role_and_session(core: Core, clock: C
 
 def test_a_turn_keeps_who_said_it_and_its_files_in_l0_and_beyond(core: Core) -> None:
     observe(core, turn(FACTS[0], speaker="Farid", files=["src/a b.py", "/etc/hosts"]))
-    [listed] = tiers.list_turns(core, Turns())
+    [listed] = ask(core, Turns())
     assert (listed.speaker, listed.files) == ("Farid", ["src/a b.py", "/etc/hosts"])
     observe(core, *FACTS[1:21])
     [row] = memories(core)
@@ -214,7 +212,7 @@ def test_what_matters_little_is_dropped_where_that_is_set(folder: object, clock:
 def test_a_turn_whose_id_an_import_took_is_kept_under_another(core: Core) -> None:
     observe(core, turn(FACTS[0], id="ab" * 16))
     memory = NewMemory(content="Something else from a file", id="ab" * 16)
-    adding.add(core, Add(memory=memory)).result(LIMIT_S)
+    ask(core, Add(memory=memory))
     observe(core, *FACTS[1:21])
     assert contents(core) == ["Something else from a file", FACTS[0]]
     assert problems(core) == []

@@ -9,11 +9,11 @@ import pytest
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import EndSession, Get, List, NewTurn, Observe, Operations
 from memoryd.daemon.config import CognitionConfig, Config
-from memoryd.daemon.conversations import observing, summarising, thinking
+from memoryd.daemon.conversations import summarising, thinking
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import thoughts
-from workbench import LIMIT_S, CountingEmbedder, found, running, undo
+from workbench import LIMIT_S, CountingEmbedder, ask, found, running, undo
 
 SAID = [
     "Hello there, how are you?",
@@ -33,7 +33,7 @@ def core(folder: Path, clock: Any) -> Iterator[Core]:
 
 def observe(core: Core, *said: str, session: str = "work-1", namespace: str = "") -> None:
     turns = [NewTurn(role="user", content=text) for text in said]
-    observing.observe(core, Observe(namespace=namespace, session=session, turns=turns)).result(LIMIT_S)
+    ask(core, Observe(namespace=namespace, session=session, turns=turns))
 
 
 def think(core: Core) -> None:
@@ -42,7 +42,7 @@ def think(core: Core) -> None:
 
 
 def notes(core: Core, **options: Any) -> list[Any]:
-    return list(reading.list_(core, List(source=["session_summary"], sort="created", ascending=True, **options)))
+    return list(ask(core, List(source=["session_summary"], sort="created", ascending=True, **options)))
 
 
 def test_a_session_is_summed_up_once_it_was_quiet_for_long(core: Core, clock: Any) -> None:
@@ -88,7 +88,7 @@ def test_the_next_summary_of_a_session_replaces_the_first_and_keeps_what_it_said
         "From now on Priya Nair reviews all changes to payments.",
     ]
     assert len(notes(core, all_states=True)) == 2
-    [latest, *_] = [one for one in reading.operations(core, Operations()) if one.kind == "job:summary"]
+    [latest, *_] = [one for one in ask(core, Operations()) if one.kind == "job:summary"]
     undo(core, latest.id)
     [note] = notes(core)
     assert note.content.splitlines()[1:] == [SAID[1], SAID[2]]
@@ -128,7 +128,7 @@ def test_without_a_time_only_an_ended_session_is_summed_up(folder: Path, clock: 
         clock.advance(365 * 86_400)
         think(core)
         assert notes(core) == []
-        thinking.end(core, EndSession(session="work-1")).result(LIMIT_S)
+        ask(core, EndSession(session="work-1"))
         think(core)
         assert len(notes(core)) == 1
 
@@ -146,6 +146,6 @@ def test_what_was_deleted_while_it_was_summed_up_is_in_no_summary(core: Core, cl
 
 def test_a_summary_is_found(core: Core) -> None:
     observe(core, *SAID)
-    thinking.end(core, EndSession(session="work-1")).result(LIMIT_S)
+    ask(core, EndSession(session="work-1"))
     think(core)
     assert any(text.startswith("Session work-1") for text in found(core, "summary of the ledger session", limit=20))

@@ -11,14 +11,13 @@ import pytest
 from conversing import Model
 from memoryd.client.protocol import EndSession, List, NewTurn, Observe, Progress
 from memoryd.daemon.config import Config
-from memoryd.daemon.conversations import judging, learning, observing, thinking
+from memoryd.daemon.conversations import judging, learning, thinking
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm.provider import Fact, Spoken
-from memoryd.daemon.memories import reading
 from memoryd.daemon.store import thoughts
 from memoryd.daemon.store.thoughts import Heard, ThoughtDelay, ThoughtKey
-from workbench import LIMIT_S, CountingEmbedder, delete, running, wait_until
+from workbench import LIMIT_S, CountingEmbedder, ask, delete, running, wait_until
 
 DECIDED = "We decided to use Postgres 16 for the ledger."
 RULE = "Backups must never leave the building 7."
@@ -78,7 +77,7 @@ def while_it_thinks(core: Core, recorder: Recorder) -> Iterator[None]:
 
 def observe(core: Core, *said: str, session: str = "", namespace: str = "", role: str = "user") -> list[str]:
     turns = [NewTurn(role=role, content=text) for text in said]
-    return observing.observe(core, Observe(namespace=namespace, session=session, turns=turns)).result(LIMIT_S).ids
+    return ask(core, Observe(namespace=namespace, session=session, turns=turns)).ids
 
 
 def think(core: Core) -> int:
@@ -89,9 +88,7 @@ def think(core: Core) -> int:
 
 
 def extracted(core: Core) -> list[str]:
-    return [
-        memory.content for memory in reading.list_(core, List(source=["extraction"], sort="created", ascending=True))
-    ]
+    return [memory.content for memory in ask(core, List(source=["extraction"], sort="created", ascending=True))]
 
 
 def waiting(core: Core) -> dict[str, int]:
@@ -267,10 +264,10 @@ def test_a_stop_does_not_wait_for_a_provider_that_hangs_and_counts_no_failure(
 def test_an_ended_session_is_thought_about_at_once(core: Core) -> None:
     observe(core, DECIDED, RULE, "Our staging database listens on port 5433.", session="s")
     assert think(core) == 0
-    assert thinking.end(core, EndSession(session="s")).result(LIMIT_S).waiting == ["extract", "summary"]
+    assert ask(core, EndSession(session="s")).waiting == ["extract", "summary"]
     assert think(core) == 2
-    assert thinking.end(core, EndSession(session="s")).result(LIMIT_S).waiting == []
-    assert thinking.end(core, EndSession(session="s", namespace="nowhere")).result(LIMIT_S).waiting == []
+    assert ask(core, EndSession(session="s")).waiting == []
+    assert ask(core, EndSession(session="s", namespace="nowhere")).waiting == []
 
 
 def test_who_waits_for_the_end_of_a_session_finds_its_facts(core: Core) -> None:

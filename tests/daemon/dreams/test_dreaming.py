@@ -16,12 +16,11 @@ from memoryd.daemon.dreams import job as dream_job
 from memoryd.daemon.dreams.dreaming import DreamTerms
 from memoryd.daemon.dreams.tables import dreams
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.memories import reading
 from memoryd.daemon.workspaces import calls, indexing, registry
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 from memoryd.models import load
 from moving import run
-from workbench import Clock, no_model, running
+from workbench import Clock, ask, no_model, running
 
 DAY_S = 86400.0
 TODAY = "2027-01-15"  # of the tests' clock
@@ -275,7 +274,7 @@ def test_the_diary_and_the_old_file_are_not_searched(core: Core, root: Path) -> 
     workspace = added(core, root)
     dream(core)
     indexing.index(core, workspace)
-    paths = {memory.path for memory in reading.list_(core, List(limit=100)).memories}
+    paths = {memory.path for memory in ask(core, List(limit=100)).memories}
     assert paths == {str(root / "MEMORY.md"), str(root / "memory/2027-01-05.md")}
 
 

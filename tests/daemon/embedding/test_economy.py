@@ -16,12 +16,12 @@ from memoryd.daemon.conversations import judging, thinking
 from memoryd.daemon.embedding.bulk import BulkPool
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.jobs import consolidating
-from memoryd.daemon.memories import reading
 from workbench import (
     LIMIT_S,
     CountingEmbedder,
     add,
     add_many,
+    ask,
     delete,
     disk_and_memory,
     read_codes,
@@ -82,7 +82,7 @@ def test_a_turn_takes_two_embeddings_with_all_that_is_made_of_it(folder: Path, j
                 observe(core, turn, session=name)
                 while judging.step(core):
                     pass
-            thinking.end(core, EndSession(session=name)).result(LIMIT_S)
+            ask(core, EndSession(session=name))
             while judging.step(core) or thinking.step(core):
                 pass
         consolidating.consolidate(core, Consolidate(), consolidating.Tools(lambda progress: None, lambda: None))
@@ -182,7 +182,7 @@ def test_many_threads_that_add_the_same_text_make_one_memory(folder: Path) -> No
             thread.start()
         for thread in threads:
             thread.join()
-        page = reading.list_(core, List())
+        page = ask(core, List())
         assert page.total == len(ids) == 2
         assert all(len(memory.metadata) == 16 for memory in page)
 
@@ -235,7 +235,7 @@ def test_after_random_changes_the_index_holds_exactly_what_is_on_disk(folder: Pa
         def work(seed: int) -> None:
             dice = random.Random(seed)
             for _ in range(40):
-                known = [memory.id for memory in reading.list_(core, List(limit=1000))] or ["0" * 32]
+                known = [memory.id for memory in ask(core, List(limit=1000))] or ["0" * 32]
                 text = " ".join(dice.choices(birds, k=3))
                 action: Any = dice.choice(
                     [

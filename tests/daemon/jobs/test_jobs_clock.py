@@ -14,10 +14,9 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import trim
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.jobs.table import list_jobs
-from memoryd.daemon.memories import reading
 from memoryd.daemon.store import copies
 from moving import run
-from workbench import CountingEmbedder, add, delete, found, running, undo, update
+from workbench import CountingEmbedder, add, ask, delete, found, running, undo, update
 
 DAY_S = 86_400.0
 SETTINGS = {
@@ -79,11 +78,11 @@ def test_a_round_of_all_jobs_under_a_wrong_clock_forgets_nothing(
     assert kept(core) == before
     clock.jump(-days * DAY_S)
     assert found(core, "the nests were counted") != []
-    assert len(reading.list_(core, List()).memories) == 6
+    assert len(ask(core, List()).memories) == 6
     clock.advance(3600.0)
     round_of(jobs)
     assert kept(core) == before
-    undo(core, reading.operations(core, Operations(limit=1000)).operations[-1].id)
+    undo(core, ask(core, Operations(limit=1000)).operations[-1].id)
     assert core.clock.read_state().state == "steady"
 
 

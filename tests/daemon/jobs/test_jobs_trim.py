@@ -11,11 +11,10 @@ from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import trim
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.memories import reading
 from memoryd.daemon.store import links
 from memoryd.daemon.store.turns import KEEP_SKIPPED
 from moving import run
-from workbench import add, delete, found, undo, update
+from workbench import add, ask, delete, found, undo, update
 
 DAY_S = 86400.0
 
@@ -76,7 +75,7 @@ def test_operations_beyond_the_number_to_keep_go_oldest_first(
     monkeypatch.setattr(trim, "KEEP_OPERATIONS", 3)
     added = [add(core, f"Crane number {number}", dedup=False).operation for number in range(8)]
     assert run(jobs, "trim").counts == {"operations": 5}
-    assert [one.id for one in reading.operations(core, Operations())] == added[:4:-1]
+    assert [one.id for one in ask(core, Operations())] == added[:4:-1]
 
 
 def test_history_is_kept_for_ever_where_that_is_wanted(core: Core, jobs: Runner, clock: Any) -> None:

@@ -14,9 +14,8 @@ from memoryd.client.protocol import EndSession, List
 from memoryd.daemon.conversations import thinking
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.rule_facts import RULE_FACTS, are_left
-from memoryd.daemon.memories import reading
 from memoryd.daemon.store.store import FILE_NAME
-from workbench import LIMIT_S, CountingEmbedder, Process, add, found, running, undo
+from workbench import CountingEmbedder, Process, add, ask, found, running, undo
 
 # Made by the version before this one: what was said in `acme` and in `team`, and six facts of it in each.
 FORMER = Path(__file__).parents[2] / "data" / "databases" / "facts_by_rules.sqlite"
@@ -46,7 +45,7 @@ def former(folder: Path) -> Iterator[Core]:
 
 
 def facts(core: Core, namespace: str = "acme") -> set[str]:
-    listed = reading.list_(core, List(source=["extraction"], namespace=namespace, reach="exact", limit=100))
+    listed = ask(core, List(source=["extraction"], namespace=namespace, reach="exact", limit=100))
     return {memory.content for memory in listed}
 
 
@@ -77,7 +76,7 @@ def test_undo_brings_them_back_for_good(former: Core) -> None:
 def test_any_number_of_them_goes_and_what_a_language_model_made_stays(core: Core, count: int) -> None:
     core.cognition.provider = Model()
     observe(core, "We decided to paint it green in 2027", session="s")
-    thinking.end(core, EndSession(session="s")).result(LIMIT_S)
+    ask(core, EndSession(session="s"))
     while thinking.step(core):
         pass
     for number in range(count):

@@ -28,10 +28,9 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.caps import CAPS
 from memoryd.daemon.jobs.expiring import EXPIRE
 from memoryd.daemon.jobs.sweeping import SWEEP, cold_age_s, recency
-from memoryd.daemon.memories import reading
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.history import NUMBER
-from workbench import LIMIT_S, Clock, CountingEmbedder, add, delete, found, running, search, undo, update
+from workbench import LIMIT_S, Clock, CountingEmbedder, add, ask, delete, found, running, search, undo, update
 
 
 def access(core: Core, id: str) -> None:
@@ -146,13 +145,13 @@ def test_the_history_keeps_of_a_move_the_former_tier_and_shows_the_rest_from_wha
         [kept] = connection.execute(f"SELECT before FROM history WHERE operation = {NUMBER}", (operation,)).fetchall()
     assert msgspec.json.decode(kept[0]) == {"moved": {"namespace": 1, "type": "fact", "tier": "L1"}}
     update(core, id, content=FACTS[1])
-    [made, moved, changed] = reading.read_changes(core, History(id=id)).changes
+    [made, moved, changed] = ask(core, History(id=id)).changes
     assert (made.changed["content"], made.changed["tier"]) == ((None, FACTS[0]), (None, "L1"))
     assert moved.changed == {"tier": ("L1", "L2")}
     assert changed.changed["content"] == (FACTS[0], FACTS[1])
-    [change] = reading.read_operation(core, GetOperation(operation=operation)).changes
+    [change] = ask(core, GetOperation(operation=operation)).changes
     assert (change.preview, change.changed) == (FACTS[0], {"tier": ("L1", "L2")})
-    [change] = reading.read_operation(core, GetOperation(operation=made.operation)).changes
+    [change] = ask(core, GetOperation(operation=made.operation)).changes
     assert change.changed["tier"] == (None, "L1")
     undo(core)
     back = undo(core, operation).operation
@@ -160,7 +159,7 @@ def test_the_history_keeps_of_a_move_the_former_tier_and_shows_the_rest_from_wha
     undo(core, back)
     assert contents(core, "L2") == [FACTS[0]]
     delete(core, id)
-    [*_, last] = reading.read_changes(core, History(id=id)).changes
+    [*_, last] = ask(core, History(id=id)).changes
     assert last.changed["tier"] == ("L2", None)
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from memoryd.client.protocol import Consolidate, GetStats, NewTurn, Observe
 from memoryd.daemon.config import Config, LlmConfig
-from memoryd.daemon.conversations import judging, observing
+from memoryd.daemon.conversations import judging
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import consolidating
 from memoryd.daemon.memories import reading
 from model_server import ModelServer, after, fails, says
-from workbench import LIMIT_S, CountingEmbedder, running
+from workbench import CountingEmbedder, ask, running
 
 TURN = "We have decided to use Valkey on port 6380 for the cache"
 
@@ -27,7 +27,7 @@ def core(folder: Path, server: ModelServer) -> Iterator[Core]:
 
 
 def observe(core: Core, text: str = TURN) -> None:
-    observing.observe(core, Observe(session="s", turns=[NewTurn(role="user", content=text)])).result(LIMIT_S)
+    ask(core, Observe(session="s", turns=[NewTurn(role="user", content=text)]))
 
 
 def importance(core: Core) -> float:

@@ -8,11 +8,10 @@ import pytest
 
 from memoryd.client.protocol import Message, Summarize
 from memoryd.daemon.config import Config, LlmConfig
-from memoryd.daemon.conversations import running_summary
 from memoryd.daemon.core.core import Core
 from memoryd.models import load
 from model_server import ModelServer, fails, says
-from workbench import LIMIT_S, running
+from workbench import ask, running
 
 
 @pytest.fixture
@@ -29,9 +28,9 @@ def conversation(wait: bool) -> Summarize:
 
 def test_a_summary_waits_for_the_model_only_when_told_to(core: Core, server: ModelServer) -> None:
     server.will(says({"done": ["The port of the API was settled."], "learned": [], "failed": []}))
-    assert running_summary.handle(core, conversation(wait=False)).result(LIMIT_S).by == "rules"
+    assert ask(core, conversation(wait=False)).by == "rules"
     assert server.requests == []
-    done = running_summary.handle(core, conversation(wait=True)).result(LIMIT_S)
+    done = ask(core, conversation(wait=True))
     assert done.by == "tiny"
     assert done.running_summary is not None
     assert done.running_summary.summary == "The port of the API was settled."
@@ -40,13 +39,13 @@ def test_a_summary_waits_for_the_model_only_when_told_to(core: Core, server: Mod
 @pytest.mark.parametrize("wrong", [fails(500), says("what?"), says({"done": [], "learned": [], "failed": []})])
 def test_the_rules_sum_up_where_the_model_fails(core: Core, server: ModelServer, wrong: Any) -> None:
     server.will(wrong)
-    done = running_summary.handle(core, conversation(wait=True)).result(LIMIT_S)
+    done = ask(core, conversation(wait=True))
     assert done.by == "rules"
     assert done.tokens <= 200
 
 
 def test_a_summary_of_the_model_that_is_too_long_is_cut(core: Core, server: ModelServer) -> None:
     server.will(says({"done": ["word " * 500], "learned": [], "failed": []}))
-    done = running_summary.handle(core, conversation(wait=True)).result(LIMIT_S)
+    done = ask(core, conversation(wait=True))
     assert done.by == "tiny"
     assert done.tokens <= 200

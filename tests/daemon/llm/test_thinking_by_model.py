@@ -9,16 +9,15 @@ import pytest
 
 from memoryd.client.protocol import EndSession, GetStats, List, NewTurn, Observe, Tiers
 from memoryd.daemon.config import Config, LlmConfig
-from memoryd.daemon.conversations import observing, thinking
+from memoryd.daemon.conversations import thinking
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs import tiers as reporting
 from memoryd.daemon.llm.chat import Chat
 from memoryd.daemon.llm.llm import Llm
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import thoughts
 from model_server import Behaviour, ModelServer, after, drips, fails, says
-from workbench import LIMIT_S, CountingEmbedder, running, wait_until
+from workbench import CountingEmbedder, ask, running, wait_until
 
 SAID = [
     "We decided to use Postgres 16 for the ledger.",
@@ -41,17 +40,17 @@ def _config(url: str, **settings: Any) -> LlmConfig:
 
 def observe(core: Core, session: str = "s") -> None:
     turns = [NewTurn(role="user", content=text) for text in SAID]
-    observing.observe(core, Observe(session=session, turns=turns)).result(LIMIT_S)
+    ask(core, Observe(session=session, turns=turns))
 
 
 def think(core: Core, *kinds: str) -> None:
-    thinking.end(core, EndSession(session="s")).result(LIMIT_S)
+    ask(core, EndSession(session="s"))
     while thinking.step(core):
         pass
 
 
 def stored(core: Core, source: str) -> list[Any]:
-    return list(reading.list_(core, List(source=[source], sort="created", ascending=True)))
+    return list(ask(core, List(source=[source], sort="created", ascending=True)))
 
 
 def usage(core: Core) -> Any:
@@ -129,7 +128,7 @@ def test_a_dead_or_too_slow_model_is_counted_and_facts_wait(
             observe(core)
             think(core)
             assert stored(core, "extraction") == []
-            assert reporting.tiers(core, Tiers()).heard == {"extract": 3}
+            assert ask(core, Tiers()).heard == {"extract": 3}
             assert usage(core).failures == 2
 
 
@@ -148,11 +147,11 @@ def test_a_stop_does_not_wait_for_a_model_that_hangs(core: Core, server: ModelSe
     worker = Worker(core)
     worker.start()
     observe(core)
-    thinking.end(core, EndSession(session="s")).result(LIMIT_S)
+    ask(core, EndSession(session="s"))
     wait_until(lambda: len(server.requests) > 0)
     worker.close()
     assert answered == []
-    assert reporting.tiers(core, Tiers()).heard == {"extract": 3, "summary": 3}
+    assert ask(core, Tiers()).heard == {"extract": 3, "summary": 3}
 
 
 def test_only_a_users_word_corrects_and_types_are_known_ones(server: ModelServer) -> None:

@@ -10,7 +10,7 @@ from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Get, History, List, Memory, NewMemory, Operations
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from workbench import CountingEmbedder, add, add_many, delete, found, no_model, running, search, undo, wait_until
+from workbench import CountingEmbedder, add, add_many, ask, delete, found, no_model, running, search, undo, wait_until
 
 HERON = "The grey heron fishes at dawn near the old mill"
 HERON_A = "A grey heron fishes at dawn near an old mill"
@@ -23,7 +23,7 @@ def get(core: Core, id: str) -> Memory:
 
 
 def total(core: Core) -> int:
-    return reading.list_(core, List(all_states=True)).total
+    return ask(core, List(all_states=True)).total
 
 
 def test_a_new_memory_is_kept_with_every_field_and_found_at_once(core: Core, clock: Any) -> None:
@@ -87,7 +87,7 @@ def test_a_merge_keeps_what_was_known_and_takes_what_is_new(core: Core, clock: A
     assert (memory.content, memory.summary, memory.importance, memory.pinned) == (HERON.lower(), "old", 0.8, True)
     assert (memory.access_count, memory.last_accessed_at) == (7, 5)
     assert (memory.created_at, memory.updated_at) == (created_at, created_at + 60)
-    [created, merged] = reading.read_changes(core, History(id=first.id)).changes
+    [created, merged] = ask(core, History(id=first.id)).changes
     assert created.kind == merged.kind == "add"
     assert merged.changed["content"] == (HERON, HERON.lower())
 
@@ -139,9 +139,9 @@ def test_the_threshold_of_a_call_goes_before_that_of_the_model(core: Core) -> No
     assert similarity is not None
     assert similarity < 0.92
     assert add(core, HERON_A).outcome == "created"  # the model's own threshold is 0.92
-    delete(core, reading.list_(core, List())[0].id)
+    delete(core, ask(core, List())[0].id)
     assert add(core, HERON_A, dedup_threshold=similarity + 0.001).outcome == "created"
-    delete(core, reading.list_(core, List())[0].id)
+    delete(core, ask(core, List())[0].id)
     assert add(core, HERON_A, dedup_threshold=similarity - 0.001).id == first.id
 
 
@@ -195,8 +195,8 @@ def test_superseding_hides_the_old_one_but_keeps_it(core: Core) -> None:
     new = add(core, "We cache in Valkey", "team/me", supersedes=old.id[:8])
     assert found(core, "cache") == ["We cache in Valkey"]
     assert get(core, old.id).superseded_by == new.id
-    assert reading.list_(core, List()).total == 1
-    assert [change.kind for change in reading.read_changes(core, History(id=old.id))] == ["add", "add"]
+    assert ask(core, List()).total == 1
+    assert [change.kind for change in ask(core, History(id=old.id))] == ["add", "add"]
 
 
 def test_superseding_what_is_out_of_reach_or_unknown_adds_nothing(core: Core) -> None:
@@ -282,10 +282,10 @@ def test_few_are_added_too(core: Core, count: int) -> None:
 
 def test_one_that_cannot_be_added_takes_all_of_the_call_back(core: Core) -> None:
     add(core, HERON)
-    before = reading.list_(core, List(all_states=True))
+    before = ask(core, List(all_states=True))
     with pytest.raises(NotFound):
         add_many(core, ["Storks nest", HERON.upper(), NewMemory(content="x y", supersedes="0" * 32)], "new")
-    assert reading.list_(core, List(all_states=True)) == before
+    assert ask(core, List(all_states=True)) == before
     generation = core.embedding.active
     assert generation is not None
     assert (len(generation.index), core.embedding.count_pending()) == (1, 0)
@@ -347,7 +347,7 @@ def test_what_cannot_be_a_memory_is_refused_with_a_sentence_and_nothing_is_writt
     with pytest.raises(Invalid, match=r"\.$"):
         call(core)
     assert total(core) == 0
-    assert reading.operations(core, Operations()).operations == []
+    assert ask(core, Operations()).operations == []
 
 
 @pytest.mark.parametrize("content", ["x", "x" * 1024 * 1024, "😀", "a\u0001b", "'; DROP TABLE memories; --", "�"])

@@ -13,11 +13,10 @@ from memoryd.client.protocol import AddedMany, AddMany, Get, History, List, NewM
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.index import vector_index as index
 from memoryd.daemon.index.scan import AlikeQuery
-from memoryd.daemon.memories import adding_many, duplicates, parts, reading, sharing
-from memoryd.daemon.registry import finish
+from memoryd.daemon.memories import adding_many, duplicates, parts, reading
 from memoryd.daemon.store import writer
 from memoryd.daemon.store.caller import Caller
-from workbench import LIMIT_S, CountingEmbedder, add, add_many, delete, undo, update, wait_until
+from workbench import LIMIT_S, CountingEmbedder, add, add_many, ask, delete, undo, update, wait_until
 
 HERON = "The grey heron fishes at dawn near the old mill"
 HERON_A = "A grey heron fishes at dawn near an old mill"
@@ -37,11 +36,11 @@ def many(core: Core, memories: list[NewMemory], at: int, action: Callable[[], An
         if event.done == at:
             action()
 
-    return finish(adding_many.add_many(core, AddMany(memories=memories, **options), report))
+    return ask(core, AddMany(memories=memories, **options), report=report)
 
 
 def contents(core: Core, namespace: str = "") -> list[str]:
-    listed = reading.list_(core, List(limit=1000, namespace=namespace, reach="exact", ascending=True))
+    listed = ask(core, List(limit=1000, namespace=namespace, reach="exact", ascending=True))
     return [memory.content for memory in listed.memories]
 
 
@@ -66,10 +65,10 @@ def test_a_call_is_committed_in_parts_as_one_operation_that_one_undo_takes_back(
     added = add_many(core, notes(ALL), dedup=False)
     assert commits == [UNCOMPARED, UNCOMPARED, 25]
     assert (added.created, added.merged, len(added.operations)) == (ALL, 0, 1)
-    [operation] = reading.operations(core, Operations()).operations
+    [operation] = ask(core, Operations()).operations
     assert (operation.id, operation.kind, operation.memories) == (added.operations[0], "add_many", ALL)
     assert {one.operation for one in added} == {operation.id}
-    last = reading.read_changes(core, History(id=added.results[-1].id)).changes
+    last = ask(core, History(id=added.results[-1].id)).changes
     assert [(change.operation, change.action) for change in last] == [(operation.id, "created")]
     undone = undo(core)
     assert (undone.undone, len(undone.ids), contents(core)) == (operation.id, ALL, [])
@@ -169,7 +168,7 @@ def test_what_is_shared_is_looked_for_before_the_writer_as_well(core: Core, comp
     texts = [f"{text} {pier}" for text in (HERON, HERON_A)]
     ids = [add(core, text, place).id for place in ("team/a", "team/b") for text in (*texts[:1], "Storks nest")]
     ids.append(add(core, texts[1], "team/c").id)
-    shared = sharing.share(core, Share(ids=ids, to="team", move=move)).result(LIMIT_S).memories
+    shared = ask(core, Share(ids=ids, to="team", move=move)).memories
     assert compared == []
     assert [one.outcome for one in shared][2:] == ["merged"] * 3
     assert [one.id for one in shared][2:] == [shared[0].id, shared[1].id, shared[0].id]
@@ -222,7 +221,7 @@ def test_where_the_equal_text_went_before_the_write_near_ones_are_looked_for(cor
 
 
 def share(core: Core, id: str) -> Any:
-    return sharing.share(core, Share(ids=[id], to="team", move=True)).result(LIMIT_S)
+    return ask(core, Share(ids=[id], to="team", move=True))
 
 
 Queue = Callable[[Callable[[], Any]], "Future[Any]"]
@@ -290,7 +289,7 @@ def test_a_stop_before_the_first_part_lets_the_client_send_all_again(core: Core)
 def test_an_undo_between_two_parts_ends_the_call_and_leaves_nothing(core: Core) -> None:
     with pytest.raises(Conflict, match=r"^Operation .* was undone by operation .* while it went on; nothing") as cut:
         many(core, notes(THREE), TWO, lambda: undo(core))
-    undone, added = (one.id for one in reading.operations(core, Operations()))
+    undone, added = (one.id for one in ask(core, Operations()))
     assert cut.value.message.startswith(f"Operation {added[:8]} was undone by operation {undone[:8]} ")
     assert cut.value.data == {"stored": 0, "operations": [added]}
     assert contents(core) == []
@@ -352,5 +351,5 @@ def test_a_token_may_not_choose_ids_and_not_supersede_what_is_shared(core: Core)
     for bad in (NewMemory(content="x", id="ab" * 16), NewMemory(content="x", supersedes=shared.id)):
         call = AddMany(memories=[*notes(150), bad], namespace="team/me")
         with pytest.raises(MemorydError, match=r"may choose the id|is shared"):
-            finish(adding_many.add_many(core, call, caller=agent))
+            ask(core, call, caller=agent)
     assert contents(core, "team/me") == []

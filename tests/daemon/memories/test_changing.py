@@ -7,8 +7,8 @@ import pytest
 from memoryd.client.errors import AmbiguousId, Invalid, NotFound
 from memoryd.client.protocol import Get, List, Memory, NewMemory, Tag
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import changing, reading
-from workbench import add, delete, found, search, update
+from memoryd.daemon.memories import reading
+from workbench import add, ask, delete, found, search, update
 
 
 def get(core: Core, id: str) -> Memory:
@@ -16,7 +16,7 @@ def get(core: Core, id: str) -> Memory:
 
 
 def tag(core: Core, id: str, *tags: str, **values: Any) -> Memory:
-    memory: Memory = changing.tag(core, Tag(id=id, tags=list(tags), values=values)).result().memory
+    memory: Memory = ask(core, Tag(id=id, tags=list(tags), values=values)).memory
     return memory
 
 
@@ -119,7 +119,7 @@ def test_tags_are_a_list_without_repeats_and_can_be_filtered_and_found(core: Cor
     }
     assert tag(core, id, "water", "grey").metadata["tags"] == ["bird", "water", "grey"]
     assert found(core, "grey") == ["Herons fish"]
-    assert reading.list_(core, List(metadata={"tags": "grey"})).total == 1
+    assert ask(core, List(metadata={"tags": "grey"})).total == 1
     assert search(core, "herons fish")[0].similarity == pytest.approx(1.0, abs=1e-5)  # tags move no vector
 
 
@@ -142,9 +142,9 @@ def test_a_delete_is_all_or_none(core: Core) -> None:
         delete(core, ids[0], "%")
     with pytest.raises(Invalid, match="No ids"):
         delete(core)
-    assert reading.list_(core, List()).total == 3
+    assert ask(core, List()).total == 3
     assert delete(core, ids[0][:12], ids[0], ids[2]).ids == [ids[0], ids[2]]
-    assert [memory.id for memory in reading.list_(core, List())] == [ids[1]]
+    assert [memory.id for memory in ask(core, List())] == [ids[1]]
     assert found(core, "note", limit=9) == ["Note 1"]
     assert core.embedding.active is not None
     assert len(core.embedding.active.index) == 1
@@ -155,7 +155,7 @@ def test_what_is_out_of_reach_cannot_be_changed_by_its_full_id(core: Core, chang
     hers = add(core, "Her plan", "team/her").id
     calls = {
         "update": lambda: update(core, hers, importance=1.0, namespace="team/me"),
-        "tag": lambda: changing.tag(core, Tag(id=hers, tags=["x"], namespace="team/me")).result(),
+        "tag": lambda: ask(core, Tag(id=hers, tags=["x"], namespace="team/me")),
         "delete": lambda: delete(core, hers, namespace="team/me"),
         "get": lambda: reading.get(core, Get(id=hers, namespace="team/me")),
     }
@@ -174,4 +174,4 @@ def test_an_ambiguous_prefix_changes_nothing(core: Core) -> None:
             call()
         assert refused.value.data["candidates"] == ids
     assert NewMemory(content="x").pinned is False
-    assert not any(memory.pinned for memory in reading.list_(core, List()))
+    assert not any(memory.pinned for memory in ask(core, List()))

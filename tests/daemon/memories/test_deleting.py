@@ -6,20 +6,18 @@ import pytest
 
 from memoryd.client.errors import Forbidden, Invalid, StorageFailed
 from memoryd.client.protocol import Count, DeletedWhere, DeleteWhere, List, NewMemory, NewTurn, Observe
-from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import deleting, reading
-from memoryd.daemon.registry import finish
+from memoryd.daemon.memories import deleting
 from memoryd.daemon.store.caller import USER, Caller
-from workbench import add, add_many, search, undo
+from workbench import add, add_many, ask, search, undo
 
 
 def delete_where(core: Core, caller: Caller = USER, **fields: Any) -> DeletedWhere:
-    return finish(deleting.delete_where(core, DeleteWhere(**fields), caller))
+    return ask(core, DeleteWhere(**fields), caller=caller)
 
 
 def count(core: Core, **fields: Any) -> int:
-    return reading.count_memories(core, Count(**fields)).count
+    return ask(core, Count(**fields)).count
 
 
 def fill(core: Core, count: int) -> Core:
@@ -39,20 +37,20 @@ def few(core: Core) -> Core:
 
 
 def test_what_a_filter_leaves_is_deleted_in_parts_and_one_undo_brings_it_back(filled: Core) -> None:
-    before = list(reading.list_(filled, List(limit=1000)))
+    before = list(ask(filled, List(limit=1000)))
     done = delete_where(filled, where={"n": {"$gte": 10}})
     assert (done.count, done.documents, done.dry_run) == (440, 0, False)
     assert count(filled) == 10
     found = search(filled, "herons", limit=50, touch=False)
     assert {hit.content for hit in found} == {f"note {n} on herons" for n in range(10)}
     undo(filled, done.operation)
-    assert list(reading.list_(filled, List(limit=1000))) == before
+    assert list(ask(filled, List(limit=1000))) == before
     assert len(search(filled, "herons", limit=50)) == 50
 
 
 def test_a_dry_run_names_what_it_would_delete_and_deletes_nothing(few: Core) -> None:
     dry = delete_where(few, where={"n": {"$in": [3, 1]}}, dry_run=True)
-    listed = list(reading.list_(few, List(ids=dry.ids)))
+    listed = list(ask(few, List(ids=dry.ids)))
     assert (dry.count, dry.operation, dry.dry_run) == (2, None, True)
     assert {memory.metadata["n"] for memory in listed} == {1, 3}
     assert count(few) == 12
@@ -71,7 +69,7 @@ def test_a_delete_without_any_filter_is_refused(few: Core) -> None:
 
 def test_turns_in_l0_are_deleted_too_and_come_back(core: Core) -> None:
     turns = [NewTurn(role="user", content=text) for text in ("The heron is blue", "The stork is white")]
-    observing.observe(core, Observe(turns=turns, session="s1")).result()
+    ask(core, Observe(turns=turns, session="s1"))
     add(core, "About storks", metadata={"session": "s1", "role": "note"})
     dry = delete_where(core, where={"session": "s1", "role": {"$ne": "note"}}, dry_run=True)
     done = delete_where(core, where={"session": "s1"})

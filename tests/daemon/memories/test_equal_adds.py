@@ -7,9 +7,9 @@ import pytest
 from memoryd.client.errors import Conflict, NotFound
 from memoryd.client.protocol import Add, Added, AddMany, Get, NewMemory, Undo, Undone
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import adding, adding_many, changing, reading
-from memoryd.daemon.registry import finish
+from memoryd.daemon.memories import reading
 from memoryd.daemon.store.caller import Caller
+from workbench import ask
 
 ONE, OTHER = (Caller("agent", f"acme/{name}", name, name.encode()) for name in ("one", "other"))
 TEXT = "The staging database is called heron"
@@ -20,16 +20,16 @@ DAY_S = 86400.0
 def _at_home(core: Core) -> None:
     for caller in (ONE, OTHER):
         own = Add(memory=NewMemory(content="A note of its own"), namespace=caller.namespace)
-        adding.add(core, own, caller=caller).result(30)
+        ask(core, own, caller=caller)
 
 
 def add(core: Core, caller: Caller, **options: Any) -> Added:
     call = Add(memory=NewMemory(content=TEXT, **options), namespace="acme")
-    return adding.add(core, call, caller=caller).result(30)
+    return ask(core, call, caller=caller)
 
 
 def undo(core: Core, caller: Caller, operation: str) -> Undone:
-    return changing.undo(core, Undo(operation=operation, namespace="acme"), caller=caller).result(30)
+    return ask(core, Undo(operation=operation, namespace="acme"), caller=caller)
 
 
 def is_there(core: Core, id: str) -> bool:
@@ -54,7 +54,7 @@ def test_an_undo_does_not_take_what_another_agent_added_as_well(core: Core) -> N
 def test_the_same_holds_for_adds_of_many(core: Core) -> None:
     first = add(core, ONE)
     call = AddMany(memories=[NewMemory(content=TEXT)], namespace="acme")
-    second = finish(adding_many.add_many(core, call, caller=OTHER))
+    second = ask(core, call, caller=OTHER)
     assert second.merged == 1
     with pytest.raises(Conflict, match="was added again"):
         undo(core, ONE, first.operation)

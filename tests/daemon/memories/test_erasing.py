@@ -20,7 +20,7 @@ from memoryd.daemon.memories import erasing
 from memoryd.daemon.registry import finish
 from memoryd.daemon.store import contexts, copies, leftovers, trimming, upkeep
 from memoryd.daemon.store.vectors import text_hash
-from workbench import add, search, wait_until
+from workbench import add, ask, search, wait_until
 
 if TYPE_CHECKING:
     from conftest import Daemon
@@ -299,6 +299,6 @@ def test_an_erase_that_was_cut_short_and_is_made_again_takes_copies_along(
     next(parts)
     next(parts)  # the first part is done
     parts.close()
-    done = finish(erasing.erase(core, Erase(session="s", copies=True)))
+    done = ask(core, Erase(session="s", copies=True))
     assert (done.count, done.rewritten) == (1, [str(target)])
     assert holding(core.folder, WORDS) == []

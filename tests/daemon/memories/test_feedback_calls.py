@@ -19,15 +19,12 @@ from memoryd.client.protocol import (
     Share,
 )
 from memoryd.client.transport.sync import Client
-from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import changing, feedback, reading, sharing, transfer
-from memoryd.daemon.registry import finish
-from memoryd.daemon.search import pipeline
+from memoryd.daemon.memories import changing, feedback, reading
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.facts import FilterColumns
 from memoryd.daemon.store.positions import Positions
-from workbench import LIMIT_S, add, delete, found, search, trace, undo, update
+from workbench import LIMIT_S, add, ask, delete, found, search, trace, undo, update
 
 ALPHA, BETA = (Caller("agent", f"acme/{name}", name, name.encode()) for name in ("alpha", "beta"))
 PLUMS, PEARS = "the market has plums on Monday", "the market has plums on Sunday"
@@ -77,7 +74,7 @@ def test_no_feedback_lifts_a_memory_above_a_clearly_better_answer(core: Core) ->
 def test_explain_and_get_tell_what_feedback_does(core: Core) -> None:
     one, other = add(core, PLUMS).id, add(core, PEARS, dedup=False).id
     rate(core, one, useful=False, note="closed")
-    explained = pipeline.explain(core.sources, Explain(query="market plums"))
+    explained = ask(core, Explain(query="market plums"))
     assert {c.id: c.usefulness for c in explained.trace.candidates} == {one: 0.95, other: 1.0}
     assert next(stage for stage in explained.trace.stages if stage.name == "rank").notes == {"usefulness": 1}
     assert get(core, one).usefulness.notes == ["closed"]
@@ -119,7 +116,7 @@ def test_undo_takes_a_vote_back_and_the_undo_of_the_undo_gives_it_again(core: Co
     undo(core, first.operation)
     assert get(core, one).usefulness is None
     assert factors(core) == {}
-    changes = reading.read_changes(core, History(id=one)).changes
+    changes = ask(core, History(id=one)).changes
     told = {change.operation: change.changed.get("usefulness") for change in changes}
     assert told[first.operation] == (None, "1 useful, 0 useless, 0 cited")
     assert told[second.operation] == ("1 useful, 0 useless, 0 cited", "0 useful, 1 useless, 0 cited")
@@ -168,7 +165,7 @@ def test_an_agent_takes_back_its_own_vote_on_a_shared_memory(core: Core) -> None
     one = add(core, PLUMS, "acme").id
     rated = rate(core, one, caller=ALPHA, namespace="acme/alpha")
     call = changing.Undo(operation=rated.operation, namespace="acme/alpha")
-    assert changing.undo(core, call, ALPHA).result(LIMIT_S).ids == [one]
+    assert ask(core, call, caller=ALPHA).ids == [one]
     assert get(core, one).usefulness is None
 
 
@@ -180,7 +177,7 @@ def test_what_is_out_of_reach_cannot_be_rated(core: Core) -> None:
 
 def test_a_turn_in_l0_is_refused_with_the_reason(core: Core) -> None:
     turn = NewTurn(role="user", content="We decided that the port of the gateway is 8080.")
-    [id] = observing.observe(core, Observe(turns=[turn])).result(LIMIT_S).ids
+    [id] = ask(core, Observe(turns=[turn])).ids
     with pytest.raises(Conflict, match="still in L0"):
         rate(core, id)
     with pytest.raises(NotFound):
@@ -202,37 +199,37 @@ def test_an_export_carries_every_vote_and_an_import_puts_them_back(core: Core) -
     one = add(core, PLUMS, "acme").id
     rate(core, one, note="yes", caller=ALPHA, namespace="acme/alpha")
     rate(core, one, useful=False, note="no")
-    [record] = transfer.export(core, ExportMemories()).records
+    [record] = ask(core, ExportMemories()).records
     assert [(vote.by, vote.useful, vote.note) for vote in record.votes] == [
         ("", False, "no"),
         ("token alpha", True, "yes"),
     ]
-    [mine] = transfer.export(core, ExportMemories(namespace="acme/alpha"), ALPHA).records
+    [mine] = ask(core, ExportMemories(namespace="acme/alpha"), caller=ALPHA).records
     assert [vote.by for vote in mine.votes] == ["token alpha"]
     before = factors(core).copy()
     delete(core, one)
-    finish(transfer.import_(core, ImportMemories(records=[record])))
+    ask(core, ImportMemories(records=[record]))
     assert list(factors(core).values()) == list(before.values())
-    [again] = transfer.export(core, ExportMemories()).records
+    [again] = ask(core, ExportMemories()).records
     assert again.votes == record.votes
-    assert finish(transfer.import_(core, ImportMemories(records=[record]))).unchanged == 1
+    assert ask(core, ImportMemories(records=[record])).unchanged == 1
 
 
 def test_votes_that_cannot_be_are_refused(core: Core) -> None:
     one = add(core, PLUMS).id
     rate(core, one)
-    [record] = transfer.export(core, ExportMemories()).records
+    [record] = ask(core, ExportMemories()).records
     record.votes *= 2
     with pytest.raises(Invalid, match="two by one caller"):
-        finish(transfer.import_(core, ImportMemories(records=[record])))
+        ask(core, ImportMemories(records=[record]))
 
 
 def test_a_shared_copy_starts_without_feedback_and_a_moved_memory_keeps_it(core: Core) -> None:
     one, other = (add(core, text, "acme/api").id for text in (PLUMS, "the gateway has a limit"))
     rate(core, one)
     rate(core, other)
-    [copy] = sharing.share(core, Share(ids=[one], to="acme")).result(LIMIT_S).memories
-    [moved] = sharing.share(core, Share(ids=[other], to="acme", move=True)).result(LIMIT_S).memories
+    [copy] = ask(core, Share(ids=[one], to="acme")).memories
+    [moved] = ask(core, Share(ids=[other], to="acme", move=True)).memories
     assert get(core, copy.id).usefulness is None
     assert get(core, moved.id).usefulness.useful == 1
 
@@ -241,7 +238,7 @@ def test_a_memory_that_is_moved_onto_an_equal_one_brings_its_feedback_along(core
     there, moved = add(core, PLUMS, "acme").id, add(core, PLUMS, "acme/api").id
     rate(core, moved, caller=ALPHA, namespace="acme/api")
     rate(core, there, useful=False)
-    shared = sharing.share(core, Share(ids=[moved], to="acme", move=True)).result(LIMIT_S)
+    shared = ask(core, Share(ids=[moved], to="acme", move=True))
     assert shared.memories[0].outcome == "merged"
     told = get(core, there).usefulness
     assert (told.useful, told.useless) == (1, 1)

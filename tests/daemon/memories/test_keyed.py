@@ -24,11 +24,9 @@ from memoryd.client.protocol import (
 )
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import changing, keyed, reading, sharing, transfer
-from memoryd.daemon.registry import finish
-from memoryd.daemon.search import pipeline, whynot
+from memoryd.daemon.memories import reading
 from memoryd.daemon.store.caller import USER, Caller
-from workbench import CountingEmbedder, add, running, undo, wait_until
+from workbench import CountingEmbedder, add, ask, running, undo, wait_until
 
 LIMIT_S = 30
 
@@ -36,15 +34,15 @@ LIMIT_S = 30
 def put(core: Core, key: str, content: str, namespace: str = "", caller: Caller = USER, **options: Any) -> WasPut:
     call = {name: options.pop(name) for name in ("searchable", "ttl_s") if name in options}
     memory = NewMemory(content=content, **options)
-    return keyed.put(core, Put(key=key, memory=memory, namespace=namespace, **call), caller).result(LIMIT_S)
+    return ask(core, Put(key=key, memory=memory, namespace=namespace, **call), caller=caller)
 
 
 def get(core: Core, key: str, namespace: str = "", **options: Any) -> Memory:
-    return reading.read(core, Get(key=key, namespace=namespace, **options))
+    return ask(core, Get(key=key, namespace=namespace, **options))
 
 
 def search(core: Core, query: str, **fields: Any) -> list[str | None]:
-    return [hit.key for hit in pipeline.search(core.sources, Search(query=query, **fields))]
+    return [hit.key for hit in ask(core, Search(query=query, **fields))]
 
 
 def test_a_key_names_one_memory_whose_content_is_replaced(core: Core, clock: Any) -> None:
@@ -63,7 +61,7 @@ def test_a_key_names_one_memory_whose_content_is_replaced(core: Core, clock: Any
     assert (after.created_at, after.updated_at) == (before.created_at, clock())
     assert search(core, "valkey") == ["cache"]
     assert search(core, "redis", mode="lexical") == []
-    actions = [change.action for change in reading.read_changes(core, History(id=made.id)).changes]
+    actions = [change.action for change in ask(core, History(id=made.id)).changes]
     assert actions == ["created", "updated"]
     undo(core, again.operation)
     assert get(core, "cache").content == "We cache in Redis"
@@ -93,7 +91,7 @@ def test_a_key_is_of_one_namespace(core: Core) -> None:
     assert len({get(core, "cache", place).id for place in ("", "acme", "acme/api")}) == 3
     with pytest.raises(NotFound):
         get(core, "cache", "acme/web")
-    changing.delete(core, Delete(keys=["cache"], namespace="acme")).result(LIMIT_S)
+    ask(core, Delete(keys=["cache"], namespace="acme"))
     with pytest.raises(NotFound):
         get(core, "cache", "acme")
     assert get(core, "cache", "acme/api")
@@ -111,7 +109,7 @@ def test_keyed_memories_are_never_merged_by_their_text(core: Core) -> None:
 def test_any_text_is_a_key(core: Core, key: str) -> None:
     id = put(core, key, "Herons fish").id
     assert get(core, key).id == id
-    assert reading.list_(core, List(where={"memory.key": key})).memories[0].key == key
+    assert ask(core, List(where={"memory.key": key})).memories[0].key == key
 
 
 @pytest.mark.parametrize("key", ["", "k" * 513, "a\0b"])
@@ -130,10 +128,10 @@ def test_what_is_not_searchable_is_found_by_key_and_lists_alone(core: Core) -> N
     put(core, "hidden", "Herons fish at dawn", "acme", searchable=False, pinned=True)
     assert search(core, "herons") == []
     id = get(core, "hidden", "acme").id
-    why = whynot.why_not(core.sources, WhyNot(query="herons", id=id))
+    why = ask(core, WhyNot(query="herons", id=id))
     assert (why.stage, why.reason) == ("filter", "no search returns it: it is found by its key and in lists only")
-    assert [memory.key for memory in reading.list_(core, List())] == ["hidden"]
-    assert [one.name for one in reading.list_namespaces(core, Namespaces()).namespaces] == ["acme"]
+    assert [memory.key for memory in ask(core, List())] == ["hidden"]
+    assert [one.name for one in ask(core, Namespaces()).namespaces] == ["acme"]
     asked = GetContext(task="herons", namespace="acme")
     assert "Herons" not in preparing.context(core, core.sources, asked).result().text
     put(core, "hidden", "Herons fish at dawn", "acme")
@@ -150,7 +148,7 @@ def test_a_value_may_have_eight_mebibytes(core: Core) -> None:
 def test_large_values_come_whole_in_several_replies(core: Core) -> None:
     for number in range(5):
         put(core, f"large {number}", f"heron number {number}", metadata={"text": "word " * 600_000})
-    pages = [reading.list_(core, List(offset=offset)) for offset in (0, 2, 4)]
+    pages = [ask(core, List(offset=offset)) for offset in (0, 2, 4)]
     assert [len(page) for page in pages] == [2, 2, 1]
     assert {len(memory.metadata["text"]) for page in pages for memory in page} == {3_000_000}
     assert [page.total for page in pages] == [5, 5, 5]
@@ -180,7 +178,7 @@ def test_a_bound_caller_puts_into_its_own_namespace_alone(core: Core) -> None:
 
 def test_an_undo_does_not_give_a_key_to_two_memories(core: Core) -> None:
     put(core, "cache", "We cache in Redis")
-    deleted = changing.delete(core, Delete(keys=["cache"])).result(LIMIT_S)
+    deleted = ask(core, Delete(keys=["cache"]))
     put(core, "cache", "We cache in Valkey")
     with pytest.raises(Conflict, match="belongs to memory"):
         undo(core, deleted.operation)
@@ -189,19 +187,19 @@ def test_an_undo_does_not_give_a_key_to_two_memories(core: Core) -> None:
 
 def test_a_shared_copy_has_no_key_and_a_move_keeps_it_where_it_is_free(core: Core) -> None:
     id = put(core, "cache", "We cache in Redis", "acme/api").id
-    [copy] = sharing.share(core, Share(ids=[id], to="acme")).result(LIMIT_S).memories
+    [copy] = ask(core, Share(ids=[id], to="acme")).memories
     assert reading.get(core, Get(id=copy.id)).key is None
     put(core, "cache", "Another thing", "")
     with pytest.raises(Conflict, match="is that of another memory"):
-        sharing.share(core, Share(ids=[id], to="", move=True)).result(LIMIT_S)
+        ask(core, Share(ids=[id], to="", move=True))
     assert get(core, "cache", "acme/api").id == id
 
 
 def test_an_export_brings_keys_along(core: Core, folder: Any) -> None:
     put(core, "cache", "We cache in Redis", metadata={"large": "x" * 100_000}, searchable=False, ttl_s=50.0)
-    [record] = transfer.export(core, ExportMemories()).records
+    [record] = ask(core, ExportMemories()).records
     with running(folder / "other", CountingEmbedder()) as other:
-        assert finish(transfer.import_(other, ImportMemories(records=[record]))).created == 1
-        [back] = transfer.export(other, ExportMemories()).records
+        assert ask(other, ImportMemories(records=[record])).created == 1
+        [back] = ask(other, ExportMemories()).records
     assert back == record
     assert (back.key, back.searchable, back.ttl_s) == ("cache", False, 50.0)

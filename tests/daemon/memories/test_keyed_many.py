@@ -10,11 +10,9 @@ from memoryd.client import Client
 from memoryd.client.errors import Forbidden, Invalid, NotFound, StorageFull
 from memoryd.client.protocol import MAX_ENTRIES, Get, KeyedEntry, List, Memory, NewMemory, PutMany, WerePut
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import keyed_many, reading
 from memoryd.daemon.memories.parts import PART
-from memoryd.daemon.registry import finish
 from memoryd.daemon.store.caller import USER, Caller
-from workbench import add, found, undo
+from workbench import add, ask, found, undo
 
 if TYPE_CHECKING:
     from conftest import Daemon
@@ -29,7 +27,7 @@ def entry(key: str, content: str | None = None, **options: Any) -> KeyedEntry:
 
 
 def put_many(core: Core, *entries: KeyedEntry, namespace: str = "", caller: Caller = USER) -> WerePut:
-    return finish(keyed_many.put_many(core, PutMany(entries=list(entries), namespace=namespace), caller=caller))
+    return ask(core, PutMany(entries=list(entries), namespace=namespace), caller=caller)
 
 
 def outcomes(done: WerePut) -> list[str]:
@@ -37,11 +35,11 @@ def outcomes(done: WerePut) -> list[str]:
 
 
 def get(core: Core, key: str, namespace: str = "") -> Memory:
-    return reading.read(core, Get(key=key, namespace=namespace))
+    return ask(core, Get(key=key, namespace=namespace))
 
 
 def keys(core: Core, **options: Any) -> list[str | None]:
-    return [memory.key for memory in reading.list_(core, List(ascending=True, limit=1000, **options))]
+    return [memory.key for memory in ask(core, List(ascending=True, limit=1000, **options))]
 
 
 def test_puts_and_deletes_are_one_operation_which_one_undo_takes_back(core: Core) -> None:
@@ -71,7 +69,7 @@ def test_entries_are_stored_in_order(core: Core, number: int) -> None:
 def test_it_reports_how_far_embedding_is(core: Core) -> None:
     told: list[tuple[int, int]] = []
     call = PutMany(entries=[entry("none"), *(entry(str(at), f"heron {at}") for at in range(PART + 1))])
-    finish(keyed_many.put_many(core, call, lambda event: told.append((event.done, event.total))))
+    ask(core, call, report=lambda event: told.append((event.done, event.total)))
     assert told == [(PART, PART + 1), (PART + 1, PART + 1)]
 
 
@@ -133,7 +131,7 @@ def test_what_has_expired_counts_as_none(core: Core, clock: Any) -> None:
     put_many(core, entry("short", "Herons fish", ttl_s=100.0), entry("long", "Herons nest", ttl_s=1000.0))
     clock.advance(101)
     assert outcomes(put_many(core, entry("short"), entry("long"))) == ["absent", "deleted"]
-    assert reading.list_(core, List(all_states=True)).total == 0
+    assert ask(core, List(all_states=True)).total == 0
 
 
 def test_memories_without_a_key_are_left_alone(core: Core) -> None:

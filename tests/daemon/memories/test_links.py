@@ -7,19 +7,19 @@ import pytest
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import Disagreements, DismissLink, Done, Get, Links
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import changing, reading
+from memoryd.daemon.memories import reading
 from memoryd.daemon.store import links as stored
-from workbench import LIMIT_S, add, delete, search, undo, update
+from workbench import add, ask, delete, search, undo, update
 
 FIVE, TEN = "The limit of every request is 5 seconds", "The limit of every request is 10 seconds"
 
 
 def listed(core: Core, namespace: str = "", limit: int = 20) -> Disagreements:
-    return reading.list_links(core, Links(namespace=namespace, limit=limit))
+    return ask(core, Links(namespace=namespace, limit=limit))
 
 
 def dismiss(core: Core, one: str, other: str, restore: bool = False) -> Done:
-    return changing.dismiss(core, DismissLink(id=one, other=other, restore=restore)).result(LIMIT_S)
+    return ask(core, DismissLink(id=one, other=other, restore=restore))
 
 
 def test_a_link_is_listed_with_both_memories_and_dismissed_for_good(core: Core) -> None:

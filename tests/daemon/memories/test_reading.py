@@ -8,11 +8,11 @@ from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.protocol import Get, GetStats, List, NewMemory, Operations
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from workbench import add, add_many, delete, undo, update
+from workbench import add, add_many, ask, delete, undo, update
 
 
 def contents(core: Core, **options: Any) -> list[str]:
-    return [memory.content for memory in reading.list_(core, List(**options))]
+    return [memory.content for memory in ask(core, List(**options))]
 
 
 @pytest.fixture
@@ -49,23 +49,23 @@ def test_pages_follow_each_other_without_gap_or_repeat_also_among_equals(core: C
     add_many(core, [f"Note {n}" for n in range(25)])
     whole = contents(core, limit=1000)
     assert whole == [f"Note {n}" for n in reversed(range(25))]
-    pages = [reading.list_(core, List(limit=10, offset=offset)) for offset in (0, 10, 20, 30)]
+    pages = [ask(core, List(limit=10, offset=offset)) for offset in (0, 10, 20, 30)]
     assert [len(page) for page in pages] == [10, 10, 5, 0]
     assert [memory.content for page in pages for memory in page] == whole
     assert {page.total for page in pages} == {25}
 
 
 def test_filters_and_states_count_in_the_total(shelf: Core, clock: Any) -> None:
-    assert reading.list_(shelf, List(type=["fact"])).total == 2
+    assert ask(shelf, List(type=["fact"])).total == 2
     gone = add(shelf, "four", expires_at=clock() + 1)
     clock.advance(2)
-    assert reading.list_(shelf, List(limit=1)).total == 3
-    assert reading.list_(shelf, List(all_states=True)).total == 4
+    assert ask(shelf, List(limit=1)).total == 3
+    assert ask(shelf, List(all_states=True)).total == 4
     assert reading.get(shelf, Get(id=gone.id)).content == "four"  # still readable by its id
 
 
 def test_an_empty_store_has_an_empty_page_and_empty_counts(core: Core) -> None:
-    assert reading.list_(core, List()).total == 0
+    assert ask(core, List()).total == 0
     stats = reading.stats(core, GetStats())
     assert (stats.memories, stats.by_namespace, stats.oldest_at, stats.newest_at) == (0, {}, None, None)
     with pytest.raises(NotFound):
@@ -99,20 +99,20 @@ def test_operations_are_listed_newest_first_with_what_undid_them(core: Core) -> 
     add_many(core, ["one", "two"], "a")
     add(core, "three", "b")
     undone = undo(core)
-    listed = reading.operations(core, Operations()).operations
+    listed = ask(core, Operations()).operations
     assert [(o.kind, o.namespace, o.memories, o.undone_by) for o in listed] == [
         ("undo", "", 1, None),
         ("add", "b", 1, undone.operation),
         ("add_many", "a", 2, None),
     ]
-    assert [o.kind for o in reading.operations(core, Operations(limit=1))] == ["undo"]
-    assert [o.kind for o in reading.operations(core, Operations(namespace="a"))] == ["add_many"]
+    assert [o.kind for o in ask(core, Operations(limit=1))] == ["undo"]
+    assert [o.kind for o in ask(core, Operations(namespace="a"))] == ["add_many"]
 
 
 def test_reading_without_touch_counts_no_access(core: Core) -> None:
     added = add(core, "Herons fish at dawn")
-    reading.read(core, Get(id=added.id, touch=False))
+    ask(core, Get(id=added.id, touch=False))
     core.effects.flush()
-    assert reading.read(core, Get(id=added.id)).access_count == 0
+    assert ask(core, Get(id=added.id)).access_count == 0
     core.effects.flush()
-    assert reading.read(core, Get(id=added.id, touch=False)).access_count == 1
+    assert ask(core, Get(id=added.id, touch=False)).access_count == 1

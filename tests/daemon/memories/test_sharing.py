@@ -6,15 +6,15 @@ import pytest
 from memoryd.client.errors import AmbiguousId, Conflict, Invalid, NotFound
 from memoryd.client.protocol import ExportMemories, Feedback, Get, History, Memory, Share, Shared, Update
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import changing, feedback, reading, sharing, transfer
-from workbench import CountingEmbedder, add, delete, disk_and_memory, found, insert, running, undo
+from memoryd.daemon.memories import reading
+from workbench import CountingEmbedder, add, ask, delete, disk_and_memory, found, insert, running, undo
 
 LIMIT_S = 30
 PLACE = "acme/api/alpha"
 
 
 def share(core: Core, *ids: str, to: str, namespace: str = PLACE, **options: Any) -> Shared:
-    return sharing.share(core, Share(ids=list(ids), to=to, namespace=namespace, **options)).result(LIMIT_S)
+    return ask(core, Share(ids=list(ids), to=to, namespace=namespace, **options))
 
 
 def get(core: Core, id: str) -> Memory:
@@ -153,25 +153,25 @@ def test_nothing_to_share_an_ambiguous_id_and_a_superseded_memory_are_refused(co
 
 def test_the_past_of_a_shared_memory_stays_private(core: Core) -> None:
     id = add(core, "A half-baked thought", PLACE).id
-    changing.update(core, Update(id=id, content="Deploys are on Tuesday")).result(LIMIT_S)
+    ask(core, Update(id=id, content="Deploys are on Tuesday"))
     share(core, id, to="acme", move=True)
-    seen = reading.read_changes(core, History(id=id, namespace="acme/beta"))
+    seen = ask(core, History(id=id, namespace="acme/beta"))
     assert [(change.kind, change.action) for change in seen] == [("share", "created")]
     assert "half-baked" not in str(seen)
-    assert [change.kind for change in reading.read_changes(core, History(id=id))] == ["add", "update", "share"]
+    assert [change.kind for change in ask(core, History(id=id))] == ["add", "update", "share"]
 
 
 @pytest.mark.parametrize("move", [False, True])
 def test_what_was_said_beside_a_shared_memory_stays_private(core: Core, move: bool) -> None:
     id = add(core, "It is blue", PLACE, neighbours=["My salary is nobody's business"]).id
     [one], operation = (shared := share(core, id, to="acme", move=move)).memories, shared.operation
-    records = transfer.export(core, ExportMemories(namespace="acme/beta")).records
+    records = ask(core, ExportMemories(namespace="acme/beta")).records
     assert [(record.id, record.neighbours) for record in records] == [(one.id, "")]
     with core.store.reading() as connection:
         texts = "SELECT c.content FROM contexts c JOIN memories m ON m.row = c.memory WHERE m.id = ?"
         assert connection.execute(texts, (one.id,)).get is None
     undo(core, operation)
-    [back] = transfer.export(core, ExportMemories(namespace=PLACE)).records
+    [back] = ask(core, ExportMemories(namespace=PLACE)).records
     assert back.neighbours == "My salary is nobody's business"
 
 
@@ -180,9 +180,9 @@ def test_why_a_moved_memory_was_found_useful_stays_private(core: Core, is_known:
     if is_known:
         add(core, "Deploys are on Tuesday", "acme")
     id = add(core, "Deploys are on Tuesday", PLACE).id
-    feedback.give(core, Feedback(id=id, useful=True, note="Kim was sick", namespace=PLACE)).result(LIMIT_S)
+    ask(core, Feedback(id=id, useful=True, note="Kim was sick", namespace=PLACE))
     [one], operation = (shared := share(core, id, to="acme", move=True)).memories, shared.operation
-    [there] = transfer.export(core, ExportMemories(namespace="acme/beta")).records
+    [there] = ask(core, ExportMemories(namespace="acme/beta")).records
     assert [(vote.useful, vote.note) for vote in there.votes] == [(True, "")]
     assert (there.id == id, one.outcome) == ((False, "merged") if is_known else (True, "moved"))
     assert (found := get(core, there.id).usefulness) is not None
@@ -198,16 +198,16 @@ def test_the_history_of_a_deleted_memory_that_was_shared_for_a_while(core: Core)
     operation = share(core, id, to="acme", move=True).operation
     undo(core, operation)
     delete(core, id)
-    seen = reading.read_changes(core, History(id=id, namespace=PLACE))
+    seen = ask(core, History(id=id, namespace=PLACE))
     assert [change.kind for change in seen] == ["add", "share", "undo", "delete"]
-    assert [change.action for change in reading.read_changes(core, History(id=id, namespace=PLACE, reach="exact"))] == [
+    assert [change.action for change in ask(core, History(id=id, namespace=PLACE, reach="exact"))] == [
         "created",
         "deleted",
         "created",
         "deleted",
     ]
     with pytest.raises(NotFound):
-        reading.read_changes(core, History(id=id, namespace="acme/beta"))
+        ask(core, History(id=id, namespace="acme/beta"))
 
 
 def test_a_memory_without_a_vector_yet_is_shared_too(folder: Path) -> None:

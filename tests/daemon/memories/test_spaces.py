@@ -6,8 +6,7 @@ import pytest
 
 from memoryd.client.protocol import Namespaces
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import reading
-from workbench import add, delete
+from workbench import add, ask, delete
 
 PLACES = ["", "acme/api/docs", "acme/api/notes", "acme/web/docs", "beta", "beta/docs"]
 
@@ -21,7 +20,7 @@ def filled(core: Core) -> Core:
 
 
 def names(core: Core, **fields: Any) -> list[str]:
-    return [one.name for one in reading.list_namespaces(core, Namespaces(**fields)).namespaces]
+    return [one.name for one in ask(core, Namespaces(**fields)).namespaces]
 
 
 @pytest.mark.parametrize(
@@ -49,9 +48,9 @@ def test_namespaces_are_chosen_by_their_parts(filled: Core, fields: dict[str, An
 
 
 def test_counts_are_of_living_memories_and_add_up_by_depth(filled: Core) -> None:
-    by_part = {one.name: one.memories for one in reading.list_namespaces(filled, Namespaces(depth=1)).namespaces}
+    by_part = {one.name: one.memories for one in ask(filled, Namespaces(depth=1)).namespaces}
     assert by_part == {"": 1, "acme": 3, "beta": 3}
-    assert reading.list_namespaces(filled, Namespaces(limit=2)).total == len(PLACES)
+    assert ask(filled, Namespaces(limit=2)).total == len(PLACES)
 
 
 def test_a_namespace_without_memories_is_not_listed(core: Core) -> None:

@@ -7,12 +7,11 @@ import pytest
 
 from memoryd.client.errors import Conflict, Invalid, StorageFull
 from memoryd.client.protocol import ExportMemories, Imported, ImportMemories, Link, Observe, Operations, Record
-from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import reading, transfer
+from memoryd.daemon.memories import transfer
 from memoryd.daemon.memories.parts import PART
 from memoryd.daemon.registry import finish
-from workbench import add, delete, found, running, search, undo, update, wait_until
+from workbench import add, ask, delete, found, running, search, undo, update, wait_until
 
 LIMIT_S = 30
 
@@ -22,7 +21,7 @@ def exported(core: Core, **options: Any) -> list[Record]:
     records: list[Record] = []
     after = ""
     while True:
-        part = transfer.export(core, ExportMemories(after_id=after, **options))
+        part = ask(core, ExportMemories(after_id=after, **options))
         records += part.records
         if part.next is None:
             return records
@@ -30,7 +29,7 @@ def exported(core: Core, **options: Any) -> list[Record]:
 
 
 def put(core: Core, records: list[Record], **options: Any) -> Imported:
-    return finish(transfer.import_(core, ImportMemories(records=records, **options)))
+    return ask(core, ImportMemories(records=records, **options))
 
 
 def record(number: int, content: str = "A text", **fields: Any) -> Record:
@@ -74,7 +73,7 @@ def test_an_import_is_written_in_parts_as_one_operation(core: Core) -> None:
         next(importing)
         assert len(exported(core)) == stored
     imported = finish(importing)
-    [operation] = reading.operations(core, Operations())
+    [operation] = ask(core, Operations())
     assert (imported.created, imported.operation) == (250, operation.id)
     assert [one.relations for one in exported(core) if one.relations] == [[link], [link]]
     assert len(undo(core).ids) == 250
@@ -87,7 +86,7 @@ def test_an_import_that_is_cut_short_says_how_many_are_stored(core: Core) -> Non
     core.store.limit_bytes = 1
     with pytest.raises(StorageFull, match=rf"^The first {PART} of 250 are stored, the rest is not: ") as cut:
         next(importing)
-    [operation] = reading.operations(core, Operations())
+    [operation] = ask(core, Operations())
     assert (cut.value.data["stored"], cut.value.data["operations"]) == (PART, [operation.id])
     core.store.limit_bytes = 0
     importing = transfer.import_(core, ImportMemories(records=[record(n, f"more {n}") for n in range(300, 550)]))
@@ -125,27 +124,27 @@ def test_a_portion_of_large_memories_fits_into_a_frame(core: Core) -> None:
     large = [record(number, f"{number} " + "x" * (1024 * 1024 - 8)) for number in range(40)]
     for start in range(0, 40, 10):
         put(core, large[start : start + 10])
-    part = transfer.export(core, ExportMemories(limit=1000))
+    part = ask(core, ExportMemories(limit=1000))
     assert 0 < len(part) < 16
     assert part.total == 40
     assert exported(core) == large
 
 
 def test_an_export_of_nothing_is_empty(core: Core) -> None:
-    part = transfer.export(core, ExportMemories())
+    part = ask(core, ExportMemories())
     assert (part.records, part.next, part.total, part.left_out) == ([], None, 0, {"documents": 0, "L0": 0})
 
 
 def test_files_and_turns_are_left_out_and_counted(core: Core) -> None:
     turn = {"role": "user", "content": "We decided that the cache is Valkey"}
-    observing.observe(core, msgspec.convert({"turns": [turn]}, Observe)).result(LIMIT_S)
+    ask(core, msgspec.convert({"turns": [turn]}, Observe))
     put(core, [record(1)])
     core.store.write(
         lambda transaction: transaction.connection.execute(
             "UPDATE memories SET tier = 'documents' WHERE id = ?", [FULL.id]
         )
     ).result(LIMIT_S)
-    part = transfer.export(core, ExportMemories())
+    part = ask(core, ExportMemories())
     assert (part.records, part.total, part.left_out) == ([], 0, {"documents": 1, "L0": 1})
     assert put(core, [record(1, "Not from the file", updated_at=99.0)]).kept == [FULL.id]
     assert put(core, [record(2, tier="documents")]).skipped == 1
@@ -167,10 +166,10 @@ def test_links_to_what_is_out_of_reach_are_left_out(core: Core) -> None:
 
 def test_the_same_import_twice_changes_nothing(core: Core) -> None:
     put(core, [FULL, record(2)])
-    before = len(list(reading.operations(core, Operations())))
+    before = len(list(ask(core, Operations())))
     again = put(core, [FULL, record(2)])
     assert (again.unchanged, again.created, again.replaced, again.kept, again.operation) == (2, 0, 0, [], None)
-    assert len(list(reading.operations(core, Operations()))) == before
+    assert len(list(ask(core, Operations()))) == before
 
 
 def test_access_and_tier_alone_make_no_difference(core: Core) -> None:
@@ -251,7 +250,7 @@ def test_what_is_imported_is_found_by_words_at_once_and_by_meaning_soon(core: Co
 def test_a_turn_in_l0_is_not_doubled_by_the_memory_that_it_will_be(core: Core) -> None:
     key = f"{7:032x}"
     turn = {"role": "user", "content": "We decided that the cache is Valkey", "id": key}
-    observing.observe(core, msgspec.convert({"turns": [turn]}, Observe)).result(LIMIT_S)
+    ask(core, msgspec.convert({"turns": [turn]}, Observe))
     assert put(core, [record(7)]).kept == [key]
 
 

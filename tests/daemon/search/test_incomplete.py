@@ -10,7 +10,7 @@ import pytest
 from memoryd.client.protocol import NewTurn, Observe
 from memoryd.daemon.capability import Capability
 from memoryd.daemon.config import Config
-from memoryd.daemon.conversations import judging, observing, promoting
+from memoryd.daemon.conversations import judging, promoting
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding import embedder as embedding
@@ -20,14 +20,14 @@ from memoryd.daemon.server.server import Server
 from memoryd.daemon.store import turns
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.system.listen import listen
-from workbench import LIMIT_S, CountingEmbedder, add, found, running, search, wait_until
+from workbench import LIMIT_S, CountingEmbedder, add, ask, found, running, search, wait_until
 
 PENDING = ["pending_embeddings"]
 
 
 def observe(core: Core, *texts: str, namespace: str = "") -> list[str]:
     said = [NewTurn(role="user", content=text) for text in texts]
-    ids: list[str] = observing.observe(core, Observe(turns=said, namespace=namespace)).result(LIMIT_S).ids
+    ids: list[str] = ask(core, Observe(turns=said, namespace=namespace)).ids
     return ids
 
 

@@ -25,7 +25,7 @@ from memoryd.daemon.search.retrieval import Retrieval
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.fulltext import TextQuery
-from workbench import add, add_many, search
+from workbench import add, add_many, ask, search
 
 NO_STAGE = set("__init__ effects hints pipeline precedence profiles related retrieval traces whynot".split())
 
@@ -170,7 +170,7 @@ def test_hits_of_less_confidence_than_the_floor_of_the_call_are_left_out(core: C
     add_many(core, ["herons fish at dawn", "storks nest"])
     assert list(rated(core, "herons fish at dawn", floor=0.5)) == ["herons fish at dawn"]
     call = Explain(query="herons fish at dawn", floor=0.5)
-    [lost] = [one.lost for one in pipeline.explain(core.sources, call).trace.candidates if one.lost]
+    [lost] = [one.lost for one in ask(core, call).trace.candidates if one.lost]
     assert lost.startswith("confidence: confidence 0.0")
 
 

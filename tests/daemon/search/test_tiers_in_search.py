@@ -9,10 +9,10 @@ import pytest
 
 from memoryd.client.protocol import Get, GetContext, Hit, List, NewTurn, Observe, WhyNot
 from memoryd.daemon.context import preparing
-from memoryd.daemon.conversations import judging, observing
+from memoryd.daemon.conversations import judging
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from memoryd.daemon.search import active, postprocess, whynot
+from memoryd.daemon.search import active, postprocess
 from memoryd.daemon.store import rows, turns
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L2, TIERS
@@ -24,6 +24,7 @@ from workbench import (
     CountingEmbedder,
     add,
     add_many,
+    ask,
     delete,
     found,
     no_model,
@@ -61,7 +62,7 @@ def test_what_is_in_a_tier_without_a_stage_is_not_searched_and_nothing_is_merged
         row = row_of(core, id).row
         core.store.write(lambda transaction: rows.change(transaction.connection, row, {"tier": L2})).result()
         assert found(core, "heron reeds") == []
-        why = whynot.why_not(core.sources, WhyNot(query="heron reeds", id=id))
+        why = ask(core, WhyNot(query="heron reeds", id=id))
         assert (why.stage, why.reason) == ("filter", "no search returns it: searches do not look into L2")
         again = add(core, "the heron stands in the reeds")
         assert (again.outcome, again.id == id) == ("created", False)
@@ -172,7 +173,7 @@ def test_a_turn_is_read_once_however_often_it_is_searched(core: Core, monkeypatc
     monkeypatch.setattr(active, "stem_words", counted)
     long = "the heron stands at the weir. " * 20_000
     for content in ("we saw a heron at the lake", long):
-        observing.observe(core, Observe(turns=[NewTurn(role="user", content=content)])).result(LIMIT_S)
+        ask(core, Observe(turns=[NewTurn(role="user", content=content)]))
     for query in ("heron", "herons at the weir", "an egret"):
         search(core, query)
     assert sorted(read) == [27, active._READ_CHARS + 1]
@@ -184,7 +185,7 @@ def test_all_of_l0_is_searched_by_words_by_meaning_and_by_what_is_known_of_a_tur
     observe(core, said)
     assert set(found(core, "heron", limit=30)) == set(said)
     turn = NewTurn(role="user", content="we saw it again", speaker="Farid", files=["birds.md"])
-    [id] = observing.observe(core, Observe(turns=[turn], namespace="b")).result(LIMIT_S).ids
+    [id] = ask(core, Observe(turns=[turn], namespace="b")).ids
     assert found(core, "farid", namespace="b")[0] == "we saw it again"
     for metadata in ({"speaker": "Farid"}, {"files": "birds.md"}):
         assert found(core, "saw", metadata=metadata) == ["we saw it again"]
@@ -193,7 +194,7 @@ def test_all_of_l0_is_searched_by_words_by_meaning_and_by_what_is_known_of_a_tur
     observe(core, [f"{'nothing but reeds and rain. ' * 200}At the end a zebra came."], "long")
     assert found(core, "zebra", namespace="long")[0].endswith("At the end a zebra came.")
     near = [NewTurn(role="user", content=text) for text in said]
-    observing.observe(core, Observe(turns=near, namespace="c")).result(LIMIT_S)
+    ask(core, Observe(turns=near, namespace="c"))
     while judging.step(core):
         pass
     hits = search(core, "zebra", limit=5, namespace="c").hits
@@ -212,7 +213,7 @@ def test_the_texts_that_are_kept_read_are_bounded(core: Core, monkeypatch: pytes
 def test_the_text_of_a_turn_is_kept_read_while_the_turn_is_in_l0(core: Core) -> None:
     for number in range(50):
         turn = NewTurn(role="user", content=f"We saw heron number {number} at the weir.")
-        observing.observe(core, Observe(turns=[turn])).result(LIMIT_S)
+        ask(core, Observe(turns=[turn]))
         assert found(core, "heron", limit=30)
     held = {turn.key for turn in core.active.list_turns(None)}
     assert core.active._texts.keys() == held
@@ -239,7 +240,7 @@ def test_hits_are_counted_as_accessed_after_the_reply(core: Core, clock: Any) ->
 
 def accesses(core: Core) -> dict[str, int]:
     core.effects.flush()
-    return {memory.content: memory.access_count for memory in reading.list_(core, List(limit=100))}
+    return {memory.content: memory.access_count for memory in ask(core, List(limit=100))}
 
 
 def test_only_hits_above_the_floor_of_the_model_count_as_accessed(core: Core) -> None:
@@ -291,15 +292,15 @@ def test_a_context_counts_what_is_relevant_to_its_task_and_not_what_is_in_every_
 
 def test_reading_by_id_is_an_access_and_listing_is_none(core: Core, clock: Any) -> None:
     id = add(core, "the heron stands").id
-    observing.observe(core, Observe(turns=[NewTurn(role="user", content="The heron is grey.")])).result(LIMIT_S)
+    ask(core, Observe(turns=[NewTurn(role="user", content="The heron is grey.")]))
     clock.advance(5)
-    assert reading.read(core, Get(id=id)).access_count == 0
-    reading.read(core, Get(id=id[:8]))
+    assert ask(core, Get(id=id)).access_count == 0
+    ask(core, Get(id=id[:8]))
     for turn in core.active.list_turns(None):
-        reading.read(core, Get(id=turn.key))
+        ask(core, Get(id=turn.key))
     core.effects.flush()
     reading.get(core, Get(id=id))
-    reading.list_(core, List())
+    ask(core, List())
     core.effects.flush()
     row = row_of(core, id)
     assert (row.access_count, row.last_accessed_at) == (2, clock.now)

@@ -9,11 +9,11 @@ from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.traces import StoredTrace, TraceStore
-from workbench import add, add_many, delete, search
+from workbench import add, add_many, ask, delete, search
 
 
 def trace(core: Core, id: str | None = None, namespace: str = "") -> Trace:
-    return pipeline.trace(core.sources, GetTrace(id=id, namespace=namespace))
+    return ask(core, GetTrace(id=id, namespace=namespace))
 
 
 def test_a_trace_tells_stages_counts_and_what_became_of_each_candidate(core: Core) -> None:
@@ -40,7 +40,7 @@ def test_a_trace_tells_stages_counts_and_what_became_of_each_candidate(core: Cor
 def test_explain_gives_the_hits_of_the_search_with_its_trace(core: Core) -> None:
     add_many(core, ["heron one", "heron two"])
     plain = search(core, "heron one")
-    explained = pipeline.explain(core.sources, Explain(query="heron one"))
+    explained = ask(core, Explain(query="heron one"))
     assert explained.hits == plain.hits
     assert [candidate.id for candidate in explained.trace.candidates] == [hit.id for hit in plain]
     assert [candidate.score for candidate in explained.trace.candidates] == [hit.score for hit in plain]
@@ -95,9 +95,9 @@ def test_a_kept_trace_holds_no_texts(core: Core) -> None:
 def test_the_latest_retrievals_are_listed_with_what_they_returned(core: Core) -> None:
     add_many(core, ["heron one", "heron two"])
     search(core, "heron", limit=1, session="talk")
-    pipeline.explain(core.sources, Explain(query="stork", namespace="a"))
+    ask(core, Explain(query="stork", namespace="a"))
     made = preparing.context(core, core.sources, GetContext(task="heron one", session="s1")).result(5)
-    latest = pipeline.list_traces(core.sources, ListTraces()).traces
+    latest = ask(core, ListTraces()).traces
     assert [(one.kind, one.query, one.session) for one in latest] == [
         ("get_context", "heron one", "s1"),
         ("explain", "stork", ""),
@@ -105,6 +105,6 @@ def test_the_latest_retrievals_are_listed_with_what_they_returned(core: Core) ->
     ]
     assert [one.given for one in latest] == [len(made.ids), 2, 1]
     assert trace(core, latest[0].id).given == made.ids
-    assert [one.query for one in pipeline.list_traces(core.sources, ListTraces(namespace="a"))] == ["stork"]
-    chosen = pipeline.list_traces(core.sources, ListTraces(kind=["search", "get_context"], limit=1))
+    assert [one.query for one in ask(core, ListTraces(namespace="a"))] == ["stork"]
+    chosen = ask(core, ListTraces(kind=["search", "get_context"], limit=1))
     assert [one.kind for one in chosen] == ["get_context"]

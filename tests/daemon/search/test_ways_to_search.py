@@ -7,15 +7,13 @@ import pytest
 
 from memoryd.client.errors import Conflict, Invalid, ModelUnavailable, NotFound
 from memoryd.client.protocol import Get, Hits, List, NewMemory, NewTurn, Observe, Search
-from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from memoryd.daemon.search import pipeline
-from workbench import CountingEmbedder, add, add_many, running
+from workbench import CountingEmbedder, add, add_many, ask, running
 
 
 def search(core: Core, query: str = "", **fields: Any) -> Hits:
-    return pipeline.search(core.sources, Search(query=query, **fields))
+    return ask(core, Search(query=query, **fields))
 
 
 @pytest.fixture
@@ -54,7 +52,7 @@ def stopping(core: Core) -> Core:
     """A memory and a turn of L0 that hold the stop words of a question."""
     add(core, "the cat and the hat of whom it was")
     turn = NewTurn(role="user", content="what is the colour of the door of the barn")
-    observing.observe(core, Observe(turns=[turn], session="s")).result()
+    ask(core, Observe(turns=[turn], session="s"))
     return core
 
 
@@ -128,7 +126,7 @@ def test_memories_like_one_are_found_without_it(filled: Core) -> None:
 
 def test_memories_like_a_turn_in_l0_are_found_without_it(filled: Core) -> None:
     text = "pelicans fish at noon"
-    [id] = observing.observe(filled, Observe(turns=[NewTurn(role="user", content=text)], session="s")).result().ids
+    [id] = ask(filled, Observe(turns=[NewTurn(role="user", content=text)], session="s")).ids
     add(filled, text, dedup=False)  # a text has one vector, whoever says it
     found = search(filled, like=id, limit=40)
     assert found[0].content == text
@@ -157,6 +155,6 @@ def test_get_and_list_show_vectors_when_asked(filled: Core) -> None:
     assert stork.vector is None
     vector = reading.get(filled, Get(id=stork.id, include_vectors=True)).vector
     assert np.linalg.norm(vector or []) == pytest.approx(1.0, abs=1e-5)
-    listed = reading.list_(filled, List(limit=50, include_vectors=True))
+    listed = ask(filled, List(limit=50, include_vectors=True))
     assert {memory.id: memory.vector for memory in listed}[stork.id] == vector
-    assert all(memory.vector is None for memory in reading.list_(filled, List()))
+    assert all(memory.vector is None for memory in ask(filled, List()))

@@ -11,12 +11,11 @@ import pytest
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.protocol import NewMemory, Why, WhyNot
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.search.whynot import why_not
-from workbench import Clock, CountingEmbedder, add, add_many, delete, no_model, running, search
+from workbench import Clock, CountingEmbedder, add, add_many, ask, delete, no_model, running, search
 
 
 def why(core: Core, id: str, query: str = "heron one", **options: Any) -> Why:
-    return why_not(core.sources, WhyNot(id=id, query=query, **options))
+    return ask(core, WhyNot(id=id, query=query, **options))
 
 
 def test_a_hit_is_found_with_its_rank_and_scores(core: Core) -> None:

@@ -6,10 +6,10 @@ import pytest
 from machines import converge, machines
 
 from memoryd.client.protocol import Links
-from memoryd.daemon.memories.reading import list_links
 from memoryd.daemon.shared import exchange
 from memoryd.daemon.store import links
 from postgres import Postgres
+from workbench import ask
 
 
 def test_a_memory_and_its_change_and_its_end_reach_the_other_machine(
@@ -33,12 +33,12 @@ def test_an_edit_of_another_machine_takes_a_link_away_with_its_reason(
     with machines(folder, postgres.address(database=database), "one", "two") as (one, two):
         old, new = one.add("the port of the gateway is 80"), one.add("the port of the gateway is 90")
         one.core.store.write(lambda t: links.add(t.connection, new, old, links.CONTRADICTS, 1.0)).result()
-        assert len(list_links(one.core, Links()).links) == 1
+        assert len(ask(one.core, Links()).links) == 1
         converge(one, two)
         two.update(old, content="the gateway is written in Rust")
         converge(one, two)
         assert one.texts()[old] == "the gateway is written in Rust"
-        assert list_links(one.core, Links()).links == []
+        assert ask(one.core, Links()).links == []
 
 
 def test_two_edits_of_one_memory_both_live_and_are_named(postgres: Postgres, database: str, folder: Path) -> None:

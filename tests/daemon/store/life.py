@@ -23,14 +23,11 @@ from memoryd.client.protocol import (
     Share,
     Tag,
 )
-from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs import consolidating
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.jobs.table import list_jobs
-from memoryd.daemon.memories import changing, erasing, keyed, reading, sharing
-from memoryd.daemon.registry import finish
-from workbench import LIMIT_S, Clock, add, add_many, delete, found, undo, update
+from memoryd.daemon.memories import reading
+from workbench import LIMIT_S, Clock, add, add_many, ask, delete, found, undo, update
 
 PLACES = ("", "acme", "acme/api")
 JOBS = [
@@ -93,10 +90,10 @@ class Life:
         alive = {id for id in self.state if self._is_alive(id)}
         for place in PLACES:
             inside = {id for id in alive if self.state[id].place == place and self.state[id].turn != ACTIVE}
-            page = reading.list_(self._core, List(namespace=place, reach="exact", limit=100))
+            page = ask(self._core, List(namespace=place, reach="exact", limit=100))
             assert page.total == len(inside)
             assert {memory.id for memory in page.memories} <= inside
-            counted = reading.count_memories(self._core, Count(namespace=place, reach="exact"))
+            counted = ask(self._core, Count(namespace=place, reach="exact"))
             assert counted.count == len(inside)
         texts = {self.state[id].content for id in alive}
         for id in self._dice.sample(sorted(self.state), min(2, len(self.state))):
@@ -106,7 +103,7 @@ class Life:
             if entry.turn != ACTIVE:
                 assert reading.get(self._core, Get(id=id)).content == entry.content
         for id in self._dice.sample(sorted(self._past.said), min(2, len(self._past.said))):
-            changes = list(reading.read_changes(self._core, History(id=id)))
+            changes = list(ask(self._core, History(id=id)))
             assert self._past.agrees(id, changes), (id, self._past.said[id], changes)
 
     # What there is ---------------------------------------------------------------------------------------------------
@@ -164,7 +161,7 @@ class Life:
     def _finish_run(self, operation: str | None) -> None:
         """Note an operation that says itself which memories it concerns."""
         if operation is not None:
-            detail = reading.read_operation(self._core, GetOperation(operation=operation, limit=1000))
+            detail = ask(self._core, GetOperation(operation=operation, limit=1000))
             self._finish(operation, dict.fromkeys(change.id for change in detail.changes))
         self._note_dead(self.coming)
 
@@ -217,7 +214,7 @@ class Life:
         self._leave(changes)
         self._new = None if id else Entry(text, place, key=key)
         call = Put(key=key, memory=NewMemory(content=text), namespace=place)
-        done = keyed.put(self._core, call).result(LIMIT_S)
+        done = ask(self._core, call)
         if id is None:  # the daemon chose it
             changes = {done.id: Entry(text, place, key=key)}
             self._leave(changes)
@@ -238,7 +235,7 @@ class Life:
         entry = self.state[id]
         changes: Images = {id: entry._replace(tags=(*entry.tags, tag))}
         self._leave(changes)
-        done = changing.tag(self._core, Tag(id=id, tags=[tag])).result(LIMIT_S)
+        done = ask(self._core, Tag(id=id, tags=[tag]))
         self._finish(done.operation, changes)
 
     def delete(self) -> None:
@@ -269,7 +266,7 @@ class Life:
             return
         self._leave(changes)
         self._new = None if changes else entry._replace(place=to, successor=None)
-        done = sharing.share(self._core, Share(ids=[id], to=to, move=move)).result(LIMIT_S)
+        done = ask(self._core, Share(ids=[id], to=to, move=move))
         [shared] = done.memories
         assert shared.outcome == ("merged" if equal else "moved" if move else "copied")
         if self._new:
@@ -303,7 +300,7 @@ class Life:
         id, text, place = self._make_id("bbbbbb"), f"We decided that {self._write()}", self._dice.choice(PLACES)
         self._leave({id: Entry(text, place, turn=ACTIVE)})
         call = Observe(turns=[NewTurn(role="user", content=text, id=id)], namespace=place, session="s")
-        assert observing.observe(self._core, call).result(LIMIT_S).accepted == 1
+        assert ask(self._core, call).accepted == 1
 
     def erase(self) -> None:
         if not self.state:
@@ -311,7 +308,7 @@ class Life:
         id = self._dice.choice(sorted(self.state))
         every = {id, *self._past.find_copies(id)}
         self._leave(dict.fromkeys(every))
-        erased = finish(erasing.erase(self._core, Erase(ids=[id], reach="all")))
+        erased = ask(self._core, Erase(ids=[id], reach="all"))
         assert (erased.count, {id, *erased.derived} >= every & self.state.keys()) == (1, True)
         self._past.done.clear()
         self._past.note(self.state, self.coming)
@@ -323,7 +320,7 @@ class Life:
         self._leave({**turns})
         try:
             call = Consolidate(reach="all")
-            done = consolidating.handle(self._core, lambda progress: None, self._jobs, call)
+            done = ask(self._core, call, report=lambda progress: None, jobs=self._jobs)
         except MemorydError as error:
             raise JobFailed(error.message) from None
         assert done.promoted == len(turns)

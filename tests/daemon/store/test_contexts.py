@@ -12,11 +12,10 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.backlog import complete_contexts
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.index.scan import AlikeQuery
-from memoryd.daemon.search.whynot import why_not
 from memoryd.daemon.store import contexts, rows, trimming, vectors
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
-from workbench import CountingEmbedder, add, delete, insert, running, search, undo, update, wait_until
+from workbench import CountingEmbedder, add, ask, delete, insert, running, search, undo, update, wait_until
 
 
 def write(store: Store, job: Any) -> Any:
@@ -76,7 +75,7 @@ def test_a_hit_counts_by_its_own_text_where_that_is_nearer_than_its_context(core
     for query in ("retry limit five", "storks nest on roofs"):
         [hit] = search(core, query).hits
         assert hit.similarity == pytest.approx(1.0)
-    why = why_not(core.sources, WhyNot(id=added.id, query="retry limit five"))
+    why = ask(core, WhyNot(id=added.id, query="retry limit five"))
     assert why.similarity == pytest.approx(1.0)
     assert row in alike(core.embedding.active, vector("retry limit five"))  # type: ignore[arg-type]
 

@@ -13,10 +13,9 @@ from test_recovering import break_pages, pages_of
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import NewMemory, Verification, Verify
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs import database
 from memoryd.daemon.store.rescue import recover
 from memoryd.daemon.store.store import FILE_NAME, Store
-from workbench import CountingEmbedder, add, add_many, found, running, search, wait_until
+from workbench import CountingEmbedder, add, add_many, ask, found, running, search, wait_until
 
 NUMBER = 200
 COMMAND = "memctl repair --recover"
@@ -48,7 +47,7 @@ def break_one(path: Path, name: str) -> None:
 
 
 def verify(core: Core, repair: bool = False) -> Verification:
-    return database.verify(core, lambda progress: None, Verify(repair=repair))
+    return ask(core, Verify(repair=repair), report=lambda progress: None)
 
 
 def list_trees(path: Path) -> Iterator[str]:

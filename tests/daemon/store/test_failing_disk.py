@@ -15,8 +15,7 @@ from past import read_state
 from memoryd.client.errors import MemorydError, StorageFailed
 from memoryd.client.protocol import Verify
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs import database
-from workbench import Clock, CountingEmbedder, add, found, running
+from workbench import Clock, CountingEmbedder, add, ask, found, running
 
 FAULTS = {
     "write": lambda: build_error(apsw.SQLITE_IOERR_WRITE),
@@ -124,4 +123,4 @@ def test_a_disk_that_fails_is_answered_truly(folder: Path, wanted: str, said: st
 
 
 def _problems(core: Core) -> list[Any]:
-    return database.verify(core, lambda progress: None, Verify()).problems
+    return ask(core, Verify(), report=lambda progress: None).problems

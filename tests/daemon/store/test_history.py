@@ -20,19 +20,18 @@ from memoryd.client.protocol import (
     Tag,
     Undo,
 )
-from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import changing, reading
+from memoryd.daemon.memories import reading
 from memoryd.daemon.store.actor import Actor, act_as
-from workbench import add, add_many, delete, disk_and_memory, found, undo, update
+from workbench import add, add_many, ask, delete, disk_and_memory, found, undo, update
 
 
 def everything(core: Core) -> dict[str, Memory]:
-    return {memory.id: memory for memory in reading.list_(core, List(all_states=True, limit=1000))}
+    return {memory.id: memory for memory in ask(core, List(all_states=True, limit=1000))}
 
 
 def operations(core: Core, namespace: str = "") -> list[tuple[str, str, str | None]]:
-    return [(o.id, o.kind, o.undone_by) for o in reading.operations(core, Operations(namespace=namespace))]
+    return [(o.id, o.kind, o.undone_by) for o in ask(core, Operations(namespace=namespace))]
 
 
 def test_undoing_an_add_forgets_the_memory_and_undoing_the_undo_brings_it_back(core: Core) -> None:
@@ -80,7 +79,7 @@ def test_undoing_a_merge_restores_text_metadata_and_vector(core: Core) -> None:
 
 def test_undoing_a_tag(core: Core) -> None:
     added = add(core, "Herons fish at dawn", metadata={"tags": ["bird"]})
-    changing.tag(core, Tag(id=added.id, tags=["grey"])).result()
+    ask(core, Tag(id=added.id, tags=["grey"]))
     undo(core)
     assert everything(core)[added.id].metadata == {"tags": ["bird"]}
 
@@ -177,7 +176,7 @@ def test_an_operation_is_named_by_a_prefix_as_a_memory_is(core: Core, monkeypatc
     memories = [f"{number:032x}" for number in range(2)]
     for memory in memories:
         add(core, f"Text of {memory}", id=memory)
-    for name in (lambda id: undo(core, id), lambda id: reading.read_operation(core, GetOperation(operation=id))):
+    for name in (lambda id: undo(core, id), lambda id: ask(core, GetOperation(operation=id))):
         with pytest.raises(AmbiguousId, match="abcd is not unique: abcd0000, abcd0000") as refused:
             name("abcd")
         assert refused.value.data == {"candidates": ids[:2]}
@@ -186,7 +185,7 @@ def test_an_operation_is_named_by_a_prefix_as_a_memory_is(core: Core, monkeypatc
         for wrong in ("12", "", "ABCD", "a" * 33):
             with pytest.raises(Invalid, match="is not an id"):
                 name(wrong)
-    assert reading.read_operation(core, GetOperation(operation=ids[1][:9])).operation.id == ids[1]
+    assert ask(core, GetOperation(operation=ids[1][:9])).operation.id == ids[1]
     assert undo(core, ids[0][:9]).undone == ids[0]
 
 
@@ -195,7 +194,7 @@ def test_a_prefix_says_nothing_of_operations_out_of_reach(core: Core, monkeypatc
     monkeypatch.setattr("secrets.token_hex", Mock(side_effect=ids))
     add(core, "Her plan", "team/her", id="1" * 32)
     add(core, "My plan", "team/me", id="2" * 32)
-    assert reading.read_operation(core, GetOperation(operation="abcd", namespace="team/me")).operation.id == ids[1]
+    assert ask(core, GetOperation(operation="abcd", namespace="team/me")).operation.id == ids[1]
     said = []
     for unknown in (ids[0], ids[3]):
         with pytest.raises(NotFound) as refused:
@@ -217,7 +216,7 @@ def test_only_what_is_within_reach_as_a_whole_can_be_undone_and_is_listed(core: 
     undo(core, both.operation)
     assert set(everything(core)) == {hers.id, ours.id}
     with pytest.raises(NotFound):
-        changing.undo(core, Undo(operation=hers.operation, namespace="team/her/inner", reach="exact")).result()
+        ask(core, Undo(operation=hers.operation, namespace="team/her/inner", reach="exact"))
 
 
 def test_who_made_an_operation_is_shown_where_it_was_called(core: Core) -> None:
@@ -225,13 +224,13 @@ def test_who_made_an_operation_is_shown_where_it_was_called(core: Core) -> None:
         added = add(core, "Our plan", "team")
         removed = delete(core, added.id)
     undo(core, removed.operation)
-    log = reading.operations(core, Operations())
+    log = ask(core, Operations())
     assert [(o.token, o.session, o.process) for o in log] == [("", "", ""), *[("ci", "s1", "agent.py (7)")] * 2]
-    changes = reading.read_changes(core, History(id=added.id))
+    changes = ask(core, History(id=added.id))
     assert [change.process for change in changes] == ["agent.py (7)", "agent.py (7)", ""]
-    seen = reading.read_changes(core, History(id=added.id, namespace="team", reach="exact"))
+    seen = ask(core, History(id=added.id, namespace="team", reach="exact"))
     assert [change.process for change in seen] == ["agent.py (7)", "", ""]  # the deletion was called at the root
-    listed = reading.operations(core, Operations(namespace="team", reach="exact"))
+    listed = ask(core, Operations(namespace="team", reach="exact"))
     assert [operation.token for operation in listed] == ["", "", "ci"]
 
 
@@ -239,7 +238,7 @@ def test_history_tells_each_change_also_of_a_deleted_memory(core: Core) -> None:
     added = add(core, "first thing", "team")
     update(core, added.id, importance=1.0)
     delete(core, added.id)
-    listed = reading.read_changes(core, History(id=added.id[:8])).changes
+    listed = ask(core, History(id=added.id[:8])).changes
     assert [(change.kind, change.action) for change in listed] == [
         ("add", "created"),
         ("update", "updated"),
@@ -249,39 +248,39 @@ def test_history_tells_each_change_also_of_a_deleted_memory(core: Core) -> None:
     assert listed[0].changed["content"] == (None, "first thing")
     assert listed[2].changed["content"] == ("first thing", None)
     with pytest.raises(NotFound):
-        reading.read_changes(core, History(id=added.id, namespace="others"))
+        ask(core, History(id=added.id, namespace="others"))
 
 
 def test_an_operation_says_what_it_did_to_each_memory_also_when_later_ones_changed_it_again(core: Core) -> None:
     first = add(core, "Herons fish at dawn", "a")
     changed = update(core, first.id, content="Herons fish at dusk")
     update(core, first.id, pinned=True)
-    made = reading.read_operation(core, GetOperation(operation=changed.operation))
+    made = ask(core, GetOperation(operation=changed.operation))
     assert (made.operation.kind, made.operation.memories) == ("update", 1)
     [change] = made.changes
     assert (change.id, change.namespace, change.action) == (first.id, "a", "updated")
     assert change.preview == "Herons fish at dusk"
     assert change.changed == {"content": ("Herons fish at dawn", "Herons fish at dusk")}
     gone = delete(core, first.id)
-    [change] = reading.read_operation(core, GetOperation(operation=gone.operation))
+    [change] = ask(core, GetOperation(operation=gone.operation))
     assert (change.action, change.preview) == ("deleted", "Herons fish at dusk")
-    [change] = reading.read_operation(core, GetOperation(operation=first.operation))
+    [change] = ask(core, GetOperation(operation=first.operation))
     assert change.action == "created"
     with pytest.raises(NotFound):
-        reading.read_operation(core, GetOperation(operation=first.operation, namespace="b"))
+        ask(core, GetOperation(operation=first.operation, namespace="b"))
 
 
 def test_the_changes_of_an_operation_come_in_pages_and_only_within_reach(core: Core) -> None:
     [operation] = add_many(core, [f"Note {n}" for n in range(5)], "a").operations
-    pages = [reading.read_operation(core, GetOperation(operation=operation, limit=2, offset=at)) for at in (0, 2, 4)]
+    pages = [ask(core, GetOperation(operation=operation, limit=2, offset=at)) for at in (0, 2, 4)]
     assert [change.preview for page in pages for change in page] == [f"Note {n}" for n in range(5)]
     assert {page.operation.memories for page in pages} == {5}
 
 
 def test_the_turns_that_an_operation_deleted_from_l0_are_shown(core: Core) -> None:
     turns = [NewTurn(role="user", content="We deploy the API on Tuesdays")]
-    [id] = observing.observe(core, Observe(turns=turns)).result(5).ids
-    [change] = reading.read_operation(core, GetOperation(operation=delete(core, id).operation))
+    [id] = ask(core, Observe(turns=turns)).ids
+    [change] = ask(core, GetOperation(operation=delete(core, id).operation))
     assert (change.id, change.action, change.preview) == (id, "deleted", "We deploy the API on Tuesdays")
 
 
@@ -290,11 +289,11 @@ def test_the_log_is_read_by_time_kind_and_page(core: Core, clock: Any) -> None:
     for word in ("one", "two", "three"):
         ids.append(add(core, word).operation)
         clock.advance(10)
-    gone = delete(core, reading.list_(core, List(limit=1)).memories[0].id).operation
+    gone = delete(core, ask(core, List(limit=1)).memories[0].id).operation
     start = clock.now
 
     def listed(**chosen: Any) -> list[str]:
-        return [one.id for one in reading.operations(core, Operations(**chosen))]
+        return [one.id for one in ask(core, Operations(**chosen))]
 
     assert listed() == [gone, *ids[::-1]]
     assert listed(offset=1, limit=2) == ids[:0:-1]
@@ -309,7 +308,7 @@ def test_history_of_two_deleted_memories_by_one_prefix_is_ambiguous(core: Core) 
     add_many(core, [NewMemory(content=f"text of {id}", id=id) for id in ids])
     delete(core, *ids)
     with pytest.raises(AmbiguousId) as refused:
-        reading.read_changes(core, History(id="abcd"))
+        ask(core, History(id="abcd"))
     assert refused.value.data == {"candidates": ids}
 
 
@@ -352,7 +351,7 @@ def _random_operation(core: Core, dice: random.Random, step: int) -> Any:
     if choice == "update":
         return update(core, dice.choice(known), content=text, metadata={"u": step})
     if choice == "tag":
-        return changing.tag(core, Tag(id=dice.choice(known), tags=[f"t{step}"])).result()
+        return ask(core, Tag(id=dice.choice(known), tags=[f"t{step}"]))
     if choice == "delete":
         return delete(core, *dice.sample(known, min(len(known), 2)))
     if choice == "supersede" and alive:

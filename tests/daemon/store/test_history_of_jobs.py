@@ -10,7 +10,7 @@ from memoryd.client.protocol import Get, History, Memory, NewMemory
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import history, rows
-from workbench import add, add_many, disk_and_memory, undo, update
+from workbench import add, add_many, ask, disk_and_memory, undo, update
 
 MANY = 3000
 
@@ -48,7 +48,7 @@ def test_history_is_in_the_order_of_the_changes_when_a_run_overlaps_an_update(co
     run = begun(core)
     update(core, id, content="Herons fish at dusk")
     moved(core, run, [id])
-    changes = reading.read_changes(core, History(id=id)).changes
+    changes = ask(core, History(id=id)).changes
     assert [change.kind for change in changes] == ["add", "update", "job:sweep"]
     assert changes[1].changed["content"] == ("Herons fish at dawn", "Herons fish at dusk")
     assert changes[2].changed == {"tier": ("L1", "L2")}

@@ -13,13 +13,12 @@ import pytest
 from absent import needs
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import Get, History, ImportMemories, List, Operations, Record
-from memoryd.daemon.memories import reading, transfer
-from memoryd.daemon.registry import finish
+from memoryd.daemon.memories import reading
 from memoryd.daemon.store import jobs, migrations
 from memoryd.daemon.store.schema import VERSION
 from memoryd.daemon.store.schema import main as print_schema
 from memoryd.daemon.store.store import FILE_NAME, Store
-from workbench import CountingEmbedder, add, found, running, undo
+from workbench import CountingEmbedder, add, ask, found, running, undo
 
 RELEASES = sorted(
     (Path(__file__).parents[2] / "data" / "databases").glob("schema_*.sqlite"),
@@ -135,10 +134,10 @@ def test_what_an_older_version_exported_is_imported(folder: Path) -> None:
     lines = (FORMER.parent / "schema_9.jsonl").read_bytes().splitlines()
     with running(folder, CountingEmbedder()) as core:
         records = [msgspec.json.decode(line, type=Record) for line in lines]
-        finish(transfer.import_(core, ImportMemories(records=records)))
+        ask(core, ImportMemories(records=records))
         assert found(core, "Which cache do we use?")[0] == "We use Valkey as the cache"
         assert reading.get(core, Get(id="ab" * 16)).metadata == {"project": "api"}
-        assert len(reading.list_(core, List(reach="all"))) == 4
+        assert len(ask(core, List(reach="all"))) == 4
 
 
 def test_operations_of_the_schema_before_get_ids_and_keep_order_undos_and_history(folder: Path) -> None:
@@ -163,7 +162,7 @@ def test_operations_of_the_schema_before_get_ids_and_keep_order_undos_and_histor
             assert connection.execute("SELECT * FROM history ORDER BY id").fetchall() == changes
             assert connection.execute("SELECT value FROM settings WHERE name = 'numbers_key'").get is None
             [run] = jobs.read_latest(connection, "sweep", 1)
-        listed = reading.operations(core, Operations(reach="all", limit=100)).operations[::-1]
+        listed = ask(core, Operations(reach="all", limit=100)).operations[::-1]
         assert len(listed) == len(logged) > 2
         assert all(re.fullmatch("[0-9a-f]{32}", one.id) for one in listed)
         assert listed[0].undone_by == listed[1].id == run.operation
@@ -182,7 +181,7 @@ def test_the_database_of_a_release_opens_with_all_it_holds(folder: Path, release
         assert found(core, "Which cache do we use?")[0] == "We use Valkey as the cache"
         memory = reading.get(core, Get(id="ab" * 16))
         assert (memory.namespace, memory.metadata) == ("acme/api", {"project": "api"})
-        assert [change.action for change in reading.read_changes(core, History(id="ab" * 16))] == [
+        assert [change.action for change in ask(core, History(id="ab" * 16))] == [
             "created",
             "updated",
         ]

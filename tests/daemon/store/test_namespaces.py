@@ -12,7 +12,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.store import Store
-from workbench import insert
+from workbench import ask, insert
 
 ALL = ["", "a", "a/b", "a/b/c", "a/bc", "ab", "a b", "b", "a%", "A"]
 
@@ -64,7 +64,7 @@ def test_a_bad_name_is_refused_before_anything_else(name: str, core: Core) -> No
     with pytest.raises(Invalid, match="namespace"):
         namespaces.check(name)
     with pytest.raises(Invalid, match="namespace"):
-        reading.list_(core, List(namespace=name))
+        ask(core, List(namespace=name))
     with pytest.raises(Invalid, match="namespace"):
         reading.get(core, Get(namespace=name, id="abcd"))
 

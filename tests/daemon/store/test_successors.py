@@ -13,17 +13,14 @@ from memoryd.client.protocol import GetContext, ImportMemories, List, NewMemory,
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.expiring import EXPIRE
-from memoryd.daemon.memories import reading, sharing, transfer
+from memoryd.daemon.memories import reading
 from memoryd.daemon.memories.removing import remove
-from memoryd.daemon.registry import finish
-from memoryd.daemon.search import pipeline
-from memoryd.daemon.search.whynot import why_not
 from memoryd.daemon.store import history, rows, successors
 from memoryd.daemon.store.facts import FilterColumns
 from memoryd.daemon.store.filters import Filter, select_living
 from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.store import Store
-from workbench import LIMIT_S, Clock, CountingEmbedder, add, add_many, delete, insert, running, undo, update
+from workbench import LIMIT_S, Clock, CountingEmbedder, add, add_many, ask, delete, insert, running, undo, update
 
 A, B, C, D = (letter * 32 for letter in "abcd")
 TEXTS = {
@@ -41,10 +38,10 @@ def put(core: Core, id: str, supersedes: str | None = None, namespace: str = "",
 
 def shown(core: Core, namespace: str = "") -> str:
     """Return which of the memories are found, after checking that all ways to find them agree."""
-    listed = reading.list_(core, List(namespace=namespace, limit=50))
+    listed = ask(core, List(namespace=namespace, limit=50))
     ids = {memory.id for memory in listed}
     assert listed.total == len(ids)
-    hits = pipeline.search(core.sources, Search(query="office closes", namespace=namespace, limit=50, touch=False)).hits
+    hits = ask(core, Search(query="office closes", namespace=namespace, limit=50, touch=False)).hits
     assert {hit.id for hit in hits} == ids
     assert all(hit.superseded_by is None for hit in hits)
     call = GetContext(task="When does the office close: office closes", namespace=namespace, max_tokens=2000)
@@ -144,7 +141,7 @@ def test_the_undo_of_an_import_of_the_successor_brings_the_memory_back(core: Cor
     put(core, A)
 
     def import_(*records: Record) -> Any:
-        return finish(transfer.import_(core, ImportMemories(records=list(records))))
+        return ask(core, ImportMemories(records=list(records)))
 
     first = Record(
         id=A, namespace="", type="fact", content=TEXTS[A], superseded_by=B, created_at=1.0, updated_at=clock.now + 1
@@ -234,7 +231,7 @@ def test_circles_that_an_import_brings_are_broken(core: Core) -> None:
         return Record(id=id, namespace="", superseded_by=superseded_by, **fields)  # type: ignore[arg-type]
 
     records = [record(A, B), record(B, C), record(C, A), record(D, D)]
-    finish(transfer.import_(core, ImportMemories(records=records)))
+    ask(core, ImportMemories(records=records))
     assert shown(core) == "ad"
 
 
@@ -251,7 +248,7 @@ def test_a_successor_out_of_sight_hides_a_memory_from_everybody_until_it_is_dele
 
 def test_why_not_and_get_name_the_memory_that_replaces_it_now(chain: Core) -> None:
     delete(chain, B)
-    why = why_not(chain.sources, WhyNot(query="office closes", id=A))
+    why = ask(chain, WhyNot(query="office closes", id=A))
     assert why.reason == f"it is superseded by {C}"
     assert by(chain, A) == "c"
 
@@ -260,10 +257,10 @@ def test_a_memory_that_is_back_takes_part_again(core: Core) -> None:
     put(core, A, namespace="acme/api")
     put(core, B, A, namespace="acme/api")
     with pytest.raises(Conflict, match="superseded"):
-        sharing.share(core, Share(ids=[A], to="acme")).result(LIMIT_S)
+        ask(core, Share(ids=[A], to="acme"))
     delete(core, B)
     assert add(core, TEXTS[A], "acme/api").id == A
-    copy = sharing.share(core, Share(ids=[A], to="acme")).result(LIMIT_S).memories[0].id
+    copy = ask(core, Share(ids=[A], to="acme")).memories[0].id
     undo(core)  # the share
     undo(core)  # the add
     assert undo(core).ids == [B]
@@ -294,10 +291,10 @@ def test_a_long_chain_is_followed_to_its_end_and_costs_little(core: Core, clock:
         ],
         dedup=False,
     )
-    assert reading.list_(core, List(limit=500)).total == 1
+    assert ask(core, List(limit=500)).total == 1
     for id in ids[100:]:
         update(core, id, expires_at=clock.now)
-    assert [memory.id for memory in reading.list_(core, List(limit=500))] == [ids[99]]
+    assert [memory.id for memory in ask(core, List(limit=500))] == [ids[99]]
     allowed = core.store.facts.build_mask(Filter(), clock.now).list_rows()
     assert len(allowed) == 1
 

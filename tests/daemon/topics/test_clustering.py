@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graphs import ask, carry_out, check, graph, groups, maintain, near, remember, steps
+from graphs import carry_out, check, graph, groups, maintain, near, query, remember, steps
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding import embedder
@@ -23,7 +23,7 @@ def co_occur(core: Core, *pairs: tuple[int, int], weight: float = 1.0) -> None:
 
 
 def node_of(core: Core, row: int) -> int:
-    return ask(core, "SELECT node FROM members WHERE memory = ?", row)[0][0]
+    return query(core, "SELECT node FROM members WHERE memory = ?", row)[0][0]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 75])
@@ -57,9 +57,9 @@ def test_a_node_is_named_anew_when_it_has_grown_by_some_members(core: Core) -> N
     for number in range(3):
         remember(core, [f"stork {number}"], given=[near(0)])
         maintain(core)
-        labels += [label for (label,) in ask(core, "SELECT label FROM nodes")]
+        labels += [label for (label,) in query(core, "SELECT label FROM nodes")]
     assert labels == ["heron", "heron", "stork, heron"]
-    assert ask(core, "SELECT count(*) FROM nodes WHERE settled = 0") == [(0,)]
+    assert query(core, "SELECT count(*) FROM nodes WHERE settled = 0") == [(0,)]
 
 
 def test_clusters_never_cross_namespaces(core: Core) -> None:
@@ -80,7 +80,7 @@ def test_a_full_node_is_split_and_its_parts_derive_from_it(core: Core) -> None:
     maintain(core)
     check(core)
     assert sorted(map(len, groups(core))) == [8, 13]
-    [(part, parent, weight)] = ask(core, "SELECT origin, target, weight FROM edges WHERE kind = 'derived_from'")
+    [(part, parent, weight)] = query(core, "SELECT origin, target, weight FROM edges WHERE kind = 'derived_from'")
     assert (parent, weight) == (node, 8)
     assert node_of(core, rows[-1]) == part
 
@@ -92,7 +92,7 @@ def test_parts_of_a_split_inherit_what_the_node_co_occurred_with(core: Core) -> 
     co_occur(core, (node_of(core, rows[0]), node_of(core, other)), weight=3.0)
     remember(core, ["one more"], given=[near(0, 0.9, 1)])
     maintain(core)
-    found = ask(core, "SELECT weight FROM edges WHERE kind = 'co_occurs'")
+    found = query(core, "SELECT weight FROM edges WHERE kind = 'co_occurs'")
     assert found == [(3.0,), (3.0,)]
     check(core)
 
@@ -110,7 +110,7 @@ def test_alike_nodes_are_merged_and_their_edges_added(core: Core) -> None:
     )
     maintain(core)
     assert node_of(core, a) == node_of(core, b) == node_of(core, more[0]) == node_of(core, more[9])
-    assert ask(core, "SELECT weight FROM edges WHERE kind = 'co_occurs'") == [(2.0,)]
+    assert query(core, "SELECT weight FROM edges WHERE kind = 'co_occurs'") == [(2.0,)]
     check(core)
 
 
@@ -160,7 +160,7 @@ def test_a_dry_run_changes_nothing_and_is_what_is_then_done(core: Core) -> None:
 def test_a_deleted_memory_leaves_its_node_and_an_empty_node_goes(core: Core) -> None:
     rows = remember(core, ["a", "b", "c"], given=[near(0), near(0, 0.9, 1), near(5)])
     maintain(core)
-    ids = dict(ask(core, "SELECT row, id FROM memories"))
+    ids = dict(query(core, "SELECT row, id FROM memories"))
     delete(core, ids[rows[0]], ids[rows[2]])
     maintain(core)
     assert groups(core) == [[rows[1]]]
@@ -171,10 +171,10 @@ def test_a_deleted_memory_leaves_its_node_and_an_empty_node_goes(core: Core) -> 
 def test_undo_of_a_delete_puts_the_memory_back_into_the_graph(core: Core) -> None:
     rows = remember(core, ["a", "b"], given=[near(0), near(0, 0.9, 1)])
     maintain(core)
-    ids = dict(ask(core, "SELECT row, id FROM memories"))
+    ids = dict(query(core, "SELECT row, id FROM memories"))
     delete(core, ids[rows[0]])
     undo(core)
-    assert ask(core, "SELECT memory FROM backlog") == [(rows[0],)]
+    assert query(core, "SELECT memory FROM backlog") == [(rows[0],)]
     maintain(core)
     assert groups(core) == [rows]
     check(core)
@@ -184,7 +184,7 @@ def test_a_memory_whose_text_changes_is_clustered_again(core: Core) -> None:
     a, b, c = remember(core, ["red apples", "red apples ripe", "blue whales swim"])
     maintain(core)
     assert groups(core) == [[a, b], [c]]
-    [(id,)] = ask(core, "SELECT id FROM memories WHERE row = ?", b)
+    [(id,)] = query(core, "SELECT id FROM memories WHERE row = ?", b)
     update(core, id, content="blue whales swim deep")
     maintain(core)
     assert groups(core) == [[a], [b, c]]
@@ -195,7 +195,7 @@ def test_a_memory_that_leaves_l2_leaves_the_graph(core: Core) -> None:
     a, b = remember(core, ["a", "b"], given=[near(0), near(0)])
     maintain(core)
     core.store.write(lambda t: t.connection.execute("UPDATE memories SET tier = 'L1' WHERE row = ?", (a,))).result(30)
-    assert ask(core, "SELECT count(*) FROM backlog") == [(0,)]
+    assert query(core, "SELECT count(*) FROM backlog") == [(0,)]
     maintain(core)
     assert groups(core) == [[b]]
     check(core)
@@ -204,13 +204,13 @@ def test_a_memory_that_leaves_l2_leaves_the_graph(core: Core) -> None:
 def test_a_memory_without_a_vector_waits(core: Core) -> None:
     insert(core.store, "no vector of it yet", tier="L2")
     assert steps(core) == []
-    assert ask(core, "SELECT count(*) FROM backlog") == [(1,)]
+    assert query(core, "SELECT count(*) FROM backlog") == [(1,)]
 
 
 def test_a_plan_that_is_out_of_date_is_left_out_where_it_does_not_hold(core: Core) -> None:
     rows = remember(core, texts(6), given=[near(i % 2, 0.9, 8 + i % 3) for i in range(6)])
     planned = steps(core)
-    ids = dict(ask(core, "SELECT row, id FROM memories"))
+    ids = dict(query(core, "SELECT row, id FROM memories"))
     delete(core, ids[rows[0]])
     carry_out(core, planned)
     assert rows[0] not in [row for group in groups(core) for row in group]
@@ -268,7 +268,7 @@ def test_whatever_comes_and_goes_maintenance_keeps_its_promises(folder, found) -
             if run and number % 9 == 8:
                 maintain(core)
             if run and number % 7 == 6:
-                [(id,)] = ask(core, "SELECT id FROM memories WHERE row = ?", row - 2)
+                [(id,)] = query(core, "SELECT id FROM memories WHERE row = ?", row - 2)
                 delete(core, id)
         maintain(core)
         check(core)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from graphs import ask, carry_out, graph, maintain, near, remember
+from graphs import carry_out, graph, maintain, near, query, remember
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import Verify
 from memoryd.client.topics.calls import (
@@ -18,8 +18,9 @@ from memoryd.client.topics.calls import (
     GraphTopics,
 )
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.topics import clustering, reading
+from memoryd.daemon.topics import clustering
 from memoryd.daemon.topics.tables.graph import strengthen
+from workbench import ask
 
 SUBJECTS = (
     ("deploy the billing service on Friday", "deploy the billing service on Monday", "deploy billing again"),
@@ -47,7 +48,7 @@ def labels(page: Any) -> list[str]:
 
 
 def test_nodes_are_listed_by_size_with_their_terms(filled: Core) -> None:
-    page = reading.list_nodes(filled, GraphNodes(namespace="acme"))
+    page = ask(filled, GraphNodes(namespace="acme"))
     assert [node.size for node in page] == [3, 3, 1]
     assert page.total == 3
     assert set(labels(page)[0].split(", ")) >= {"billing", "deploy"}
@@ -57,7 +58,7 @@ def test_nodes_are_listed_by_size_with_their_terms(filled: Core) -> None:
 
 def test_nodes_are_found_by_words_of_their_memories_and_labels(filled: Core) -> None:
     def found(query: str) -> list[str]:
-        return labels(reading.list_nodes(filled, GraphNodes(query=query, namespace="acme")))
+        return labels(ask(filled, GraphNodes(query=query, namespace="acme")))
 
     assert found("frogs") == found("herons")
     assert len(found("monday billing")) == 1
@@ -66,50 +67,50 @@ def test_nodes_are_found_by_words_of_their_memories_and_labels(filled: Core) -> 
 
 
 def test_nodes_are_listed_by_kind_topic_and_page(filled: Core) -> None:
-    everything = reading.list_nodes(filled, GraphNodes()).nodes
-    assert reading.list_nodes(filled, GraphNodes(kind="concept")).total == 0
-    assert len(reading.list_nodes(filled, GraphNodes(limit=2, offset=2)).nodes) == 2
-    assert reading.list_nodes(filled, GraphNodes(topic=99)).total == 0
+    everything = ask(filled, GraphNodes()).nodes
+    assert ask(filled, GraphNodes(kind="concept")).total == 0
+    assert len(ask(filled, GraphNodes(limit=2, offset=2)).nodes) == 2
+    assert ask(filled, GraphNodes(topic=99)).total == 0
     assert [node.label for node in everything] != sorted(node.label for node in everything)
-    by_label = reading.list_nodes(filled, GraphNodes(sort="label")).nodes
+    by_label = ask(filled, GraphNodes(sort="label")).nodes
     assert [node.label for node in by_label] == sorted(node.label for node in by_label)
 
 
 def test_a_caller_sees_the_nodes_within_reach_only(filled: Core) -> None:
-    assert reading.list_nodes(filled, GraphNodes(namespace="acme")).total == 3
-    assert reading.list_nodes(filled, GraphNodes(namespace="acme/alpha")).total == 4
-    assert reading.list_nodes(filled, GraphNodes(namespace="acme/alpha", reach="exact")).total == 1
-    assert reading.list_nodes(filled, GraphNodes(namespace="acme/beta", reach="exact")).total == 0
-    [secret] = reading.list_nodes(filled, GraphNodes(namespace="acme/alpha", reach="exact"))
+    assert ask(filled, GraphNodes(namespace="acme")).total == 3
+    assert ask(filled, GraphNodes(namespace="acme/alpha")).total == 4
+    assert ask(filled, GraphNodes(namespace="acme/alpha", reach="exact")).total == 1
+    assert ask(filled, GraphNodes(namespace="acme/beta", reach="exact")).total == 0
+    [secret] = ask(filled, GraphNodes(namespace="acme/alpha", reach="exact"))
     with pytest.raises(NotFound, match=f"no node {secret.id}"):
-        reading.show(filled, GraphNode(node=secret.id, namespace="acme"))
-    assert reading.show(filled, GraphNode(node=secret.id, namespace="acme/alpha")).node == secret
+        ask(filled, GraphNode(node=secret.id, namespace="acme"))
+    assert ask(filled, GraphNode(node=secret.id, namespace="acme/alpha")).node == secret
 
 
 def test_what_waits_for_a_node_is_counted_within_reach(filled: Core) -> None:
     remember(filled, ["not clustered yet"], "acme/alpha", [near(5)])
-    assert reading.list_nodes(filled, GraphNodes(namespace="acme")).waiting == 0
-    assert reading.list_nodes(filled, GraphNodes(namespace="acme/alpha")).waiting == 1
-    assert reading.list_nodes(filled, GraphNodes()).waiting == 1
+    assert ask(filled, GraphNodes(namespace="acme")).waiting == 0
+    assert ask(filled, GraphNodes(namespace="acme/alpha")).waiting == 1
+    assert ask(filled, GraphNodes()).waiting == 1
 
 
 def test_an_edge_is_shown_where_both_its_ends_are_within_reach(filled: Core) -> None:
-    outer = [node.id for node in reading.list_nodes(filled, GraphNodes(namespace="acme"))]
-    [inner] = [node.id for node in reading.list_nodes(filled, GraphNodes(namespace="acme/alpha", reach="exact"))]
+    outer = [node.id for node in ask(filled, GraphNodes(namespace="acme"))]
+    [inner] = [node.id for node in ask(filled, GraphNodes(namespace="acme/alpha", reach="exact"))]
     co_occur(filled, (outer[0], outer[1]), (outer[1], outer[0]), (inner, outer[0]))
-    page = reading.edges(filled, GraphEdges(namespace="acme"))
+    page = ask(filled, GraphEdges(namespace="acme"))
     assert [(edge.kind, edge.weight) for edge in page] == [("co_occurs", 2.0)]
     assert dict(page.labels).keys() == set(outer[:2])
-    assert reading.edges(filled, GraphEdges(namespace="acme/alpha")).total == 2
-    assert reading.edges(filled, GraphEdges(node=inner)).total == 1
-    assert reading.edges(filled, GraphEdges(kind="derived_from")).total == 0
-    detail = reading.show(filled, GraphNode(node=outer[0], namespace="acme"))
+    assert ask(filled, GraphEdges(namespace="acme/alpha")).total == 2
+    assert ask(filled, GraphEdges(node=inner)).total == 1
+    assert ask(filled, GraphEdges(kind="derived_from")).total == 0
+    detail = ask(filled, GraphNode(node=outer[0], namespace="acme"))
     assert [n.node for n in detail.neighbours if n.relation == "co_occurs"] == [outer[1]]
 
 
 def test_a_node_shows_its_members_the_most_central_first(filled: Core) -> None:
-    first = reading.list_nodes(filled, GraphNodes(namespace="acme")).nodes[0]
-    detail = reading.show(filled, GraphNode(node=first.id))
+    first = ask(filled, GraphNodes(namespace="acme")).nodes[0]
+    detail = ask(filled, GraphNode(node=first.id))
     similarities = [member.similarity for member in detail.members]
     assert len(similarities) == 3
     assert similarities == sorted(similarities, reverse=True)
@@ -119,42 +120,42 @@ def test_a_node_shows_its_members_the_most_central_first(filled: Core) -> None:
 @pytest.mark.parametrize("number", [0, 12345])
 def test_a_node_that_does_not_exist_is_not_found(core: Core, number: int) -> None:
     with pytest.raises(NotFound):
-        reading.show(core, GraphNode(node=number))
+        ask(core, GraphNode(node=number))
 
 
 def test_topics_are_communities_of_what_was_retrieved_together(core: Core) -> None:
     remember(core, [f"note {number}" for number in range(12)], given=[near(number) for number in range(12)])
     maintain(core)
-    assert reading.topics(core, GraphTopics()).topics == []
-    assert reading.topics(core, GraphTopics()).alone == 12
-    nodes = [node.id for node in reading.list_nodes(core, GraphNodes(sort="label"))]
+    assert ask(core, GraphTopics()).topics == []
+    assert ask(core, GraphTopics()).alone == 12
+    nodes = [node.id for node in ask(core, GraphNodes(sort="label"))]
     for group in (nodes[:4], nodes[4:8]):
         co_occur(core, *[(a, b) for a in group for b in group if a < b])
-    done = clustering.regroup(core, GraphRegroup())
+    done = ask(core, GraphRegroup())
     assert (done.dry_run, done.counts) == (False, {"topics": 2})
-    found = reading.topics(core, GraphTopics())
+    found = ask(core, GraphTopics())
     assert [(topic.nodes, topic.memories) for topic in found] == [(4, 4), (4, 4)]
     assert found.alone == 4
-    in_first = reading.list_nodes(core, GraphNodes(topic=found.topics[0].id))
+    in_first = ask(core, GraphNodes(topic=found.topics[0].id))
     assert {node.id for node in in_first} in ({*nodes[:4]}, {*nodes[4:8]})
 
 
 def test_topics_keep_their_numbers_and_finding_them_again_changes_nothing(core: Core) -> None:
     remember(core, [f"note {number}" for number in range(9)], given=[near(number) for number in range(9)])
     maintain(core)
-    nodes = [node.id for node in reading.list_nodes(core, GraphNodes(sort="label"))]
+    nodes = [node.id for node in ask(core, GraphNodes(sort="label"))]
     for group in (nodes[:4], nodes[4:8]):
         co_occur(core, *[(a, b) for a in group for b in group if a < b])
-    clustering.regroup(core, GraphRegroup())
-    before = {topic.id: topic.label for topic in reading.topics(core, GraphTopics())}
-    assert clustering.regroup(core, GraphRegroup()).total == 0
+    ask(core, GraphRegroup())
+    before = {topic.id: topic.label for topic in ask(core, GraphTopics())}
+    assert ask(core, GraphRegroup()).total == 0
     co_occur(core, *[(nodes[8], node) for node in nodes[4:8]])
-    planned = clustering.regroup(core, GraphRegroup(dry_run=True))
+    planned = ask(core, GraphRegroup(dry_run=True))
     assert planned.total == 1
-    assert len(reading.list_nodes(core, GraphNodes(topic=max(before))).nodes) == 4
-    clustering.regroup(core, GraphRegroup())
-    assert {topic.id for topic in reading.topics(core, GraphTopics())} == set(before)
-    assert max(topic.nodes for topic in reading.topics(core, GraphTopics())) == 5
+    assert len(ask(core, GraphNodes(topic=max(before))).nodes) == 4
+    ask(core, GraphRegroup())
+    assert {topic.id for topic in ask(core, GraphTopics())} == set(before)
+    assert max(topic.nodes for topic in ask(core, GraphTopics())) == 5
 
 
 def test_topics_of_two_namespaces_in_one_plan_have_numbers_of_their_own(core: Core) -> None:
@@ -162,7 +163,7 @@ def test_topics_of_two_namespaces_in_one_plan_have_numbers_of_their_own(core: Co
         rows = [f"{place} says {word}" for word in ("one", "two", "three")]
         remember(core, rows, place, [near(0, 0.6, turn) for turn in (1, 2, 3)])  # related, not of one node
     maintain(core)
-    found = reading.topics(core, GraphTopics()).topics
+    found = ask(core, GraphTopics()).topics
     assert sorted(topic.namespace for topic in found) == ["a", "b"]
     assert len({topic.id for topic in found}) == 2
 
@@ -171,23 +172,23 @@ def test_dedupe_merges_from_a_given_cosine_on_and_a_dry_run_only_says_so(core: C
     remember(core, ["red fish", "red fish here", "blue whale"], given=[near(0, 0.8, 1), near(0, 0.8, 2), near(5)])
     maintain(core)
     before = graph(core)
-    assert clustering.dedupe(core, GraphDedupe()).total == 0
-    planned = clustering.dedupe(core, GraphDedupe(threshold=0.6, dry_run=True))
+    assert ask(core, GraphDedupe()).total == 0
+    planned = ask(core, GraphDedupe(threshold=0.6, dry_run=True))
     assert planned.counts == {"merged": 1, "named": 1}
     assert graph(core) == before
-    done = clustering.dedupe(core, GraphDedupe(threshold=0.6))
+    done = ask(core, GraphDedupe(threshold=0.6))
     assert (done.counts, done.steps) == (planned.counts, planned.steps)
-    assert [node.size for node in reading.list_nodes(core, GraphNodes())] == [2, 1]
-    assert clustering.dedupe(core, GraphDedupe(threshold=0.6)).total == 0
+    assert [node.size for node in ask(core, GraphNodes())] == [2, 1]
+    assert ask(core, GraphDedupe(threshold=0.6)).total == 0
 
 
 def test_dedupe_touches_nothing_beyond_reach(core: Core) -> None:
     for place in ("a", "b"):
         remember(core, [f"{place} one", f"{place} two"], place, [near(0, 0.8, 1), near(0, 0.8, 2)])
     maintain(core)
-    clustering.dedupe(core, GraphDedupe(threshold=0.6, namespace="a", reach="exact"))
-    assert reading.list_nodes(core, GraphNodes(namespace="a", reach="exact")).total == 1
-    assert reading.list_nodes(core, GraphNodes(namespace="b", reach="exact")).total == 2
+    ask(core, GraphDedupe(threshold=0.6, namespace="a", reach="exact"))
+    assert ask(core, GraphNodes(namespace="a", reach="exact")).total == 1
+    assert ask(core, GraphNodes(namespace="b", reach="exact")).total == 2
 
 
 def test_clusters_that_are_alike_get_a_concept_and_doing_it_again_changes_nothing(core: Core) -> None:
@@ -195,29 +196,29 @@ def test_clusters_that_are_alike_get_a_concept_and_doing_it_again_changes_nothin
     remember(core, texts, given=[near(0, 0.8, turn) for turn in (1, 2, 3)])  # cosine 0.64: related, not of one node
     remember(core, ["something else"], given=[near(9)])
     maintain(core)
-    [concept] = reading.list_nodes(core, GraphNodes(kind="concept"))
+    [concept] = ask(core, GraphNodes(kind="concept"))
     assert concept.size == 3
     assert "river" in concept.label
-    detail = reading.show(core, GraphNode(node=concept.id))
+    detail = ask(core, GraphNode(node=concept.id))
     assert [n.relation for n in detail.neighbours] == ["abstracted_from"] * 3
-    assert clustering.abstract(core, GraphAbstract()).total == 0
-    below = reading.show(core, GraphNode(node=detail.neighbours[0].node))
+    assert ask(core, GraphAbstract()).total == 0
+    below = ask(core, GraphNode(node=detail.neighbours[0].node))
     assert "abstraction" in {n.relation for n in below.neighbours}
 
 
 def test_a_concept_goes_when_its_clusters_are_no_longer_alike(core: Core) -> None:
     remember(core, ["one", "two", "three"], given=[near(0, 0.8, turn) for turn in (1, 2, 3)])
     maintain(core)
-    assert clustering.abstract(core, GraphAbstract(threshold=0.9)).counts == {"dropped": 1}
-    assert reading.list_nodes(core, GraphNodes(kind="concept")).total == 0
+    assert ask(core, GraphAbstract(threshold=0.9)).counts == {"dropped": 1}
+    assert ask(core, GraphNodes(kind="concept")).total == 0
 
 
 def test_an_export_in_parts_holds_every_node_and_edge_once(filled: Core) -> None:
-    nodes = [node.id for node in reading.list_nodes(filled, GraphNodes())]
+    nodes = [node.id for node in ask(filled, GraphNodes())]
     co_occur(filled, *[(a, b) for a in nodes for b in nodes if a < b])
     seen, edges, after = [], 0, 0
     while after is not None:
-        part = reading.export(filled, GraphExport(after=after, limit=3, preview=10))
+        part = ask(filled, GraphExport(after=after, limit=3, preview=10))
         seen += part.nodes
         edges += len(part.edges)
         after = part.next
@@ -225,16 +226,16 @@ def test_an_export_in_parts_holds_every_node_and_edge_once(filled: Core) -> None
     assert edges == 6
     assert all(len(text) <= 10 for item in seen for text in item.members)
     assert sum(len(item.members) for item in seen) == 9
-    inside = reading.export(filled, GraphExport(namespace="acme"))
+    inside = ask(filled, GraphExport(namespace="acme"))
     assert len(inside.nodes) == 3
     assert len(inside.edges) == 3
 
 
 def test_the_empty_graph_has_nothing_to_show(core: Core) -> None:
-    assert reading.list_nodes(core, GraphNodes()).nodes == []
-    assert reading.edges(core, GraphEdges()).edges == []
-    assert reading.topics(core, GraphTopics()).topics == []
-    assert reading.export(core, GraphExport()).nodes == []
+    assert ask(core, GraphNodes()).nodes == []
+    assert ask(core, GraphEdges()).edges == []
+    assert ask(core, GraphTopics()).topics == []
+    assert ask(core, GraphExport()).nodes == []
     for change in (clustering.dedupe, clustering.abstract, clustering.regroup):
         call = {"dedupe": GraphDedupe, "abstract": GraphAbstract, "regroup": GraphRegroup}[change.__name__]()
         assert change(core, call).total == 0
@@ -260,7 +261,7 @@ def test_verify_tells_what_is_wrong_with_the_graph_and_repair_starts_it_anew(
         filled.store.write(lambda t: t.connection.execute(BREAKAGES[fault])).result(30)
         assert any(fault in problem for problem in client.call(Verify()).problems)
         assert client.call(Verify(repair=True)).problems == []
-    assert ask(filled, "SELECT count(*) FROM backlog") == [(10,)]
+    assert query(filled, "SELECT count(*) FROM backlog") == [(10,)]
     counts = carry_out(filled, clustering.plan(filled, 0.0))
     assert counts["founded"] >= 4
-    assert reading.list_nodes(filled, GraphNodes()).waiting == 0
+    assert ask(filled, GraphNodes()).waiting == 0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from graphs import ask, maintain, near, remember
+from graphs import maintain, near, query, remember
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.topics import nodes
 from memoryd.daemon.topics.groups import find_communities, find_similar, renumber, weights
@@ -42,7 +42,7 @@ def test_neighbours_are_those_retrieved_together_from_both_sides_strongest_first
         assert graph.neighbours(connection, [b, c], 8) == {b: [(a, 2.0)], c: [(a, 1.0)]}
         assert graph.neighbours(connection, [a], 1) == {a: [(b, 2.0)]}
         assert graph.neighbours(connection, [d], 8) == graph.neighbours(connection, [], 8) == {}
-    assert ask(core, "SELECT count(*) FROM edges WHERE origin >= target") == [(0,)]
+    assert query(core, "SELECT count(*) FROM edges WHERE origin >= target") == [(0,)]
 
 
 def nodes_by_row_of(core: Core, count: int) -> list[int]:

@@ -14,14 +14,13 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import consolidating
 from memoryd.daemon.llm import chat
 from memoryd.daemon.llm.chat import Chat, ChatFailed
-from memoryd.daemon.memories import changing, reading
+from memoryd.daemon.memories import reading
 from memoryd.daemon.store import history
 from memoryd.daemon.topics import clustering
-from memoryd.daemon.topics import reading as graph
 from memoryd.daemon.topics.labels import ask_labels
 from memoryd.daemon.topics.naming import BATCH, Naming
 from model_server import Behaviour, ModelServer, Request, fails, says
-from workbench import LIMIT_S, CountingEmbedder, add, running
+from workbench import LIMIT_S, CountingEmbedder, add, ask, running
 
 SUBJECTS = ("harbour crane", "tax ledger", "garden hose")
 
@@ -53,7 +52,7 @@ def cluster(core: Core) -> None:
 
 
 def labels(core: Core) -> dict[str, str]:
-    return {node.label: node.named_by for node in graph.list_nodes(core, GraphNodes()).nodes}
+    return {node.label: node.named_by for node in ask(core, GraphNodes()).nodes}
 
 
 def numbered(prefix: str = "Subject") -> Behaviour:
@@ -182,8 +181,8 @@ def test_what_a_deleted_memory_was_called_goes_with_it(core: Core, server: Model
     server.will(numbered())
     fill(core)
     Naming(core).step()
-    gone = next(iter(reading.list_(core, List())))
-    changing.delete(core, Delete(ids=[gone.id])).result(LIMIT_S)
+    gone = next(iter(ask(core, List())))
+    ask(core, Delete(ids=[gone.id]))
     with core.store.reading() as connection:
         assert connection.execute("SELECT count(*) FROM names").get == 2
 

@@ -6,12 +6,11 @@ import pytest
 
 from memoryd.client.protocol import Share
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import sharing
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.topics.expand import LEAST_WEIGHT
 from memoryd.daemon.topics.tables import graph as stored
-from workbench import LIMIT_S, add, add_many, delete, search, trace, update
+from workbench import LIMIT_S, add, add_many, ask, delete, search, trace, update
 
 
 def row_of(core: Core, id: str) -> Row:
@@ -115,6 +114,6 @@ def test_a_moved_memory_leaves_its_node(core: Core) -> None:
 
     core.store.write(put).result(LIMIT_S)
     call = Share(ids=[id], to="acme", move=True, namespace="acme/api/alpha")
-    sharing.share(core, call).result(LIMIT_S)
+    ask(core, call)
     with core.store.reading() as connection:
         assert connection.execute("SELECT count(*) FROM members").get == 0

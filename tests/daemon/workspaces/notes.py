@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 from memoryd.client.protocol import List
 from memoryd.client.workspaces.calls import WorkspaceStatus
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import reading
 from memoryd.daemon.workspaces import calls, registry
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
-from workbench import found, wait_until
+from workbench import ask, found, wait_until
 
 FILLER = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu " * 9
 
@@ -51,4 +50,4 @@ class Watched(NamedTuple):
         return any(words in content for content in found(self.core, query))
 
     def paths(self) -> set[str]:
-        return {str(memory.path) for memory in reading.list_(self.core, List(limit=1000))}
+        return {str(memory.path) for memory in ask(self.core, List(limit=1000))}

@@ -9,16 +9,15 @@ from notes import sections, write
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import GetStats, List, Memory, NewTurn, Observe, RunJob, Tiers
 from memoryd.daemon.config import Config, TiersConfig
-from memoryd.daemon.conversations import judging, observing
+from memoryd.daemon.conversations import judging
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import table
-from memoryd.daemon.jobs import tiers as reporting
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.memories import reading
 from memoryd.daemon.workspaces import indexing, registry
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 from memoryd.models import ModelMissing
-from workbench import Clock, CountingEmbedder, add, disk_and_memory, found, running, search, wait_until
+from workbench import Clock, CountingEmbedder, add, ask, disk_and_memory, found, running, search, wait_until
 
 TEXT = "Herons stand still in shallow water for hours."
 DAY_S = 86400.0
@@ -32,7 +31,7 @@ def added(core: Core, root: Path) -> StoredWorkspace:
 
 
 def documents(core: Core) -> list[Memory]:
-    return reading.list_(core, List(tier=["documents"], limit=1000)).memories
+    return ask(core, List(tier=["documents"], limit=1000)).memories
 
 
 def without_accesses(core: Core) -> list[tuple[object, ...]]:
@@ -43,10 +42,10 @@ def test_a_turn_that_says_what_a_file_says_is_kept(core: Core, root: Path) -> No
     write(root, "memory/a.md", TEXT)
     added(core, root)
     said = Observe(namespace="notes", turns=[NewTurn(role="user", content=TEXT)])
-    assert [turn.outcome for turn in observing.observe(core, said).result().turns] == ["accepted"]
+    assert [turn.outcome for turn in ask(core, said).turns] == ["accepted"]
     while judging.step(core):
         pass
-    flows = reporting.tiers(core, Tiers()).flows
+    flows = ask(core, Tiers()).flows
     assert not [name for name in flows if name.startswith(("skipped", "dropped"))]
 
 
@@ -85,7 +84,7 @@ def test_no_job_touches_chunks_however_old_they_are(folder: Path, root: Path) ->
         for name in table.list_jobs():
             assert runner.run(RunJob(name=name), lambda event: None).result().outcome == "done"
         assert without_accesses(core) == before
-        assert reading.list_(core, List(tier=["documents"], all_states=True, limit=1000)).total == 31
+        assert ask(core, List(tier=["documents"], all_states=True, limit=1000)).total == 31
         disk, memory = disk_and_memory(core)
         assert disk == memory
         runner.close()
@@ -107,7 +106,7 @@ def test_stats_and_tiers_count_chunks(core: Core, root: Path) -> None:
     added(core, root)
     number = len(documents(core))
     assert reading.stats(core, GetStats()).by_tier == {"documents": number}
-    levels = {tier.name: tier.count for tier in reporting.tiers(core, Tiers()).tiers}
+    levels = {tier.name: tier.count for tier in ask(core, Tiers()).tiers}
     assert levels["documents"] == number
 
 

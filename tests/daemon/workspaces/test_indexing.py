@@ -19,12 +19,12 @@ from memoryd.daemon.memories import reading
 from memoryd.daemon.workspaces import calls, committing, indexing, registry
 from memoryd.daemon.workspaces.documents.document import Limits
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
-from workbench import CountingEmbedder, WordEmbedder, found, running, wait_until
+from workbench import CountingEmbedder, WordEmbedder, ask, found, running, wait_until
 
 
 def chunks(core: Core) -> dict[str, str]:
     """Return the content of each chunk in the index by path and lines."""
-    page = reading.list_(core, List(tier=["documents"], limit=1000))
+    page = ask(core, List(tier=["documents"], limit=1000))
     return {f"{m.path}:{m.start_line}-{m.end_line}": m.content for m in page}
 
 
@@ -60,7 +60,7 @@ def test_files_that_the_globs_name_are_chunks_with_their_place(core: Core, root:
     write(root, "README.md", "Not a memory.\n")
     workspace = added(core, root)
     assert workspace.namespace == "notes"
-    page = reading.list_(core, List(sort="created", ascending=True))
+    page = ask(core, List(sort="created", ascending=True))
     assert [(m.path, m.start_line, m.end_line) for m in page] == [
         (str(root / "memory/2026-03-05.md"), 1, 1),
         (str(root / "MEMORY.md"), 1, 3),
@@ -81,10 +81,10 @@ def test_a_second_pass_reads_nothing(core: Core, root: Path) -> None:
 def test_force_reads_all_and_keeps_what_is_the_same(core: Core, root: Path) -> None:
     write(root, "memory/a.md", "one\n")
     workspace = added(core, root)
-    ids = {memory.id for memory in reading.list_(core, List())}
+    ids = {memory.id for memory in ask(core, List())}
     counts = indexing.index(core, workspace, force=True)
     assert (counts.read, counts.chunks_new, counts.chunks_kept) == (1, 0, 1)
-    assert {memory.id for memory in reading.list_(core, List())} == ids
+    assert {memory.id for memory in ask(core, List())} == ids
 
 
 def test_a_touched_file_is_read_and_only_its_times_change(core: Core, root: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_touched_file_is_read_and_only_its_times_change(core: Core, root: Path
     os.utime(path, (1000, 1000))
     counts = indexing.index(core, workspace)
     assert (counts.read, counts.indexed, counts.unchanged) == (1, 0, 1)
-    [memory] = reading.list_(core, List())
+    [memory] = ask(core, List())
     assert memory.created_at == 1000
 
 
@@ -118,13 +118,13 @@ def test_lines_of_chunks_below_an_inserted_line_follow_and_nothing_else_is_embed
     core, embedder = counting
     path = write(root, "memory/long.md", sections(20))
     workspace = embedded(core, root)
-    before = {memory.content: memory for memory in reading.list_(core, List(limit=1000))}
+    before = {memory.content: memory for memory in ask(core, List(limit=1000))}
     embedder.texts.clear()
     path.write_text(f"# First\n\nA new beginning.\n\n{sections(20)}")
     indexing.index(core, workspace)
     wait_until(lambda: core.embedding.count_pending() == 0)
     assert len(embedder.texts) == 1
-    after = {memory.content: memory for memory in reading.list_(core, List(limit=1000))}
+    after = {memory.content: memory for memory in ask(core, List(limit=1000))}
     moved = after.keys() & before.keys()
     assert len(moved) == len(before)
     assert all(after[text].start_line == (before[text].start_line or 0) + 4 for text in moved)
@@ -152,7 +152,7 @@ def test_the_embedded_text_begins_with_the_headings(counting: Counting, root: Pa
     core, embedder = counting
     write(root, "memory/a.md", "# Birds\n\n## Herons\n\nThey stand still.\n")
     embedded(core, root)
-    expected = [f"{m.metadata['heading']}\n{m.content}" for m in reading.list_(core, List())]
+    expected = [f"{m.metadata['heading']}\n{m.content}" for m in ask(core, List())]
     assert sorted(embedder.texts) == sorted(expected)
     assert any("Birds > Herons" in text for text in expected)
 
@@ -175,7 +175,7 @@ def test_a_subfolder_of_memory_is_a_namespace_inside(core: Core, root: Path) -> 
     write(root, "memory/alpha/deep/b.md", "two\n")
     write(root, "memory/c.md", "three\n")
     added(core, root)
-    assert {m.content.strip(): m.namespace for m in reading.list_(core, List())} == {
+    assert {m.content.strip(): m.namespace for m in ask(core, List())} == {
         "one": "notes/alpha",
         "two": "notes/alpha",
         "three": "notes",
@@ -242,7 +242,7 @@ def test_an_added_memory_is_never_merged_into_a_file(core: Core, root: Path) -> 
     result = add(core, "Herons stand still in shallow water.", "notes", type="note")
     assert result.outcome == "created"
     near = add(core, "Herons stand still in the shallow water.", "notes", type="note")
-    assert near.id != next(m.id for m in reading.list_(core, List(tier=["documents"])))
+    assert near.id != next(m.id for m in ask(core, List(tier=["documents"])))
 
 
 def test_a_namespace_and_a_path_inside_find_a_workspace(core: Core, root: Path) -> None:
@@ -259,7 +259,7 @@ def test_get_shows_links_both_ways(core: Core, root: Path) -> None:
     write(root, "memory/herons.md", "They stand still, as [egrets](egrets.md) do.\n")
     write(root, "memory/alpha/egrets.md", "Like [[herons]].\n")
     added(core, root)
-    by_path = {memory.path: memory.id for memory in reading.list_(core, List())}
+    by_path = {memory.path: memory.id for memory in ask(core, List())}
     start = reading.get(core, Get(id=by_path[str(root / "MEMORY.md")]))
     assert start.links == [str(root / "memory/herons.md"), "nothing (not found)"]
     assert start.linked_from == []
@@ -311,7 +311,7 @@ def test_a_file_that_is_too_large_is_told_and_comes_back_when_it_shrinks(
 def test_front_matter_says_what_a_file_is(core: Core, root: Path) -> None:
     write(root, "memory/a.md", "---\ntype: decision\ntags: [db, cache]\npinned: true\nowner: ops\n---\nUse Valkey.\n")
     added(core, root)
-    [memory] = reading.list_(core, List())
+    [memory] = ask(core, List())
     assert (memory.type, memory.pinned, memory.start_line) == ("decision", True, 7)
     assert memory.metadata == {"tags": ["db", "cache"], "owner": "ops"}
 
@@ -330,7 +330,7 @@ def test_an_index_built_anew_has_the_same_ids(folder: Path, root: Path) -> None:
     for data in ("one", "two"):
         with running(folder / data, WordEmbedder()) as core:
             added(core, root)
-            ids.append({(m.start_line, m.id) for m in reading.list_(core, List(limit=1000))})
+            ids.append({(m.start_line, m.id) for m in ask(core, List(limit=1000))})
     assert ids[0] == ids[1]
     assert len(ids[0]) >= 6
 

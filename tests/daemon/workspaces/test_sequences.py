@@ -9,10 +9,9 @@ from notes import write
 
 from memoryd.client.protocol import List
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.memories import reading
 from memoryd.daemon.store import fulltext
 from memoryd.daemon.workspaces import indexing, registry
-from workbench import CountingEmbedder, disk_and_memory, running, wait_until
+from workbench import CountingEmbedder, ask, disk_and_memory, running, wait_until
 
 STEPS = 40
 NAMES = ("memory/a.md", "memory/b.md", "memory/sub/c.md", "memory/2026-01-02.md", "MEMORY.md")
@@ -53,7 +52,7 @@ def state(core: Core) -> dict[str, Any]:
     with core.store.reading() as connection:
         mentions = connection.execute("SELECT m.id, n.name FROM mentions n JOIN memories m ON m.row = n.memory")
         linked = sorted(mentions.fetchall())
-    page = reading.list_(core, List(limit=1000, all_states=True))
+    page = ask(core, List(limit=1000, all_states=True))
     told = {memory.id: memory for memory in page}
     assert len(told) == page.total
     return {"memories": told, "mentions": linked}

@@ -12,8 +12,8 @@ from memoryd.client.protocol import Get, List, Memory, NewTurn
 from memoryd.client.workspaces.calls import AddWorkspace, Flush, IndexWorkspace, ListFiles, Remember
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
-from memoryd.daemon.workspaces import calls, flushing, registry, writing
-from workbench import found, search, wait_until
+from memoryd.daemon.workspaces import calls, flushing, registry
+from workbench import ask, found, search, wait_until
 
 LIMIT_S = 60
 NAMES = ["Café Münster", "日記", "Über uns", "Проект", "🌱 Garden", "naïve Bayes", "a & b (draft)", "100% done"]
@@ -48,20 +48,18 @@ def make_vault(root: Path) -> None:
 @pytest.fixture
 def core(watched: Watched, root: Path) -> Core:
     make_vault(root)
-    calls.add_workspace(watched.core, AddWorkspace(path=str(root)))
+    ask(watched.core, AddWorkspace(path=str(root)))
     index(watched.core, root)
     return watched.core
 
 
 def index(core: Core, path: Path, wait: bool = False) -> None:
-    done = calls.index_workspace(core, lambda event: None, IndexWorkspace(workspace=str(path), wait=wait)).result(
-        LIMIT_S
-    )
+    done = ask(core, IndexWorkspace(workspace=str(path), wait=wait), report=lambda event: None)
     assert [one.problem for one in done] == [""]
 
 
 def note(core: Core, name: str) -> Memory:
-    [one] = reading.list_(core, List(where={"memory.path": f"{registry.list_all(core)[0].root}/{name}"})).memories
+    [one] = ask(core, List(where={"memory.path": f"{registry.list_all(core)[0].root}/{name}"})).memories
     return reading.get(core, Get(id=one.id))
 
 
@@ -78,7 +76,7 @@ def test_a_vault_is_indexed_whole_and_what_is_left_out_has_a_reason(core: Core, 
         "Private/": "A .gitignore leaves it out.",
         "*": "1 file is no Markdown: 1 .png.",
     }
-    files = calls.list_files(core, ListFiles(workspace=str(root), limit=5, offset=295))
+    files = ask(core, ListFiles(workspace=str(root), limit=5, offset=295))
     assert (files.total, [one.chunks for one in files.files]) == (300, [1] * 5)
     assert [found(core, f"{name} {name} {name}", limit=1)[0].partition(" about ")[2] for name in NAMES] == NAMES
     assert not search(core, "trash plugins").hits or "trash" not in search(core, "trash plugins").hits[0].content
@@ -96,7 +94,7 @@ def test_notes_have_the_dates_tags_and_links_that_they_say(core: Core) -> None:
     person = note(core, "People/Person 4.md")
     assert person.created_at == at(2024, 2, 3, 10)
     assert len(person.linked_from) > 0
-    tagged = reading.list_(core, List(where={"tags": "money/plan"}))
+    tagged = ask(core, List(where={"tags": "money/plan"}))
     assert tagged.total == 100
 
 
@@ -108,7 +106,7 @@ def test_a_file_that_is_written_again_as_it_was_keeps_its_date(core: Core, root:
 
 
 def test_what_is_remembered_goes_where_the_daily_notes_are(core: Core, root: Path) -> None:
-    done = writing.remember(core, Remember(text="The cache is Valkey", workspace=str(root)))
+    done = ask(core, Remember(text="The cache is Valkey", workspace=str(root)))
     assert done.path == f"{root}/Journal/Daily/2027/2027-01-15.md"
     assert found(core, "valkey")[0] == "- The cache is Valkey"
 
@@ -123,11 +121,11 @@ def test_one_file_is_indexed_by_itself(core: Core, root: Path) -> None:
 
 def test_globs_are_changed_in_place(core: Core, root: Path) -> None:
     with pytest.raises(Conflict, match="already"):
-        calls.add_workspace(core, AddWorkspace(path=str(root)))
-    changed = calls.add_workspace(core, AddWorkspace(path=str(root), globs=["People/*.md"]))
+        ask(core, AddWorkspace(path=str(root)))
+    changed = ask(core, AddWorkspace(path=str(root), globs=["People/*.md"]))
     assert changed.globs == ["People/*.md"]
     index(core, root)
-    assert calls.list_files(core, ListFiles(workspace=str(root))).total == 9
+    assert ask(core, ListFiles(workspace=str(root))).total == 9
     write(root, "People/Zoe.md", "Zoe likes herons\n")
     wait_until(lambda: found(core, "herons")[:1] == ["Zoe likes herons"])
     wait_until(lambda: {"Projects/", "日記.md"} <= _list_unmatched(core, root))  # by the pass of who watches it now
@@ -150,13 +148,13 @@ def test_what_is_worth_keeping_of_a_conversation_goes_into_todays_note(core: Cor
         NewTurn(role="user", content="We decided to cache sessions in Valkey. Thanks, that is all for now."),
     ]
     call = Flush(turns=said, workspace=str(root))
-    done = flushing.begin(core, call).result(LIMIT_S)
+    done = ask(core, call)
     assert (done.text, done.by) == ("- We decided to cache sessions in Valkey.", "rules")
     assert done.note is not None
     assert done.note.path == f"{root}/Journal/Daily/2027/2027-01-15.md"
     assert Path(done.note.path).read_text() == f"{done.text}\n"
     assert found(core, "valkey")[0] == done.text
-    again = flushing.begin(core, call).result(LIMIT_S)
+    again = ask(core, call)
     assert (again.text, again.note) == ("", None)
     with pytest.raises(Invalid, match="hidden"):
         flushing.begin(core, Flush(turns=said, workspace=str(root), file=".obsidian/x.md"))

@@ -13,10 +13,10 @@ from memoryd.client.workspaces.calls import DiffWorkspaces, Forget, Forgotten, R
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import changing, reading, sharing
 from memoryd.daemon.store.caller import Caller
-from memoryd.daemon.workspaces import comparing, registry, writing
+from memoryd.daemon.workspaces import comparing, registry
 from memoryd.daemon.workspaces.live import get_live
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
-from workbench import add, found, search, undo, wait_until
+from workbench import add, ask, found, search, undo, wait_until
 
 TODAY = "2027-01-15"  # of the tests' clock
 LIMIT_S = 30
@@ -25,16 +25,16 @@ LIMIT_S = 30
 def remember(core: Core, text: str, workspace: str = "notes", **options: Any) -> Remembered:
     caller = options.pop("caller", None)
     call = Remember(text=text, workspace=workspace, **options)
-    return writing.remember(core, call, caller) if caller else writing.remember(core, call)
+    return ask(core, call, caller=caller) if caller else ask(core, call)
 
 
 def forget(core: Core, *ids: str, **options: Any) -> Forgotten:
-    return writing.forget(core, Forget(ids=list(ids), **options))
+    return ask(core, Forget(ids=list(ids), **options))
 
 
 def holder(core: Core, words: str) -> Memory:
     """Return the chunk that holds some words."""
-    [one] = [memory for memory in reading.list_(core, List(tier=["documents"], limit=1000)) if words in memory.content]
+    [one] = [memory for memory in ask(core, List(tier=["documents"], limit=1000)) if words in memory.content]
     return one
 
 
@@ -224,14 +224,14 @@ def test_each_line_belongs_to_one_chunk_so_that_all_can_be_forgotten(watched: Wa
     items = "".join(f"- item {n} {FILLER[:180]}\n" for n in range(40))
     path = write(root, "memory/a.md", f"# Items\n\n{items}")
     workspace = watched.add(root)
-    chunks = sorted(reading.list_(watched.core, List(limit=1000)), key=lambda memory: memory.start_line or 0)
+    chunks = sorted(ask(watched.core, List(limit=1000)), key=lambda memory: memory.start_line or 0)
     assert len(chunks) > 5
     taken: list[str] = []
     for chunk in [chunks[3], *chunks[:3], *chunks[4:]]:
-        now = [m for m in reading.list_(watched.core, List(limit=1000)) if m.content == chunk.content]
+        now = [m for m in ask(watched.core, List(limit=1000)) if m.content == chunk.content]
         if now:
             taken += [part.text for part in forget(watched.core, now[0].id).removed]
-    while left := list(reading.list_(watched.core, List(limit=1000))):
+    while left := list(ask(watched.core, List(limit=1000))):
         taken += [part.text for part in forget(watched.core, left[0].id).removed]
     text = "".join(taken)
     assert all(text.count(f"item {n} ") == 1 for n in range(40))
@@ -283,7 +283,7 @@ def test_what_does_not_name_lines_is_refused(
 def test_a_piece_of_a_long_line_is_not_forgotten_by_itself(watched: Watched, root: Path) -> None:
     path = write(root, "memory/a.md", FILLER * 20 + "\n")
     watched.add(root)
-    ids = [memory.id for memory in reading.list_(watched.core, List(limit=1000))]
+    ids = [memory.id for memory in ask(watched.core, List(limit=1000))]
     assert len(ids) > 3
     with pytest.raises(Conflict, match="part of line 1"):
         forget(watched.core, ids[1])
@@ -328,8 +328,8 @@ def test_several_memories_of_several_files_go_at_once_and_others_are_deleted(wat
     write(root, "memory/b.md", sections(2))
     watched.add(root)
     plain = add(watched.core, "An ordinary memory").id
-    chosen = [m.id for m in reading.list_(watched.core, List(tier=["documents"])) if "Section 1" in m.content]
-    chosen += [m.id for m in reading.list_(watched.core, List(tier=["documents"])) if "Section 3" in m.content]
+    chosen = [m.id for m in ask(watched.core, List(tier=["documents"])) if "Section 1" in m.content]
+    chosen += [m.id for m in ask(watched.core, List(tier=["documents"])) if "Section 3" in m.content]
     gone = forget(watched.core, *chosen, plain)
     assert (len(gone.removed), gone.deleted) == (3, [plain])
     assert "Section 1" not in (root / "memory/a.md").read_text() + (root / "memory/b.md").read_text()
@@ -361,7 +361,7 @@ def test_a_file_that_is_gone_meanwhile_is_an_error_and_leaves_the_index(watched:
         path.unlink()
         with pytest.raises(NotFound):
             forget(watched.core, id)
-    assert reading.list_(watched.core, List()).total == 0
+    assert ask(watched.core, List()).total == 0
 
 
 def test_a_chunk_that_is_indexed_again_meanwhile_is_forgotten_all_the_same(
@@ -387,8 +387,8 @@ def test_an_agent_forgets_only_what_is_its_own(watched: Watched, root: Path) -> 
     watched.add(root, namespace="acme")
     call = Forget(ids=[holder(watched.core, "one").id], namespace="acme/api")
     with pytest.raises(Forbidden):
-        writing.forget(watched.core, call, Caller("agent", "acme/api"))
-    assert len(writing.forget(watched.core, call, Caller("lead", "acme/api")).removed) == 1
+        ask(watched.core, call, caller=Caller("agent", "acme/api"))
+    assert len(ask(watched.core, call, caller=Caller("lead", "acme/api")).removed) == 1
 
 
 # Other calls on chunks -----------------------------------------------------------------------------------------------
@@ -415,10 +415,10 @@ def test_a_copy_of_a_part_of_a_file_is_an_ordinary_memory(watched: Watched, root
     write(root, "memory/a.md", "# Caches\n\nThe cache is Valkey\n")
     watched.add(root, namespace="acme/notes")
     core, id = watched.core, holder(watched.core, "Valkey").id
-    [copy] = sharing.share(core, Share(ids=[id], to="acme")).result(LIMIT_S).memories
+    [copy] = ask(core, Share(ids=[id], to="acme")).memories
     watched.settle()
     assert reading.get(core, Get(id=copy.id)).tier == "L1"
-    assert changing.update(core, Update(id=copy.id, content="The cache is Redis")).result(LIMIT_S)
+    assert ask(core, Update(id=copy.id, content="The cache is Redis"))
     assert NewMemory(content="x").id is None
     assert holder(core, "Valkey").id == id
 
