@@ -11,25 +11,44 @@ from typing import NamedTuple
 class CapabilityEntry(NamedTuple):
     """What is known of a capability that may not be there.
 
-    What it is, the first words of its commands in memctl, the capabilities without which it is not there either.
+    What it is, the first words of its commands in memctl, the capabilities without which it is not there either, the
+    names of its tables: a restore keeps those although it is not there.
     """
 
     about: str
     commands: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
 
 
 CAPABILITIES: dict[str, CapabilityEntry] = {
-    "topics": CapabilityEntry("clusters of memories, edges between them, topics", ("graph",)),
+    "topics": CapabilityEntry(
+        "clusters of memories, edges between them, topics",
+        ("graph",),
+        tables=("nodes", "members", "backlog", "names", "topics", "edges"),
+    ),
     "workspaces": CapabilityEntry(
         "folders of Markdown files that are indexed, watched and written into",
         ("workspace", "flush", "remember", "forget", "diff"),
+        tables=("workspaces", "files", "mentions"),
     ),
     "dreams": CapabilityEntry(
-        "MEMORY.md of workspaces, and memories of namespaces, put in order", ("dream",), ("workspaces",)
+        "MEMORY.md of workspaces, and memories of namespaces, put in order",
+        ("dream",),
+        ("workspaces",),
+        ("dreams", "dreamt"),
     ),
     "shared": CapabilityEntry(
-        "L3: memories of chosen namespaces in PostgreSQL, shared by several machines", ("shared",)
+        "L3: memories of chosen namespaces in PostgreSQL, shared by several machines",
+        ("shared",),
+        tables=(
+            "shared_roots",
+            "shared_namespaces",
+            "shared_entries",
+            "shared_stuck",
+            "shared_unnoticed",
+            "shared_by_name",
+        ),
     ),
     "web": CapabilityEntry("a page in the browser", ("web",)),
     "importing": CapabilityEntry("memories of other systems, by `memctl import --from`"),

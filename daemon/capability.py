@@ -13,7 +13,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol
 
-from memoryd.client.capabilities import list_modules
+from memoryd.client.capabilities import CAPABILITIES, list_modules
 
 
 class Idle(Protocol):
@@ -45,6 +45,9 @@ class Capability:
     """(connection) → a line for each thing that is wrong with its tables, for `verify`"""
     clear: Callable[[Any], None] = lambda connection: None
     """(connection): start what is derived again, after a repair that found problems, and after a rescue"""
+    resume: Callable[[Any], None] = lambda connection: None
+    """(connection): it was taken out and is put back. What it kept may hold words of memories that were erased
+    meanwhile; these go. `clear` is called next"""
     erase: Callable[[Any, Sequence[str], Sequence[int]], None] = lambda connection, ids, rows: None
     """(connection, ids of memories and turns, rows of those that are stored): these are about to be erased"""
     find_siblings: Callable[[Any, Iterable[str]], Iterable[str]] = lambda connection, ids: ()
@@ -92,3 +95,14 @@ class Capability:
 def installed() -> tuple[Capability, ...]:
     """Return the capabilities whose folder is there, in the order of `CAPABILITIES`. Do not call it while importing."""
     return tuple(import_module(name).CAPABILITY for name in list_modules("daemon", "capability").values())
+
+
+def installed_by_name() -> dict[str, Capability]:
+    """Return the capabilities whose folder is there, by name."""
+    return dict(zip(list_modules("daemon", "capability"), installed(), strict=True))
+
+
+def list_absent_tables() -> dict[str, tuple[str, ...]]:
+    """Return the names of the tables of each capability that has any and is not there."""
+    there = list_modules("daemon", "capability")
+    return {name: entry.tables for name, entry in CAPABILITIES.items() if entry.tables and name not in there}

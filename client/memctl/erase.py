@@ -78,6 +78,8 @@ def _erased_text(done: Erased) -> str:
     if done.left:
         still = "Words of it are still in these files; another memory may say the same:"
         lines += [still, *map("  {}".format, done.left)]
+    if done.absent:
+        lines.append(f"Not installed: {', '.join(done.absent)}. Their tables may keep words of it until they are back.")
     return "\n".join(lines)
 
 

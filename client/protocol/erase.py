@@ -22,6 +22,8 @@ class Erased(Struct, kw_only=True):
     """copies that held some of it and were rewritten"""
     left: list[str] = []
     """files of the data directory in which words of it were found afterwards: another memory may say the same"""
+    absent: list[str] = []
+    """parts of memoryd that are not installed and left tables: these may keep words of it until the part is back"""
     dry_run: bool = False
     """nothing was erased"""
 

@@ -16,7 +16,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.parts import cut_short
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.search.active import select_turns
-from memoryd.daemon.store import copies, erasing, leftovers, queries, turns, upkeep
+from memoryd.daemon.store import copies, erasing, leftovers, migrations, queries, turns, upkeep
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import choose_unique
@@ -38,6 +38,8 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
     done = Erased(count=len(ids), ids=ids[:_MAX_IDS], derived=derived[:_MAX_IDS], dry_run=call.dry_run)
     if not call.dry_run:
         texts = yield from _erase_all(core, call, every, done)
+        with core.store.reading() as connection:
+            done.absent = migrations.list_left(connection)
         done.left = yield from _search_files(core, texts)
     found = leftovers.find_copies(core.folder, every)
     if call.copies and not call.dry_run:

@@ -6,18 +6,21 @@ databases are refused, and those of a newer memoryd.
 
 A copy may come from somebody else: a trigger or view that does not belong into the schema would act with each write or
 read. It is dropped; a table that is another than it should be is refused. One that no part of memoryd has stays in a
-database that was here before.
+database that was here before. Of a copy the tables of capabilities that are not installed stay, as plain tables with
+their indexes; nobody here knows how they should be until their capability is put back (`disarm_returned`).
 """
 
 import logging
 import re
+from collections.abc import Iterable
 from contextlib import closing
 from functools import cache
 
 import apsw
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.capability import installed
+from memoryd.daemon.capability import Capability, installed, installed_by_name, list_absent_tables
+from memoryd.daemon.store import settings
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.schema import LATEST_CHANGE, OPERATIONS, VERSION, build_schema
 
@@ -50,6 +53,12 @@ _OBJECTS = (
 )
 _LOOSE_ENDS = 'SELECT "table", count(*) FROM pragma_foreign_key_check GROUP BY 1'
 _TRIGGERS = re.compile(r"CREATE TRIGGER (\w+)")
+_TABLES = re.compile(r"CREATE TABLE (\w+)")
+_RESTORED_WITHOUT = "restored_without"  # setting: capabilities that were not installed when the database was restored
+_HOLDING = """
+SELECT t.name, k."table" FROM pragma_table_list t, pragma_foreign_key_list(t.name) k
+  WHERE t.schema = 'main' AND k.on_delete <> 'CASCADE'
+"""
 _DROP_ORDER = ("trigger", "view", "index", "table")  # what others need is dropped last
 
 ObjectName = tuple[str, str]  # type and name
@@ -84,7 +93,7 @@ def _add_capabilities(connection: apsw.Connection) -> None:
     """Make the tables of capabilities that were added since the database was made."""
     there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     for capability in installed():
-        if capability.tables and there.isdisjoint(re.findall(r"CREATE TABLE (\w+)", capability.tables)):
+        if capability.tables and there.isdisjoint(_TABLES.findall(capability.tables)):
             with connection:
                 connection.execute(capability.tables)
                 capability.clear(connection)
@@ -93,19 +102,75 @@ def _add_capabilities(connection: apsw.Connection) -> None:
 def settle_triggers(connection: apsw.Connection) -> None:
     """Drop the triggers of capabilities that were taken out, which would go on; make those of one that was put back.
 
-    Its tables were left as they were. What changed meanwhile it has not seen, so it is told to start again.
+    Its tables were left as they were. What changed meanwhile it has not seen, so it is told to start again; what was
+    erased meanwhile is not to stay in free pages or in the log.
     """
     found = {str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
     for name in found - set(_TRIGGERS.findall(build_schema())):
         log.warning("the trigger %s is of no part of memoryd that is installed: it is dropped", name)
         _drop(connection, "trigger", name)
-    for capability in installed():
-        names = _TRIGGERS.findall(capability.tables)
-        if names and found.isdisjoint(names):
-            with connection:
-                for name in names:
-                    connection.execute(_read_expected()["trigger", name])
-                capability.clear(connection)
+    if returned := find_returned(connection):
+        connection.pragma("secure_delete", True)
+        with connection:
+            for name in (name for capability in returned for name in _TRIGGERS.findall(capability.tables)):
+                connection.execute(_read_expected()["trigger", name])
+            start_again(connection, returned)
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        connection.pragma("secure_delete", "fast")
+
+
+def find_returned(connection: apsw.Connection) -> list[Capability]:
+    """Return the capabilities none of whose triggers is there: each was taken out and is put back."""
+    found = {str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
+    named = [(capability, _TRIGGERS.findall(capability.tables)) for capability in installed()]
+    return [capability for capability, names in named if names and found.isdisjoint(names)]
+
+
+def start_again(connection: apsw.Connection, returned: Iterable[Capability]) -> None:
+    """Tell capabilities that they were put back."""
+    for capability in returned:
+        capability.resume(connection)
+        capability.clear(connection)
+
+
+def note_absent(connection: apsw.Connection) -> None:
+    """Note in a restored copy which capabilities are not installed: nobody could disarm what is theirs."""
+    settings.put(connection, _RESTORED_WITHOUT, " ".join(list_absent_tables()))
+
+
+def disarm_returned(connection: apsw.Connection) -> None:
+    """Disarm what came with a restored copy while its capability was not installed, once it is put back.
+
+    What was in force before the restore is not known any more: nothing is. Tables that are not as it makes them, which
+    the restore could not see, are made anew.
+    """
+    noted = (settings.read(connection, _RESTORED_WITHOUT) or "").split()
+    back = {name: capability for name, capability in installed_by_name().items() if name in noted}
+    for name, capability in back.items():
+        tables = _TABLES.findall(capability.tables)
+        _, missing = _compare(connection)
+        if wrong := [table for table in tables if ("table", table) in missing]:
+            log.warning("the table %s of the restored copy is not that of %s: all of its are made anew", wrong[0], name)
+            _make_anew(connection, tables, capability.tables)
+        with connection:
+            for what, left in capability.disarm(connection, ()).items():
+                for one in left:
+                    log.warning("%s of the restored copy are not in force: %s", what, one)
+            noted.remove(name)
+            settings.put(connection, _RESTORED_WITHOUT, " ".join(noted))
+
+
+def _make_anew(connection: apsw.Connection, tables: list[str], sql: str) -> None:
+    connection.pragma("foreign_keys", False)  # else a drop deletes row by row, and what refers to them
+    try:
+        with connection:
+            for table in tables:
+                _drop(connection, "table", table)
+            connection.execute(sql)
+            for name in _TRIGGERS.findall(sql):  # `settle_triggers` makes them, and has the capability start again
+                _drop(connection, "trigger", name)
+    finally:
+        connection.pragma("foreign_keys", True)
 
 
 def _drop(connection: apsw.Connection, type: str, name: str) -> None:
@@ -178,20 +243,45 @@ def find_schema_problems(connection: apsw.Connection) -> list[str]:
     ]
 
 
-def _find_left(connection: apsw.Connection) -> set[ObjectName]:
-    """Return the tables that are not expected, with what belongs to them: a capability that was taken out left them."""
+def _find_left(connection: apsw.Connection, is_own: bool = True) -> set[ObjectName]:
+    """Return the tables that are not expected, with what belongs to them: a capability that was taken out left them.
+
+    Of a copy that may be somebody else's only plain tables with the names of such a capability, and their indexes.
+    """
     expected = {name for type, name in _read_expected() if type == "table"}
-    found = connection.execute("SELECT type, name, tbl_name FROM sqlite_schema WHERE type <> 'view'")
-    return {(str(type), str(name)) for type, name, table in found if table not in expected}
+    found = connection.execute("SELECT type, name, tbl_name FROM sqlite_schema WHERE type <> 'view'").fetchall()
+    left = {(str(type), str(name)) for type, name, table in found if table not in expected}
+    if is_own:
+        return left
+    plain = {name for (name,) in connection.execute("SELECT name FROM pragma_table_list WHERE type = 'table'")}
+    known = {table for tables in list_absent_tables().values() for table in tables}
+    kept = plain & known - _find_holding(connection, known)
+    return {(str(type), str(name)) for type, name, table in found if type in ("table", "index") and table in kept}
+
+
+def _find_holding(connection: apsw.Connection, known: set[str]) -> set[str]:
+    """Return the tables whose rows would keep rows of the kernel from being deleted; namespaces never are."""
+    return {
+        str(name)
+        for name, parent in connection.execute(_HOLDING)
+        if name in known and str(parent).lower() not in known | {"namespaces"}
+    }
+
+
+def list_left(connection: apsw.Connection) -> list[str]:
+    """Return the capabilities that are not installed and have tables in the database."""
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    return [name for name, tables in list_absent_tables().items() if not there.isdisjoint(tables)]
 
 
 def restore_schema(connection: apsw.Connection, is_own: bool = True) -> list[str]:
     """Drop what does not belong there, make what is missing; return what was dropped. Refuse another table.
 
-    In a database of this machine's own (`is_own`) the tables of a capability that was taken out stay, with their rows.
+    The tables of a capability that was taken out stay, with their rows; in a database of this machine's own (`is_own`)
+    all that are not known.
     """
     extra, missing = _compare(connection)
-    left = _find_left(connection) if is_own else set[ObjectName]()
+    left = _find_left(connection, is_own)
     extra = [name for name in extra if name not in left]
     if tables := [name for type, name in missing if type == "table"]:
         raise StorageFailed(f"The table {tables[0]} is not the one that memoryd makes.")

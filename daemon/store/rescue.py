@@ -24,7 +24,14 @@ from memoryd.client.transport import paths
 from memoryd.daemon.capability import installed
 from memoryd.daemon.store import fulltext, salvage, swap, turns, vectors
 from memoryd.daemon.store.copies import find_faults, open_plain
-from memoryd.daemon.store.migrations import check_version, migrate, restore_schema
+from memoryd.daemon.store.migrations import (
+    check_version,
+    find_returned,
+    migrate,
+    note_absent,
+    restore_schema,
+    start_again,
+)
 from memoryd.daemon.store.salvage import SalvagedTable
 from memoryd.daemon.store.schema import VERSION
 from memoryd.daemon.store.store import FILE_NAME, Store
@@ -152,7 +159,7 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
 
     What would act here is out of force unless it is in force in the `former` database, as somebody else may have made
     the file: tokens are deleted (unless they are to be kept; some may have been revoked since), and capabilities disarm
-    what is theirs.
+    what is theirs; one that is not installed does when it is put back.
     """
     if not file.is_file():
         raise StorageFailed(f"{file}: there is no such file.")
@@ -205,7 +212,13 @@ def _copy_pages(source: apsw.Connection, target: Path) -> tuple[list[str], list[
         if faults:
             return faults, []
         migrate(made)
-        return faults, restore_schema(made, is_own=False)
+        returned = find_returned(made)
+        dropped = restore_schema(made, is_own=False)
+        made.pragma("secure_delete", True)
+        start_again(made, returned)
+        made.execute("PRAGMA foreign_key_check").fetchall()  # fails for a reference that would make every delete fail
+        note_absent(made)
+        return faults, dropped
 
 
 def _check_version(source: apsw.Connection, file: Path) -> None:
@@ -289,11 +302,37 @@ def list_tables(connection: apsw.Connection) -> list[SalvagedTable]:
 def _copy_tables(source: apsw.Connection, target: apsw.Connection, tell: Callable[[str], None]) -> Recovered:
     counts: dict[str, int] = {}
     damaged: list[str] = []
+    _make_left(source, target, damaged)
     for table in list_tables(target):
         tell(table.name)
         with target:
             counts[table.name] = salvage.copy_rows(source, table, target, table.name, damaged)
     return Recovered(counts, sorted(set(damaged)))
+
+
+_LEFT = (
+    "SELECT l.name, s.sql FROM pragma_table_list l JOIN sqlite_schema s ON s.type = 'table' AND s.name = l.name"
+    " WHERE l.schema = 'main' AND l.type = 'table' AND l.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    " AND instr(l.name, '\"') = 0"
+)
+
+
+def _make_left(source: apsw.Connection, target: apsw.Connection, damaged: list[str]) -> None:
+    """Make the plain tables that a capability which was taken out left, with their indexes."""
+    there = {name for (name,) in target.execute("SELECT name FROM sqlite_schema")}
+    found: Any = []
+    with suppress(apsw.Error):  # of a damaged schema
+        found = source.execute(_LEFT).fetchall()
+    for name, sql in found:
+        if name not in there:
+            indexes: Any = source.execute(
+                "SELECT sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ?", (name,)
+            )
+            try:
+                for one in (sql, *(index for (index,) in indexes if index)):
+                    target.execute(one)
+            except apsw.Error:
+                damaged.append(name)
 
 
 def _make_derived(transaction: Transaction) -> None:

@@ -40,7 +40,7 @@ def copy_rows(
     Return how many were copied.
     """
     names = ", ".join(f'"{name}"' for name in table.columns)
-    insert = f"INSERT OR IGNORE INTO {into} ({names}) VALUES ({', '.join('?' * len(table.columns))})"
+    insert = f'INSERT OR IGNORE INTO "{into}" ({names}) VALUES ({", ".join("?" * len(table.columns))})'
     before = target.total_changes()
     read = _read_by_number if table.has_rowid else _read_both_ends
     for row in read(source, table.name, names, damaged):
@@ -52,7 +52,7 @@ def copy_rows(
 
 
 def _read_highest(source: apsw.Connection, name: str) -> int:
-    for sql in (f"SELECT max(rowid) FROM {name}", f"SELECT seq FROM sqlite_sequence WHERE name = '{name}'"):
+    for sql in (f'SELECT max(rowid) FROM "{name}"', f"SELECT seq FROM sqlite_sequence WHERE name = '{name}'"):
         try:
             found = source.execute(sql).get
         except apsw.Error:
@@ -64,7 +64,7 @@ def _read_highest(source: apsw.Connection, name: str) -> int:
 
 def _read_by_number(source: apsw.Connection, name: str, names: str, damaged: list[str]) -> Iterator[SalvagedRow]:
     """Yield the readable rows by rising number; give up after `_MOST_FAILURES`."""
-    sql = f"SELECT rowid, {names} FROM {name} WHERE rowid > ? AND rowid <= ? ORDER BY rowid LIMIT {PORTION}"
+    sql = f'SELECT rowid, {names} FROM "{name}" WHERE rowid > ? AND rowid <= ? ORDER BY rowid LIMIT {PORTION}'
     after, last = 0, _read_highest(source, name)
     upto, failures = last, 0
     while after < last and failures < _MOST_FAILURES:
@@ -86,7 +86,7 @@ def _read_both_ends(source: apsw.Connection, name: str, names: str, damaged: lis
     for direction in ("ASC", "DESC"):
         order = ", ".join(f'"{key}" {direction}' for (key,) in keys)
         try:
-            yield from source.execute(f"SELECT {names} FROM {name} ORDER BY {order}")
+            yield from source.execute(f'SELECT {names} FROM "{name}" ORDER BY {order}')
         except UNREADABLE:
             damaged.append(name)
         else:
@@ -104,7 +104,7 @@ def fix_references(target: apsw.Connection) -> None:
         broken: list[Any] = target.execute("PRAGMA foreign_key_check").fetchall()
         lost = {(table, row) for table, row, *_ in broken if row is not None}
         for table, row in lost:
-            target.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
+            target.execute(f'DELETE FROM "{table}" WHERE rowid = ?', (row,))
         for table in {table for table, row, *_ in broken if row is None}:
             _drop_orphans(target, table)
         if not broken:
@@ -116,6 +116,6 @@ def _drop_orphans(target: apsw.Connection, table: str) -> None:
     keys: Any = target.execute('SELECT "table", "from", "to" FROM pragma_foreign_key_list(?)', (table,)).fetchall()
     for parent, column, key in keys:
         target.execute(
-            f'DELETE FROM {table} WHERE "{column}" IS NOT NULL'
-            f' AND "{column}" NOT IN (SELECT "{key or "id"}" FROM {parent})'
+            f'DELETE FROM "{table}" WHERE "{column}" IS NOT NULL'
+            f' AND "{column}" NOT IN (SELECT "{key or "id"}" FROM "{parent}")'
         )

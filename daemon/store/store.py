@@ -24,7 +24,7 @@ from memoryd.daemon.store.codes import LoadedCodes
 from memoryd.daemon.store.connection import CHECKING_CACHE, close, make_durable, open_reader, open_writer, read_pragma
 from memoryd.daemon.store.facts import FilterColumns, Mask
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.migrations import migrate, settle_triggers
+from memoryd.daemon.store.migrations import disarm_returned, migrate, settle_triggers
 from memoryd.daemon.store.namespaces import NamespaceTable
 from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.postings import Postings, read_common_stems
@@ -101,6 +101,7 @@ class Store:
         connection = open_writer(self.path)
         try:
             migrate(connection)
+            disarm_returned(connection)
             settle_triggers(connection)
             make_durable(connection)
             damage.check_start(connection)

@@ -8,7 +8,7 @@ from memoryd.daemon.topics import clustering, reading
 from memoryd.daemon.topics.expand import expand
 from memoryd.daemon.topics.naming import Naming
 from memoryd.daemon.topics.nodes import Centroids
-from memoryd.daemon.topics.tables import graph, graph_faults, graph_reading, graph_schema
+from memoryd.daemon.topics.tables import graph, graph_faults, graph_names, graph_reading, graph_schema
 
 _CLUSTER = "Put memories of L2 into nodes; split, merge, name these."
 
@@ -27,6 +27,7 @@ CAPABILITY = Capability(
     derived=graph_faults.DERIVED,
     find_problems=graph_faults.find_problems,
     clear=graph_faults.clear,
+    resume=graph_names.forget_all,
     erase=graph.erase,
     forget=_forget,
     note_searches=graph.note_searches,

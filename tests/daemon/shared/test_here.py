@@ -13,11 +13,13 @@ from memoryd.client.errors import Forbidden
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.rule_facts import RULE_FACTS
 from memoryd.daemon.jobs.trim import TRIM
+from memoryd.daemon.shared.sharing import lines_of
 from memoryd.daemon.shared.tables import shared
 from memoryd.daemon.shared.tables.shared import Root, SharedEntry
 from memoryd.daemon.store import damage, links, rescue
 from memoryd.daemon.store.store import FILE_NAME
 from memoryd.daemon.store.writer import Transaction
+from taking_out import without
 from workbench import LIMIT_S, CountingEmbedder, add, running, update
 
 
@@ -84,6 +86,24 @@ def test_a_root_of_a_restored_copy_waits_unless_it_is_in_force_here(folder: Path
     assert found.left_out["roots"] == ([] if in_force else ["acme (host=x)"])
     with closing(apsw.Connection(str(restored / FILE_NAME))) as opened:
         assert opened.execute("SELECT name, confirmed FROM shared_roots").fetchall() == [("acme", int(in_force))]
+
+
+def test_a_root_that_was_restored_while_sharing_was_taken_out_waits_when_it_is_put_back(folder: Path) -> None:
+    with running(folder, CountingEmbedder()) as core:
+        share(core, "acme")
+        add(core, "The port is 80", "acme")
+    former = folder / "data" / FILE_NAME
+    (folder / "restored").mkdir()
+    with without("shared"):
+        assert rescue.restore(former, folder / "restored", former).dropped
+    former.unlink()
+    (folder / "restored" / FILE_NAME).rename(former)
+    with running(folder, CountingEmbedder()) as core:
+        (root,) = lines_of(core).report().roots
+        assert (root.root, root.state) == ("acme", "unconfirmed")
+        with core.store.reading() as connection:
+            assert len(shared.list_memories(connection, 1)) == 1
+        assert core.store.find_problems() == []
 
 
 def test_a_row_that_keeps_changes_from_being_noticed_is_found_and_removed(core: Core) -> None:
