@@ -14,6 +14,7 @@ import pytest
 
 from configs import NO_MODEL
 from memoryd.client import Client
+from memoryd.client.transport.spawn import is_answering
 from memoryd.daemon.store.schema import VERSION
 from waiting import wait_until
 from wire import Wire, request
@@ -70,7 +71,7 @@ def test_everything_the_daemon_makes_is_private(
 ) -> None:
     children.append(subprocess.Popen(DAEMON, env=environment, stderr=subprocess.PIPE, text=True))
     with Client(socket=folder / "run" / "s", autostart=False) as client:
-        wait_until((folder / "run" / "s").exists)
+        wait_until(lambda: is_answering(folder / "run" / "s"))
         client.add("private")
     assert {path.name: oct(mode(path)) for path in (folder / "run").iterdir()} == {"s": "0o600", "s.lock": "0o600"}
     assert mode(folder / "run") == mode(folder / "data") == 0o700
@@ -250,7 +251,7 @@ def test_a_notify_socket_where_nobody_listens_keeps_no_daemon_from_serving(
 ) -> None:
     told = {**environment, "NOTIFY_SOCKET": str(folder / "nobody")}
     children.append(subprocess.Popen(DAEMON, env=told, stderr=subprocess.PIPE, text=True))
-    wait_until((folder / "run" / "s").exists)
+    wait_until(lambda: is_answering(folder / "run" / "s"))
     with Client(socket=folder / "run" / "s", autostart=False) as client:
         assert client.status().protocol == 1
 

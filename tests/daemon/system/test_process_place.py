@@ -15,6 +15,7 @@ import pytest
 
 from memoryd.client import Client, MemorydError
 from memoryd.client.protocol import Restart, Shutdown
+from memoryd.client.transport.spawn import is_answering
 from memoryd.daemon import config
 from memoryd.daemon.system import log, process
 from waiting import wait_until
@@ -64,7 +65,7 @@ def test_relative_options_are_those_of_the_folder_of_the_start(folder: Path, wor
     words = [word for name, value in named.items() for word in (f"--{name}", value)]
     with subprocess.Popen([sys.executable, "-m", "memoryd.daemon", *words]) as child:
         try:
-            wait_until((work / "s").exists)
+            wait_until(lambda: is_answering(work / "s"))
             with Client(socket=work / "s", autostart=False) as client:
                 wait_until(lambda: _answers(client))
                 options = client.status().options
