@@ -5,6 +5,7 @@ import shlex
 from argparse import Namespace
 from functools import cached_property
 from pathlib import Path
+from time import time
 from typing import Any, Literal
 
 import msgspec
@@ -71,6 +72,7 @@ class Patient:
             self.status = client.status()
         except MemorydError as error:
             self.error = error
+        self.answered_at = time()
 
     @property
     def data_dir(self) -> Path:

@@ -3,7 +3,6 @@
 import os
 import stat
 from pathlib import Path
-from time import time
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -57,7 +56,7 @@ def check_in_force(patient: Patient) -> Finding | None:
     path = paths.config_path()
     if not patient.status or not path.is_file():
         return None
-    if path.stat().st_mtime > time() - patient.status.uptime_s:
+    if path.stat().st_mtime > patient.answered_at - patient.status.uptime_s:
         return warn(f"{path} was changed after the daemon started: the changes are not in force", safe=RESTART)
     return report_ok("the daemon started after the last change of its settings")
 

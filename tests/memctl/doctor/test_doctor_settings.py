@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
 from configs import NO_MODEL
+from memoryd.client.doctor.settings import check_in_force
 from memoryd.client.protocol import GetStats, LlmUsage
 
 
@@ -51,6 +53,19 @@ def test_settings_that_are_not_in_force_yet_are_told_and_taken(doctor: Doctor, m
         assert memctl("status", "--json").json["pid"] == first
     finally:
         memctl("down")
+
+
+def test_a_start_is_dated_by_when_the_daemon_answered_not_by_when_a_slow_visit_gets_to_it(folder: Path) -> None:
+    (folder / "config.toml").touch()
+    os.utime(folder / "config.toml", (time.time() - 30,) * 2)
+    patient: Any = SimpleNamespace(status=SimpleNamespace(uptime_s=10.0), answered_at=time.time() - 60)
+    found = check_in_force(patient)
+    assert found is not None
+    assert found.state == "warn"
+    os.utime(folder / "config.toml", (time.time() - 80,) * 2)
+    found = check_in_force(patient)
+    assert found is not None
+    assert found.state == "ok"
 
 
 def test_a_key_that_others_may_read_is_made_private(doctor: Doctor, folder: Path) -> None:
