@@ -6,13 +6,14 @@ databases are refused, and those of a newer memoryd.
 
 A copy may come from somebody else: a trigger or view that does not belong into the schema would act with each write or
 read. It is dropped; a table that is another than it should be is refused. One that no part of memoryd has stays in a
-database that was here before. Of a copy the tables of capabilities that are not installed stay, as plain tables with
-their indexes; nobody here knows how they should be until their capability is put back (`disarm_returned`).
+database that was here before. Of a copy the tables of capabilities that are not installed stay, and those that the
+database here has under the same name, as plain tables with their indexes; nobody here knows how they should be until
+their capability is put back (`disarm_returned`).
 """
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import closing
 from functools import cache
 
@@ -54,7 +55,7 @@ _OBJECTS = (
 _LOOSE_ENDS = 'SELECT "table", count(*) FROM pragma_foreign_key_check GROUP BY 1'
 _TRIGGERS = re.compile(r"CREATE TRIGGER (\w+)")
 _TABLES = re.compile(r"CREATE TABLE (\w+)")
-_RESTORED_WITHOUT = "restored_without"  # setting: capabilities that were not installed when the database was restored
+_RESTORED_WITHOUT = "restored_without"  # setting: tables of no part that was installed when the database was restored
 _HOLDING = """
 SELECT t.name, k."table" FROM pragma_table_list t, pragma_foreign_key_list(t.name) k
   WHERE t.schema = 'main' AND k.on_delete <> 'CASCADE'
@@ -134,8 +135,9 @@ def start_again(connection: apsw.Connection, returned: Iterable[Capability]) -> 
 
 
 def note_absent(connection: apsw.Connection) -> None:
-    """Note in a restored copy which capabilities are not installed: nobody could disarm what is theirs."""
-    settings.put(connection, _RESTORED_WITHOUT, " ".join(list_absent_tables()))
+    """Note in a restored copy which tables are of capabilities that are not installed: nobody could disarm these."""
+    tables = sorted(name for type, name in _find_left(connection) if type == "table" and not name.startswith("sqlite_"))
+    settings.put(connection, _RESTORED_WITHOUT, " ".join(tables))
 
 
 def disarm_returned(connection: apsw.Connection) -> None:
@@ -145,9 +147,10 @@ def disarm_returned(connection: apsw.Connection) -> None:
     the restore could not see, are made anew.
     """
     noted = (settings.read(connection, _RESTORED_WITHOUT) or "").split()
-    back = {name: capability for name, capability in installed_by_name().items() if name in noted}
-    for name, capability in back.items():
+    for name, capability in installed_by_name().items():
         tables = _TABLES.findall(capability.tables)
+        if set(noted).isdisjoint(tables):
+            continue
         _, missing = _compare(connection)
         if wrong := [table for table in tables if ("table", table) in missing]:
             log.warning("the table %s of the restored copy is not that of %s: all of its are made anew", wrong[0], name)
@@ -156,7 +159,7 @@ def disarm_returned(connection: apsw.Connection) -> None:
             for what, left in capability.disarm(connection, ()).items():
                 for one in left:
                     log.warning("%s of the restored copy are not in force: %s", what, one)
-            noted.remove(name)
+            noted = [table for table in noted if table not in tables]
             settings.put(connection, _RESTORED_WITHOUT, " ".join(noted))
 
 
@@ -243,19 +246,23 @@ def find_schema_problems(connection: apsw.Connection) -> list[str]:
     ]
 
 
-def _find_left(connection: apsw.Connection, is_own: bool = True) -> set[ObjectName]:
+def list_plain_tables(connection: apsw.Connection) -> set[str]:
+    """Return the names of all tables that are neither views nor virtual."""
+    return {str(name) for (name,) in connection.execute("SELECT name FROM pragma_table_list WHERE type = 'table'")}
+
+
+def _find_left(connection: apsw.Connection, known: Collection[str] | None = None) -> set[ObjectName]:
     """Return the tables that are not expected, with what belongs to them: a capability that was taken out left them.
 
-    Of a copy that may be somebody else's only plain tables with the names of such a capability, and their indexes.
+    With the names that such tables may have (`known`), only plain tables and their indexes.
     """
     expected = {name for type, name in _read_expected() if type == "table"}
     found = connection.execute("SELECT type, name, tbl_name FROM sqlite_schema WHERE type <> 'view'").fetchall()
     left = {(str(type), str(name)) for type, name, table in found if table not in expected}
-    if is_own:
+    if known is None:
         return left
-    plain = {name for (name,) in connection.execute("SELECT name FROM pragma_table_list WHERE type = 'table'")}
-    known = {table for tables in list_absent_tables().values() for table in tables}
-    kept = plain & known - _find_holding(connection, known)
+    allowed = set(known) - expected
+    kept = list_plain_tables(connection) & allowed - _find_holding(connection, allowed)
     return {(str(type), str(name)) for type, name, table in found if type in ("table", "index") and table in kept}
 
 
@@ -274,14 +281,15 @@ def list_left(connection: apsw.Connection) -> list[str]:
     return [name for name, tables in list_absent_tables().items() if not there.isdisjoint(tables)]
 
 
-def restore_schema(connection: apsw.Connection, is_own: bool = True) -> list[str]:
+def restore_schema(connection: apsw.Connection, own: Collection[str] | None = None) -> list[str]:
     """Drop what does not belong there, make what is missing; return what was dropped. Refuse another table.
 
-    The tables of a capability that was taken out stay, with their rows; in a database of this machine's own (`is_own`)
-    all that are not known.
+    The tables of a capability that was taken out stay, with their rows. In a copy that may be somebody else's these are
+    the ones that `CAPABILITIES` names and the tables of this machine's own database (`own`).
     """
     extra, missing = _compare(connection)
-    left = _find_left(connection, is_own)
+    absent = {table for tables in list_absent_tables().values() for table in tables}
+    left = _find_left(connection, None if own is None else absent | set(own))
     extra = [name for name in extra if name not in left]
     if tables := [name for type, name in missing if type == "table"]:
         raise StorageFailed(f"The table {tables[0]} is not the one that memoryd makes.")

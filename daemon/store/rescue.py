@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from memoryd.daemon.store.copies import find_faults, open_plain
 from memoryd.daemon.store.migrations import (
     check_version,
     find_returned,
+    list_plain_tables,
     migrate,
     note_absent,
     restore_schema,
@@ -166,7 +167,7 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
     with closing(_open(file, apsw.SQLITE_OPEN_READONLY)) as source:
         try:
             _check_version(source, file)
-            found, dropped = _copy_pages(source, folder / FILE_NAME)
+            found, dropped = _copy_pages(source, folder / FILE_NAME, _list_tables_of(former))
         except apsw.FullError:
             raise StorageFailed(f"There is no room for {file} in {folder.parent}. Nothing was changed.") from None
         except apsw.Error as error:
@@ -189,6 +190,15 @@ def _read_in_force(path: Path | None) -> dict[str, list[Any]]:
     return found
 
 
+def _list_tables_of(path: Path | None) -> set[str]:
+    """Return the names of a database's tables, none where there is no database or it cannot be read."""
+    if path is None or not path.is_file():
+        return set()
+    with suppress(apsw.Error), closing(open_plain(path)) as connection:
+        return list_plain_tables(connection)
+    return set()
+
+
 def _leave_out(connection: apsw.Connection, in_force: dict[str, list[Any]], keep_tokens: bool) -> dict[str, list[str]]:
     """Take out of force what is not in force already; return it by field of a report."""
     tokens: Any = connection.execute("SELECT id, hash, name, role, namespace FROM tokens").fetchall()
@@ -200,8 +210,11 @@ def _leave_out(connection: apsw.Connection, in_force: dict[str, list[Any]], keep
     return found
 
 
-def _copy_pages(source: apsw.Connection, target: Path) -> tuple[list[str], list[str]]:
-    """Copy all pages and bring them to the present schema; return what is wrong, and what of its schema was dropped."""
+def _copy_pages(source: apsw.Connection, target: Path, own: Collection[str]) -> tuple[list[str], list[str]]:
+    """Copy all pages and bring them to the present schema; return what is wrong, and what of its schema was dropped.
+
+    `own` are the names of the tables of the database that it replaces.
+    """
     with closing(apsw.Connection(str(target))) as made:
         with made.backup("main", source, "main") as backup:
             while not backup.done:
@@ -213,7 +226,7 @@ def _copy_pages(source: apsw.Connection, target: Path) -> tuple[list[str], list[
             return faults, []
         migrate(made)
         returned = find_returned(made)
-        dropped = restore_schema(made, is_own=False)
+        dropped = restore_schema(made, own)
         made.pragma("secure_delete", True)
         start_again(made, returned)
         made.execute("PRAGMA foreign_key_check").fetchall()  # fails for a reference that would make every delete fail

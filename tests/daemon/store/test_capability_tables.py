@@ -161,6 +161,27 @@ def test_another_table_under_the_name_of_one_that_is_taken_out_is_made_anew_when
         assert store.find_problems() == []
 
 
+@pytest.mark.parametrize("is_here", [False, True])
+def test_a_restore_keeps_the_rows_of_a_part_that_nothing_names_any_more_where_the_database_here_has_its_table(
+    folder: Path, use: Use, monkeypatch: pytest.MonkeyPatch, is_here: bool
+) -> None:
+    use(NOTES)
+    with closing(Store(folder)) as store:
+        add(store)
+    use()
+    monkeypatch.delitem(CAPABILITIES, "notes")
+    there = folder / "restored"
+    there.mkdir()
+    restored = rescue.restore(folder / FILE_NAME, there, folder / FILE_NAME if is_here else None)
+    dropped = ["trigger note_added", "index noted_at", "table noted"]
+    assert restored.dropped == (dropped[:1] if is_here else dropped)
+    monkeypatch.setitem(CAPABILITIES, "notes", CapabilityEntry("notes", tables=("noted",)))
+    use(NOTES)
+    with closing(Store(there)) as store:
+        assert read_notes(store) == ["disarmed" if is_here else "later"]
+        assert store.find_problems() == []
+
+
 @pytest.mark.parametrize(
     "sql",
     [
