@@ -54,6 +54,8 @@ protocol: $(VENV)/installed
 	$(BIN)/python tests/contract/settings_document.py > docs/settings.md
 	$(BIN)/python tests/contract/client_methods.py | $(BIN)/ruff format --stdin-filename client/methods.py - > client/methods.next
 	mv client/methods.next client/methods.py
+	$(BIN)/python tests/contract/readme_document.py > README.next
+	mv README.next README.md
 
 release: $(VENV)/installed
 	$(BIN)/python tests/release.py

@@ -72,6 +72,7 @@ class Copy:
         self.write("protocol_document.py", "PROTOCOL.md")
         self.write("golden.py", "tests/contract/golden.jsonl")
         self.write("client_methods.py", "client/methods.py")
+        self.write("readme_document.py", "README.md")
         assert self.run("-m", "ruff", "format", "client/methods.py").returncode == 0
         return self.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow and not stress", *words)
 
