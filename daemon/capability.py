@@ -82,7 +82,7 @@ class Capability:
     idle: Callable[[Any], Sequence[Idle]] = lambda core: ()
     """(core) → what the extraction worker does while no conversation waits"""
     jobs: Mapping[str, Any] = field(default_factory=dict)
-    """jobs by name, each a `Row` of `jobs/table`"""
+    """jobs by name, each a `JobRow` of `jobs/table`"""
     stages: Mapping[str, Callable[[Any, Any], None]] = field(default_factory=dict)
     """stages of a search, each by the name of the stage that it follows"""
     ask: Callable[[Any, Any], None] = lambda retrieval, sources: None

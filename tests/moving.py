@@ -8,13 +8,16 @@ from memoryd.client.protocol import JobRun, Progress, RunJob
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.jobs.table import Row
+from memoryd.daemon.jobs.table import JobRow
 from memoryd.daemon.store import history, rows
 from workbench import LIMIT_S
 
 
-def table(work: Work) -> dict[str, Row]:
-    return {"move": Row(300.0, 60.0, "Move memories.", work), "other": Row(3600.0, 60.0, "Move other memories.", work)}
+def table(work: Work) -> dict[str, JobRow]:
+    return {
+        "move": JobRow(300.0, 60.0, "Move memories.", work),
+        "other": JobRow(3600.0, 60.0, "Move other memories.", work),
+    }
 
 
 class Mover:

@@ -1,10 +1,10 @@
 """The commands of demo in memctl."""
 
-from memoryd.client.memctl.commands import Row
+from memoryd.client.memctl.commands import CommandRow
 
 GROUPS = {
     "Trying out and measuring": {
-        "demo": Row("command", "three agents share a memory, in a temporary folder", "demo"),
+        "demo": CommandRow("command", "three agents share a memory, in a temporary folder", "demo"),
     },
 }
 DEFAULT_VERBS: dict[str, str] = {}

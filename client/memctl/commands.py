@@ -14,7 +14,7 @@ from typing import NamedTuple
 from memoryd.client.capabilities import CAPABILITIES, list_modules
 
 
-class Row(NamedTuple):
+class CommandRow(NamedTuple):
     """Where a command lives, a module of a folder of `client/`, and its line in `memctl --help`."""
 
     module: str
@@ -30,105 +30,113 @@ class Command(NamedTuple):
     examples: str = ""
 
 
-_KERNEL: dict[str, dict[str, Row]] = {
+_KERNEL: dict[str, dict[str, CommandRow]] = {
     "Memories": {
-        "add": Row("memories", "remember one thing (`-` reads standard input)"),
-        "put": Row("memories", "store a memory under a key, in place of the one that has it"),
-        "observe": Row("observe", "take note of turns of a conversation"),
-        "seed": Row("observe", "take in many turns or memories from a file"),
-        "session end": Row("task", "say that a conversation is over: sum it up now"),
-        "task done": Row("task", "keep what came of a task"),
-        "task failed": Row("task", "keep what failed and why, as a lesson"),
-        "search": Row("search", "find memories by meaning and by words, best first"),
-        "context": Row("context", "what matters for a task, as text for a prompt"),
-        "get": Row("memories", "show one memory by id or unique prefix, or a turn in its conversation"),
-        "log": Row("log", "what was done, session by session"),
-        "list": Row("memories", "list memories by filter, newest first"),
-        "update": Row("memories", "change fields of a memory"),
-        "tag": Row("memories", "add tags and metadata values to a memory"),
-        "delete": Row("memories", "delete memories"),
-        "erase": Row("erase", "erase memories and turns for good, everywhere on disk"),
-        "feedback": Row("memories", "say whether a memory was useful, which moves its rank a little"),
-        "links": Row("links", "which memories contradict each other; dismiss such a link"),
-        "namespaces": Row("share", "the namespaces that hold memories, and how many"),
-        "related": Row("search", "memories that are near one memory in meaning"),
-        "share": Row("share", "copy or move memories outward, to a namespace that encloses theirs"),
+        "add": CommandRow("memories", "remember one thing (`-` reads standard input)"),
+        "put": CommandRow("memories", "store a memory under a key, in place of the one that has it"),
+        "observe": CommandRow("observe", "take note of turns of a conversation"),
+        "seed": CommandRow("observe", "take in many turns or memories from a file"),
+        "session end": CommandRow("task", "say that a conversation is over: sum it up now"),
+        "task done": CommandRow("task", "keep what came of a task"),
+        "task failed": CommandRow("task", "keep what failed and why, as a lesson"),
+        "search": CommandRow("search", "find memories by meaning and by words, best first"),
+        "context": CommandRow("context", "what matters for a task, as text for a prompt"),
+        "get": CommandRow("memories", "show one memory by id or unique prefix, or a turn in its conversation"),
+        "log": CommandRow("log", "what was done, session by session"),
+        "list": CommandRow("memories", "list memories by filter, newest first"),
+        "update": CommandRow("memories", "change fields of a memory"),
+        "tag": CommandRow("memories", "add tags and metadata values to a memory"),
+        "delete": CommandRow("memories", "delete memories"),
+        "erase": CommandRow("erase", "erase memories and turns for good, everywhere on disk"),
+        "feedback": CommandRow("memories", "say whether a memory was useful, which moves its rank a little"),
+        "links": CommandRow("links", "which memories contradict each other; dismiss such a link"),
+        "namespaces": CommandRow("share", "the namespaces that hold memories, and how many"),
+        "related": CommandRow("search", "memories that are near one memory in meaning"),
+        "share": CommandRow("share", "copy or move memories outward, to a namespace that encloses theirs"),
     },
     "Understanding a search": {
-        "explain": Row("explain", "show stage by stage how a search came to its results"),
-        "why-not": Row("explain", "say why a memory is or is not among the results"),
+        "explain": CommandRow("explain", "show stage by stage how a search came to its results"),
+        "why-not": CommandRow("explain", "say why a memory is or is not among the results"),
     },
     "Coding agents": {
-        "hooks install": Row("hooks.commands", "make memoryd known to a coding agent, such as Claude Code", "agents"),
-        "hooks uninstall": Row("hooks.commands", "take memoryd out of an agent's configuration", "agents"),
-        "hooks status": Row("hooks.commands", "what is installed where, and what waits for the daemon", "agents"),
-        "hooks preview": Row("hooks.commands", "what an agent would be told here and now, and why each line", "agents"),
-        "hooks retry": Row(
+        "hooks install": CommandRow(
+            "hooks.commands", "make memoryd known to a coding agent, such as Claude Code", "agents"
+        ),
+        "hooks uninstall": CommandRow("hooks.commands", "take memoryd out of an agent's configuration", "agents"),
+        "hooks status": CommandRow(
+            "hooks.commands", "what is installed where, and what waits for the daemon", "agents"
+        ),
+        "hooks preview": CommandRow(
+            "hooks.commands", "what an agent would be told here and now, and why each line", "agents"
+        ),
+        "hooks retry": CommandRow(
             "hooks.commands",
             "send again what was set aside because the daemon died or hung at it twice",
             "agents",
         ),
-        "hook": Row("hooks.commands", "what an installed hook runs: an event as JSON on stdin", "agents"),
-        "project list": Row("project", "which namespace each checkout or folder has for agents"),
-        "project rename": Row("project", "give a project another namespace; its memories move with it"),
-        "mcp": Row("mcp", "serve memories to an agent over the Model Context Protocol (stdio)", "agents"),
+        "hook": CommandRow("hooks.commands", "what an installed hook runs: an event as JSON on stdin", "agents"),
+        "project list": CommandRow("project", "which namespace each checkout or folder has for agents"),
+        "project rename": CommandRow("project", "give a project another namespace; its memories move with it"),
+        "mcp": CommandRow("mcp", "serve memories to an agent over the Model Context Protocol (stdio)", "agents"),
     },
     "Export and import": {
-        "export": Row("export", "all memories as JSON lines, or as a folder of Markdown files"),
-        "import": Row("import_", "take memories of an export back in, or those of another system"),
+        "export": CommandRow("export", "all memories as JSON lines, or as a folder of Markdown files"),
+        "import": CommandRow("import_", "take memories of an export back in, or those of another system"),
     },
     "History": {
-        "history": Row("history", "changes of one memory, or the operation log"),
-        "undo": Row("history", "take back an operation"),
+        "history": CommandRow("history", "changes of one memory, or the operation log"),
+        "undo": CommandRow("history", "take back an operation"),
     },
     "Tiers": {
-        "tiers": Row("tiers", "what L0, the hot buffer, L1 and L2 hold, and how turns flowed"),
-        "consolidate": Row("tiers", "judge, promote, move and cluster everything now"),
+        "tiers": CommandRow("tiers", "what L0, the hot buffer, L1 and L2 hold, and how turns flowed"),
+        "consolidate": CommandRow("tiers", "judge, promote, move and cluster everything now"),
     },
     "Database": {
-        "backup": Row("upkeep.backup", "copy the whole database while it is in use, and check the copy"),
-        "restore": Row("upkeep.backup", "put a copy in place of the database; the former one is kept"),
-        "verify": Row("upkeep.repair", "check the database and all that is derived from it"),
-        "repair": Row("upkeep.repair", "rebuild what is derived; --recover reads out a damaged file"),
-        "reset": Row("upkeep.repair", "delete everything, or with --namespace all of a namespace"),
+        "backup": CommandRow("upkeep.backup", "copy the whole database while it is in use, and check the copy"),
+        "restore": CommandRow("upkeep.backup", "put a copy in place of the database; the former one is kept"),
+        "verify": CommandRow("upkeep.repair", "check the database and all that is derived from it"),
+        "repair": CommandRow("upkeep.repair", "rebuild what is derived; --recover reads out a damaged file"),
+        "reset": CommandRow("upkeep.repair", "delete everything, or with --namespace all of a namespace"),
     },
     "Daemon": {
-        "up": Row("service", "start the daemon"),
-        "down": Row("service", "stop the daemon"),
-        "status": Row("service", "health of the daemon"),
-        "top": Row("top", "a live view: calls, latencies, tiers, queues, jobs, clients"),
-        "tail": Row("tail", "follow what happens: memories, turns, jobs, warnings"),
-        "service install": Row("commands", "make it a service of systemd: it runs from the first client on", "systemd"),
-        "service uninstall": Row("commands", "remove that service; the data stays", "systemd"),
-        "service status": Row("commands", "whether it is installed and how it is", "systemd"),
-        "service logs": Row("commands", "what the daemon logged last", "systemd"),
-        "stats": Row("stats", "what is stored, how the daemon is used and who is connected"),
-        "metrics": Row("metrics", "all figures in the text format of Prometheus"),
-        "doctor": Row("commands", "check everything and say how to fix what is wrong", "doctor"),
+        "up": CommandRow("service", "start the daemon"),
+        "down": CommandRow("service", "stop the daemon"),
+        "status": CommandRow("service", "health of the daemon"),
+        "top": CommandRow("top", "a live view: calls, latencies, tiers, queues, jobs, clients"),
+        "tail": CommandRow("tail", "follow what happens: memories, turns, jobs, warnings"),
+        "service install": CommandRow(
+            "commands", "make it a service of systemd: it runs from the first client on", "systemd"
+        ),
+        "service uninstall": CommandRow("commands", "remove that service; the data stays", "systemd"),
+        "service status": CommandRow("commands", "whether it is installed and how it is", "systemd"),
+        "service logs": CommandRow("commands", "what the daemon logged last", "systemd"),
+        "stats": CommandRow("stats", "what is stored, how the daemon is used and who is connected"),
+        "metrics": CommandRow("metrics", "all figures in the text format of Prometheus"),
+        "doctor": CommandRow("commands", "check everything and say how to fix what is wrong", "doctor"),
     },
     "Access": {
-        "token list": Row("token", "who has a token, for which namespace"),
-        "token add": Row("token", "make a token that binds an agent to a namespace"),
-        "token revoke": Row("token", "revoke a token at once"),
+        "token list": CommandRow("token", "who has a token, for which namespace"),
+        "token add": CommandRow("token", "make a token that binds an agent to a namespace"),
+        "token revoke": CommandRow("token", "revoke a token at once"),
     },
     "Background jobs": {
-        "jobs list": Row("jobs", "background jobs: state, last run, next run"),
-        "jobs run": Row("jobs", "run a job now, or show what it would do"),
-        "jobs pause": Row("jobs", "keep jobs from running by themselves"),
-        "jobs resume": Row("jobs", "let jobs run again, after a pause or failures"),
-        "jobs history": Row("jobs", "how the latest runs went"),
+        "jobs list": CommandRow("jobs", "background jobs: state, last run, next run"),
+        "jobs run": CommandRow("jobs", "run a job now, or show what it would do"),
+        "jobs pause": CommandRow("jobs", "keep jobs from running by themselves"),
+        "jobs resume": CommandRow("jobs", "let jobs run again, after a pause or failures"),
+        "jobs history": CommandRow("jobs", "how the latest runs went"),
     },
     "Models and settings": {
-        "model list": Row("model", "embedding models: installed and available"),
-        "model pull": Row("model", "install a model of the catalogue"),
-        "model import": Row("model", "install a model from a folder"),
-        "model use": Row("model", "switch to another installed model"),
-        "model bench": Row("model", "measure the speed of a model on this machine"),
-        "config show": Row("config", "the settings in force"),
-        "config path": Row("config", "where the configuration file is"),
+        "model list": CommandRow("model", "embedding models: installed and available"),
+        "model pull": CommandRow("model", "install a model of the catalogue"),
+        "model import": CommandRow("model", "install a model from a folder"),
+        "model use": CommandRow("model", "switch to another installed model"),
+        "model bench": CommandRow("model", "measure the speed of a model on this machine"),
+        "config show": CommandRow("config", "the settings in force"),
+        "config path": CommandRow("config", "where the configuration file is"),
     },
     "Shell": {
-        "completion": Row("completion", "a script that completes memctl's words in bash, zsh or fish"),
+        "completion": CommandRow("completion", "a script that completes memctl's words in bash, zsh or fish"),
     },
 }
 
@@ -155,7 +163,7 @@ examples:
 class Table(NamedTuple):
     """Commands in their groups, and the verb that is meant where a command of two words is given as one."""
 
-    groups: dict[str, dict[str, Row]]
+    groups: dict[str, dict[str, CommandRow]]
     default_verbs: dict[str, str]
 
 
@@ -170,13 +178,13 @@ def list_all() -> Table:
     return Table(groups, default_verbs)
 
 
-def list_commands() -> dict[str, Row]:
+def list_commands() -> dict[str, CommandRow]:
     """Return all commands by name."""
     return {name: row for rows in list_all().groups.values() for name, row in rows.items()}
 
 
 @cache
-def find_rows(first: str) -> dict[str, Row]:
+def find_rows(first: str) -> dict[str, CommandRow]:
     """Return the rows whose name begins with a word; a capability is imported only for its own words."""
     groups = list_all().groups if find_capability(first) else _KERNEL
     return {name: row for rows in groups.values() for name, row in rows.items() if name.split()[0] == first}

@@ -119,7 +119,7 @@ def _observed_text(observed: protocol.Observed, turns: list[protocol.NewTurn], w
 # seed ----------------------------------------------------------------------------------------------------------------
 
 
-class Line(NamedTuple):
+class SeedLine(NamedTuple):
     """One line of a seed and its place; lines of one place are sent together."""
 
     place: tuple[str, str, bool]  # namespace, session, whether it is a turn
@@ -172,18 +172,18 @@ def _json_lines(name: str, data: Iterable[bytes]) -> Iterator[dict[str, Any]]:
             raise Invalid(f"Line {number} of {name} is not a JSON object: {error}.") from None
 
 
-def _line(args: Namespace, here: str, name: str, number: int, item: dict[str, Any]) -> Line:
+def _line(args: Namespace, here: str, name: str, number: int, item: dict[str, Any]) -> SeedLine:
     namespace = str(item.pop("namespace", here))
     session = str(item.pop("session", args.session))
     try:
         if "role" in item:
-            return Line((namespace, session, True), new_turn(item))
-        return Line((namespace, "", False), new_memory(item))
+            return SeedLine((namespace, session, True), new_turn(item))
+        return SeedLine((namespace, "", False), new_memory(item))
     except Invalid as error:
         raise Invalid(f"Line {number} of {name}: {error.message}") from None
 
 
-def _build_calls(lines: list[Line]) -> Iterator[tuple[protocol.Seed, int]]:
+def _build_calls(lines: list[SeedLine]) -> Iterator[tuple[protocol.Seed, int]]:
     """Yield the calls that send the lines in their order, and how many lines each has."""
     for (namespace, session, is_turn), group in groupby(lines, key=lambda line: line.place):
         for part in split_batches([line.item for line in group], PER_CALL):

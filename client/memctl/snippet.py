@@ -32,7 +32,7 @@ _SENTENCE = compile_late(r"(?<=[.!?。！？]) +")
 _UNSPACED = (("\u2e80", "\ua4cf"), ("\uac00", "\ud7af"), ("\uf900", "\ufaff"))
 
 
-class Query(NamedTuple):
+class QueryWords(NamedTuple):
     """What to mark: stems of words, and parts of texts in scripts without blanks."""
 
     stems: frozenset[str]
@@ -45,12 +45,12 @@ class _Mark(NamedTuple):
     what: str
 
 
-def query_of(text: str) -> Query:
+def query_of(text: str) -> QueryWords:
     """Return what a query marks."""
     words = [match[0] for match in _WORD.finditer(text)]
     words = [word for word in words if word.lower() not in COMMON] or words
     parts = tuple(word.lower() for word in words if _is_unspaced(word))
-    return Query(frozenset(stem(word) for word in words if not _is_unspaced(word)), parts)
+    return QueryWords(frozenset(stem(word) for word in words if not _is_unspaced(word)), parts)
 
 
 def _is_unspaced(word: str) -> bool:
@@ -100,7 +100,7 @@ def _count_fitting(text: str, columns: int) -> int:
     return max(1, int(FILLED * columns * len(sample) / max(width(sample), 1)))
 
 
-def _find_start(text: str, begins: list[int], wanted: Query, room: int) -> int:
+def _find_start(text: str, begins: list[int], wanted: QueryWords, room: int) -> int:
     """Return where to begin, so that as many different words of the query as possible are shown."""
     if len(text) <= room:
         return 0
@@ -140,7 +140,7 @@ def _find_word_begin(text: str, at: int) -> int:
     return blank + 1 if blank >= 0 else at
 
 
-def _find_marks(text: str, wanted: Query) -> list[_Mark]:
+def _find_marks(text: str, wanted: QueryWords) -> list[_Mark]:
     known: dict[str, str] = {}
     found = list[_Mark]()
     for match in _WORD.finditer(text):
@@ -154,7 +154,7 @@ def _find_marks(text: str, wanted: Query) -> list[_Mark]:
     return sorted(found)
 
 
-def _paint_words(line: str, wanted: Query, paint: Callable[[str], str]) -> str:
+def _paint_words(line: str, wanted: QueryWords, paint: Callable[[str], str]) -> str:
     parts, at = list[str](), 0
     for mark in _find_marks(line, wanted):
         if mark.start >= at:

@@ -1,17 +1,17 @@
 """The commands of shared in memctl."""
 
-from memoryd.client.memctl.commands import Row
+from memoryd.client.memctl.commands import CommandRow
 
 GROUPS = {
     "Several machines": {
-        "shared status": Row("shared", "what is shared with other machines, and what waits", "shared"),
-        "shared add": Row("shared", "share a root, or more of its namespaces, through PostgreSQL", "shared"),
-        "shared remove": Row("shared", "stop sharing a root; keep or delete what is here of it", "shared"),
-        "shared conflicts": Row("shared", "memories that were changed on two machines", "shared"),
-        "shared resolve": Row("shared", "keep one version of such a memory, or a new text", "shared"),
-        "shared purge": Row("shared", "erase shared memories here and on every machine", "shared"),
-        "shared grant": Row("shared", "let a role of the server read or write a root, or keep it out", "shared"),
-        "shared migrate": Row("shared", "make memoryd's tables on a server, or bring them up to date", "shared"),
+        "shared status": CommandRow("shared", "what is shared with other machines, and what waits", "shared"),
+        "shared add": CommandRow("shared", "share a root, or more of its namespaces, through PostgreSQL", "shared"),
+        "shared remove": CommandRow("shared", "stop sharing a root; keep or delete what is here of it", "shared"),
+        "shared conflicts": CommandRow("shared", "memories that were changed on two machines", "shared"),
+        "shared resolve": CommandRow("shared", "keep one version of such a memory, or a new text", "shared"),
+        "shared purge": CommandRow("shared", "erase shared memories here and on every machine", "shared"),
+        "shared grant": CommandRow("shared", "let a role of the server read or write a root, or keep it out", "shared"),
+        "shared migrate": CommandRow("shared", "make memoryd's tables on a server, or bring them up to date", "shared"),
     },
 }
 DEFAULT_VERBS: dict[str, str] = {"shared": "status"}

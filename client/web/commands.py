@@ -1,10 +1,12 @@
 """The commands of web in memctl."""
 
-from memoryd.client.memctl.commands import Row
+from memoryd.client.memctl.commands import CommandRow
 
 GROUPS = {
     "Daemon": {
-        "web": Row("command", "a page in the browser: what agents remember, why it was found, taking it back", "web"),
+        "web": CommandRow(
+            "command", "a page in the browser: what agents remember, why it was found, taking it back", "web"
+        ),
     },
 }
 DEFAULT_VERBS: dict[str, str] = {}

@@ -7,7 +7,7 @@ from memoryd.client.protocol import Summarize, Summarized
 from memoryd.daemon.context.counting import Counter, build_counter
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import running
-from memoryd.daemon.language.running import Plan
+from memoryd.daemon.language.running import SummaryPlan
 from memoryd.daemon.llm.provider import RULES
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store.caller import USER, Caller
@@ -37,7 +37,7 @@ def summarize(core: Core, call: Summarize, by: Counter) -> Summarized:
     return done
 
 
-def _summary(core: Core, call: Summarize, plan: Plan, by: Counter) -> tuple[str, str]:
+def _summary(core: Core, call: Summarize, plan: SummaryPlan, by: Counter) -> tuple[str, str]:
     """Return the new summary and who wrote it."""
     former = plan.running.summary if plan.running else ""
     provider = core.cognition.provider
@@ -51,7 +51,7 @@ def _summary(core: Core, call: Summarize, plan: Plan, by: Counter) -> tuple[str,
     return running.extract(plan.older, former, call.max_summary_tokens, by.count), RULES.name
 
 
-def _select_spoken(plan: Plan) -> list[tuple[str, str]]:
+def _select_spoken(plan: SummaryPlan) -> list[tuple[str, str]]:
     """Return the newest texts to summarise, up to what a model reads."""
     found, chars = list[tuple[str, str]](), 0
     for message in reversed(plan.older):

@@ -3,12 +3,12 @@
 from memoryd.daemon.capability import Capability
 from memoryd.daemon.dreams import job
 from memoryd.daemon.dreams.tables import dreams
-from memoryd.daemon.jobs.table import DAY, MIN, Row
+from memoryd.daemon.jobs.table import DAY, MIN, JobRow
 
 _DREAM = "Tidy MEMORY.md of workspaces that allow it, by daily files."
 
 CAPABILITY = Capability(
     handlers=(job,),
     tables=dreams.TABLES,
-    jobs={"dream": Row(DAY, 10 * MIN, _DREAM, job.DREAM)},
+    jobs={"dream": JobRow(DAY, 10 * MIN, _DREAM, job.DREAM)},
 )

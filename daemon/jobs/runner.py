@@ -20,7 +20,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.plans import MAX_STEPS, Plan, Plans
 from memoryd.daemon.jobs.run import Run, Stopped, Terms
 from memoryd.daemon.jobs.states import States
-from memoryd.daemon.jobs.table import Row, list_jobs
+from memoryd.daemon.jobs.table import JobRow, list_jobs
 from memoryd.daemon.registry import ReportProgress
 from memoryd.daemon.store import jobs
 
@@ -43,7 +43,7 @@ class Runner:
     """Runs jobs."""
 
     def __init__(
-        self, core: Core, table: Mapping[str, Row] | None = None, ticks: Callable[[], float] = time.monotonic
+        self, core: Core, table: Mapping[str, JobRow] | None = None, ticks: Callable[[], float] = time.monotonic
     ) -> None:
         self._core, self._ticks = core, ticks
         self.states = States(core, list_jobs() if table is None else table)

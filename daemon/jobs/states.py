@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from memoryd.client.errors import Conflict, NotFound
 from memoryd.client.protocol import Job, JobList, JobRun
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs.table import Row
+from memoryd.daemon.jobs.table import JobRow
 from memoryd.daemon.store import jobs as kept
 from memoryd.daemon.store.jobs import JobState
 from memoryd.daemon.store.writer import Transaction
@@ -31,7 +31,7 @@ Queued = Callable[[str], Literal["running", "queued"] | None]
 class States:
     """The states of the jobs of a table. Threads: any."""
 
-    def __init__(self, core: Core, table: Mapping[str, Row]) -> None:
+    def __init__(self, core: Core, table: Mapping[str, JobRow]) -> None:
         self._core, self.table = core, table
         self.scheduler: Scheduler | None = None  # once it has begun
 

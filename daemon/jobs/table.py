@@ -21,7 +21,7 @@ MIN, HOUR, DAY = 60.0, 3600.0, 86400.0  # seconds
 log = logging.getLogger(__name__)
 
 
-class Row(NamedTuple):
+class JobRow(NamedTuple):
     """A job: seconds between runs, seconds after which a run is interrupted, one sentence for people, what it does."""
 
     every_s: float
@@ -30,24 +30,24 @@ class Row(NamedTuple):
     work: Work
 
 
-_KERNEL: dict[str, Row] = {
-    "promote": Row(HOUR, 2 * MIN, "Empty L0 of the namespaces that have been quiet for long.", promoting.PROMOTE),
-    "sweep": Row(5 * MIN, 5 * MIN, "Move memories that were not used for long from L1 to L2.", sweeping.SWEEP),
-    "caps": Row(5 * MIN, 5 * MIN, "Bring L1 and L2 of each namespace below their limits.", caps.CAPS),
-    "expire": Row(HOUR, 5 * MIN, "Delete memories whose time was over long ago.", expiring.EXPIRE),
-    "embed": Row(5 * MIN, MIN, "Try again to embed memories that have no vector.", upkeep.EMBED),
-    "checkpoint": Row(5 * MIN, MIN, "Fold the write-ahead log into the database file.", upkeep.CHECKPOINT),
-    "optimize": Row(HOUR, 2 * MIN, "Merge the segments of the full-text index.", upkeep.OPTIMIZE),
-    "release": Row(5 * MIN, MIN, "Give memory that was freed back to the system.", upkeep.RELEASE),
-    "redact": Row(HOUR, 10 * MIN, "Redact kept conversations by new rules of credentials.", redacting.REDACT),
-    "rule-facts": Row(DAY, 10 * MIN, "Delete the facts that rules made in former versions.", rule_facts.RULE_FACTS),
-    "trim": Row(DAY, 5 * MIN, "Forget old runs, skipped turns, undone history and unused vectors.", trim.TRIM),
-    "backup": Row(DAY, 10 * MIN, "Copy the database into the folder of backups, if it changed.", upkeep.BACKUP),
+_KERNEL: dict[str, JobRow] = {
+    "promote": JobRow(HOUR, 2 * MIN, "Empty L0 of the namespaces that have been quiet for long.", promoting.PROMOTE),
+    "sweep": JobRow(5 * MIN, 5 * MIN, "Move memories that were not used for long from L1 to L2.", sweeping.SWEEP),
+    "caps": JobRow(5 * MIN, 5 * MIN, "Bring L1 and L2 of each namespace below their limits.", caps.CAPS),
+    "expire": JobRow(HOUR, 5 * MIN, "Delete memories whose time was over long ago.", expiring.EXPIRE),
+    "embed": JobRow(5 * MIN, MIN, "Try again to embed memories that have no vector.", upkeep.EMBED),
+    "checkpoint": JobRow(5 * MIN, MIN, "Fold the write-ahead log into the database file.", upkeep.CHECKPOINT),
+    "optimize": JobRow(HOUR, 2 * MIN, "Merge the segments of the full-text index.", upkeep.OPTIMIZE),
+    "release": JobRow(5 * MIN, MIN, "Give memory that was freed back to the system.", upkeep.RELEASE),
+    "redact": JobRow(HOUR, 10 * MIN, "Redact kept conversations by new rules of credentials.", redacting.REDACT),
+    "rule-facts": JobRow(DAY, 10 * MIN, "Delete the facts that rules made in former versions.", rule_facts.RULE_FACTS),
+    "trim": JobRow(DAY, 5 * MIN, "Forget old runs, skipped turns, undone history and unused vectors.", trim.TRIM),
+    "backup": JobRow(DAY, 10 * MIN, "Copy the database into the folder of backups, if it changed.", upkeep.BACKUP),
 }
 
 
 @cache
-def list_jobs() -> Mapping[str, Row]:
+def list_jobs() -> Mapping[str, JobRow]:
     """Return all jobs by name: those of the kernel, then those of each capability."""
     return _KERNEL | {name: row for capability in installed() for name, row in capability.jobs.items()}
 

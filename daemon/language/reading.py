@@ -23,7 +23,7 @@ _TOKEN = compile_late(
 )
 
 
-class Token(NamedTuple):
+class StatementWord(NamedTuple):
     """A word or number, and the one before it."""
 
     key: str
@@ -33,7 +33,7 @@ class Token(NamedTuple):
 class Statement(NamedTuple):
     """A text as the rules read it: its words, the stems of content, where in `words` these are, and its polarity."""
 
-    words: list[Token]
+    words: list[StatementWord]
     content: list[str]
     places: list[int]
     negative: bool
@@ -55,7 +55,7 @@ def read_statement(text: str) -> Statement:
     return Statement(tokens, [stem(tokens[at].key) for at in places], places, denials % 2 == 1)
 
 
-def _tokenize(text: str) -> Iterator[Token]:
+def _tokenize(text: str) -> Iterator[StatementWord]:
     before = ""
     for match in _TOKEN.finditer(text.replace("禁止", "不").replace(words.SURELY, "")):
         word = match[0]
@@ -66,7 +66,7 @@ def _tokenize(text: str) -> Iterator[Token]:
         word = word.partition("'")[0]
         word = words.NUMBERS.get(word, word)
         if word:
-            yield Token(word, before)
+            yield StatementWord(word, before)
         before = word
 
 

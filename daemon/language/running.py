@@ -26,10 +26,10 @@ _READ_MESSAGES = 400  # the newest of those to be summarised
 _FORMER, _USER, _RECENT = 0.1, 0.05, 0.1  # what the rules add to the importance of a sentence
 _FAILURE = ("error", "fail", "exception", "denied")  # of a tool's result only this is kept
 
-Count = Callable[[str], int]
+TokenCounter = Callable[[str], int]
 
 
-class Plan(NamedTuple):
+class SummaryPlan(NamedTuple):
     """The plan for a conversation: `older` is to be summarised, `kept` stays."""
 
     system: Message | None
@@ -41,7 +41,7 @@ class Plan(NamedTuple):
 # Planning ------------------------------------------------------------------------------------------------------------
 
 
-def make_plan(call: Summarize, count: Count) -> Plan:
+def make_plan(call: Summarize, count: TokenCounter) -> SummaryPlan:
     """Decide what is summarised; raise `Invalid` for messages or limits that cannot be worked with."""
     if call.max_summary_tokens >= call.max_tokens:
         raise Invalid("max_summary_tokens must be less than max_tokens.")
@@ -54,13 +54,13 @@ def make_plan(call: Summarize, count: Count) -> Plan:
     summary = cost(summary_message(running.summary), count) if running and running.summary else 0
     before = min(call.max_tokens_before_summary or call.max_tokens, call.max_tokens)
     if total < before and frame + summary + total <= call.max_tokens:
-        return Plan(system, [], pending, running)
+        return SummaryPlan(system, [], pending, running)
     room = call.max_tokens - frame - call.max_summary_tokens
     cut = _cut(_find_units(pending), before, room, [cost(message, count) for message in pending])
     asked = next((message for message in reversed(pending) if message.role == "user"), None)
     older = [message for message in pending[:cut] if message is not asked]
     aside = [message for message in pending[:cut] if message is asked]
-    return Plan(system, older, [*aside, *pending[cut:]], running)
+    return SummaryPlan(system, older, [*aside, *pending[cut:]], running)
 
 
 def _find_pending(messages: Sequence[Message], running: RunningSummary | None) -> list[Message]:
@@ -111,7 +111,7 @@ def _cut(ends: Sequence[int], before: int, room: int, costs: Sequence[int]) -> i
 # Tokens --------------------------------------------------------------------------------------------------------------
 
 
-def cost(message: Message, count: Count) -> int:
+def cost(message: Message, count: TokenCounter) -> int:
     """Return the tokens of a message."""
     called = sum(count(f"{call.name} {call.arguments}") + OVERHEAD for call in message.tool_calls)
     return OVERHEAD + called + (count(message.content) if message.content else 0)
@@ -122,7 +122,7 @@ def summary_message(summary: str) -> Message:
     return Message(id=SUMMARY_ID, role="system", content=PREFIX + summary)
 
 
-def clip(summary: str, max_tokens: int, count: Count) -> str:
+def clip(summary: str, max_tokens: int, count: TokenCounter) -> str:
     """Return as much of a summary as its message may hold: whole lines, or else its beginning."""
     lines = [line for line in summary.strip().split("\n") if line.strip()]
     while len(lines) > 1 and cost(summary_message("\n".join(lines)), count) > max_tokens:
@@ -132,7 +132,7 @@ def clip(summary: str, max_tokens: int, count: Count) -> str:
     return text[:longest].rstrip()
 
 
-def _shorten(text: str, tokens: int, count: Count) -> str:
+def _shorten(text: str, tokens: int, count: TokenCounter) -> str:
     """Return a text of at most so many tokens: its beginning and its end."""
     longest = _find_longest(text, lambda size: count(_cut_ends(text, size)) <= tokens)
     return _cut_ends(text, longest) if longest else ""
@@ -157,7 +157,7 @@ def _cut_ends(text: str, chars: int) -> str:
 # The result ----------------------------------------------------------------------------------------------------------
 
 
-def finish(call: Summarize, plan: Plan, summary: str | None, count: Count) -> Summarized:
+def finish(call: Summarize, plan: SummaryPlan, summary: str | None, count: TokenCounter) -> Summarized:
     """Return the conversation with a new summary (None: as it was), strictly within its budget."""
     running = plan.running
     if summary is not None:
@@ -181,7 +181,7 @@ def finish(call: Summarize, plan: Plan, summary: str | None, count: Count) -> Su
     )
 
 
-def _fit(messages: Sequence[Message], room: int, count: Count) -> tuple[list[Message], list[str]]:
+def _fit(messages: Sequence[Message], room: int, count: TokenCounter) -> tuple[list[Message], list[str]]:
     """Return the messages within a budget, and which of them lost their middle: the longest first, the newest last."""
     kept, trimmed = list(messages), list[str]()
     costs = [cost(message, count) for message in kept]
@@ -206,7 +206,7 @@ def _fit(messages: Sequence[Message], room: int, count: Count) -> tuple[list[Mes
 # By rules ------------------------------------------------------------------------------------------------------------
 
 
-def extract(older: Sequence[Message], former: str, max_tokens: int, count: Count) -> str:
+def extract(older: Sequence[Message], former: str, max_tokens: int, count: TokenCounter) -> str:
     """Choose what matters most of a former summary and of messages, in their order, as lines for a summary."""
     found = [(rating.importance(line) + _FORMER, line) for line in former.split("\n") if line.strip()]
     read = older[-_READ_MESSAGES:]

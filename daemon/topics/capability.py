@@ -2,7 +2,7 @@
 
 from memoryd.daemon.capability import Capability
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs.table import MIN, Row
+from memoryd.daemon.jobs.table import MIN, JobRow
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.topics import clustering, reading
 from memoryd.daemon.topics.expand import expand
@@ -33,6 +33,6 @@ CAPABILITY = Capability(
     note_searches=graph.note_searches,
     report_tiers=_report_tiers,
     idle=lambda core: [Naming(core)],
-    jobs={"cluster": Row(5 * MIN, 10 * MIN, _CLUSTER, clustering.CLUSTER)},
+    jobs={"cluster": JobRow(5 * MIN, 10 * MIN, _CLUSTER, clustering.CLUSTER)},
     stages={"cues": expand},
 )

@@ -1,7 +1,7 @@
 """What workspaces bring to the kernel: tables, a job, threads that watch files, calls on files and folders."""
 
 from memoryd.daemon.capability import Capability
-from memoryd.daemon.jobs.table import MIN, Row
+from memoryd.daemon.jobs.table import MIN, JobRow
 from memoryd.daemon.workspaces import calls, flushing, linking, scanning, writing
 from memoryd.daemon.workspaces.tables import workspaces
 from memoryd.daemon.workspaces.watching import Watchers
@@ -17,5 +17,5 @@ CAPABILITY = Capability(
     disarm=workspaces.disarm,
     start=lambda core: core.state(Watchers, core).start(),
     stop=lambda core: core.state(Watchers, core).close(),
-    jobs={"workspaces": Row(10 * MIN, 5 * MIN, _SCAN, scanning.SCAN)},
+    jobs={"workspaces": JobRow(10 * MIN, 5 * MIN, _SCAN, scanning.SCAN)},
 )
