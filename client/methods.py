@@ -9,6 +9,7 @@ from memoryd.client.method import method
 from memoryd.client.protocol import Reach
 
 if TYPE_CHECKING:
+    from memoryd.client.backfill import calls as backfill_calls
     from memoryd.client.dreams import calls as dreams_calls
     from memoryd.client.shared import calls as shared_calls
     from memoryd.client.topics import calls as topics_calls
@@ -490,6 +491,29 @@ def unshare_root(root: str, drop: bool = False, force: bool = False) -> shared_c
     return UnshareRoot(root=root, drop=drop, force=force)
 
 
+def backfill(
+    namespace: str = "",
+    session: str = "",
+    folder: str = "",
+    turns: list[protocol.NewTurn] = [],
+    operation: str | None = None,
+    dry_run: bool = False,
+    allow_secrets: bool = False,
+) -> backfill_calls.Backfill:
+    """Keep turns of a past session as memories at once, with the times at which they were said."""
+    from memoryd.client.backfill.calls import Backfill
+
+    return Backfill(
+        namespace=namespace,
+        session=session,
+        folder=folder,
+        turns=turns,
+        operation=operation,
+        dry_run=dry_run,
+        allow_secrets=allow_secrets,
+    )
+
+
 class DeclaredMethods:
     """A method for each call that has none written by hand."""
 
@@ -552,3 +576,4 @@ class DeclaredMethods:
     grant_root = method(grant_root)
     migrate_server = method(migrate_server)
     unshare_root = method(unshare_root)
+    backfill = method(backfill)

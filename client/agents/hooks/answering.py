@@ -28,14 +28,15 @@ CallFields = dict[str, Any]
 
 DEADLINE_MS = 400  # of the search for what matters to a prompt
 _LOST = ("compact", "clear")  # sources of a session's start after which it has nothing of what it was given
-_MAX_PROMPT_CHARS, _MAX_TEXT_CHARS, _MAX_SESSION_CHARS = 4000, 60_000, 64
+_MAX_PROMPT_CHARS = 4000
+MAX_TEXT_CHARS, MAX_SESSION_CHARS = 60_000, 64  # of what is noted
 _MAX_SPEAKER_BYTES = 128
 _TRANSCRIPT_TAIL = 512 * 1024  # bytes
 _COMMAND = compile_late(r"/[\w:-]+(\s|$)")  # `/compact`, not a path
 # What hosts put before a prompt of what hooks said: taken for the user's words it would be learnt again.
 # What is opened and not closed is theirs: taken to its end, so that the text is read once.
 _INJECTED = [compile_late(rf"<{name}>(?:.*?</{name}>\s*|(.*))", re.DOTALL) for name in ("hook_context", "memories")]
-_PATCHED = compile_late(r"^\*\*\* (?:(?:Add|Update) File|Move to): (.+)$", re.MULTILINE)
+PATCHED = compile_late(r"^\*\*\* (?:(?:Add|Update) File|Move to): (.+)$", re.MULTILINE)
 _MEMORY_FILES = frozenset({"CLAUDE.md", "AGENTS.md", "GEMINI.md", "MEMORY.md"})
 MOST_FILES, MOST_BYTES = 100, 12_000  # of one answer
 _FORGOTTEN_AFTER_S = 7 * 86_400.0
@@ -64,7 +65,7 @@ def read_event(event: str, agent: str, data: bytes) -> EventContext:
     host, given = HOSTS[agent], _decode(data)
     session = next((given[name] for name in host.session if isinstance(given.get(name), str)), "")
     folder = _folder(given)
-    return EventContext(event, host, given, folder, _namespace(folder), session[:_MAX_SESSION_CHARS], time.time())
+    return EventContext(event, host, given, folder, _namespace(folder), session[:MAX_SESSION_CHARS], time.time())
 
 
 def _decode(data: bytes) -> dict[str, Any]:
@@ -130,7 +131,11 @@ def _question(event: EventContext) -> CallFields | None:
 
 def _read_prompt(event: EventContext) -> str:
     """Return what the user said, empty for a command to the host."""
-    prompt = event.text("prompt")
+    return clean_prompt(event.text("prompt"))
+
+
+def clean_prompt(prompt: str) -> str:
+    """Return what of a prompt the user said, empty for a command to the host."""
     for injected in _INJECTED:
         prompt = injected.sub(lambda found: "" if found[1] is None else found[0], prompt)
     prompt = prompt.strip()
@@ -163,8 +168,8 @@ def _turn(event: EventContext, role: str, text: str, id: str = "") -> list[CallF
     """Return the call that notes a turn; its id makes it the same turn, however often it is sent."""
     if not text.strip() or os.environ.get("MEMORYD_OBSERVE", "").strip().lower() in ("off", "0", "no", "false"):
         return []
-    turn: CallFields = {"role": role, "content": text[:_MAX_TEXT_CHARS], "created_at": event.at}
-    if role == "user" and (speaker := _find_speaker()):
+    turn: CallFields = {"role": role, "content": text[:MAX_TEXT_CHARS], "created_at": event.at}
+    if role == "user" and (speaker := find_speaker()):
         turn["speaker"] = speaker
     if not os.environ.get("MEMORYD_TOKEN"):  # who is bound by a token may not choose ids
         turn["id"] = id or os.urandom(16).hex()
@@ -172,7 +177,7 @@ def _turn(event: EventContext, role: str, text: str, id: str = "") -> list[CallF
     return [{"method": "observe", **place, "turns": [turn]}]
 
 
-def _find_speaker() -> str:
+def find_speaker() -> str:
     """Return the name of who types the prompts, empty where it is not known."""
     name = os.environ.get("USER", "")
     return name if name.isprintable() and len(name.encode(errors="replace")) <= _MAX_SPEAKER_BYTES else ""
@@ -219,7 +224,7 @@ def list_edited(event: EventContext) -> list[str]:
     given = given if isinstance(given, dict) else {}
     patch = given.get("command")
     named = [given.get("file_path"), event.given.get("file_path")]
-    named += _PATCHED.findall(patch) if isinstance(patch, str) else []
+    named += PATCHED.findall(patch) if isinstance(patch, str) else []
     paths = [os.path.normpath(os.path.join(event.folder, path)) for path in named if isinstance(path, str) and path]
     return [path for path in paths if "\0" not in path]
 
@@ -236,7 +241,7 @@ def _is_memory(path: str) -> bool:
 
 def note_files(session: str, files: Iterable[str]) -> None:
     """Note files that a tool of a session wrote; raise `Untrusted` where the folder belongs to another user."""
-    named = [path for path in files if _is_path(path)]
+    named = [path for path in files if is_path(path)]
     if not session or not named:
         return
     folder = paths.data_folder()
@@ -265,7 +270,7 @@ def take_files(session: str) -> list[str]:
     size = 0
     for path in dict.fromkeys(lines):
         size += len(path.encode())
-        if len(found) < MOST_FILES and size <= MOST_BYTES and _is_path(path):
+        if len(found) < MOST_FILES and size <= MOST_BYTES and is_path(path):
             found.append(path)
     return found
 
@@ -278,7 +283,8 @@ def forget_files() -> None:
                 os.unlink(entry.path)
 
 
-def _is_path(path: str) -> bool:
+def is_path(path: str) -> bool:
+    """Return whether a path can be kept."""
     return path.isprintable() and bool(path.strip())
 
 

@@ -4,12 +4,15 @@ hook: an event of one of them."""
 import difflib
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 from memoryd.client.agents.hooks import installing, spool
 from memoryd.client.agents.hooks.hosts import EVENTS, HOSTS
 from memoryd.client.agents.hooks.installing import UNFIT, FileChange, Refusal, Target
+from memoryd.client.capabilities import list_modules
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
@@ -41,6 +44,8 @@ def _folder(text: str) -> Path:
 def _install_arguments(parser: ArgumentParser) -> None:
     _declare_agent(parser)
     parser.add_argument("--print", action="store_true", help="print what belongs into the files, and change nothing")
+    for module in _list_offers():
+        module.declare(parser)
 
 
 def _install(args: Namespace) -> int:
@@ -57,7 +62,15 @@ def _install(args: Namespace) -> int:
         print_note("memctl: To pause that: memctl observe off. To take it out for good: memctl erase --help.")
         if find_spec("mcp") is None:
             print_note("memctl: the MCP server needs a package that is not here; run: pip install 'memoryd[mcp]'")
+    if done == 0 and not args.dry_run and (not args.json or getattr(args, "backfill", None)):
+        for module in _list_offers():
+            module.offer(args)
     return done
+
+
+def _list_offers() -> list[ModuleType]:
+    """Return what capabilities offer once memoryd is installed for an agent."""
+    return [import_module(name) for name in list_modules("client", "offer").values()]
 
 
 def _uninstall(args: Namespace) -> int:

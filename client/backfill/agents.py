@@ -1,0 +1,58 @@
+"""The table of agents whose past sessions can be taken in.
+
+To add one: a module with `read(path, home)`, which yields the sessions of a file, and a row here; a test wants a
+sample.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from memoryd.client.backfill.building import PastSession
+
+ReadSessions = Callable[[Path, Path], Iterator[PastSession]]
+
+
+class PastAgent(NamedTuple):
+    """An agent: its module here, where its sessions are, and whether they were tried with the program itself.
+
+    `files` are patterns below `folder` of the user's home, or below the folder that the variable `home` names.
+    """
+
+    title: str
+    module: str
+    folder: str
+    files: tuple[str, ...]
+    home: str = ""
+
+    def find_home(self) -> Path:
+        """Return the folder in which this agent keeps what is its own."""
+        given = os.environ.get(self.home, "") if self.home else ""
+        return Path(given) if given else Path.home() / self.folder
+
+    def list_files(self) -> list[Path]:
+        """Return the files that may hold sessions, in order; nothing through symbolic links."""
+        home = self.find_home()
+        found = {path for pattern in self.files for path in home.glob(pattern)}
+        return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+    def read(self, path: Path) -> Iterator[PastSession]:
+        """Yield the sessions of a file."""
+        read: ReadSessions = import_module(f"memoryd.client.backfill.{self.module}").read
+        return read(path, self.find_home())
+
+
+AGENTS: dict[str, PastAgent] = {
+    "claude-code": PastAgent("Claude Code", "claude_code", ".claude", ("projects/*/*.jsonl",), "CLAUDE_CONFIG_DIR"),
+    "codex": PastAgent(
+        "Codex",
+        "codex",
+        ".codex",
+        ("sessions/**/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"),
+        "CODEX_HOME",
+    ),
+    "gemini": PastAgent("Gemini CLI", "gemini", ".gemini", ("tmp/*/chats/*.json", "tmp/*/chats/*.jsonl")),
+    "opencode": PastAgent("OpenCode", "opencode", ".local/share/opencode", ("opencode.db",)),
+}

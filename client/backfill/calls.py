@@ -1,0 +1,48 @@
+"""Backfill: turns of past sessions, kept as memories in one operation."""
+
+from msgspec import Struct
+
+from memoryd.client.protocol.base import Call, Redacted, rpc
+from memoryd.client.protocol.tiers import TurnList
+
+
+class Backfilled(Struct, kw_only=True):
+    """What became of the turns of a past session, or with `dry_run` would become of them."""
+
+    taken: int = 0
+    """are memories now"""
+    known: int = 0
+    """were there already, from an earlier backfill or as they were said"""
+    left_out: dict[str, int] = {}
+    """how many were not kept, by reason"""
+    operation: str | None = None
+    """what `undo` takes back; null in a dry run"""
+    dry_run: bool = False
+    """nothing was changed"""
+    redacted: Redacted = {}
+    """credentials that were taken out before anything was stored, by kind"""
+
+
+@rpc("owner", grows=True, lane="bulk", page=False)
+class Backfill(Call[Backfilled], kw_only=True, frozen=True):
+    """Keep turns of a past session as memories at once, with the times at which they were said.
+
+    They pass the same gate as what is observed, and enter L2. A turn that is known by its id, or by its text and its
+    session, is left as it is. Where observing is paused, none is kept. Without turns an operation is begun, for calls
+    that name it. Each part is on disk by itself; an error says how much is kept.
+    """
+
+    namespace: str = ""
+    """where they are kept"""
+    session: str = ""
+    """the conversation's name"""
+    folder: str = ""
+    """the folder that it was about"""
+    turns: TurnList = []
+    """in the order in which they were said, at most 500, with time and id"""
+    operation: str | None = None
+    """the whole id of a backfill to go on with; left out: a new one"""
+    dry_run: bool = False
+    """only report what would be done"""
+    allow_secrets: bool = False
+    """store likely credentials as they are"""

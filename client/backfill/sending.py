@@ -1,0 +1,112 @@
+"""Sending past sessions to the daemon, one after the other, all within one operation that outlives this process."""
+
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from memoryd.client.agents.hooks.answering import find_speaker
+from memoryd.client.backfill.building import SaidTurn
+from memoryd.client.backfill.calls import Backfill, Backfilled
+from memoryd.client.backfill.finding import FoundSession, SessionQuery, name_place, read_turns
+from memoryd.client.errors import Conflict, Invalid
+from memoryd.client.memctl.link import client_for
+from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.protocol import NewTurn
+from memoryd.client.protocol.tiers import MAX_TURNS
+from memoryd.client.transport import paths
+from memoryd.client.transport.batches import split_batches, sum_kinds
+from memoryd.client.transport.spawn import make_private
+from memoryd.client.transport.sync import Client
+
+AgentPlace = tuple[str, str]  # agent and namespace
+
+
+class _Running(msgspec.Struct):
+    """What the file of a run holds."""
+
+    operation: str
+
+
+class BackfillOutcome(msgspec.Struct):
+    """What came of a run: in all, and by agent and namespace."""
+
+    total: Backfilled
+    places: dict[AgentPlace, Backfilled] = {}
+
+
+def send(args: Namespace, wanted: SessionQuery, sessions: Sequence[FoundSession], spool: IO[bytes]) -> BackfillOutcome:
+    """Send the turns of sessions in their order; with `args.dry_run` only ask what that would do."""
+    done = BackfillOutcome(Backfilled(dry_run=args.dry_run))
+    label = "looking" if args.dry_run else "backfill"
+    with client_for(args) as client, ProgressBar(label, sum(session.turns for session in sessions)) as bar:
+        operation = None if args.dry_run or not sessions else _begin(client)
+        sent = 0
+        for session in sessions:
+            for call in _build_calls(args, wanted, session, read_turns(spool, session)):
+                part = client.call(msgspec.structs.replace(call, operation=operation))
+                _add(done.total, part)
+                _add(done.places.setdefault((session.agent, call.namespace), Backfilled()), part)
+                sent += len(call.turns)
+                bar.update(sent)
+    done.total.operation = operation if done.total.taken else None
+    if operation:
+        _running_path().unlink(missing_ok=True)
+    return done
+
+
+def _begin(client: Client) -> str:
+    """Return the operation of a run that was broken off, else a new one; it is on disk before anything is sent."""
+    path, operation = _running_path(), None
+    with suppress(OSError, msgspec.MsgspecError, Invalid, Conflict):  # it was undone, or is of another database
+        former = msgspec.json.decode(path.read_bytes(), type=_Running).operation
+        operation = client.call(Backfill(operation=former)).operation
+    operation = operation or client.call(Backfill()).operation or ""
+    make_private(path.parent)
+    path.write_bytes(msgspec.json.encode(_Running(operation)))
+    return operation
+
+
+def _running_path() -> Path:
+    return paths.data_dir() / "backfill.running"
+
+
+def _build_calls(
+    args: Namespace, wanted: SessionQuery, session: FoundSession, turns: Iterable[SaidTurn]
+) -> Iterator[Backfill]:
+    """Yield the calls that send a session: one for each folder that was worked in at a stretch, or more."""
+    speaker = find_speaker()
+    for folder, said in groupby(turns, key=lambda turn: turn.folder):
+        place = wanted.namespace if wanted.namespace is not None else name_place(folder, not args.dry_run)
+        given = [
+            NewTurn(
+                role=turn.role,
+                content=turn.text,
+                created_at=turn.at,
+                id=turn.id,
+                speaker=speaker if turn.role == "user" else "",
+                files=turn.files,
+            )
+            for turn in said
+        ]
+        for part in split_batches(given, MAX_TURNS):
+            yield Backfill(
+                namespace=place,
+                session=session.name,
+                folder=folder,
+                turns=part,
+                dry_run=args.dry_run,
+                allow_secrets=args.allow_secrets,
+            )
+
+
+def _add(total: Backfilled, part: Backfilled) -> None:
+    total.taken += part.taken
+    total.known += part.known
+    total.left_out = dict(Counter(total.left_out) + Counter(part.left_out))
+    total.redacted = sum_kinds((total.redacted, part.redacted))

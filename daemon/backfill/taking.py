@@ -1,0 +1,178 @@
+"""Taking in the turns of one past session: compared and stored part by part, all within one operation."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from memoryd.client.backfill.calls import Backfill, Backfilled
+from memoryd.client.errors import Conflict, Invalid
+from memoryd.client.transport.batches import split_batches
+from memoryd.daemon.backfill.planning import PastTurn, plan
+from memoryd.daemon.backfill.tables import said
+from memoryd.daemon.conversations import observing
+from memoryd.daemon.core.checks import metadata_text
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.language import asking
+from memoryd.daemon.memories.adding import compute_expiry
+from memoryd.daemon.memories.parts import PART, PART_BYTES, cut_short
+from memoryd.daemon.registry import Parts, handles
+from memoryd.daemon.store import history, namespaces, rows, turns, vectors
+from memoryd.daemon.store.caller import USER, Caller
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.pauses import TurnPlace
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import L2
+from memoryd.daemon.store.turns import StoredTurn
+from memoryd.daemon.store.writer import Transaction, wait_patiently
+
+SOURCE = KIND = "backfill"
+
+TAKEN, KNOWN = "taken", "known"
+
+
+@handles(Backfill)
+def backfill(core: Core, call: Backfill, caller: Caller = USER) -> "Parts[Backfilled]":
+    """Keep turns of a past session as memories; with `dry_run` only return what that would do."""
+    _check(call, caller)
+    if not call.turns:
+        begun = Backfilled(dry_run=call.dry_run)
+        if not call.dry_run:
+            begun.operation = core.store.write(lambda transaction: _begin(core, transaction, call)).result()
+        return begun
+    done = Backfilled(operation=call.operation, dry_run=call.dry_run)
+    if core.pauses.find(TurnPlace(call.namespace, call.session, call.folder)):
+        done.left_out = {observing.PAUSED: len(call.turns)}
+        return done
+    planned = plan(call.turns)
+    stored: dict[str, str] = {}
+    if call.dry_run:
+        number = core.store.namespaces.find_number(call.namespace)
+        with core.store.reading() as connection:
+            for one in planned:
+                _count(done, _compare(core, connection, call, -1 if number is None else number, one, stored))
+        return done
+    kept = 0
+    for part in split_batches(planned, PART, lambda one: len(one.turn.content.encode()), PART_BYTES):
+        if kept:
+            yield
+        try:
+            core.check_going_on()
+            core.store.check_room()
+            done.operation = _keep(core, call, part, stored, done)
+        except Exception as error:
+            operations = [] if done.operation is None else [done.operation]
+            raise cut_short(error, kept, len(planned), operations) from None
+        kept += len(part)
+    return done
+
+
+def _check(call: Backfill, caller: Caller) -> None:
+    namespaces.check(call.namespace)
+    if not call.turns:
+        return
+    observing.check(call.namespace, call.session, call.turns, caller)
+    for number, turn in enumerate(call.turns):
+        lacking = next((name for name in ("id", "created_at") if getattr(turn, name) is None), None)
+        if lacking:
+            raise Invalid(f"Turn {number} has no {lacking}, which a past turn needs.", {"index": number})
+
+
+def _begin(core: Core, transaction: Transaction, call: Backfill) -> str:
+    """Return the operation to write in: the one that the call names, else a new one."""
+    connection, operation = transaction.connection, call.operation
+    if operation is None:
+        return history.begin(connection, KIND, "", core.clock())
+    if history.kind_of(connection, operation) != KIND:
+        raise Invalid(f"{operation!r} is not the id of a backfill that could be continued.")
+    if (undone_by := history.find_undo(connection, operation)) is not None:
+        said = f"The backfill, operation {operation[:8]}, was undone by operation {undone_by[:8]}."
+        raise Conflict(said, {"stored": 0, "operations": [operation]})
+    return operation
+
+
+def _keep(core: Core, call: Backfill, part: Sequence[PastTurn], stored: dict[str, str], done: Backfilled) -> str:
+    """Store a part of the turns in one transaction; return the operation."""
+    begun = msgspec.structs.replace(call, operation=done.operation)
+
+    def write(transaction: Transaction) -> tuple[str, list[str], dict[str, str]]:
+        connection, operation = transaction.connection, _begin(core, transaction, begun)
+        number = core.store.namespaces.ensure(transaction, call.namespace)
+        outcomes, known, made = [], dict(stored), []
+        for one in part:
+            outcomes.append(_compare(core, connection, call, number, one, known))
+            if outcomes[-1] == TAKEN:
+                row = _make_row(core, call, number, one, known)
+                history.record(connection, operation, row.id, call.namespace, None)  # the account of turns looks at it
+                made.append((rows.insert(connection, row), number, row.type))
+        transaction.after_commit(lambda: core.embedding.index_rows(made, [None] * len(made)))
+        return operation, outcomes, known
+
+    operation, outcomes, known = wait_patiently(lambda: core.store.write(write), core.check_going_on)
+    stored.update(known)
+    for outcome in outcomes:
+        _count(done, outcome)
+    return operation
+
+
+def _compare(
+    core: Core, connection: Connection, call: Backfill, number: int, one: PastTurn, stored: dict[str, str]
+) -> str:
+    """Return what becomes of a turn: `TAKEN`, `KNOWN`, or why it is left out; note what is stored of it."""
+    id = str(one.turn.id)
+    if one.refused:
+        return one.refused
+    same = id if turns.find_id(connection, id) else said.find(connection, call.session, one.key, SOURCE)
+    if same:
+        stored[id] = same
+        return KNOWN
+    if not (one.asked or asking.is_question(one.turn.content)):
+        same = turns.find_equal_memory(connection, number, one.key, core.clock())
+        same = same or turns.find_equal_turn(connection, number, one.key)
+        if same:
+            stored[id] = same
+            return observing.DUPLICATE
+    stored[id] = id
+    return TAKEN
+
+
+def _make_row(core: Core, call: Backfill, number: int, one: PastTurn, stored: dict[str, str]) -> Row:
+    turn = one.turn
+    at = core.clock() if turn.created_at is None else turn.created_at
+    described = StoredTurn(
+        key=str(turn.id),
+        namespace=number,
+        session=call.session,
+        role=turn.role,
+        created_at=at,
+        answers=stored.get(one.answers or ""),
+        content_hash=one.key,
+        content=turn.content,
+        speaker=turn.speaker,
+        files="\n".join(turn.files),
+    )
+    return Row(
+        id=described.key,
+        namespace=number,
+        type=turns.TYPE,
+        source=SOURCE,
+        tier=L2,
+        importance=one.importance,
+        created_at=at,
+        updated_at=at,
+        expires_at=compute_expiry(core, SOURCE, at),
+        turns=1,
+        content_hash=one.key,
+        text_hash=vectors.text_hash(turn.content),
+        metadata=metadata_text(turns.describe(described)),
+        neighbours=one.neighbours,
+        content=turn.content,
+    )
+
+
+def _count(done: Backfilled, outcome: str) -> None:
+    if outcome == TAKEN:
+        done.taken += 1
+    elif outcome == KNOWN:
+        done.known += 1
+    else:
+        done.left_out[outcome] = done.left_out.get(outcome, 0) + 1

@@ -1,0 +1,267 @@
+"""backfill: past sessions, as the programs themselves wrote them (tests/data/backfill), come in whole, once."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fake_daemon import Memctl
+
+from memoryd.client.backfill.agents import AGENTS
+from memoryd.client.backfill.building import PastSession
+from past_sessions import make_home
+from waiting import wait_until
+
+if TYPE_CHECKING:
+    from conftest import Daemon
+
+SAMPLES = Path(__file__).parent.parent / "data" / "backfill"
+FIRST = "Write down in notes.md that billing migrations need --lock-timeout 5s."
+DONE = "Done: notes.md says that the billing migrations need a lock timeout of five seconds."
+SECOND = "Which port does the staging database listen on?"
+ANSWER = "The staging database listens on port 5433, as the compose file says."
+
+
+@pytest.fixture
+def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home folder of a user who has no sessions yet."""
+    made = folder / "home"
+    made.mkdir()
+    monkeypatch.setenv("HOME", str(made))
+    monkeypatch.setenv("USER", "me")
+    for agent in AGENTS.values():
+        monkeypatch.delenv(agent.home or "none", raising=False)
+    return made
+
+
+def put_sample(home: Path, agent: str) -> None:
+    """Put what a program wrote into a home folder."""
+    shutil.copytree(SAMPLES / agent, home, dirs_exist_ok=True)
+    for dump in home.glob(".local/share/opencode/*.sql"):
+        connection = sqlite3.connect(dump.with_suffix(".db"))
+        connection.executescript(dump.read_text())
+        connection.close()
+
+
+def read_sample(home: Path, agent: str) -> PastSession:
+    put_sample(home, agent)
+    (path,) = AGENTS[agent].list_files()
+    (session,) = AGENTS[agent].read(path)
+    return session
+
+
+def contents(daemon: "Daemon") -> list[str]:
+    with daemon.client() as client:
+        return sorted(memory.content for memory in client.list(limit=1000, reach="all"))
+
+
+# The agents ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_of_a_session_that_the_program_wrote_prompts_and_last_answers_are_read(agent: str, home: Path) -> None:
+    session = read_sample(home, agent)
+    assert [(turn.role, turn.text.strip('"')) for turn in session.turns] == [
+        ("user", FIRST),
+        ("assistant", DONE),
+        ("user", SECOND),
+        ("assistant", ANSWER),
+    ]
+    assert {turn.folder for turn in session.turns} == {"/home/me/billing"}
+    assert [turn.files for turn in session.turns] == [[], ["/home/me/billing/notes.md"], [], []]
+    times = [turn.at for turn in session.turns]
+    assert times == sorted(times)
+    assert times[0] > 1_790_000_000
+    assert len({turn.id for turn in session.turns}) == 4
+    assert session.left_out["said between tools"] == 1
+    assert session.left_out["output of tools"] >= 1
+
+
+@pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent != "opencode"])
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b"[1]\nnull\n\xff\xfe\n", b'{"type": "user"}\n{"payload": 3}\n', b"[" * 100_000]
+)
+def test_a_damaged_file_of_a_session_gives_no_turns_and_no_error(agent: str, damage: bytes, home: Path) -> None:
+    put_sample(home, agent)
+    (path,) = AGENTS[agent].list_files()
+    path.write_bytes(damage)
+    assert [turn for session in AGENTS[agent].read(path) for turn in session.turns] == []
+
+
+@pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent != "opencode"])
+def test_a_session_that_was_cut_off_keeps_what_is_whole(agent: str, home: Path) -> None:
+    put_sample(home, agent)
+    (path,) = AGENTS[agent].list_files()
+    data = path.read_bytes()
+    path.write_bytes(data[: data.rindex(SECOND.encode()) - 40])
+    (session,) = AGENTS[agent].read(path)
+    assert [turn.text for turn in session.turns][:2] == [FIRST, DONE]
+
+
+# The command ---------------------------------------------------------------------------------------------------------
+
+
+def test_without_sessions_it_says_so(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
+    assert memctl("backfill").out == "No past sessions were found.\n"
+
+
+def test_a_dry_run_shows_what_there_is_and_changes_nothing(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
+    for agent in AGENTS:
+        put_sample(home, agent)
+    shown = memctl("backfill", "--dry-run", "--json").json
+    assert [(row["agent"], row["namespace"], row["sessions"], row["turns"]) for row in shown["projects"]] == [
+        (agent, "billing", 1, 4) for agent in sorted(AGENTS)
+    ]
+    assert shown["taken"] == 4 * len(AGENTS)
+    assert shown["left_out"]["output of tools"] >= len(AGENTS)
+    assert contents(daemon) == []
+    assert memctl("project", "list", "--json").json == []
+    assert "Would take in" in memctl("backfill", "--dry-run").out
+
+
+def test_it_takes_in_what_was_said_once_and_an_undo_takes_it_back(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
+    put_sample(home, "claude-code")
+    done = memctl("backfill", "--json").json
+    assert (done["taken"], done["known"]) == (4, 0)
+    with daemon.client("billing") as client:
+        found = client.search("staging port").hits[0]
+        assert found.content in (SECOND, ANSWER)
+        turns = {memory.content: memory for memory in client.list(limit=10)}
+        assert turns[ANSWER].metadata["answers"] == turns[SECOND].id
+        assert turns[DONE].metadata["files"] == ["/home/me/billing/notes.md"]
+        assert turns[FIRST].metadata["speaker"] == "me"
+        assert {memory.source for memory in turns.values()} == {"backfill"}
+        assert turns[FIRST].created_at < turns[ANSWER].created_at < 1_800_000_000
+    again = memctl("backfill", "--json").json
+    assert (again["taken"], again["known"], again["operation"]) == (0, 4, None)
+    assert memctl("undo", done["operation"]).code == 0
+    assert contents(daemon) == []
+    assert memctl("verify").code == 0
+    assert memctl("backfill", "--json").json["taken"] == 4
+
+
+def test_what_hooks_have_observed_is_not_taken_in(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
+    session = read_sample(home, "codex")
+    with daemon.client("billing") as client:
+        client.observe([{"role": turn.role, "content": turn.text} for turn in session.turns], session=session.name)
+        done = memctl("backfill", "--json").json
+        assert (done["taken"], done["known"]) == (0, 4)
+        assert client.stats().memories == 0
+
+
+def test_what_was_said_before_a_date_and_in_other_projects_is_left_out(
+    home: Path, daemon: "Daemon", memctl: Memctl
+) -> None:
+    make_home(home, 4, 16, projects=2)
+    shown = memctl("backfill", "--project", str(home / "work" / "project1"), "--dry-run", "--json").json
+    assert {row["namespace"] for row in shown["projects"]} == {"project1"}
+    assert shown["taken"] == 8
+    assert memctl("backfill", "--agent", "codex", "--json").json["taken"] == 4
+    later = memctl("backfill", "--since", "2025-10-10", "--json").json
+    assert (later["taken"], later["left_out"]["turns before --since"]) == (8, 8)
+
+
+def test_where_observing_is_paused_nothing_is_taken_in(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
+    put_sample(home, "gemini")
+    assert memctl("observe", "off", "--namespace", "billing").code == 0
+    done = memctl("backfill", "--json").json
+    assert (done["taken"], done["left_out"]["observing is paused"]) == (0, 4)
+
+
+def test_a_session_without_a_known_folder_needs_a_namespace(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
+    put_sample(home, "gemini")
+    for name in (".gemini/tmp/billing/.project_root", ".gemini/projects.json"):
+        (home / name).unlink()
+    assert memctl("backfill", "--json").json["taken"] == 0
+    assert memctl("backfill", "--namespace", "old", "--json").json["taken"] == 4
+    with daemon.client("old") as client:
+        assert client.search("staging port").hits
+
+
+def test_credentials_are_taken_out_and_erase_takes_all_for_good(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
+    put_sample(home, "claude-code")
+    (path,) = AGENTS["claude-code"].list_files()
+    secret = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
+    path.write_text(path.read_text().replace("port 5433,", f"port 5433 with {secret},"))
+    done = memctl("backfill")
+    assert "removed before storing" in done.err
+    assert not any(secret in content for content in contents(daemon))
+    assert memctl("erase", "--source", "backfill", "--yes").code == 0
+    assert contents(daemon) == []
+
+
+def test_a_run_that_is_killed_goes_on_in_the_same_operation(
+    home: Path, module_process: Any, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_home(home, 12, 1200)
+    monkeypatch.setenv("MEMORYD_SOCKET", str(module_process.socket))
+    with module_process.client() as client:
+        for number in (1, 2, 3):
+            running = subprocess.Popen([sys.executable, "-m", "memoryd.client.memctl", "backfill"], env={**os.environ})
+            try:
+                wait_until(lambda number=number: client.stats().memories > 200 * number)
+                assert running.poll() is None
+            finally:
+                running.kill()
+                running.wait()
+        done = memctl("backfill", "--json").json
+        assert done["known"] > 600
+        assert done["taken"] + done["known"] + done["left_out"].get("duplicate", 0) == made.turns
+        (operation,) = (one for one in client.operations(limit=50) if one.kind == "backfill")
+        assert operation.id == done["operation"]
+        assert operation.memories == client.stats().memories == made.turns
+        assert memctl("undo", operation.id).code == 0
+        assert client.stats().memories == 0
+
+
+# The offer -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "taken"),
+    [
+        ((), None, 0),
+        ((), "\n", 0),
+        ((), "y\n", 4),
+        (("--backfill",), None, 4),
+        (("--no-backfill",), "y\n", 0),
+        (("--backfill", "--dry-run"), "y\n", 0),
+    ],
+)
+def test_hooks_install_offers_to_take_in_the_past_sessions_of_its_agent(
+    words: tuple[str, ...],
+    typed: str | None,
+    taken: int,
+    home: Path,
+    daemon: "Daemon",
+    memctl: Memctl,
+    answering: Callable[[str | None], None],
+) -> None:
+    put_sample(home, "codex")
+    put_sample(home, "gemini")
+    answering(typed)
+    assert memctl("hooks", "install", "codex", *words).code == 0
+    assert len(contents(daemon)) == taken
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], None]:
+    """Type a line at the terminal; None: there is no terminal."""
+
+    class Terminal:
+        def __init__(self, typed: str | None) -> None:
+            self.typed = typed
+
+        def isatty(self) -> bool:
+            return self.typed is not None
+
+        def readline(self) -> str:
+            assert self.typed is not None
+            return self.typed
+
+    return lambda typed: monkeypatch.setattr(sys, "stdin", Terminal(typed))
