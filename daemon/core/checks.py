@@ -114,8 +114,8 @@ def check_depth(value: dict[str, Any] | list[Any], where: str = "metadata", dept
     """Raise `Invalid` for metadata that is nested deeper than the limit: what is not may be walked by recursion."""
     if depth < 0:
         raise _refuse_depth(where)
-    named = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, item in named:
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
         if isinstance(item, dict | list):
             check_depth(item, _join_path(where, f".{key}"), depth - 1)
 

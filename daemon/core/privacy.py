@@ -61,12 +61,12 @@ class Privacy:
 
     def _clean_query(self, call: C) -> C:
         """Return a call that stores nothing without the credentials in what it asks."""
-        changed = {}
+        changes = {}
         for name in ASKING:
-            asked = getattr(call, name, None)
-            if isinstance(asked, str) and asked and (redacted := redact(asked, allowed=self.allowed)) is not asked:
-                changed[name] = redacted
-        return msgspec.structs.replace(call, **changed) if changed else call
+            value = getattr(call, name, None)
+            if isinstance(value, str) and value and (redacted := redact(value, allowed=self.allowed)) is not value:
+                changes[name] = redacted
+        return msgspec.structs.replace(call, **changes) if changes else call
 
     def strip(self, value: V) -> V:
         """Return something that came from another machine without credentials."""
@@ -81,7 +81,7 @@ class Privacy:
         if isinstance(value, str):
             return redact(value, kinds, self.allowed)
         if isinstance(value, msgspec.Struct):
-            changed = {}
+            changes = {}
             for name in value.__struct_fields__:
                 old = getattr(value, name)
                 if name == "key" and old:
@@ -89,11 +89,11 @@ class Privacy:
                 elif name not in NAMES and isinstance(old, str | list | dict | msgspec.Struct) and old:
                     new = self._clean(old, kinds)
                     if new is not old:
-                        changed[name] = new
-            return msgspec.structs.replace(value, **changed) if changed else value
+                        changes[name] = new
+            return msgspec.structs.replace(value, **changes) if changes else value
         if isinstance(value, list):
-            made = [self._redact_entry(number, item, kinds) for number, item in enumerate(value)]
-            return made if any(new is not old for new, old in zip(made, value, strict=True)) else value
+            entries = [self._redact_entry(number, item, kinds) for number, item in enumerate(value)]
+            return entries if any(new is not old for new, old in zip(entries, value, strict=True)) else value
         if isinstance(value, dict):
             check_depth(value)
             before = kinds.total()
@@ -116,8 +116,8 @@ class Privacy:
 
 
 def _refuse(what: str, advice: str, kinds: Counter[str]) -> Invalid:
-    told = f"{what} holds what looks like {describe_kinds(kinds)}, so nothing was stored. {advice}, or store it as"
-    return Invalid(f"{told} it is with allow_secrets=True (`--allow-secrets` in memctl).", {"secrets": dict(kinds)})
+    sentence = f"{what} holds what looks like {describe_kinds(kinds)}, so nothing was stored. {advice}, or store it as"
+    return Invalid(f"{sentence} it is with allow_secrets=True (`--allow-secrets` in memctl).", {"secrets": dict(kinds)})
 
 
 def note_redacted(result: Any, redacted: Redacted) -> Any:

@@ -63,10 +63,10 @@ def _find_repeated(core: Core, transaction: Transaction, place: AddTarget, memor
     if not place.dedup or memory.id or memory.supersedes:
         return None
     connection = transaction.connection
-    told = core.recalls.find_repeated(place.name, "", memory.content)
-    if not told or duplicates.read_equal(core, connection, place, memory):
+    ids = core.recalls.find_repeated(place.name, "", memory.content)
+    if not ids or duplicates.read_equal(core, connection, place, memory):
         return None  # an equal memory is merged
-    alive = queries.find_alive(connection, list(told), place.visible, core.clock())
+    alive = queries.find_alive(connection, list(ids), place.visible, core.clock())
     rows.count_accesses(connection, [(row.row, 1, core.clock()) for row in alive])
     turns.count(connection, place.number, "evidence", len(alive))
     return alive[0] if alive else None
@@ -321,13 +321,13 @@ def _store_vector(transaction: Transaction, row: Row, embedded: Embedded) -> Non
         vectors.put(transaction.connection, generation.model, row.text_hash, np.asarray(vector, np.float32))
 
 
-def _index(core: Core, transaction: Transaction, kept: Sequence[tuple[Row, Embedded]]) -> None:
+def _index(core: Core, transaction: Transaction, memories: Sequence[tuple[Row, Embedded]]) -> None:
     """Put vectors into the index. A search may see them before the commit; it finds no row for them and drops them."""
-    if not kept:
+    if not memories:
         return
-    keys, embedded = [(row.row, row.namespace, row.type) for row, _ in kept], [one for _, one in kept]
+    keys, embedded = [(row.row, row.namespace, row.type) for row, _ in memories], [one for _, one in memories]
     core.embedding.index_early(keys, embedded)
     transaction.call_on_rollback(lambda: core.embedding.refresh([row for row, _, _ in keys]))
     transaction.after_commit(lambda: core.embedding.index_rows(keys, embedded))
-    if within := [row.row for row, _ in kept if row.neighbours]:
+    if within := [row.row for row, _ in memories if row.neighbours]:
         transaction.after_commit(lambda: core.embedding.refresh(within))

@@ -26,22 +26,22 @@ def add_many(
 ) -> "Parts[AddedMany]":
     """Check all memories, then embed, compare and write them part by part."""
     check(core, call, caller)
-    done = AddedMany(results=[], created=0, merged=0, operations=[])
+    outcome = AddedMany(results=[], created=0, merged=0, operations=[])
     for part in parts.split(call.memories, parts.PART if call.dedup else parts.UNCOMPARED):
         try:
-            if done.results:
+            if outcome.results:
                 yield
             core.check_going_on()
             embedded = core.embedding.embed_texts([memory.content for memory in part])
-            report(Progress(stage="embed", done=len(done.results) + len(part), total=len(call.memories)))
-            results = _write(core, call, duplicates.search(core, call, part, embedded), done.operations, caller)
+            report(Progress(stage="embed", done=len(outcome.results) + len(part), total=len(call.memories)))
+            results = _write(core, call, duplicates.search(core, call, part, embedded), outcome.operations, caller)
         except Exception as error:
-            raise parts.cut_short(error, len(done.results), len(call.memories), done.operations) from None
-        done.results += results
-        done.operations = [results[0].operation]
-    done.created = sum(result.outcome == "created" for result in done.results)
-    done.merged = len(done.results) - done.created
-    return done
+            raise parts.cut_short(error, len(outcome.results), len(call.memories), outcome.operations) from None
+        outcome.results += results
+        outcome.operations = [results[0].operation]
+    outcome.created = sum(result.outcome == "created" for result in outcome.results)
+    outcome.merged = len(outcome.results) - outcome.created
+    return outcome
 
 
 def _write(core: Core, call: AddMany, batch: Batch, operations: Sequence[str], caller: Caller) -> list[Added]:
@@ -90,17 +90,19 @@ def _check_others(core: Core, connection: Connection, call: AddMany, caller: Cal
     """Check the memories that others refer to: those of a given id, those to be superseded."""
     visible = namespaces.condition(core.store.namespaces.reach(call.namespace, call.reach))
     number = core.store.namespaces.find_number(call.namespace)
-    given: dict[str, bytes] = {}
+    digests: dict[str, bytes] = {}
     for memory in call.memories:
         if memory.supersedes is not None:
             try:
                 old = rows.resolve(connection, memory.supersedes, visible)
             except NotFound:
-                if not any(id.startswith(memory.supersedes) for id in given):  # else an earlier memory of the same call
+                if not any(
+                    id.startswith(memory.supersedes) for id in digests
+                ):  # else an earlier memory of the same call
                     raise
             else:
                 adding.check_replaceable(old, core.store.namespaces.name(old.namespace), caller)
         if memory.id is not None:
             adding.find_by_id(connection, number, memory)
-            if given.setdefault(memory.id, content_hash(memory.content)) != content_hash(memory.content):
+            if digests.setdefault(memory.id, content_hash(memory.content)) != content_hash(memory.content):
                 raise Conflict(f"The id {memory.id} is given to two memories.", {"id": memory.id})

@@ -42,9 +42,9 @@ def visible_condition(core: Core, call: Scoped[Any]) -> str:
     return namespaces.condition(core.store.namespaces.reach(namespaces.check(call.namespace), call.reach))
 
 
-def show(core: Core, connection: Connection, found: Iterable[Row], condition: str) -> list[protocol.Memory]:
+def show(core: Core, connection: Connection, rows_to_show: Iterable[Row], condition: str) -> list[protocol.Memory]:
     """Return rows as the memories that a caller sees who reaches the namespaces of a condition."""
-    return present.build_memories(connection, core.store.namespaces, found, condition, core.clock())
+    return present.build_memories(connection, core.store.namespaces, rows_to_show, condition, core.clock())
 
 
 @handles(Update)
@@ -94,32 +94,32 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
 
     def write(transaction: Transaction) -> Deleted:
         connection = transaction.connection
-        named = [turns.resolve_row(connection, prefix, condition) for prefix in call.ids]
-        named += [keyed.resolve_key(core, connection, call.namespace, key) for key in call.keys]
-        found = {row.id: row for row in named}
+        rows_to_delete = [turns.resolve_row(connection, prefix, condition) for prefix in call.ids]
+        rows_to_delete += [keyed.resolve_key(core, connection, call.namespace, key) for key in call.keys]
+        by_id = {row.id: row for row in rows_to_delete}
         operation = history.begin(connection, "delete", caller.log_place(call.namespace), core.clock())
-        delete_found(core, transaction, list(found.values()), operation, caller)
-        return Deleted(ids=list(found), operation=operation)
+        delete_found(core, transaction, list(by_id.values()), operation, caller)
+        return Deleted(ids=list(by_id), operation=operation)
 
     return core.store.write(write, over_limit=True)
 
 
 def delete_found(
-    core: Core, transaction: Transaction, found: Sequence[Row], operation: str, caller: Caller = USER
+    core: Core, transaction: Transaction, rows_to_delete: Sequence[Row], operation: str, caller: Caller = USER
 ) -> None:
     """Delete memories and turns in L0 within an operation; refuse all for one that the caller may not change."""
     connection = transaction.connection
-    for row in found:
+    for row in rows_to_delete:
         namespace = core.store.namespaces.name(row.namespace)
         caller.check_change(row.id, namespace)
         checks.check_editable(row.id, row.tier, row.path)
         if row.tier != L0:
             history.record(connection, operation, row.id, namespace, row)
-    gone = [row.row for row in found if row.tier != L0]
-    rows.delete(connection, gone)
-    thoughts.forget(connection, [key for row in found for key in _turn_keys(row)])
-    _delete_turns(core, transaction, [row.id for row in found if row.tier == L0], operation)
-    transaction.after_commit(lambda: core.embedding.remove_rows(gone))
+    numbers = [row.row for row in rows_to_delete if row.tier != L0]
+    rows.delete(connection, numbers)
+    thoughts.forget(connection, [key for row in rows_to_delete for key in _turn_keys(row)])
+    _delete_turns(core, transaction, [row.id for row in rows_to_delete if row.tier == L0], operation)
+    transaction.after_commit(lambda: core.embedding.remove_rows(numbers))
 
 
 def _turn_keys(row: Row) -> list[str]:
@@ -163,15 +163,15 @@ def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
     def write(transaction: Transaction) -> Undone:
         namespace = caller.log_place(call.namespace)
         connection, now = transaction.connection, core.clock()
-        undone, mine, gone, back, rings = history.undo(connection, call.operation, rights, now, namespace)
+        undone, mine, removed, back, rings = history.undo(connection, call.operation, rights, now, namespace)
         # A memory may have been moved since, or come from elsewhere.
-        if not all(caller.can_see(core.store.namespaces.name(row.namespace)) for row in (*gone, *back)):
+        if not all(caller.can_see(core.store.namespaces.name(row.namespace)) for row in (*removed, *back)):
             raise history.refusal(undone)
-        if len(back) >= len(gone):  # it removes nothing, and its history takes room
+        if len(back) >= len(removed):  # it removes nothing, and its history takes room
             core.store.check_room()
         core.active.follow(transaction, rings)
-        transaction.after_commit(lambda: _exchange(core, gone, back))
-        return Undone(undone=undone, operation=mine, ids=sorted({row.id for row in (*gone, *back)}))
+        transaction.after_commit(lambda: _exchange(core, removed, back))
+        return Undone(undone=undone, operation=mine, ids=sorted({row.id for row in (*removed, *back)}))
 
     return core.store.write(write, alone=True, over_limit=True)
 
@@ -192,23 +192,23 @@ def _find_rights(core: Core, call: Undo, caller: Caller) -> history.Rights:
 
 def _check_fields(call: Update) -> dict[str, Any]:
     """Return the columns that an update sets, metadata aside."""
-    given = {
+    values = {
         name: value
         for name in ("content", "type", "summary", "importance", "expires_at", "pinned")
         if (value := getattr(call, name)) is not UNSET
     }
-    if not given and call.metadata is UNSET:
+    if not values and call.metadata is UNSET:
         raise Invalid("The update names no field to change.")
-    if "content" in given:
-        checks.check_content(given["content"])
-        given["content_hash"] = checks.content_hash(given["content"])
-    if "summary" in given:
-        checks.check_text("summary", given["summary"])
-    if "type" in given:
-        checks.check_word("type", given["type"])
-    if "pinned" in given:
-        given["pinned"] = int(given["pinned"])
-    return given
+    if "content" in values:
+        checks.check_content(values["content"])
+        values["content_hash"] = checks.content_hash(values["content"])
+    if "summary" in values:
+        checks.check_text("summary", values["summary"])
+    if "type" in values:
+        checks.check_word("type", values["type"])
+    if "pinned" in values:
+        values["pinned"] = int(values["pinned"])
+    return values
 
 
 def _metadata_text(metadata: protocol.Metadata) -> str:
@@ -254,11 +254,11 @@ def _find_near(core: Core, call: Update, embedded: Embedded) -> list[int]:
         return duplicates.find_near(row, embedded)
 
 
-def _exchange(core: Core, gone: list[Row], back: list[Row]) -> None:
+def _exchange(core: Core, before_rows: list[Row], after_rows: list[Row]) -> None:
     """Bring the index up to date after an undo, where it is concerned."""
-    before = {row.row: (row.namespace, row.type, row.text_hash) for row in gone}
-    there = {row.row for row in back}
-    core.embedding.remove_rows([row.row for row in gone if row.row not in there])
-    changed = [row.row for row in back if before.get(row.row) != (row.namespace, row.type, row.text_hash)]
+    before = {row.row: (row.namespace, row.type, row.text_hash) for row in before_rows}
+    there = {row.row for row in after_rows}
+    core.embedding.remove_rows([row.row for row in before_rows if row.row not in there])
+    changed = [row.row for row in after_rows if before.get(row.row) != (row.namespace, row.type, row.text_hash)]
     if changed:
         core.embedding.refresh(changed)

@@ -28,52 +28,52 @@ _MAX_IDS = 1000  # of a reply
 def delete_where(core: Core, call: DeleteWhere, caller: Caller = USER) -> "Parts[DeletedWhere]":
     """Delete what a filter leaves, part by part; with `dry_run` only return what that would be."""
     call = call if call.reach else msgspec.structs.replace(call, reach="subtree")
-    chosen = compile_filter(call, core.store.namespaces)
-    if not chosen.condition:
+    selection = compile_filter(call, core.store.namespaces)
+    if not selection.condition:
         raise Invalid("The filter is empty and would delete everything; say what is to be deleted.")
-    ids, documents = _choose(core, call, chosen, caller)
-    done = DeletedWhere(count=len(ids), ids=ids[:_MAX_IDS], documents=documents, dry_run=call.dry_run)
+    ids, documents = _choose(core, call, selection, caller)
+    report = DeletedWhere(count=len(ids), ids=ids[:_MAX_IDS], documents=documents, dry_run=call.dry_run)
     if call.dry_run:
-        return done
-    done.count = 0
+        return report
+    report.count = 0
     for start in range(0, len(ids), _PART):
         if start:
             yield
         try:
             part = ids[start : start + _PART]
-            done.operation, count = _delete_part(core, call, chosen, caller, part, done.operation)
+            report.operation, count = _delete_part(core, call, selection, caller, part, report.operation)
         except Exception as error:
-            operations = [] if done.operation is None else [done.operation]
-            raise cut_short(error, done.count, len(ids), operations, "deleted") from None
-        done.count += count
-    return done
+            operations = [] if report.operation is None else [report.operation]
+            raise cut_short(error, report.count, len(ids), operations, "deleted") from None
+        report.count += count
+    return report
 
 
-def _choose(core: Core, call: DeleteWhere, chosen: Filter, caller: Caller) -> tuple[list[str], int]:
+def _choose(core: Core, call: DeleteWhere, selection: Filter, caller: Caller) -> tuple[list[str], int]:
     """Return the ids of the memories that match the filter, oldest first, and how many chunks of files match."""
-    condition, values = chosen.full_condition(core.clock(), call.all_states)
+    condition, values = selection.full_condition(core.clock(), call.all_states)
     with core.store.reading() as connection:
-        found, documents = queries.find_deletable(connection, condition, values)
-        active = select_turns(connection, chosen, call, core.active.list_turns(chosen.reached))
-    every = found + [(turn.key, turn.namespace) for turn in reversed(active)]
+        pairs, documents = queries.find_deletable(connection, condition, values)
+        active = select_turns(connection, selection, call, core.active.list_turns(selection.reached))
+    every = pairs + [(turn.key, turn.namespace) for turn in reversed(active)]
     for id, namespace in every:
         caller.check_change(id, core.store.namespaces.name(namespace))
     return [id for id, _ in every], documents
 
 
 def _delete_part(
-    core: Core, call: DeleteWhere, chosen: Filter, caller: Caller, ids: Sequence[str], operation: str | None
+    core: Core, call: DeleteWhere, selection: Filter, caller: Caller, ids: Sequence[str], operation: str | None
 ) -> tuple[str, int]:
     """Delete those of some memories that the filter still leaves; return the operation and how many they were."""
-    condition, values = chosen.full_condition(core.clock(), call.all_states)
+    condition, values = selection.full_condition(core.clock(), call.all_states)
 
     def write(transaction: Transaction) -> tuple[str, int]:
         connection = transaction.connection
-        found = queries.find_by_id(connection, ids, condition, values)
-        found += [turns.to_row(turn) for turn in turns.read_keys(connection, ids).values()]
-        begun = operation or history.begin(connection, "delete", caller.log_place(call.namespace), core.clock())
-        delete_found(core, transaction, found, begun, caller)
-        return begun, len(found)
+        rows_to_delete = queries.find_by_id(connection, ids, condition, values)
+        rows_to_delete += [turns.to_row(turn) for turn in turns.read_keys(connection, ids).values()]
+        started = operation or history.begin(connection, "delete", caller.log_place(call.namespace), core.clock())
+        delete_found(core, transaction, rows_to_delete, started, caller)
+        return started, len(rows_to_delete)
 
     core.check_going_on()
     return wait_patiently(lambda: core.store.write(write, over_limit=True), core.check_going_on)

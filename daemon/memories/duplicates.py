@@ -104,27 +104,27 @@ def search(core: Core, call: Add | AddMany, memories: Sequence[NewMemory], embed
     # A namespace that does not exist yet has no rows: -1 is nobody's number.
     place = AddTarget(call.namespace, -1 if number is None else number, "TRUE", True, call.dedup_threshold, USER)
     with core.store.reading() as connection:
-        wanted = [
+        places = [
             at for at, one in enumerate(memories) if embedded[at] and not read_equal(core, connection, place, one)
         ]
-        for at, found in _scan(place, batch, wanted):
-            batch.near[at] = found
+        for at, rows_near in _scan(place, batch, places):
+            batch.near[at] = rows_near
         _pair(place, batch)
-        for at in wanted:
+        for at in places:
             _compare(core, connection, place, batch, at)
     return batch
 
 
 def _scan(
-    place: AddTarget, batch: Batch, wanted: Sequence[int], after: Stamp = (0, 0)
+    place: AddTarget, batch: Batch, places: Sequence[int], after: Stamp = (0, 0)
 ) -> Iterator[tuple[int, list[int]]]:
     """Yield for the wanted memories the rows that the index has near them, changed after a stamp."""
-    for kind in {batch.memories[at].type for at in wanted}:
-        chosen = [(at, one) for at in wanted if batch.memories[at].type == kind and (one := batch.embedded[at])]
-        generation = chosen[0][1][0]
+    for kind in {batch.memories[at].type for at in places}:
+        pairs = [(at, one) for at in places if batch.memories[at].type == kind and (one := batch.embedded[at])]
+        generation = pairs[0][1][0]
         like = AlikeQuery(place.number, kind, _subject_floor(generation, place) - _MARGIN, NEIGHBOURS)
-        found = generation.find_alike(np.stack([vector for _, (_, vector) in chosen]), like, after)
-        yield from ((at, near) for (at, _), near in zip(chosen, found, strict=True))
+        rows_near = generation.find_alike(np.stack([vector for _, (_, vector) in pairs]), like, after)
+        yield from ((at, near) for (at, _), near in zip(pairs, rows_near, strict=True))
 
 
 def _floor(generation: Generation, place: AddTarget) -> float:
@@ -168,11 +168,11 @@ def _compare(core: Core, connection: Connection, place: AddTarget, batch: Batch,
 
 def find_newer(place: AddTarget, batch: Batch) -> dict[int, list[int]]:
     """Return for the memories of a batch the rows near them that the index has taken in since the search."""
-    wanted = [at for at, found in enumerate(batch.near) if found is not None]
-    return dict(_scan(place, batch, wanted, batch.stamp))
+    places = [at for at, rows_near in enumerate(batch.near) if rows_near is not None]
+    return dict(_scan(place, batch, places, batch.stamp))
 
 
-def judge(core: Core, connection: Connection, place: AddTarget, new: New, known: Comparisons) -> Verdict:
+def judge(core: Core, connection: Connection, place: AddTarget, new: New, comparisons: Comparisons) -> Verdict:
     """Compare a memory with those of its place: equal text, then near texts that agree."""
     if not place.dedup:
         return Verdict(None, None, [])
@@ -184,7 +184,7 @@ def judge(core: Core, connection: Connection, place: AddTarget, new: New, known:
     contradicted = []
     is_said = is_talk(new.memory.type, new.memory.metadata, new.memory.content)
     for one in near:
-        outcome = _compare_texts(known, one.row.content, new.memory.content)
+        outcome = _compare_texts(comparisons, one.row.content, new.memory.content)
         if outcome == "same" and one.similarity >= floor:
             return Verdict(one.row, one.similarity, [])
         if outcome == "contradicts" and not is_said and not is_turn(one.row):
@@ -195,8 +195,8 @@ def judge(core: Core, connection: Connection, place: AddTarget, new: New, known:
 
 def read_equal(core: Core, connection: Connection, place: AddTarget, memory: NewMemory) -> Row | None:
     """Return the memory of the place that has the same normalised text and type."""
-    key, passed = content_hash(memory.content), core.clock()
-    return next(iter(queries.find_equal(connection, place.number, key, passed, memory.type, limit=1)), None)
+    key, now = content_hash(memory.content), core.clock()
+    return next(iter(queries.find_equal(connection, place.number, key, now, memory.type, limit=1)), None)
 
 
 def _select_near(core: Core, connection: Connection, place: AddTarget, new: New) -> list[NearMemory]:
@@ -214,20 +214,20 @@ def _select_near(core: Core, connection: Connection, place: AddTarget, new: New)
     alive = alive_values(core.clock())
     exact = cosines(vectors.read_exact(connection, generation.model, candidates, condition, alive), vector)
     subject = _subject_floor(generation, place)
-    known = rows.read_rows(connection, [number for number, cosine in exact.items() if cosine >= subject])
-    found = [
+    stored_rows = rows.read_rows(connection, [number for number, cosine in exact.items() if cosine >= subject])
+    alike = [
         NearMemory(row, exact[row.row])
-        for row in known.values()
+        for row in stored_rows.values()
         if (row.namespace, row.type) == (place.number, new.memory.type) and row.tier != DOCUMENTS and row.key is None
     ]
-    return sorted(found, key=lambda one: -one.similarity)[:NEIGHBOURS]
+    return sorted(alike, key=lambda one: -one.similarity)[:NEIGHBOURS]
 
 
-def _compare_texts(known: Comparisons, old: str, new: str) -> Comparison:
+def _compare_texts(comparisons: Comparisons, old: str, new: str) -> Comparison:
     """Return whether two texts say the same, contradict each other, or neither; once for each pair."""
-    if (old, new) not in known:
-        known[old, new] = "same" if is_same(old, new) else "contradicts" if find_contradiction(old, new) else ""
-    return known[old, new]
+    if (old, new) not in comparisons:
+        comparisons[old, new] = "same" if is_same(old, new) else "contradicts" if find_contradiction(old, new) else ""
+    return comparisons[old, new]
 
 
 # After an edit -------------------------------------------------------------------------------------------------------

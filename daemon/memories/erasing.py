@@ -35,25 +35,25 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
     with core.store.reading() as connection:
         derived = erasing.find_derived(connection, ids)
     every = [*ids, *derived]
-    done = Erased(count=len(ids), ids=ids[:_MAX_IDS], derived=derived[:_MAX_IDS], dry_run=call.dry_run)
+    report = Erased(count=len(ids), ids=ids[:_MAX_IDS], derived=derived[:_MAX_IDS], dry_run=call.dry_run)
     if not call.dry_run:
-        texts = yield from _erase_all(core, call, every, done)
+        texts = yield from _erase_all(core, call, every, report)
         with core.store.reading() as connection:
-            done.absent = migrations.list_left(connection)
-        done.left = yield from _search_files(core, texts)
-    found = leftovers.find_copies(core.folder, every)
+            report.absent = migrations.list_left(connection)
+        report.left = yield from _search_files(core, texts)
+    copies = leftovers.find_copies(core.folder, every)
     if call.copies and not call.dry_run:
         with core.store.reading() as connection:
             every = list(dict.fromkeys([*every, *erasing.find_all_erased(connection)]))
         for path in leftovers.rewrite(leftovers.find_copies(core.folder, every), every, core.clock()):
-            done.rewritten.append(str(path))
+            report.rewritten.append(str(path))
             yield
-        found = leftovers.find_copies(core.folder, every)
-    done.copies = [str(path) for path in found]
-    return done
+        copies = leftovers.find_copies(core.folder, every)
+    report.copies = [str(path) for path in copies]
+    return report
 
 
-def _erase_all(core: Core, call: Erase, every: Sequence[str], done: Erased) -> Parts[list[str]]:
+def _erase_all(core: Core, call: Erase, every: Sequence[str], report: Erased) -> Parts[list[str]]:
     """Erase part by part and clean the file; return what texts there were. An error says how much was erased before."""
     texts: list[str] = []
     erased = 0
@@ -63,13 +63,13 @@ def _erase_all(core: Core, call: Erase, every: Sequence[str], done: Erased) -> P
     try:
         for part in split_evenly(every, _PART):
             yield
-            operation, said = _erase_part(core, part)
-            done.operation = done.operation or operation
-            texts += said
+            operation, part_texts = _erase_part(core, part)
+            report.operation = report.operation or operation
+            texts += part_texts
             erased += len(part)
         yield from clean(core, call.session)
     except Exception as error:
-        operations = [] if done.operation is None else [done.operation]
+        operations = [] if report.operation is None else [report.operation]
         raise cut_short(error, erased, len(every), operations, "erased") from None
     finally:
         core.store.copying.release()
@@ -79,21 +79,21 @@ def _erase_all(core: Core, call: Erase, every: Sequence[str], done: Erased) -> P
 def _choose(core: Core, call: Erase) -> list[str]:
     """Return the ids of what the filter leaves, and of what is in the history alone and has a given id or session."""
     metadata = {**call.metadata, "session": call.session} if call.session is not None else call.metadata
-    asked = msgspec.structs.replace(
+    full_call = msgspec.structs.replace(
         call, metadata=metadata, reach=call.reach or ("subtree" if call.namespace else "all")
     )
-    chosen = compile_filter(asked, core.store.namespaces)
-    if not chosen.condition:
+    selection = compile_filter(full_call, core.store.namespaces)
+    if not selection.condition:
         raise Invalid("The filter is empty and would erase everything; say what is to be erased.")
-    condition, values = chosen.full_condition(core.clock(), True)
+    condition, values = selection.full_condition(core.clock(), True)
     with core.store.reading() as connection:
-        stored, _ = queries.find_deletable(connection, condition, values)
-        active = select_turns(connection, chosen, asked, core.active.list_turns(chosen.reached))
-        past = _find_past(connection, call, chosen.reached) + erasing.find_erased(connection, call.ids)
-    found = list(dict.fromkeys([id for id, _ in stored] + [turn.key for turn in active] + past))
+        pairs, _ = queries.find_deletable(connection, condition, values)
+        active = select_turns(connection, selection, full_call, core.active.list_turns(selection.reached))
+        past = _find_past(connection, call, selection.reached) + erasing.find_erased(connection, call.ids)
+    ids = list(dict.fromkeys([id for id, _ in pairs] + [turn.key for turn in active] + past))
     for prefix in call.ids:
-        choose_unique(prefix, [id for id in found if id.startswith(prefix)])
-    return found
+        choose_unique(prefix, [id for id in ids if id.startswith(prefix)])
+    return ids
 
 
 def _find_past(connection: Connection, call: Erase, reached: frozenset[int] | None) -> list[str]:
@@ -149,15 +149,15 @@ def clean(core: Core, session: str | None = None) -> Iterator[None]:
 def _search_files(core: Core, texts: Sequence[str]) -> Parts[list[str]]:
     """Return the files that hold any of some texts; rewrite the database if no stored text explains a match."""
     pieces = leftovers.choose_pieces(texts)
-    found = leftovers.find_files(core.folder, pieces)
+    files = leftovers.find_files(core.folder, pieces)
     with core.store.reading() as connection:
-        unexplained = erasing.select_unsaid(connection, pieces) if found else []
+        unexplained = erasing.select_unsaid(connection, pieces) if files else []
     if leftovers.find_files(core.folder, unexplained):
         yield
         _write(core, lambda transaction: erasing.rewrite_file(transaction.connection), alone=True)
         upkeep.clear_log(core.store)
-        found = leftovers.find_files(core.folder, pieces)
-    return found
+        files = leftovers.find_files(core.folder, pieces)
+    return files
 
 
 def _write(core: Core, job: Callable[[Transaction], T], alone: bool = False) -> T:

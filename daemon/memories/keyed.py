@@ -64,15 +64,15 @@ def store(
     core: Core,
     transaction: Transaction,
     place: AddTarget,
-    said: Put | KeyedEntry,
+    entry: Put | KeyedEntry,
     memory: NewMemory,
     embedded: Embedded,
     begin: Callable[[], str],
 ) -> tuple[str, PutOutcome]:
     """Insert a memory under its key or replace what it says; `begin` returns the operation where something changes."""
     connection, now = transaction.connection, core.clock()
-    new = _build_row(core, place, said, memory)
-    old = rows.read_key(connection, place.number, said.key)
+    new = _build_row(core, place, entry, memory)
+    old = rows.read_key(connection, place.number, entry.key)
     if old is None:
         adding.insert(core, transaction, place, new, Verdict(None, None, []), embedded, begin())
         return new.id, "created"
@@ -93,13 +93,13 @@ def check_memory(memory: NewMemory) -> None:
     checks.check_metadata(memory.metadata, MAX_VALUE_BYTES)
 
 
-def _build_row(core: Core, place: AddTarget, said: Put | KeyedEntry, memory: NewMemory) -> Row:
+def _build_row(core: Core, place: AddTarget, entry: Put | KeyedEntry, memory: NewMemory) -> Row:
     plain = msgspec.structs.replace(adding.add_lifetime(core, memory), metadata={})
     row = adding.new_row(core, place, plain, checks.content_hash(memory.content))
     row.metadata = checks.metadata_text(memory.metadata, MAX_VALUE_BYTES)
-    row.key, row.searchable, row.ttl_s = said.key, int(said.searchable), said.ttl_s
-    if said.ttl_s is not None:
-        row.expires_at = core.clock() + said.ttl_s
+    row.key, row.searchable, row.ttl_s = entry.key, int(entry.searchable), entry.ttl_s
+    if entry.ttl_s is not None:
+        row.expires_at = core.clock() + entry.ttl_s
     return row
 
 
@@ -123,9 +123,9 @@ def check_key(key: str) -> None:
         raise Invalid(f"The key {key[:40]!r} is not a text of 1 to {MAX_KEY_BYTES} bytes without NUL.")
 
 
-def is_expired(row: Row, passed: float) -> bool:
+def is_expired(row: Row, now: float) -> bool:
     """Return whether the time of a memory is over."""
-    return row.expires_at is not None and row.expires_at <= passed and not row.pinned
+    return row.expires_at is not None and row.expires_at <= now and not row.pinned
 
 
 def resolve_key(core: Core, connection: Connection, namespace: str, key: str) -> Row:

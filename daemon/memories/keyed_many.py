@@ -47,7 +47,7 @@ def put_many(
 
 def check(call: PutMany) -> None:
     """Raise what is wrong with any of the entries."""
-    seen: set[tuple[str, str]] = set()
+    keys: set[tuple[str, str]] = set()
     for number, entry in enumerate(call.entries):
         try:
             namespaces.check(_find_place(call, entry))
@@ -56,11 +56,11 @@ def check(call: PutMany) -> None:
                 keyed.check_key(entry.clears)
             if entry.memory is not None:
                 keyed.check_memory(entry.memory)
-            if (entry.below, entry.key) in seen:
+            if (entry.below, entry.key) in keys:
                 raise Invalid(f"The key {entry.key[:80]!r} is that of an earlier entry.")
         except Invalid as error:
             raise Invalid(f"Entry {number}: {error}", {"index": number}) from None
-        seen.add((entry.below, entry.key))
+        keys.add((entry.below, entry.key))
 
 
 def _find_place(call: PutMany, entry: KeyedEntry) -> str:
@@ -69,31 +69,31 @@ def _find_place(call: PutMany, entry: KeyedEntry) -> str:
 
 def _write(core: Core, transaction: Transaction, call: PutMany, caller: Caller, embedded: list[Embedded]) -> WerePut:
     """Put, then delete, within an operation that begins with the first change."""
-    done, vectors = WerePut(results=[]), iter(embedded)
+    report, vectors = WerePut(results=[]), iter(embedded)
 
     def begin() -> str:
-        if done.operation is None:
+        if report.operation is None:
             place = caller.log_place(call.namespace)
-            done.operation = history.begin(transaction.connection, "put_many", place, core.clock())
-        return done.operation
+            report.operation = history.begin(transaction.connection, "put_many", place, core.clock())
+        return report.operation
 
     for entry in call.entries:
         if entry.memory is None:
-            done.results.append(KeyedOutcome(outcome="absent"))
+            report.results.append(KeyedOutcome(outcome="absent"))
         else:
             place = keyed.find_place(core, transaction, _find_place(call, entry), caller)
             id, outcome = keyed.store(core, transaction, place, entry, entry.memory, next(vectors), begin)
-            done.results.append(KeyedOutcome(id=id, outcome=outcome))
-    if going := _choose_going(core, transaction, call, done):
+            report.results.append(KeyedOutcome(id=id, outcome=outcome))
+    if going := _choose_going(core, transaction, call, report):
         delete_found(core, transaction, going, begin(), caller)
-    return done
+    return report
 
 
-def _choose_going(core: Core, transaction: Transaction, call: PutMany, done: WerePut) -> list[Row]:
+def _choose_going(core: Core, transaction: Transaction, call: PutMany, report: WerePut) -> list[Row]:
     """Return what is to be deleted, and note in the results for which entry."""
     connection, going = transaction.connection, dict[str, Row]()
-    stay = {result.id for result in done.results}
-    for entry, result in zip(call.entries, done.results, strict=True):
+    stay = {result.id for result in report.results}
+    for entry, result in zip(call.entries, report.results, strict=True):
         number = core.store.namespaces.find_number(_find_place(call, entry))
         if number is None:
             continue

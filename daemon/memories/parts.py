@@ -21,14 +21,14 @@ def split(memories: Sequence[M], most: int = PART) -> Iterator[list[M]]:
     return split_batches(memories, most, lambda one: len(one.content.encode()) + len(one.summary.encode()), PART_BYTES)
 
 
-def cut_short(error: Exception, done: int, total: int, operations: Sequence[str], what: str = "stored") -> Exception:
+def cut_short(error: Exception, number: int, total: int, operations: Sequence[str], what: str = "stored") -> Exception:
     """Return the error of a call of which a part is done already: it says how much, and is not to be tried again."""
-    if not done or (isinstance(error, MemorydError) and what in error.data):  # which says that nothing is left
+    if not number or (isinstance(error, MemorydError) and what in error.data):  # which says that nothing is left
         return error
     if not isinstance(error, MemorydError):
         log.error("a part of a call failed", exc_info=error)
         error = Internal(f"The daemon failed: {type(error).__name__}. Its log has the details.")
     data = {name: value for name, value in error.data.items() if name != "retry_after_ms"}
-    rest = "traces of them may remain on disk" if done == total else "the rest is not"
-    message = f"The first {done:,} of {total:,} are {what}, {rest}: {error.message}"
-    return type(error)(message, {**data, what: done, "operations": list(operations)})
+    rest = "traces of them may remain on disk" if number == total else "the rest is not"
+    message = f"The first {number:,} of {total:,} are {what}, {rest}: {error.message}"
+    return type(error)(message, {**data, what: number, "operations": list(operations)})

@@ -62,29 +62,29 @@ def _select(core: Core, call: protocol.Get) -> tuple[Row, protocol.Memory]:
 @handles(protocol.List)
 def list_(core: Core, call: protocol.List) -> protocol.Page:
     """Return one page of the memories that a filter leaves."""
-    chosen, passed = compile_filter(call, core.store.namespaces), core.clock()
+    selection, now = compile_filter(call, core.store.namespaces), core.clock()
     order = queries.Order(call.sort, call.ascending, call.limit, call.offset)
     with core.store.reading() as connection:
-        found, total = queries.find_page(connection, chosen.full_condition(passed, call.all_states), order)
-        found = rows.fit_reply(found)
-        reached = namespaces.condition(chosen.reached)
-        listed = present.build_memories(connection, core.store.namespaces, found, reached, passed)
+        page, total = queries.find_page(connection, selection.full_condition(now, call.all_states), order)
+        page = rows.fit_reply(page)
+        reached = namespaces.condition(selection.reached)
+        memories = present.build_memories(connection, core.store.namespaces, page, reached, now)
         if call.include_vectors:
-            _give_vectors(core, connection, listed, found)
-        return protocol.Page(memories=listed, total=total)
+            _give_vectors(core, connection, memories, page)
+        return protocol.Page(memories=memories, total=total)
 
 
-def _give_vectors(core: Core, connection: Connection, shown: Sequence[protocol.Memory], found: Sequence[Row]) -> None:
+def _give_vectors(core: Core, connection: Connection, memories: Sequence[protocol.Memory], page: Sequence[Row]) -> None:
     if core.embedding.active is not None:
-        present.give_vectors(connection, core.embedding.active.model, shown, found)
+        present.give_vectors(connection, core.embedding.active.model, memories, page)
 
 
 @handles(protocol.Count)
 def count_memories(core: Core, call: protocol.Count) -> protocol.Counted:
     """Return how many memories a filter leaves."""
-    chosen, passed = compile_filter(call, core.store.namespaces), core.clock()
+    selection, now = compile_filter(call, core.store.namespaces), core.clock()
     with core.store.reading() as connection:
-        return protocol.Counted(count=queries.count(connection, *chosen.full_condition(passed, call.all_states)))
+        return protocol.Counted(count=queries.count(connection, *selection.full_condition(now, call.all_states)))
 
 
 @handles(protocol.Namespaces)
@@ -95,20 +95,20 @@ def list_namespaces(core: Core, call: protocol.Namespaces) -> protocol.Namespace
     prefix, suffix = (namespaces.check(text).split("/") if text else [] for text in (call.prefix, call.suffix))
     counts: dict[str, int] = {}
     with core.store.reading() as connection:
-        found = queries.count_by_namespace(connection, Filter(reached), core.clock())
-    for number, count in found:
+        pairs = queries.count_by_namespace(connection, Filter(reached), core.clock())
+    for number, count in pairs:
         parts = names.name(number).split("/")
         if _is_beginning(parts, prefix) and _is_beginning(parts[::-1], suffix[::-1]):
             name = "/".join(parts[: call.depth])
             counts[name] = counts.get(name, 0) + count
-    ordered = sorted(counts, key=lambda name: name.split("/"))
-    page = ordered[call.offset : call.offset + call.limit]
-    listed = [protocol.NamespaceCount(name=name, memories=counts[name]) for name in page]
-    return protocol.NamespaceList(namespaces=listed, total=len(ordered))
+    sorted_names = sorted(counts, key=lambda name: name.split("/"))
+    page = sorted_names[call.offset : call.offset + call.limit]
+    entries = [protocol.NamespaceCount(name=name, memories=counts[name]) for name in page]
+    return protocol.NamespaceList(namespaces=entries, total=len(sorted_names))
 
 
-def _is_beginning(parts: Sequence[str], wanted: Sequence[str]) -> bool:
-    return len(parts) >= len(wanted) and all(one in ("*", part) for part, one in zip(parts, wanted, strict=False))
+def _is_beginning(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    return len(parts) >= len(pattern) and all(one in ("*", part) for part, one in zip(parts, pattern, strict=False))
 
 
 @handles(protocol.History)
@@ -139,7 +139,7 @@ def _compute_difference(core: Core, state: history.FormerState, after: Row | Non
     if before is after is None:
         return None
     old, new = _show(core, before), _show(core, after)
-    changed = {
+    changes = {
         name: (old.get(name), new.get(name))
         for name in {**old, **new}
         if old.get(name) != new.get(name) and name not in _HIDDEN
@@ -150,7 +150,7 @@ def _compute_difference(core: Core, state: history.FormerState, after: Row | Non
         kind=state.kind,
         action=action,
         at=state.at,
-        changed=changed,
+        changed=changes,
         token=token,
         session=session,
         process=process,
@@ -161,8 +161,10 @@ def _show(core: Core, row: Row | None) -> dict[str, Any]:
     if row is None:
         return {}
     usefulness = feedback.rate_usefulness(row.feedback)
-    told = f"{usefulness.useful} useful, {usefulness.useless} useless, {usefulness.cited} cited" if usefulness else None
-    return {**present.fields_of(row, core.store.namespaces, {}), "usefulness": told}
+    votes = (
+        f"{usefulness.useful} useful, {usefulness.useless} useless, {usefulness.cited} cited" if usefulness else None
+    )
+    return {**present.fields_of(row, core.store.namespaces, {}), "usefulness": votes}
 
 
 @handles(protocol.Links)
@@ -171,13 +173,13 @@ def list_links(core: Core, call: protocol.Links) -> protocol.Disagreements:
     condition = visible_condition(core, call)
     with core.store.reading() as connection:
         pairs = links.select_contradictions(connection, condition, call.limit, core.clock())
-        found = rows.read_ids(connection, [id for newer, older, _ in pairs for id in (newer, older)])
-        shown = {one.id: one for one in show(core, connection, found.values(), condition)}
+        by_id = rows.read_ids(connection, [id for newer, older, _ in pairs for id in (newer, older)])
+        memories = {one.id: one for one in show(core, connection, by_id.values(), condition)}
     return protocol.Disagreements(
         links=[
-            protocol.Disagreement(newer=shown[newer], older=shown[older], created_at=at)
+            protocol.Disagreement(newer=memories[newer], older=memories[older], created_at=at)
             for newer, older, at in pairs
-            if newer in shown and older in shown
+            if newer in memories and older in memories
         ]
     )
 
@@ -185,9 +187,9 @@ def list_links(core: Core, call: protocol.Links) -> protocol.Disagreements:
 @handles(protocol.Operations)
 def operations(core: Core, call: protocol.Operations) -> protocol.OperationLog:
     """Return the latest operations."""
-    wanted = log.OperationQuery(call.limit, call.offset, call.after, call.before, tuple(call.kind))
+    query = log.OperationQuery(call.limit, call.offset, call.after, call.before, tuple(call.kind))
     with core.store.reading() as connection:
-        return protocol.OperationLog(operations=log.find(connection, visible_condition(core, call), wanted))
+        return protocol.OperationLog(operations=log.find(connection, visible_condition(core, call), query))
 
 
 @handles(protocol.GetOperation)

@@ -39,21 +39,21 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
 
     def write(transaction: Transaction) -> Shared:
         connection = transaction.connection
-        found = {row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
-        if superseded := read_in_force(connection, found.values(), core.clock()):
-            id = next(row.id for row in found.values() if row.row in superseded)
+        by_id = {row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)}
+        if superseded := read_in_force(connection, by_id.values(), core.clock()):
+            id = next(row.id for row in by_id.values() if row.row in superseded)
             raise Conflict(f"Memory {id[:8]} is superseded; share the one that replaced it.", {"id": id})
-        for row in found.values():
+        for row in by_id.values():
             _check(row, core.store.namespaces.name(row.namespace), call, caller)
         operation = history.begin(connection, "share", caller.log_place(call.namespace), core.clock())
         number = core.store.namespaces.ensure(transaction, call.to)
         place = AddTarget(call.to, number, visible=condition, dedup=True, threshold=None, caller=caller)
         searched.begin(place)
         share_one = _move if call.move else _copy
-        done: dict[str, SharedMemory] = {}
-        for row in found.values():
-            done[row.id] = share_one(core, transaction, place, searched.take(connection, row, done), operation)
-        return Shared(memories=list(done.values()), operation=operation)
+        outcomes: dict[str, SharedMemory] = {}
+        for row in by_id.values():
+            outcomes[row.id] = share_one(core, transaction, place, searched.take(connection, row, outcomes), operation)
+        return Shared(memories=list(outcomes.values()), operation=operation)
 
     return core.store.write(write)
 
@@ -72,13 +72,13 @@ class _Searched:
     def __init__(self, core: Core, call: Share, condition: str) -> None:
         self._core = core
         with core.store.reading() as connection:
-            found = {
+            by_id = {
                 row.id: _memory(row) for row in (rows.resolve(connection, prefix, condition) for prefix in call.ids)
             }
-            embedded = [_embed(core, connection, row) for row in found.values()]
-        memories = [_new_memory(row) for row in found.values()]
-        self._rows = list(found.values())
-        self._at = {id: at for at, id in enumerate(found)}
+            embedded = [_embed(core, connection, row) for row in by_id.values()]
+        memories = [_new_memory(row) for row in by_id.values()]
+        self._rows = list(by_id.values())
+        self._at = {id: at for at, id in enumerate(by_id)}
         self._batch = duplicates.search(core, AddMany(memories=memories, namespace=call.to), memories, embedded)
         self._newer: dict[int, list[int]] = {}
 
@@ -86,12 +86,12 @@ class _Searched:
         """Find what the index has taken in since, within the transaction."""
         self._newer = duplicates.find_newer(place, self._batch)
 
-    def take(self, connection: Connection, row: Row, done: Mapping[str, SharedMemory]) -> _Going:
+    def take(self, connection: Connection, row: Row, outcomes: Mapping[str, SharedMemory]) -> _Going:
         """Return a memory as it is now, with what the ones before it became; changed since, it is looked for again."""
         batch, at = self._batch, self._at.get(row.id)
         if at is None or _text(row) != _text(self._rows[at]) or (near := batch.near[at]) is None:
             return _Going(row, New(_new_memory(row), _embed(self._core, connection, row)), batch.known)
-        twins = [done[id].id for twin, _ in batch.twins[at] if (id := self._rows[twin].id) in done]
+        twins = [outcomes[id].id for twin, _ in batch.twins[at] if (id := self._rows[twin].id) in outcomes]
         near = [*near, *self._newer[at], *(twin.row for twin in rows.read_ids(connection, twins).values())]
         return _Going(row, New(_new_memory(row), batch.embedded[at], near), batch.known)
 

@@ -44,23 +44,23 @@ What = Literal["created", "replaced", "unchanged", "kept", "skipped"]
 @handles(protocol.ExportMemories)
 def export(core: Core, call: protocol.ExportMemories, caller: Caller = USER) -> protocol.Exported:
     """Return the next batch of the memories that a filter leaves, in the order of their ids."""
-    chosen = compile_filter(call, core.store.namespaces)
-    reached = namespaces.condition(chosen.reached)
+    selection = compile_filter(call, core.store.namespaces)
+    reached = namespaces.condition(selection.reached)
     with core.store.reading() as connection:
-        keys, more = _take_batch(connection, chosen, call)
-        found = rows.read_ids(connection, keys)
-        records = _build_records(core, connection, [found[key] for key in keys], reached)
-        _leave_votes(caller, call.namespace, records, found)
-        total, chunks = queries.count_exported(connection, chosen)
+        keys, more = _take_batch(connection, selection, call)
+        by_id = rows.read_ids(connection, keys)
+        records = _build_records(core, connection, [by_id[key] for key in keys], reached)
+        _leave_votes(caller, call.namespace, records, by_id)
+        total, chunks = queries.count_exported(connection, selection)
         left_out = {DOCUMENTS: chunks, L0: turns.count_within(connection, reached)}
     return protocol.Exported(records=records, next=keys[-1] if more else None, total=total, left_out=left_out)
 
 
-def _take_batch(connection: Connection, chosen: Filter, call: protocol.ExportMemories) -> tuple[list[str], bool]:
+def _take_batch(connection: Connection, selection: Filter, call: protocol.ExportMemories) -> tuple[list[str], bool]:
     """Return the ids of the next batch, and whether there are more."""
     keys: list[str] = []
     size = 0
-    for key, size_bytes in queries.find_sizes(connection, chosen, call.after_id, call.limit + 1):
+    for key, size_bytes in queries.find_sizes(connection, selection, call.after_id, call.limit + 1):
         size += size_bytes
         if len(keys) == call.limit or (keys and size > PORTION_BYTES):
             return keys, True
@@ -68,9 +68,9 @@ def _take_batch(connection: Connection, chosen: Filter, call: protocol.ExportMem
     return keys, False
 
 
-def _build_records(core: Core, connection: Connection, found: list[Row], reached: str) -> list[Record]:
-    linked = present.read_contradictions(connection, [row.id for row in found], reached, None)
-    relations = links.read_within(connection, [row.id for row in found], reached)
+def _build_records(core: Core, connection: Connection, batch: list[Row], reached: str) -> list[Record]:
+    linked = present.read_contradictions(connection, [row.id for row in batch], reached, None)
+    relations = links.read_within(connection, [row.id for row in batch], reached)
     return [
         Record(
             **present.fields_of(row, core.store.namespaces, dict.fromkeys(linked.get(row.id, ()), "")),
@@ -78,16 +78,16 @@ def _build_records(core: Core, connection: Connection, found: list[Row], reached
             turns=row.turns,
             relations=relations.get(row.id, []),
         )
-        for row in found
+        for row in batch
     ]
 
 
-def _leave_votes(caller: Caller, namespace: str, records: list[Record], found: dict[str, Row]) -> None:
+def _leave_votes(caller: Caller, namespace: str, records: list[Record], by_id: dict[str, Row]) -> None:
     """Give the records their votes; a bound caller gets its own, as others' say who they are."""
     for record in records:
-        given = feedback.decode_votes(found[record.id].feedback)
+        votes = feedback.decode_votes(by_id[record.id].feedback)
         mine = find_voter(caller, namespace)
-        record.votes = [vote for vote in given if vote.by == mine] if caller.bound else given
+        record.votes = [vote for vote in votes if vote.by == mine] if caller.bound else votes
 
 
 # Import --------------------------------------------------------------------------------------------------------------
@@ -110,39 +110,39 @@ def import_(core: Core, call: ImportMemories) -> "Parts[Imported]":
         with core.store.reading() as connection:
             steps = _plan_steps(core, connection, call, [(record, _row(record)) for record in call.records])
             return _tally(steps, None, dry_run=True)
-    done, number = Imported(operation=call.operation), 0
+    report, number = Imported(operation=call.operation), 0
     for part in parts.split(call.records):
         if number:
             yield
         try:
             core.check_going_on()
             core.store.check_room()
-            done.add(_write(core, call, part, done.operation))
+            report.add(_write(core, call, part, report.operation))
         except Exception as error:
-            operations = [] if done.operation is None else [done.operation]
+            operations = [] if report.operation is None else [report.operation]
             raise parts.cut_short(error, number, len(call.records), operations) from None
         number += len(part)
-    return done
+    return report
 
 
 def _write(core: Core, call: ImportMemories, records: Sequence[Record], operation: str | None) -> Imported:
     """Write a part within an operation, which begins with the first change if there is none yet."""
-    made = [(record, _row(record)) for record in records]  # hashing does not hold up the writer
+    pairs = [(record, _row(record)) for record in records]  # hashing does not hold up the writer
 
     def write(transaction: Transaction) -> Imported:
-        begun = operation
-        if begun is not None:
-            _check_operation(transaction.connection, begun)
-        steps = _plan_steps(core, transaction.connection, call, made)
-        if begun is None and any(step.what in ("created", "replaced") for step in steps):
-            begun = history.begin(transaction.connection, KIND, "", core.clock())
+        started = operation
+        if started is not None:
+            _check_operation(transaction.connection, started)
+        steps = _plan_steps(core, transaction.connection, call, pairs)
+        if started is None and any(step.what in ("created", "replaced") for step in steps):
+            started = history.begin(transaction.connection, KIND, "", core.clock())
         for step in steps:
-            if begun is not None:
-                _apply(core, transaction, step, begun)
+            if started is not None:
+                _apply(core, transaction, step, started)
         for step in steps:  # both ends must be there
             if step.what in ("created", "replaced"):
                 _restore_links(transaction.connection, step.record)
-        return _tally(steps, begun)
+        return _tally(steps, started)
 
     return wait_patiently(lambda: core.store.write(write), core.check_going_on)
 
@@ -161,16 +161,16 @@ def _tally(steps: list[_Step], operation: str | None, dry_run: bool = False) -> 
 
 
 def _plan_steps(
-    core: Core, connection: Connection, call: ImportMemories, made: list[tuple[Record, Row]]
+    core: Core, connection: Connection, call: ImportMemories, pairs: list[tuple[Record, Row]]
 ) -> list[_Step]:
-    ids = [record.id for record, _ in made]
-    stored, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
-    for record, row in made:
+    ids = [record.id for record, _ in pairs]
+    by_id, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
+    for record, row in pairs:
         number = core.store.namespaces.find_number(record.namespace)  # another transaction may have made it
         row.namespace = -1 if number is None else number
     return [
-        _plan_step(call, record, row, stored.get(record.id), record.id in active or _is_key_taken(connection, row))
-        for record, row in made
+        _plan_step(call, record, row, by_id.get(record.id), record.id in active or _is_key_taken(connection, row))
+        for record, row in pairs
     ]
 
 
@@ -228,9 +228,9 @@ def _apply(core: Core, transaction: Transaction, step: _Step, operation: str) ->
 def _restore_links(connection: Connection, record: Record) -> None:
     """Restore the links of a memory whose other ends exist; the end that is imported later makes the link."""
     relations = [(link.origin, link.target, link.kind, link.created_at) for link in record.relations]
-    known = {link.origin for link in record.relations} | {link.target for link in record.relations}
+    ids = {link.origin for link in record.relations} | {link.target for link in record.relations}
     relations += [
-        (record.id, other, "contradicts", record.updated_at) for other in record.contradicts if other not in known
+        (record.id, other, "contradicts", record.updated_at) for other in record.contradicts if other not in ids
     ]
     links.restore(connection, relations)
 
@@ -250,27 +250,27 @@ def _check_operation(connection: Connection, operation: str) -> None:
 
 def check(records: list[Record]) -> None:
     """Check every record; raise `Invalid` that names the first which cannot be a memory by its `index`."""
-    seen: dict[str, int] = {}
-    taken: set[tuple[str, str]] = set()
+    ids: dict[str, int] = {}
+    keys: set[tuple[str, str]] = set()
     for number, record in enumerate(records):
         try:
             check_record(record)
-            if record.id in seen:
-                raise Invalid(f"The id {record.id} is that of memory {seen[record.id]} as well.")
-            if record.key is not None and (place := (record.namespace, record.key)) in taken:
+            if record.id in ids:
+                raise Invalid(f"The id {record.id} is that of memory {ids[record.id]} as well.")
+            if record.key is not None and (place := (record.namespace, record.key)) in keys:
                 raise Invalid(f"The key {place[1][:80]!r} is that of another memory as well.")
         except Invalid as error:
             raise Invalid(f"Memory {number}: {error}", {"index": number}) from None
-        seen[record.id] = number
-        taken |= {(record.namespace, record.key)} if record.key is not None else set()
+        ids[record.id] = number
+        keys |= {(record.namespace, record.key)} if record.key is not None else set()
 
 
 def check_record(record: Record) -> None:
     """Check every field of a memory to be imported."""
     namespaces.check(record.namespace)
     names = [name for name in NewMemory.__struct_fields__ if name not in ("neighbours", "supersedes")]
-    given = {name: getattr(record, name) for name in names}
-    checks.check_memory(NewMemory(**given | {"metadata": {}}))
+    values = {name: getattr(record, name) for name in names}
+    checks.check_memory(NewMemory(**values | {"metadata": {}}))
     checks.check_metadata(record.metadata, _metadata_limit(record))
     if record.key is not None:
         keyed.check_key(record.key)
