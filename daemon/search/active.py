@@ -30,44 +30,44 @@ _HASHES = {"content_hash", "text_hash"}
 
 def active(retrieval: Retrieval, sources: Sources) -> None:
     """Add the turns that the filters leave and that share a word with the query or are nearest to it."""
-    found = _list_turns(retrieval, sources)
-    if not found:
+    turns = _list_turns(retrieval, sources)
+    if not turns:
         return
     with sources.store.reading() as connection:
-        found = select_turns(connection, retrieval.chosen, retrieval.call, found)
-        found = [turn for turn in found if turn.key != retrieval.excluded]
-        texts = sources.active.read_texts(found, lambda turn: _read(connection, turn))
+        turns = select_turns(connection, retrieval.chosen, retrieval.call, turns)
+        turns = [turn for turn in turns if turn.key != retrieval.excluded]
+        texts = sources.active.read_texts(turns, lambda turn: _read(connection, turn))
         similarities = _compute_similarities(retrieval, connection, texts)
     if retrieval.generation and retrieval.vector is not None and (waiting := similarities.count(None)):
         retrieval.degrade("pending_embeddings")
         retrieval.notes["pending_embeddings"] = waiting
     words = _score_words(retrieval.question, texts)
     for place in _find_best(words, retrieval.depth) | _find_best(similarities, retrieval.wanted):
-        turn = found[place]
+        turn = turns[place]
         candidate = retrieval.ensure_candidate(-turn.id, L0)
         candidate.similarity, candidate.bm25 = similarities[place], words[place]
         candidate.stems = texts[place].stems
         retrieval.recent[-turn.id] = to_row(turn)
-    retrieval.notes.update(turns=len(found), found=len(retrieval.recent))
+    retrieval.notes.update(turns=len(turns), found=len(retrieval.recent))
 
 
 def _list_turns(retrieval: Retrieval, sources: Sources) -> list[StoredTurn]:
     """Return the turns of L0, with those that became memories after it was settled which memories are looked at."""
     there = sources.active.list_turns(retrieval.chosen.reached)
     keys = {turn.key for turn in there}
-    left = [turn for turn in retrieval.turns if turn.key not in keys]
-    if not left:
+    turns = [turn for turn in retrieval.turns if turn.key not in keys]
+    if not turns:
         return there
     with sources.store.reading() as connection:
-        kept = rows.read_ids(connection, [turn.key for turn in left])
-    unseen = [key for key, row in kept.items() if not retrieval.allowed.select(np.array([row.row], np.int64))[0]]
-    return there + [turn for turn in left if turn.key in unseen]
+        by_id = rows.read_ids(connection, [turn.key for turn in turns])
+    unseen = [key for key, row in by_id.items() if not retrieval.allowed.select(np.array([row.row], np.int64))[0]]
+    return there + [turn for turn in turns if turn.key in unseen]
 
 
 def _find_best(scores: Sequence[float | None], count: int) -> set[int]:
     """Return the places of the highest scores."""
-    known = ((score, place) for place, score in enumerate(scores) if score is not None)
-    return {place for _, place in heapq.nlargest(count, known)}
+    pairs = ((score, place) for place, score in enumerate(scores) if score is not None)
+    return {place for _, place in heapq.nlargest(count, pairs)}
 
 
 def _score_words(question: fulltext.TextQuery | None, texts: Sequence[Text]) -> list[float | None]:
@@ -79,14 +79,14 @@ def _score_words(question: fulltext.TextQuery | None, texts: Sequence[Text]) -> 
 
 
 def select_turns(
-    connection: Connection, chosen: Filter, call: Filtered[Any], turns: Sequence[StoredTurn]
+    connection: Connection, selection: Filter, call: Filtered[Any], turns: Sequence[StoredTurn]
 ) -> list[StoredTurn]:
     """Return the turns that the filters of a call leave; they are asked what is asked of a memory."""
-    left = [turn for turn in turns if _is_match(chosen, call, turn)]
-    if chosen.where is None:
-        return left
-    matching = where.select_matching(connection, chosen.where, [_to_object(turn) for turn in left])
-    return [turn for turn in left if turn.key in matching]
+    rest = [turn for turn in turns if _is_match(selection, call, turn)]
+    if selection.where is None:
+        return rest
+    matching = where.select_matching(connection, selection.where, [_to_object(turn) for turn in rest])
+    return [turn for turn in rest if turn.key in matching]
 
 
 def _to_object(turn: StoredTurn) -> dict[str, Any]:
@@ -98,13 +98,13 @@ def _to_object(turn: StoredTurn) -> dict[str, Any]:
     }
 
 
-def _is_match(chosen: Filter, call: Filtered[Any], turn: StoredTurn) -> bool:
+def _is_match(selection: Filter, call: Filtered[Any], turn: StoredTurn) -> bool:
     fields = {"type": TYPE, "source": turn.source, "tier": L0}
     return (
-        all(fields[name] in wanted for name, wanted in chosen.words.items())
-        and (chosen.after is None or turn.created_at > chosen.after)
-        and (chosen.before is None or turn.created_at < chosen.before)
-        and (not chosen.further or _is_further_match(call, turn))
+        all(fields[name] in values for name, values in selection.words.items())
+        and (selection.after is None or turn.created_at > selection.after)
+        and (selection.before is None or turn.created_at < selection.before)
+        and (not selection.further or _is_further_match(call, turn))
     )
 
 
@@ -113,11 +113,11 @@ def _is_further_match(call: Filtered[Any], turn: StoredTurn) -> bool:
     if call.path_prefix is not None or (call.ids and not turn.key.startswith(tuple(call.ids))):
         return False
     metadata = describe(turn)
-    return all(name in metadata and _is_equal(metadata[name], wanted) for name, wanted in call.metadata.items())
+    return all(name in metadata and _is_equal(metadata[name], expected) for name, expected in call.metadata.items())
 
 
-def _is_equal(value: Any, wanted: Any) -> bool:
-    return bool(value == wanted or (isinstance(value, list) and wanted in value))
+def _is_equal(value: Any, expected: Any) -> bool:
+    return bool(value == expected or (isinstance(value, list) and expected in value))
 
 
 def _read(connection: Connection, turn: StoredTurn) -> Text:
@@ -133,10 +133,10 @@ def _compute_similarities(retrieval: Retrieval, connection: Connection, texts: S
         return [None] * len(texts)
     model = generation.model
     missing = [text.hash for text in texts if text.model != model]
-    stored = vectors.find(connection, model, missing) if missing else {}
+    by_hash = vectors.find(connection, model, missing) if missing else {}
     for text in texts:
-        if text.hash in stored:
-            text.model, text.vector = model, stored[text.hash]
-    known = [text.vector for text in texts if text.model == model and text.vector is not None]
-    cosines = iter((np.stack(known) @ vector).tolist() if known else ())
+        if text.hash in by_hash:
+            text.model, text.vector = model, by_hash[text.hash]
+    there = [text.vector for text in texts if text.model == model and text.vector is not None]
+    cosines = iter((np.stack(there) @ vector).tolist() if there else ())
     return [next(cosines) if text.model == model and text.vector is not None else None for text in texts]

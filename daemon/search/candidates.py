@@ -154,11 +154,11 @@ def _add_lexical(retrieval: Retrieval, sources: Sources) -> None:
     retrieval.notes["words"] = question.asked
     if question.left_out:
         retrieval.notes["too_common"] = question.left_out
-    found = fulltext.rank(postings, question, retrieval.allowed, _WORDS_DEPTH * retrieval.depth)
-    retrieval.words = {row: (rank, score) for rank, (row, score) in enumerate(found, start=1)}
-    for row, _ in found[: retrieval.depth]:
+    ranking = fulltext.rank(postings, question, retrieval.allowed, _WORDS_DEPTH * retrieval.depth)
+    retrieval.words = {row: (rank, score) for rank, (row, score) in enumerate(ranking, start=1)}
+    for row, _ in ranking[: retrieval.depth]:
         retrieval.ensure_candidate(row, "words")
-    retrieval.notes["fulltext"] = len(found)
+    retrieval.notes["fulltext"] = len(ranking)
 
 
 def _read_stored(sources: Sources, generation: Generation, rows: list[int]) -> RowVectors:
@@ -213,8 +213,8 @@ def find_nearer_alone(
     """Return the cosines of own texts that are nearer to the query than these within their contexts, and of parts."""
     nearer = generation.parts.measure(connection, vector, similarities)
     if len(generation.own):
-        found = generation.own.compute_similarities(vector, np.array(list(similarities), np.int64))
-        likely = [row for row, similarity in found if similarity > similarities[row]]
+        cosines_alone = generation.own.compute_similarities(vector, np.array(list(similarities), np.int64))
+        likely = [row for row, similarity in cosines_alone if similarity > similarities[row]]
         nearer |= cosines(vectors.read_exact(connection, generation.model, likely), vector)  # short texts: no parts
     return {row: similarity for row, similarity in nearer.items() if similarity > similarities[row]}
 
@@ -225,10 +225,10 @@ def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation,
     All get their exact cosine: that of the index is exact to about 0.001, and depends a little on all that is stored,
     also on what the caller may not see.
     """
-    wanted = max(RESCORE, retrieval.depth + RESCORE // 4)
-    found = generation.index.find_nearest(vector, wanted, retrieval.allowed)
+    depth = max(RESCORE, retrieval.depth + RESCORE // 4)
+    nearest = generation.index.find_nearest(vector, depth, retrieval.allowed)
     by_parts = generation.parts.find_nearest(vector, RESCORE, retrieval.allowed)
-    near = cosines(_read_stored(sources, generation, sorted({*found.rows.tolist(), *by_parts})), vector)
+    near = cosines(_read_stored(sources, generation, sorted({*nearest.rows.tolist(), *by_parts})), vector)
     if by_parts:
         with sources.store.reading() as connection:
             best = generation.parts.measure(connection, vector, near)
@@ -236,7 +236,7 @@ def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation,
     return NearRows(sorted(near, key=lambda row: (-round(near[row], 6), row)), near)
 
 
-def cosines(stored: RowVectors, vector: Vector) -> dict[int, float]:
+def cosines(row_vectors: RowVectors, vector: Vector) -> dict[int, float]:
     """Return the cosines of rows with a vector."""
-    rows, matrix = stored
+    rows, matrix = row_vectors
     return dict(zip(rows, (matrix @ vector).tolist(), strict=True)) if rows else {}

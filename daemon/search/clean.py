@@ -20,24 +20,24 @@ _SAME_SCORE = 1e-5  # of the score: equal vectors may differ by the rounding of 
 
 def clean(retrieval: Retrieval, sources: Sources) -> None:
     """Leave the hits, best first, each with its row."""
-    kept: list[Candidate] = []
-    wanted, seen = retrieval.wanted, Seen(retrieval.call.distinct)
+    hits: list[Candidate] = []
+    limit, seen = retrieval.wanted, Seen(retrieval.call.distinct)
     shown, precedence = Shown(), Precedence(retrieval, sources)
     waiting = list(retrieval.ranked)
-    while waiting and len(kept) < wanted:
-        part = waiting[: _count_whole(waiting, wanted + 8)]
+    while waiting and len(hits) < limit:
+        part = waiting[: _count_whole(waiting, limit + 8)]
         read(retrieval, part, sources)
         precedence.settle(part, waiting)
         settled = list(takewhile(precedence.is_settled, waiting))
         del waiting[: len(settled)]
-        kept += [candidate for candidate in _by_place(settled) if _is_new(candidate, seen, shown)]
-    kept = place_versions(retrieval, sources, [seen.find_newest(candidate) for candidate in kept])
-    for candidate in kept[: retrieval.call.offset]:
+        hits += [candidate for candidate in _by_place(settled) if _is_new(candidate, seen, shown)]
+    hits = place_versions(retrieval, sources, [seen.find_newest(candidate) for candidate in hits])
+    for candidate in hits[: retrieval.call.offset]:
         candidate.lost = f"ranked above the offset of {retrieval.call.offset}"
-    placed = {candidate.row for candidate in kept[:wanted]}
-    for candidate in [*kept[wanted:], *(one for one in waiting if one.row not in placed)]:
-        candidate.lost = f"ranked below the limit of {wanted}"
-    retrieval.ranked = kept[retrieval.call.offset : wanted]
+    placed = {candidate.row for candidate in hits[:limit]}
+    for candidate in [*hits[limit:], *(one for one in waiting if one.row not in placed)]:
+        candidate.lost = f"ranked below the limit of {limit}"
+    retrieval.ranked = hits[retrieval.call.offset : limit]
     complete(retrieval, sources)
     with sources.store.reading() as connection:
         ids = [candidate.record.id for candidate in retrieval.ranked if candidate.record]
@@ -80,12 +80,12 @@ def _place(candidate: Candidate) -> tuple[str, int]:
 def read(retrieval: Retrieval, part: list[Candidate], sources: Sources) -> None:
     """Give candidates their rows, unless they have them; those deleted meanwhile get none."""
     missing = [candidate for candidate in part if candidate.record is None]
-    stored = [candidate.row for candidate in missing if candidate.row not in retrieval.recent]
-    if stored:
+    numbers = [candidate.row for candidate in missing if candidate.row not in retrieval.recent]
+    if numbers:
         with sources.store.reading() as connection:
-            found = rows.read_rows(connection, stored)
+            by_row = rows.read_rows(connection, numbers)
     for candidate in missing:
-        candidate.record = retrieval.recent.get(candidate.row) or found.get(candidate.row)
+        candidate.record = retrieval.recent.get(candidate.row) or by_row.get(candidate.row)
 
 
 class Seen:

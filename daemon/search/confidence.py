@@ -47,7 +47,7 @@ def _rate(retrieval: Retrieval, similarity: float | None, share: float, missing:
         floors = retrieval.generation.embedder.floors
         nearness = (max(0.0, similarity) - floors.relevant) / (floors.duplicate - floors.relevant)
         factors, nearness = _BOTH, min(max(nearness, _NEARNESS[0]), _NEARNESS[1])
-    value = sum(factor * known for factor, known in zip(factors, (1.0, nearness, share, *missing), strict=True))
+    value = sum(factor * measure for factor, measure in zip(factors, (1.0, nearness, share, *missing), strict=True))
     return 1.0 / (1.0 + math.exp(-value))
 
 
@@ -57,10 +57,10 @@ def _measure_shares(retrieval: Retrieval) -> list[float]:
     parts = [[row.row for row in _list_rows(candidate)] for candidate in retrieval.ranked]
     if not words:
         return [0.0] * len(parts)
-    held = _find_held(retrieval, [row for part in parts for row in part])
+    flags = _find_held(retrieval, [row for part in parts for row in part])
     starts = np.cumsum([0, *map(len, parts[:-1])])
     rarities = np.array([word.rarity for word in words])
-    shares: list[float] = (rarities @ np.logical_or.reduceat(held, starts, axis=1) / rarities.sum()).tolist()
+    shares: list[float] = (rarities @ np.logical_or.reduceat(flags, starts, axis=1) / rarities.sum()).tolist()
     return shares
 
 
@@ -79,11 +79,11 @@ def _find_held(retrieval: Retrieval, numbers: Sequence[int]) -> NDArray[np.bool_
     words = retrieval.question.words if retrieval.question else []
     rows = np.array(numbers, np.int64)
     places = retrieval.allowed.positions.find(rows)
-    held = np.array([word.posting.select_held(places) for word in words])
+    flags = np.array([word.posting.select_held(places) for word in words])
     for at in np.flatnonzero(rows < 0).tolist():  # turns of L0, which are in no index
         turn = retrieval.candidates.get(int(rows[at]))
-        held[:, at] = [turn is not None and word.stem in turn.stems for word in words]
-    return held
+        flags[:, at] = [turn is not None and word.stem in turn.stems for word in words]
+    return flags
 
 
 def _list_rows(candidate: Candidate) -> Iterator[Row]:

@@ -49,22 +49,25 @@ class Cue(NamedTuple):
     bonus: float
 
 
-def _is_dated(asked: Hints, said: SpeakerCues) -> bool:
-    if not asked.spans:
+def _is_dated(hints: Hints, statement: SpeakerCues) -> bool:
+    if not hints.spans:
         return False
-    told = [day_of(said.at), *(span for span in find_spans(said.text, said.at) if span.days <= LONGEST_DAYS)]
-    return any(one.overlaps(other) for one in asked.spans for other in told)
+    spans = [
+        day_of(statement.at),
+        *(span for span in find_spans(statement.text, statement.at) if span.days <= LONGEST_DAYS),
+    ]
+    return any(one.overlaps(other) for one in hints.spans for other in spans)
 
 
-def _is_by_role(asked: Hints, said: SpeakerCues) -> bool:
+def _is_by_role(hints: Hints, statement: SpeakerCues) -> bool:
     """Return whether the memory is by the one that the question means: "I" is who has no other name."""
-    return bool(asked.role) and said.role == asked.role and said.speaker in ("", said.role)
+    return bool(hints.role) and statement.role == hints.role and statement.speaker in ("", statement.role)
 
 
-def _has_identifiers(asked: Hints, said: SpeakerCues) -> bool:
+def _has_identifiers(hints: Hints, statement: SpeakerCues) -> bool:
     """Return whether the memory holds every identifier and number of the question."""
-    held = said.text.casefold()
-    return bool(asked.named.identifiers) and all(is_named(one, held) for one in asked.named.identifiers)
+    text = statement.text.casefold()
+    return bool(hints.named.identifiers) and all(is_named(one, text) for one in hints.named.identifiers)
 
 
 CUES = (
@@ -79,17 +82,17 @@ CUES = (
 
 def cues(retrieval: Retrieval, sources: Sources) -> None:
     """Add the bonuses of the cues that hold, and rank again."""
-    asked = retrieval.hints
+    hints = retrieval.hints
     is_weighted = retrieval.method == "weighted" and retrieval.weight < 1.0
-    if not is_weighted or not retrieval.profile.cues or not asked.has_cues():
+    if not is_weighted or not retrieval.profile.cues or not hints.has_cues():
         return
     pool = retrieval.ranked[:_POOL]
-    stored = _select_worth_reading(retrieval, asked, [candidate.row for candidate in pool if candidate.row > 0])
+    numbers = _select_worth_reading(retrieval, hints, [candidate.row for candidate in pool if candidate.row > 0])
     with sources.store.reading() as connection:
-        found: dict[int, Row | Beginning] = {**retrieval.recent, **read_beginnings(connection, stored, _READ_CHARS)}
+        texts: dict[int, Row | Beginning] = {**retrieval.recent, **read_beginnings(connection, numbers, _READ_CHARS)}
     counts: dict[str, int] = {}
     for candidate in pool:
-        for cue in _find_cues(asked, found.get(candidate.row)):
+        for cue in _find_cues(hints, texts.get(candidate.row)):
             candidate.score += cue.bonus
             candidate.cues.append(cue.name)
             counts[cue.name] = counts.get(cue.name, 0) + 1
@@ -97,31 +100,31 @@ def cues(retrieval: Retrieval, sources: Sources) -> None:
     retrieval.notes.update(counts)
 
 
-def _select_worth_reading(retrieval: Retrieval, asked: Hints, rows: list[int]) -> list[int]:
+def _select_worth_reading(retrieval: Retrieval, hints: Hints, rows: list[int]) -> list[int]:
     """Return the rows that a cue may hold for: who is asked for by name alone is a word of what they said."""
-    words = [word for word in retrieval.question.words if word.text in asked.speakers] if retrieval.question else []
-    others = asked.role or asked.spans or asked.when or asked.named.identifiers
-    if others or {word.text for word in words} != asked.speakers:
+    words = [word for word in retrieval.question.words if word.text in hints.speakers] if retrieval.question else []
+    others = hints.role or hints.spans or hints.when or hints.named.identifiers
+    if others or {word.text for word in words} != hints.speakers:
         return rows
     places = retrieval.allowed.positions.find(rows)
-    held = np.logical_or.reduce([word.posting.select_held(places) for word in words])
-    return [row for row, holds in zip(rows, held.tolist(), strict=True) if holds]
+    flags = np.logical_or.reduce([word.posting.select_held(places) for word in words])
+    return [row for row, holds in zip(rows, flags.tolist(), strict=True) if holds]
 
 
 def read_said(memory: Row | Beginning) -> SpeakerCues:
     """Return what a memory says of who spoke, of whom, and when."""
     about = _decode(memory.metadata) if "speaker" in memory.metadata or "role" in memory.metadata else {}
     text = memory.content[:_READ_CHARS]
-    found = _SPEAKER.match(text)
-    label = found[1].casefold() if found else ""
+    match = _SPEAKER.match(text)
+    label = match[1].casefold() if match else ""
     speaker, role = str(about.get("speaker") or label).casefold(), str(about.get("role") or "")
     first = None if speaker else _FIRST_WORD.match(text)
     subject = first[0].casefold() if first else ""
     return SpeakerCues(speaker, role or label, datetime.fromtimestamp(memory.created_at, UTC), text, subject)
 
 
-def _find_cues(asked: Hints, memory: Row | Beginning | None) -> list[Cue]:
+def _find_cues(hints: Hints, memory: Row | Beginning | None) -> list[Cue]:
     if memory is None:  # deleted meanwhile
         return []
-    said = read_said(memory)
-    return [cue for cue in CUES if cue.holds(asked, said)]
+    statement = read_said(memory)
+    return [cue for cue in CUES if cue.holds(hints, statement)]

@@ -21,6 +21,6 @@ def cut(retrieval: Retrieval, sources: Sources) -> None:
         elif candidate.score < min_score:
             candidate.lost = f"score {candidate.score:.3f} is below min_score {min_score:g}"
         elif min_similarity is not None and (candidate.similarity is None or candidate.similarity < min_similarity):
-            shown = "unknown" if candidate.similarity is None else f"{candidate.similarity:.3f}"
-            candidate.lost = f"similarity {shown} is below min_similarity {min_similarity:g}"
+            cosine = "unknown" if candidate.similarity is None else f"{candidate.similarity:.3f}"
+            candidate.lost = f"similarity {cosine} is below min_similarity {min_similarity:g}"
     retrieval.ranked = [candidate for candidate in retrieval.ranked if not candidate.lost]

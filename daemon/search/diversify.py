@@ -20,16 +20,14 @@ def diversify(retrieval: Retrieval, sources: Sources) -> None:
     words = {one.row: frozenset(_WORD.findall(one.record.content.casefold()) if one.record else ()) for one in pool}
     best = max((candidate.score for candidate in pool), default=0.0) or 1.0
     likeness = dict.fromkeys(words, 0.0)
-    chosen: list[Candidate] = []
-    while pool and len(chosen) < retrieval.wanted:
-        taken = max(
-            pool, key=lambda candidate: weight * candidate.score / best - (1 - weight) * likeness[candidate.row]
-        )
-        pool.remove(taken)
-        chosen.append(taken)
+    picks: list[Candidate] = []
+    while pool and len(picks) < retrieval.wanted:
+        pick = max(pool, key=lambda candidate: weight * candidate.score / best - (1 - weight) * likeness[candidate.row])
+        pool.remove(pick)
+        picks.append(pick)
         for candidate in pool:
-            likeness[candidate.row] = max(likeness[candidate.row], jaccard(words[candidate.row], words[taken.row]))
-    retrieval.ranked = chosen + pool + rest
+            likeness[candidate.row] = max(likeness[candidate.row], jaccard(words[candidate.row], words[pick.row]))
+    retrieval.ranked = picks + pool + rest
     retrieval.notes["lambda"] = weight
 
 

@@ -110,11 +110,11 @@ class Effects:
     def _notify(self, marks: Iterable[Mark]) -> None:
         for mark in marks:
             with self._store.reading() as connection:
-                found: list[rows.Row] = list(rows.read_rows(connection, mark.rows).values())
+                hits: list[rows.Row] = list(rows.read_rows(connection, mark.rows).values())
             # A search may have reached further than its place: what is not seen from there is no repetition there.
-            seen = self._store.namespaces.reach(mark.namespace, None)
-            told = [row for row in found if seen is None or row.namespace in seen]
-            self._recalls.note(mark.namespace, mark.session, told)
+            reach = self._store.namespaces.reach(mark.namespace, None)
+            visible = [row for row in hits if reach is None or row.namespace in reach]
+            self._recalls.note(mark.namespace, mark.session, visible)
 
 
 def _write(transaction: Transaction, marks: list[Mark]) -> None:

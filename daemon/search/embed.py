@@ -31,12 +31,12 @@ def embed(retrieval: Retrieval, sources: Sources) -> None:
         retrieval.notes["model"] = "not ready"
         return
     retrieval.generation, queries = generation, sources.embedding.queries
-    known = queries.find(generation, call.query)
+    cached = queries.find(generation, call.query)
     if not sources.caller.bound:  # who does not reach everything must not learn what others have asked
-        retrieval.notes["cached"] = known is not None
-    if known is None and (retrieval.deadline is not None or is_api(generation.name)):  # it may have to be given up
+        retrieval.notes["cached"] = cached is not None
+    if cached is None and (retrieval.deadline is not None or is_api(generation.name)):  # it may have to be given up
         retrieval.embedding = queries.run_beside(partial(queries.embed, generation, call.query))
-    retrieval.vector = known
+    retrieval.vector = cached
 
 
 def _use_given(retrieval: Retrieval, sources: Sources) -> None:
@@ -50,13 +50,13 @@ def _use_given(retrieval: Retrieval, sources: Sources) -> None:
     retrieval.vector = _check(call.vector, generation) if call.vector else _find_like(retrieval, sources, generation)
 
 
-def _check(given: list[float], generation: Generation) -> Vector:
+def _check(numbers: list[float], generation: Generation) -> Vector:
     """Return a vector as the index has them, of length 1."""
-    vector = np.array(given, np.float64)
+    vector = np.array(numbers, np.float64)
     length = float(np.linalg.norm(vector))
-    if len(given) != generation.index.dimensions:
+    if len(numbers) != generation.index.dimensions:
         raise Invalid(
-            f"The vector has {len(given)} dimensions; those of {generation.name} have {generation.index.dimensions}."
+            f"The vector has {len(numbers)} dimensions; those of {generation.name} have {generation.index.dimensions}."
         )
     if not np.isfinite(length) or length == 0.0:
         raise Invalid("The vector is zero or holds a value that is not a finite number.")

@@ -15,18 +15,18 @@ _MOST = 0.5  # of what the query's words weigh
 
 def fuse(retrieval: Retrieval, sources: Sources) -> None:
     """Score all candidates and rank them, newer rows first among equals."""
-    found = retrieval.list_alive()
+    candidates = retrieval.list_alive()
     profile = retrieval.profile
     method = retrieval.call.fusion or profile.fusion or "weighted"
     if retrieval.call.mode == "dense" or not retrieval.call.query.strip():
         method = "similarity"
     if retrieval.vector is None and method == "similarity":
         method = "weighted"
-    best = max((candidate.bm25 or 0.0 for candidate in found), default=0.0)
+    best = max((candidate.bm25 or 0.0 for candidate in candidates), default=0.0)
     retrieval.full_bm25 = max(best, _MOST * retrieval.question.weight) if retrieval.question else best
     retrieval.weight = _weight(retrieval, sources, method)
     retrieval.method = method
-    for candidate in found:
+    for candidate in candidates:
         if method == "rrf":
             last = retrieval.depth if profile.missing_is_last else None
             candidate.score = rrf(candidate.similarity_rank, candidate.bm25_rank, last=last)
@@ -35,7 +35,7 @@ def fuse(retrieval: Retrieval, sources: Sources) -> None:
     if method == "weighted":
         retrieval.notes["vector_weight"] = retrieval.weight
     retrieval.notes["fusion"] = method
-    retrieval.ranked = sorted(found, key=order)
+    retrieval.ranked = sorted(candidates, key=order)
 
 
 def _weight(retrieval: Retrieval, sources: Sources, method: str) -> float:
@@ -43,8 +43,8 @@ def _weight(retrieval: Retrieval, sources: Sources, method: str) -> float:
         return 0.0
     if method == "similarity":
         return 1.0
-    chosen = (retrieval.call.vector_weight, retrieval.profile.vector_weight, sources.config.vector_weight)
-    return next(weight for weight in chosen if weight is not None)
+    weights = (retrieval.call.vector_weight, retrieval.profile.vector_weight, sources.config.vector_weight)
+    return next(weight for weight in weights if weight is not None)
 
 
 def score_of(candidate: Candidate, retrieval: Retrieval) -> float:
@@ -64,8 +64,8 @@ def rrf(*ranks: int | None, last: int | None = None) -> float:
     A missing rank adds nothing, or counts as `last` + 1 if that is given.
     """
     missing = None if last is None else last + 1
-    given = [rank or missing for rank in ranks]
-    return sum(1 / (RRF_K + rank) for rank in given if rank is not None) * (RRF_K + 1) / len(ranks)
+    places = [rank or missing for rank in ranks]
+    return sum(1 / (RRF_K + rank) for rank in places if rank is not None) * (RRF_K + 1) / len(ranks)
 
 
 def order(candidate: Candidate) -> tuple[float, int]:

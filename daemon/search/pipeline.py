@@ -71,44 +71,44 @@ def list_stages() -> tuple[Stage, ...]:
 @handles(protocol.Search)
 def search(sources: Sources, call: protocol.Search) -> protocol.Hits:
     """Return the hits of a search."""
-    retrieval, kept = run(sources, call)
+    retrieval, stored = run(sources, call)
     sources.effects.note(_mark(retrieval))
     for capability in installed():
         capability.note_hits(retrieval, sources)
     return protocol.Hits(
         hits=retrieval.hits,
-        degraded=kept.trace.degraded,
+        degraded=stored.trace.degraded,
         shared=retrieval.shared,
-        trace=kept.trace.id,
-        took_ms=kept.trace.took_ms,
+        trace=stored.trace.id,
+        took_ms=stored.trace.took_ms,
     )
 
 
 @handles(protocol.Explain)
 def explain(sources: Sources, call: protocol.Explain) -> protocol.Explanation:
     """Return the hits of a search with its trace."""
-    retrieval, kept = run(sources, call)
+    retrieval, stored = run(sources, call)
     with sources.store.reading() as connection:
-        trace = build_whole(connection, kept, _list_seen(sources, call))
+        trace = build_whole(connection, stored, _list_seen(sources, call))
     return protocol.Explanation(hits=retrieval.hits, trace=trace, shared=retrieval.shared)
 
 
 @handles(protocol.GetTrace)
 def trace(sources: Sources, call: protocol.GetTrace) -> protocol.Trace:
     """Return the trace of an earlier search."""
-    kept = sources.traces.find(call.id, check(call.namespace), sources.caller.key)
+    stored = sources.traces.find(call.id, check(call.namespace), sources.caller.key)
     with sources.store.reading() as connection:
-        return build_whole(connection, kept, _list_seen(sources, call))
+        return build_whole(connection, stored, _list_seen(sources, call))
 
 
 @handles(protocol.Traces)
 def list_traces(sources: Sources, call: protocol.Traces) -> protocol.TraceList:
     """Return the latest searches and contexts."""
-    found = sources.traces.list_latest(check(call.namespace), sources.caller.key, call.kind, call.limit)
+    traces = sources.traces.list_latest(check(call.namespace), sources.caller.key, call.kind, call.limit)
     return protocol.TraceList(
         traces=[
             convert_to(protocol.TraceSummary, trace, query=trace.query[:_QUERY_SHOWN], given=len(trace.given))
-            for trace in found
+            for trace in traces
         ]
     )
 
@@ -130,7 +130,7 @@ def keep_trace(
 ) -> StoredTrace:
     """Keep the trace of a search and return it; the texts of its candidates are let go."""
     call, generation = retrieval.call, retrieval.generation
-    kept = StoredTrace(
+    stored = StoredTrace(
         protocol.Trace(
             id=retrieval.id,
             query=call.query,
@@ -153,8 +153,8 @@ def keep_trace(
         sources.caller.key,
         retrieval.origins,
     )
-    sources.traces.keep(kept)
-    return kept
+    sources.traces.keep(stored)
+    return stored
 
 
 def retrieve(sources: Sources, call: protocol.Query[Any]) -> tuple[Retrieval, list[protocol.StageTrace]]:
@@ -174,31 +174,31 @@ def begin(sources: Sources, call: protocol.Query[Any]) -> Retrieval:
         raise Invalid(f"The query has {len(call.query)} characters; the limit is {MAX_QUERY_CHARS}.")
     profile = PROFILES[call.profile]
     multiplier = call.candidate_multiplier or sources.config.candidate_multiplier
-    wanted = call.offset + call.limit
-    least = max(LEAST_DEPTH, multiplier * wanted)
-    chosen, passed = compile_filter(call, sources.store.namespaces), sources.clock()
-    turns = sources.active.list_turns(chosen.reached)  # first: one that leaves L0 meanwhile is here or in the mask
-    allowed = sources.store.build_mask(chosen, passed)
+    limit = call.offset + call.limit
+    least = max(LEAST_DEPTH, multiplier * limit)
+    selection, passed = compile_filter(call, sources.store.namespaces), sources.clock()
+    turns = sources.active.list_turns(selection.reached)  # first: one that leaves L0 meanwhile is here or in the mask
+    allowed = sources.store.build_mask(selection, passed)
     return Retrieval(
         call=call,
-        chosen=chosen,
+        chosen=selection,
         now=sources.clock(),
         passed=passed,
         allowed=allowed,
-        depth=least if profile.candidates is None else profile.candidates * wanted,
-        wanted=wanted,
+        depth=least if profile.candidates is None else profile.candidates * limit,
+        wanted=limit,
         profile=profile,
         turns=turns,
-        within=_select_within(sources, chosen, allowed, passed),
+        within=_select_within(sources, selection, allowed, passed),
         deadline=None if call.deadline_ms is None else time.monotonic() + call.deadline_ms / 1000,
     )
 
 
-def _select_within(sources: Sources, chosen: Filter, allowed: Mask, passed: float) -> Mask | None:
+def _select_within(sources: Sources, selection: Filter, allowed: Mask, passed: float) -> Mask | None:
     """Return the memories among which words are weighed: those within reach, None for all that there are."""
-    if chosen.reached is None and not sources.caller.bound:
+    if selection.reached is None and not sources.caller.bound:
         return None
-    return sources.store.build_mask(Filter(chosen.reached), passed) if chosen.condition else allowed
+    return sources.store.build_mask(Filter(selection.reached), passed) if selection.condition else allowed
 
 
 def _run_timed(stage: Stage, retrieval: Retrieval, sources: Sources, entered: int) -> protocol.StageTrace:
@@ -207,12 +207,12 @@ def _run_timed(stage: Stage, retrieval: Retrieval, sources: Sources, entered: in
     began = time.perf_counter()
     stage(retrieval, sources)
     took_ms = elapsed_ms(began)
-    lost = [candidate for candidate in retrieval.candidates.values() if candidate.lost]
-    for candidate in lost:
+    dropped = [candidate for candidate in retrieval.candidates.values() if candidate.lost]
+    for candidate in dropped:
         candidate.lost_in = candidate.lost_in or name
     notes, retrieval.notes = retrieval.notes, {}
-    left = len(retrieval.candidates) - len(lost)
-    return protocol.StageTrace(name=name, took_ms=took_ms, entered=entered, left=left, notes=notes)
+    alive = len(retrieval.candidates) - len(dropped)
+    return protocol.StageTrace(name=name, took_ms=took_ms, entered=entered, left=alive, notes=notes)
 
 
 def _mark(retrieval: Retrieval) -> Mark:

@@ -27,10 +27,10 @@ def postprocess(retrieval: Retrieval, sources: Sources) -> None:
     hits = _build_hits(retrieval, sources)
     for name, process in load_processors():
         try:
-            made = process(retrieval.call.query, list(hits))
-            if not isinstance(made, list) or not all(isinstance(hit, Hit) for hit in made):
+            processed = process(retrieval.call.query, list(hits))
+            if not isinstance(processed, list) or not all(isinstance(hit, Hit) for hit in processed):
                 raise TypeError("it returned something else than a list of hits")
-            hits = made[: retrieval.call.limit]
+            hits = processed[: retrieval.call.limit]
         except Exception:
             log.warning("the postprocessor %s failed", name, exc_info=True)
             retrieval.degrade(f"postprocessor {name}")
@@ -43,10 +43,10 @@ def postprocess(retrieval: Retrieval, sources: Sources) -> None:
 
 def _build_hits(retrieval: Retrieval, sources: Sources) -> list[Hit]:
     links = retrieval.contradictions
-    shown = [(candidate, record) for candidate in retrieval.ranked if (record := candidate.record)]
-    fitting = len(fit_reply([record for _, record in shown]))
+    pairs = [(candidate, record) for candidate in retrieval.ranked if (record := candidate.record)]
+    fitting = len(fit_reply([record for _, record in pairs]))
     hits: list[Hit] = []
-    for candidate, record in shown[:fitting]:
+    for candidate, record in pairs[:fitting]:
         fields = fields_of(record, sources.store.namespaces, links.get(record.id, {}))
         fields["superseded_by"] = None  # no more: it is alive
         hit = Hit(

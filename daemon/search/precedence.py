@@ -55,39 +55,39 @@ class Precedence:
 
     def settle(self, part: Iterable[Candidate], waiting: list[Candidate]) -> None:
         """Move those of `part` that give way: down in `waiting`, or into what they are shown with."""
-        said: list[Candidate] = []
+        statements: list[Candidate] = []
         for candidate in part:
             if not self.is_settled(candidate):
                 self._settled.add(candidate.row)
                 if candidate.record is not None and candidate.record.turns == 1:
-                    said.append(candidate)
-        asking = [(one, one.record) for one in said if one.record and only_asks(one.record.content)]
+                    statements.append(candidate)
+        asking = [(one, one.record) for one in statements if one.record and only_asks(one.record.content)]
         if asking:
             self._settle_questions(asking, waiting)
-        for candidate in said:
+        for candidate in statements:
             if candidate.record and '"role":"tool"' in candidate.record.metadata:
                 self._set_back(candidate, TOOL, waiting)
 
     def _settle_questions(self, asking: Sequence[tuple[Candidate, Row]], waiting: list[Candidate]) -> None:
-        told = read_answers(self._retrieval, self._sources, [row.id for _, row in asking])
-        known = self._read_vectors([row for _, row in asking])
+        answers_by_id = read_answers(self._retrieval, self._sources, [row.id for _, row in asking])
+        vectors_by_id = self._read_vectors([row for _, row in asking])
         # First those that have an answer, which may be that of the others as well.
-        for candidate, row in sorted(asking, key=lambda pair: pair[1].id not in told):
-            answers = told.get(row.id, [])
-            asked = _Asked(row, self._choose_answer(answers) or candidate, known.get(row.id))
-            again = self._find_again(asked) if self._retrieval.call.distinct else None
-            if asked.shown_by is not candidate:
-                self._show(candidate, asked.shown_by, waiting)
+        for candidate, row in sorted(asking, key=lambda pair: pair[1].id not in answers_by_id):
+            answers = answers_by_id.get(row.id, [])
+            question = _Asked(row, self._choose_answer(answers) or candidate, vectors_by_id.get(row.id))
+            again = self._find_again(question) if self._retrieval.call.distinct else None
+            if question.shown_by is not candidate:
+                self._show(candidate, question.shown_by, waiting)
                 for answer in answers:
-                    attach(asked.shown_by, answer)
+                    attach(question.shown_by, answer)
                 if again and again.shown_by.record is again.row and _find(waiting, again.shown_by) is not None:
-                    self._show(again.shown_by, asked.shown_by, waiting)
+                    self._show(again.shown_by, question.shown_by, waiting)
             elif again and not answers:
                 self._show(candidate, again.shown_by, waiting)
                 continue
             elif not answers:
                 self._set_back(candidate, ASKS, waiting)
-            self._asked.append(asked)
+            self._asked.append(question)
 
     def _choose_answer(self, answers: Sequence[Row]) -> Candidate | None:
         """Return the best of the answers that were found, or else the latest; None where filters leave out all."""
@@ -109,28 +109,28 @@ class Precedence:
             return bool(retrieval.allowed.select(np.array([row.row], np.int64))[0])
         return row.row in retrieval.recent or not retrieval.chosen.condition
 
-    def _find_again(self, asked: _Asked) -> _Asked | None:
+    def _find_again(self, question: _Asked) -> _Asked | None:
         """Return the question that the same person asked before in other words."""
         generation = self._retrieval.generation
-        if generation is None or asked.vector is None:
+        if generation is None or question.vector is None:
             return None
-        least, named = generation.embedder.floors.merge, find_names(asked.row.content)
-        asker = _read_asker(asked.row)
+        least, names = generation.embedder.floors.merge, find_names(question.row.content)
+        asker = _read_asker(question.row)
         for other in self._asked:
-            is_near = other.vector is not None and float(asked.vector @ other.vector) >= least
-            if is_near and _read_asker(other.row) == asker and find_names(other.row.content) == named:
+            is_near = other.vector is not None and float(question.vector @ other.vector) >= least
+            if is_near and _read_asker(other.row) == asker and find_names(other.row.content) == names:
                 return other
         return None
 
-    def _read_vectors(self, asked: Sequence[Row]) -> dict[str, Vector]:
+    def _read_vectors(self, questions: Sequence[Row]) -> dict[str, Vector]:
         """Return by id the vectors of the texts alone, where they exist."""
         generation = self._retrieval.generation
         if generation is None:
             return {}
-        keys = {row.id: vectors.text_hash(row.content) for row in asked}
+        keys = {row.id: vectors.text_hash(row.content) for row in questions}
         with self._sources.store.reading() as connection:
-            found = vectors.find(connection, generation.model, list(keys.values()))
-        return {id: found[key] for id, key in keys.items() if key in found}
+            by_hash = vectors.find(connection, generation.model, list(keys.values()))
+        return {id: by_hash[key] for id, key in keys.items() if key in by_hash}
 
     def _show(self, question: Candidate, head: Candidate, waiting: list[Candidate]) -> None:
         """Show a question with another candidate, which takes its place, unless it stands above it."""
@@ -170,28 +170,28 @@ def _find(waiting: Sequence[Candidate], candidate: Candidate) -> int | None:
 
 
 def _read_asker(row: Row) -> tuple[int, str, str]:
-    said = read_said(row)
-    return row.namespace, said.speaker, said.role
+    statement = read_said(row)
+    return row.namespace, statement.speaker, statement.role
 
 
-def place_versions(retrieval: Retrieval, sources: Sources, kept: list[Candidate]) -> list[Candidate]:
+def place_versions(retrieval: Retrieval, sources: Sources, hits: list[Candidate]) -> list[Candidate]:
     """Return the ranking; of two that contradict each other the one that is asked for stands before the other."""
     state = retrieval.hints.state
     if not state or not retrieval.profile.cues:
-        return kept
+        return hits
     first: dict[int, list[int]] = {}  # what stands before a row
     with sources.store.reading() as connection:
-        for newer, older in find_versions(connection, [one.record.id for one in kept if one.record]):
+        for newer, older in find_versions(connection, [one.record.id for one in hits if one.record]):
             one, other = (newer, older) if state == "present" else (older, newer)
             first.setdefault(other, []).append(one)
         if state == "present":
-            for newer, older in _find_retold(retrieval, connection, kept[:RETOLD]):
+            for newer, older in _find_retold(retrieval, connection, hits[:RETOLD]):
                 first.setdefault(older, []).append(newer)
         _bring(retrieval, connection, [row for rows in first.values() for row in rows])
     placed: dict[int, Candidate] = {}
-    for candidate in kept:
+    for candidate in hits:
         _place(candidate, first, retrieval.candidates, placed)
-    return list(placed.values()) if first else kept
+    return list(placed.values()) if first else hits
 
 
 def _find_retold(retrieval: Retrieval, connection: Connection, best: Sequence[Candidate]) -> Iterator[tuple[int, int]]:
@@ -200,11 +200,11 @@ def _find_retold(retrieval: Retrieval, connection: Connection, best: Sequence[Ca
     Both were saved as statements, and the newer lacks no name that the question has of the older. They are about one
     subject; where they are less near, the newer names what it replaces.
     """
-    said = [row for one in best if (row := one.record) and row.tier != DOCUMENTS and not is_turn(row)]
+    statements = [row for one in best if (row := one.record) and row.tier != DOCUMENTS and not is_turn(row)]
     pairs = [
         (lower, upper)
-        for at, upper in enumerate(said)
-        for lower in said[at + 1 :]
+        for at, upper in enumerate(statements)
+        for lower in statements[at + 1 :]
         if lower.created_at > upper.created_at and lower.namespace == upper.namespace
         if tells_change(upper.content, lower.content)
         if _names_as_much(retrieval.hints.named, upper.content, lower.content)
@@ -214,18 +214,18 @@ def _find_retold(retrieval: Retrieval, connection: Connection, best: Sequence[Ca
         return
     floors = generation.embedder.floors
     numbers, matrix = generation.read_exact(connection, sorted({row.row for pair in pairs for row in pair}))
-    known = dict(zip(numbers, matrix, strict=True))
+    vector_of = dict(zip(numbers, matrix, strict=True))
     for lower, upper in pairs:
-        if lower.row in known and upper.row in known:
+        if lower.row in vector_of and upper.row in vector_of:
             is_about = shares_answer(retrieval.call.query, upper.content, lower.content)
-            if float(known[lower.row] @ known[upper.row]) >= (floors.relevant if is_about else floors.join):
+            if float(vector_of[lower.row] @ vector_of[upper.row]) >= (floors.relevant if is_about else floors.join):
                 yield lower.row, upper.row
 
 
-def _names_as_much(named: Names, upper: str, lower: str) -> bool:
+def _names_as_much(names: Names, upper: str, lower: str) -> bool:
     """Return whether `lower` has every name of a question that `upper` has."""
     upper, lower = upper.casefold(), lower.casefold()
-    return all(is_named(name, lower) or not is_named(name, upper) for name in (*named.identifiers, *named.proper))
+    return all(is_named(name, lower) or not is_named(name, upper) for name in (*names.identifiers, *names.proper))
 
 
 def _bring(retrieval: Retrieval, connection: Connection, numbers: Sequence[int]) -> None:
@@ -246,15 +246,18 @@ def _bring(retrieval: Retrieval, connection: Connection, numbers: Sequence[int])
 
 
 def _place(
-    candidate: Candidate, first: Mapping[int, list[int]], known: Mapping[int, Candidate], placed: dict[int, Candidate]
+    candidate: Candidate,
+    first: Mapping[int, list[int]],
+    by_number: Mapping[int, Candidate],
+    placed: dict[int, Candidate],
 ) -> None:
     """Place a candidate, and directly before it what stands before it."""
     if candidate.row in placed:
         return
     placed[candidate.row] = candidate  # two that are linked both ways end here
     for row in first.get(candidate.row, ()):
-        other = known.get(row)
+        other = by_number.get(row)
         if other is not None and other.record is not None and not other.lost and row not in placed:
             other.score = max(other.score, candidate.score)
-            _place(other, first, known, placed)
+            _place(other, first, by_number, placed)
     placed[candidate.row] = placed.pop(candidate.row)

@@ -86,9 +86,9 @@ class Facet(NamedTuple):
 
 def date_in(path: str | None) -> float | None:
     """Return the date in the name of a daily file (YYYY-MM-DD.md) as UTC seconds, None for any other path."""
-    found = _DATED.search(path or "")
+    match = _DATED.search(path or "")
     try:
-        return datetime.fromisoformat(found[1]).replace(tzinfo=UTC).timestamp() if found else None
+        return datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp() if match else None
     except ValueError:
         return None
 

@@ -15,13 +15,13 @@ def rank(retrieval: Retrieval, sources: Sources) -> None:
     """Score the candidates as the profile says."""
     if retrieval.profile.rows or retrieval.call.half_life_days:
         _rank_by_profile(retrieval, sources)
-    known = sources.store.facts.usefulness
-    if known and retrieval.profile.usefulness:
-        _rank_by_usefulness(retrieval, known)
+    usefulness = sources.store.facts.usefulness
+    if usefulness and retrieval.profile.usefulness:
+        _rank_by_usefulness(retrieval, usefulness)
 
 
-def _rank_by_usefulness(retrieval: Retrieval, known: dict[int, float]) -> None:
-    rated = [(candidate, factor) for candidate in retrieval.ranked if (factor := known.get(candidate.row))]
+def _rank_by_usefulness(retrieval: Retrieval, usefulness: dict[int, float]) -> None:
+    rated = [(candidate, factor) for candidate in retrieval.ranked if (factor := usefulness.get(candidate.row))]
     for candidate, factor in rated:
         candidate.usefulness = factor
         candidate.score *= factor

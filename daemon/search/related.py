@@ -39,12 +39,12 @@ def links_of(row: Row) -> RelatedLinks:
     if '"answers"' not in row.metadata and '"turns"' not in row.metadata:
         return RelatedLinks(None, [])
     about = _decode(row.metadata)
-    question, said = about.get("answers"), about.get("turns")
-    drawn = row.turns == 0 and isinstance(said, list)
+    question, turns = about.get("answers"), about.get("turns")
+    is_fact = row.turns == 0 and isinstance(turns, list)
     is_answer = row.turns == 1 and isinstance(question, str) and not only_asks(row.content)
     return RelatedLinks(
         question if is_answer else None,
-        [id for id in said if isinstance(id, str)] if drawn else [],  # type: ignore[union-attr]
+        [id for id in turns if isinstance(id, str)] if is_fact else [],  # type: ignore[union-attr]
     )
 
 
@@ -84,24 +84,24 @@ def complete(retrieval: Retrieval, sources: Sources) -> None:
     if not heads:
         return
     questions = {id: links_of(one.record).question for id, one in heads.items() if one.record}
-    asked = {question for question in questions.values() if question}
+    question_ids = {question for question in questions.values() if question}
     reached = retrieval.chosen.reached
-    recent = [turns.to_row(turn) for turn in sources.active.find_linked(heads.keys(), asked, reached)]
+    recent = [turns.to_row(turn) for turn in sources.active.find_linked(heads.keys(), question_ids, reached)]
     with sources.store.reading() as connection:
         where = condition(reached)
-        stored = queries.find_answers(connection, list(heads), where, retrieval.passed)
-        stored += queries.find_alive(connection, sorted(asked), where, retrieval.passed)
-    shown = {*heads, *(row.id for one in retrieval.ranked for row in one.related)}
-    rows = {row.id: row for row in (*stored, *recent) if row.id not in shown}
+        stored_rows = queries.find_answers(connection, list(heads), where, retrieval.passed)
+        stored_rows += queries.find_alive(connection, sorted(question_ids), where, retrieval.passed)
+    shown_ids = {*heads, *(row.id for one in retrieval.ranked for row in one.related)}
+    rows = {row.id: row for row in (*stored_rows, *recent) if row.id not in shown_ids}
     answers: dict[str, list[str]] = {}
     for row in sorted(rows.values(), key=_when):
         if question := links_of(row).question:
             answers.setdefault(question, []).append(row.id)
     for id, head in heads.items():
         # One that asks is completed by what answers it, another one by what it answers.
-        told, answered = answers.get(id, []), [one for one in [questions[id]] if one in rows]
+        own_answers, answered = answers.get(id, []), [one for one in [questions[id]] if one in rows]
         is_asking = head.record is not None and is_question(head.record.content)
-        for other in (told or answered) if is_asking else (answered or told):
+        for other in (own_answers or answered) if is_asking else (answered or own_answers):
             if other in rows:
                 attach(head, rows.pop(other))
 
@@ -113,19 +113,19 @@ def _when(row: Row) -> float:
 def read_answers(retrieval: Retrieval, sources: Sources, ids: Sequence[str]) -> dict[str, list[Row]]:
     """Return by id the answers of those of some turns that have any within reach, the oldest first."""
     reached = retrieval.chosen.reached
-    found = [turns.to_row(turn) for turn in sources.active.find_linked(ids, (), reached)]
+    answers = [turns.to_row(turn) for turn in sources.active.find_linked(ids, (), reached)]
     with sources.store.reading() as connection:
-        found += queries.find_answers(connection, ids, condition(reached), retrieval.passed)
-    told: dict[str, list[Row]] = {}
-    for row in sorted(found, key=lambda row: row.created_at):
+        answers += queries.find_answers(connection, ids, condition(reached), retrieval.passed)
+    by_question: dict[str, list[Row]] = {}
+    for row in sorted(answers, key=lambda row: row.created_at):
         if (question := links_of(row).question) and question != row.id:
-            told.setdefault(question, []).append(row)
-    return told
+            by_question.setdefault(question, []).append(row)
+    return by_question
 
 
 def attach(head: Candidate, row: Row) -> None:
     """Show a memory with a hit."""
-    if head.record is not None and row.id != head.record.id and all(row.id != known.id for known in head.related):
+    if head.record is not None and row.id != head.record.id and all(row.id != other.id for other in head.related):
         head.related.append(row)
 
 
@@ -133,16 +133,18 @@ def find_shown(candidate: Candidate) -> list[Related]:
     """Return what is shown with a hit: its question first, then the latest of its answers, then facts or turns."""
     head = candidate.record
     assert head is not None
-    found: dict[_Kind, list[Row]] = {"question": [], "answer": [], "fact": [], "turn": []}
+    by_kind: dict[_Kind, list[Row]] = {"question": [], "answer": [], "fact": [], "turn": []}
     for row in sorted(candidate.related, key=lambda row: row.created_at):
-        found[_kind(head, row)].append(row)
-    found["answer"] = found["answer"][-_MOST_ANSWERS:]
-    asked = links_of(head).question
+        by_kind[_kind(head, row)].append(row)
+    by_kind["answer"] = by_kind["answer"][-_MOST_ANSWERS:]
+    question = links_of(head).question
     return [
         # Facts and turns are only named, and what was asked in other words.
-        Related(id=one.id, kind=kind, content=one.content[:_MOST_CHARS] if kind == "answer" or one.id == asked else "")
-        for kind in found
-        for one in found[kind]
+        Related(
+            id=one.id, kind=kind, content=one.content[:_MOST_CHARS] if kind == "answer" or one.id == question else ""
+        )
+        for kind in by_kind
+        for one in by_kind[kind]
     ]
 
 

@@ -63,12 +63,12 @@ class TraceStore:
         self._kept: OrderedDict[str, StoredTrace] = OrderedDict()
         self._lock = threading.Lock()
 
-    def keep(self, kept: StoredTrace) -> None:
+    def keep(self, trace: StoredTrace) -> None:
         """Keep a trace; the texts of its candidates are let go."""
-        for candidate in kept.candidates:
+        for candidate in trace.candidates:
             candidate.record, candidate.related, candidate.stems = None, [], ()
         with self._lock:
-            self._kept[kept.trace.id] = kept
+            self._kept[trace.trace.id] = trace
             while len(self._kept) > CAPACITY:
                 self._kept.popitem(last=False)
 
@@ -80,23 +80,25 @@ class TraceStore:
     def list_latest(self, namespace: str, owner: bytes, kinds: Sequence[str], limit: int) -> list[Trace]:
         """Return the latest traces, newest first, of those that `find` finds."""
         with self._lock:
-            kept = [one for one in reversed(self._kept.values()) if one.is_seen_by(namespace, owner)]
-        return [one.trace for one in kept if not kinds or one.trace.kind in kinds][:limit]
+            traces = [one for one in reversed(self._kept.values()) if one.is_seen_by(namespace, owner)]
+        return [one.trace for one in traces if not kinds or one.trace.kind in kinds][:limit]
 
     def find(self, prefix: str | None, namespace: str, owner: bytes = b"") -> StoredTrace:
         """Return a trace by id or prefix, None for the latest."""
         with self._lock:
-            for kept in reversed(self._kept.values()):
-                if kept.is_seen_by(namespace, owner) and kept.trace.id.startswith(prefix or ""):
-                    return kept
+            for trace in reversed(self._kept.values()):
+                if trace.is_seen_by(namespace, owner) and trace.trace.id.startswith(prefix or ""):
+                    return trace
         raise NotFound("No such trace is kept; run the search again.", {"id": prefix})
 
 
-def build_whole(connection: Connection, kept: StoredTrace, seen: frozenset[int] | None = None) -> Trace:
+def build_whole(connection: Connection, trace: StoredTrace, seen: frozenset[int] | None = None) -> Trace:
     """Return the trace with every candidate, best first; without those deleted since and those outside `seen`."""
-    stored = rows.read_rows(connection, [candidate.row for candidate in kept.candidates if candidate.row > 0])
-    found = {number: row for number, row in {**stored, **kept.recent}.items() if seen is None or row.namespace in seen}
-    ids = [row.id for row in stored.values()]
+    by_row = rows.read_rows(connection, [candidate.row for candidate in trace.candidates if candidate.row > 0])
+    visible = {
+        number: row for number, row in {**by_row, **trace.recent}.items() if seen is None or row.namespace in seen
+    }
+    ids = [row.id for row in by_row.values()]
     origins = {
         id: machine for capability in installed() for id, machine in capability.find_origins(connection, ids).items()
     }
@@ -104,18 +106,18 @@ def build_whole(connection: Connection, kept: StoredTrace, seen: frozenset[int] 
         convert_to(
             CandidateTrace,
             candidate,
-            id=found[candidate.row].id,
-            preview=" ".join(found[candidate.row].content[: 2 * _PREVIEW].split())[:_PREVIEW],
-            tier=found[candidate.row].tier,
+            id=visible[candidate.row].id,
+            preview=" ".join(visible[candidate.row].content[: 2 * _PREVIEW].split())[:_PREVIEW],
+            tier=visible[candidate.row].tier,
             origins=list(dict.fromkeys(candidate.origins)),
-            machine=kept.origins.get(candidate.row) or origins.get(found[candidate.row].id, ""),
+            machine=trace.origins.get(candidate.row) or origins.get(visible[candidate.row].id, ""),
             lost=f"{candidate.lost_in}: {candidate.lost}" if candidate.lost else "",
         )
-        for candidate in kept.candidates
-        if candidate.row in found
+        for candidate in trace.candidates
+        if candidate.row in visible
     ]
-    given = kept.trace.given
+    given_ids = trace.trace.given
     if seen is not None:
-        named = {candidate.id for candidate in candidates}
-        given = [id for id in given if id in named]
-    return msgspec.structs.replace(kept.trace, candidates=candidates, given=given)
+        named_ids = {candidate.id for candidate in candidates}
+        given_ids = [id for id in given_ids if id in named_ids]
+    return msgspec.structs.replace(trace.trace, candidates=candidates, given=given_ids)

@@ -43,23 +43,23 @@ def why_not(sources: Sources, call: WhyNot) -> Why:
 
 def _find_filter(sources: Sources, connection: Connection, call: WhyNot, row: Row) -> str:
     """Return which filter leaves the memory out, empty if none does."""
-    passed = sources.clock()
-    if by := successors.read_in_force(connection, [row], passed):
+    now = sources.clock()
+    if by := successors.read_in_force(connection, [row], now):
         return f"it is superseded by {by[row.row]}"
 
     def is_met(condition: str, values: tuple[Any, ...] = ()) -> bool:
         return rows.is_true(connection, row.row, condition, values)
 
-    if not is_met(ALIVE, alive_values(passed)):
+    if not is_met(ALIVE, alive_values(now)):
         return "it is expired"
     if not is_met(build_searched()):
         why = f"searches do not look into {row.tier}" if row.searchable else "it is found by its key and in lists only"
         return f"no search returns it: {why}"
-    chosen = compile_filter(call, sources.store.namespaces)
-    if chosen.condition and not is_met(chosen.condition, chosen.values):
+    selection = compile_filter(call, sources.store.namespaces)
+    if selection.condition and not is_met(selection.condition, selection.values):
         names = ("type", "source", "tier", "metadata", "where", "after", "before", "path_prefix", "ids")
-        given = [f"{name} = {value}" for name in names if (value := getattr(call, name)) not in (None, [], {})]
-        return f"a filter of the query excludes it: {', '.join(given)}"
+        conditions = [f"{name} = {value}" for name in names if (value := getattr(call, name)) not in (None, [], {})]
+        return f"a filter of the query excludes it: {', '.join(conditions)}"
     return ""
 
 
@@ -79,8 +79,8 @@ def _explain_missed_words(sources: Sources, retrieval: Retrieval, row: Row, why:
         return "full text could not be searched in time"
     if retrieval.question is not None:
         alone = retrieval.allowed.restrict(np.array([row.row]))
-        found = fulltext.rank(sources.store.postings, retrieval.question, alone, limit=1)
-        why.bm25 = found[0][1] if found else None
+        ranking = fulltext.rank(sources.store.postings, retrieval.question, alone, limit=1)
+        why.bm25 = ranking[0][1] if ranking else None
     return (
         "no word of the query is in it" if why.bm25 is None else f"by words it is not among the best {retrieval.depth}"
     )
