@@ -55,12 +55,12 @@ def status(context: CallContext, call: protocol.GetStatus) -> protocol.Status:
 
 def _measure_folder(folder: Path) -> int:
     """Return the bytes of all files in a folder."""
-    found = 0
+    total = 0
     for path, _, names in os.walk(folder):
         for name in names:
             with suppress(OSError):  # it was deleted meanwhile
-                found += os.lstat(os.path.join(path, name)).st_size
-    return found
+                total += os.lstat(os.path.join(path, name)).st_size
+    return total
 
 
 def _status(context: CallContext, memories: int, pending: int, model: protocol.ModelState) -> protocol.Status:
@@ -123,7 +123,7 @@ def stats(context: CallContext, call: protocol.GetStats) -> protocol.Stats:
     return result
 
 
-def _read_runtime(context: CallContext, found: protocol.Stats) -> protocol.Runtime:
+def _read_runtime(context: CallContext, stats: protocol.Stats) -> protocol.Runtime:
     core, server = context.core, context.server
     generation = core.embedding.active
     tiers = reporting.tiers(core, protocol.Tiers(reach="all"))
@@ -139,7 +139,7 @@ def _read_runtime(context: CallContext, found: protocol.Stats) -> protocol.Runti
         wal_bytes=upkeep.log_size_bytes(core.store),
         model=core.embedding.report_state(),
         degraded=[] if generation else ["vector"],
-        queues={**server.queued(), "vectors": found.pending_embeddings, **tiers.waiting, **tiers.heard},
+        queues={**server.queued(), "vectors": stats.pending_embeddings, **tiers.waiting, **tiers.heard},
         tiers=tiers.tiers,
         jobs=context.jobs.list().jobs,
         clients=server.clients(),

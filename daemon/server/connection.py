@@ -247,10 +247,10 @@ class Connection(asyncio.Protocol):
             self._take_frames(self._frames.feed())
         if self._transport is None or self._transport.is_closing():
             return
-        wanted = self._can_take_more() or self in self._server.leaving
-        if wanted != self._reading:
-            self._reading = wanted
-            (self._transport.resume_reading if wanted else self._transport.pause_reading)()
+        is_wanted = self._can_take_more() or self in self._server.leaving
+        if is_wanted != self._reading:
+            self._reading = is_wanted
+            (self._transport.resume_reading if is_wanted else self._transport.pause_reading)()
 
     def _take_frames(self, payloads: Iterator[bytes]) -> None:
         """Begin calls while more may be under way. A frame over the limit ends the stream: what follows it is lost."""

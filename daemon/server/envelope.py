@@ -92,8 +92,8 @@ def call_of(request: Request) -> Call[Any]:
 
 def _call_of(request: Request) -> Call[Any]:
     if request.version != protocol.PROTOCOL_VERSION and _find_method(request.call) not in protocol.UNVERSIONED:
-        known = {"protocol": protocol.PROTOCOL_VERSION, "version": memoryd.__version__}
-        raise VersionMismatch(_version_advice(request.version), known)
+        versions = {"protocol": protocol.PROTOCOL_VERSION, "version": memoryd.__version__}
+        raise VersionMismatch(_version_advice(request.version), versions)
     _check_metadata_bytes(request.call)
     try:
         call: Call[Any] = _call.decode(request.call)
@@ -119,9 +119,9 @@ def _check_metadata_bytes(call: msgspec.Raw) -> None:
     has_key = {id(record) for record in skimmed.records if bytes(record.key) != _NIL}
     if skimmed.method == method_name(protocol.Put):
         has_key.add(id(skimmed.memory))
-    for given in (skimmed, skimmed.memory, *skimmed.memories, *skimmed.records):
-        size, limit = max(len(given.metadata), len(given.values)), protocol.MAX_METADATA_BYTES
-        if id(given) in has_key:
+    for holder in (skimmed, skimmed.memory, *skimmed.memories, *skimmed.records):
+        size, limit = max(len(holder.metadata), len(holder.values)), protocol.MAX_METADATA_BYTES
+        if id(holder) in has_key:
             limit = protocol.MAX_VALUE_BYTES
         if size > limit + _SPARE_BYTES:
             raise Invalid(f"The metadata is about {size} bytes; the limit is {limit}.")
@@ -135,10 +135,10 @@ def progress(request_id: int, event: protocol.Progress | protocol.Event) -> byte
 def answer(request_id: int, result: Callable[[], Any]) -> tuple[bytes, bool]:
     """Return the reply frame of a result, or of the error it raises, and whether it is an error."""
     try:
-        found = result()
-        data = _encode((RESULT, request_id, found))
+        reply = result()
+        data = _encode((RESULT, request_id, reply))
         if len(data) > MAX_FRAME_BYTES:
-            data = _encode((RESULT, request_id, shorten(found, len(data))))
+            data = _encode((RESULT, request_id, shorten(reply, len(data))))
         return frame(data), False
     except BaseException as error:
         return encode_failure(request_id, error)
@@ -210,9 +210,9 @@ def encode_failure(request_id: int, error: BaseException) -> tuple[bytes, bool]:
     """Return the reply frame of whatever a handler raised, and True; what is not ours is logged."""
     if not isinstance(error, MemorydError):
         log.error("a call failed", exc_info=error)
-        known = isinstance(error, MemoryError)
-        said = "has not enough memory for this call" if known else f"failed: {type(error).__name__}"
-        error = Internal(f"The daemon {said}. Its log has the details.")
+        is_memory = isinstance(error, MemoryError)
+        sentence = "has not enough memory for this call" if is_memory else f"failed: {type(error).__name__}"
+        error = Internal(f"The daemon {sentence}. Its log has the details.")
     return encode_refusal(request_id, error), True
 
 

@@ -83,13 +83,13 @@ class Lane:
         """Work until nothing waits that may run now."""
         while turn := self._take_next():
             client, work = turn
-            left = None
+            rest = None
             try:
-                left = work()
+                rest = work()
             except Exception:
                 log.exception("a call broke its worker's rule not to raise")
             finally:
-                self._end_turn(client, left)
+                self._end_turn(client, rest)
 
     def _take_next(self) -> tuple[object, LaneWork] | None:
         """Take the next work of the client whose turn it is; None sends the worker to sleep."""
@@ -105,12 +105,12 @@ class Lane:
             self._busy -= 1
             return None
 
-    def _end_turn(self, client: object, left: LaneWork | None) -> None:
+    def _end_turn(self, client: object, rest: LaneWork | None) -> None:
         with self._lock:
             self._running[client] -= 1
             if not self._running[client]:
                 del self._running[client]
-            if left is None or not self._capacity:
+            if rest is None or not self._capacity:
                 self._pending -= 1
             else:
-                self._waiting.setdefault(client, deque()).appendleft(left)
+                self._waiting.setdefault(client, deque()).appendleft(rest)

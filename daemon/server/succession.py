@@ -45,14 +45,16 @@ class Succession:
         A version is tried once: if the restart did not bring it, another one would not either. So the restart begins
         when that is on disk: the end of a daemon refuses writes that still wait.
         """
-        found = read_installed_version()
-        due = is_newer(found, memoryd.__version__) and not is_newer(found, client) and found != self._tried
+        installed = read_installed_version()
+        due = is_newer(installed, memoryd.__version__) and not is_newer(installed, client) and installed != self._tried
         restarting = due and uptime_s >= RESTART_AFTER_S
         if restarting:
-            log.info("memoryd %s was installed and %s runs: restarting", found, memoryd.__version__)
-            self._tried = found
-            self._store.set_setting(_TRIED, found).add_done_callback(self._restart_if_noted)
-        return Welcome(version=memoryd.__version__, protocol=PROTOCOL_VERSION, installed=found, restarting=restarting)
+            log.info("memoryd %s was installed and %s runs: restarting", installed, memoryd.__version__)
+            self._tried = installed
+            self._store.set_setting(_TRIED, installed).add_done_callback(self._restart_if_noted)
+        return Welcome(
+            version=memoryd.__version__, protocol=PROTOCOL_VERSION, installed=installed, restarting=restarting
+        )
 
     def _restart_if_noted(self, noted: "Future[None]") -> None:
         if noted.exception() is None:
@@ -65,8 +67,8 @@ def read_installed_version() -> str:
         text = Path(memoryd.__file__).read_text("utf-8")
     except (OSError, UnicodeDecodeError):  # being replaced at this moment, or deleted
         return memoryd.__version__
-    found = re.search(r'^__version__ = "([^"]+)"', text, re.MULTILINE)
-    return found.group(1) if found else memoryd.__version__
+    match = re.search(r'^__version__ = "([^"]+)"', text, re.MULTILINE)
+    return match.group(1) if match else memoryd.__version__
 
 
 def is_newer(one: str, other: str) -> bool:
@@ -75,8 +77,8 @@ def is_newer(one: str, other: str) -> bool:
 
 
 def _parse_version(version: str) -> tuple[int, ...]:
-    found = re.match(r"\d+(\.\d+)*", version)
-    numbers = [int(number) for number in found.group().split(".")] if found else []
+    match = re.match(r"\d+(\.\d+)*", version)
+    numbers = [int(number) for number in match.group().split(".")] if match else []
     while numbers and not numbers[-1]:
         numbers.pop()
     return tuple(numbers)
@@ -91,7 +93,7 @@ def become_successor(listener: socket.socket, options: Sequence[str]) -> None:
 def read_program() -> list[str]:
     """Return the words of this process's command line that name its program, whatever the working directory is now."""
     words = sys.orig_argv[1:]
-    named = words[: len(words) - len(sys.argv[1:])]
-    if named and named[-1] == sys.argv[0]:  # a script
-        named[-1] = str(sys.modules["__main__"].__file__)
-    return named
+    program = words[: len(words) - len(sys.argv[1:])]
+    if program and program[-1] == sys.argv[0]:  # a script
+        program[-1] = str(sys.modules["__main__"].__file__)
+    return program

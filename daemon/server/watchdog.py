@@ -34,20 +34,20 @@ def read_interval_s() -> float | None:
 
 async def pulse(every_s: float | None, writer_silent_s: Callable[[], float], limit_s: float = WRITER_LIMIT_S) -> None:
     """Notify systemd at intervals, if it wants that, that the daemon is alive, as long as the writer is."""
-    told = False
+    is_told = False
     while every_s:
         silent_s = writer_silent_s()
         if silent_s < limit_s:
             notify.notify_systemd("WATCHDOG=1")
-        elif not told:
-            told = True
+        elif not is_told:
+            is_told = True
             log.critical("the writer has not moved for %.0f s: no further word to the watchdog", silent_s)
         await asyncio.sleep(every_s)
 
 
-async def wait_for_loss(held: Iterable[WatchedFile]) -> Path:
+async def wait_for_loss(watched: Iterable[WatchedFile]) -> Path:
     """Return the path of the first file that is not where it was, once there is one."""
-    files = list(held)
+    files = list(watched)
     while not (missing := find_missing(files)):
         await asyncio.sleep(_LOOK_EVERY_S)
     return missing
