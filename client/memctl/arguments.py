@@ -274,6 +274,13 @@ def parse_timeout(text: str) -> float:
     return value
 
 
+def parse_port(text: str) -> int:
+    """Return a number of a port from its text."""
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
+    return int(text)
+
+
 def parse_metadata(text: str) -> dict[str, Any]:
     """Return a metadata object for JSON text or `KEY=VALUE`."""
     try:

@@ -1,8 +1,9 @@
 """web: the command."""
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from importlib.util import find_spec
 
+from memoryd.client.memctl.arguments import parse_port
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.output import complain
 
@@ -11,15 +12,9 @@ PORT = 8377
 
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--port", type=_parse_port, metavar="N", help=f"the port on 127.0.0.1 (default: {PORT}, else a free one)"
+        "--port", type=parse_port, metavar="N", help=f"the port on 127.0.0.1 (default: {PORT}, else a free one)"
     )
     parser.add_argument("--no-open", action="store_true", help="open no browser; the address is printed in any case")
-
-
-def _parse_port(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 65536:
-        raise ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
-    return int(text)
 
 
 def _serve(args: Namespace) -> int:

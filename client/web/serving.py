@@ -1,40 +1,34 @@
 """The process of the page: its routes, its server, its beginning and its end."""
 
 import asyncio
-import signal
-import socket
 from argparse import Namespace
 from collections.abc import AsyncIterator, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memoryd.client.capabilities import list_modules
-from memoryd.client.errors import MemorydError
+from memoryd.client.loopback.guard import ADDRESS, Guard, own_hosts
+from memoryd.client.loopback.serving import bind_port, serve_app
 from memoryd.client.memctl.link import client_for, named_namespace, own_token
 from memoryd.client.memctl.output import say, say_json
 from memoryd.client.protocol import GetStatus
 from memoryd.client.transport.aio import AsyncClient
 from memoryd.client.web import relay
-from memoryd.client.web.guard import ADDRESS, SIGNED_IN, Guard, Opening
+from memoryd.client.web.guard import GUARDS, PRIVATE, Opening
 from memoryd.client.web.reports import list_reports
 from memoryd.client.web.reports.health import read_findings
 
 STATIC = Path(__file__).with_name("static")
-REQUEST_S = 5.0  # until a request has come, with its body
-KEPT_S = 2  # a connection without a request; it is less, so that a request on it has time to come
-MAX_STRANGERS = 256  # connections that are not signed in
-BACKLOG = 64  # connections taken at once: fewer, so that what a new one sends is read before many are newer
-END_S = 1  # a stream is open as long as the page: it is ended then
+KEPT_S = 2  # a connection without a request; it is less than the limit for one, so that one has time to come
 _LONG_S = 600.0  # a job that a person runs
 
 
@@ -104,50 +98,6 @@ class _Events(StreamingResponse):
             self._streams.discard(self)
 
 
-class _Protocol(H11Protocol):
-    """A connection, which ends where no request is whole in time: anybody on the machine can open one.
-
-    uvicorn ends only what sends nothing after an answer (`timeout_keep_alive`), and of too many connections it refuses
-    the newest (`limit_concurrency`), which would be the person's: here the oldest that is not signed in is closed.
-    """
-
-    _made_at = 0.0
-    _late: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for the first request."""
-        super().connection_made(transport)
-        self._made_at = self.loop.time()
-        self._start_timer()
-        strangers = [one for one in self.connections if isinstance(one, _Protocol) and one._is_stranger()]
-        if len(strangers) > MAX_STRANGERS:
-            min(strangers, key=lambda one: one._made_at).transport.abort()
-
-    def on_response_complete(self) -> None:
-        """Wait for the next request."""
-        self._start_timer()  # before what begins with it: a request that came already
-        super().on_response_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
-        super().connection_lost(exc)
-        if self._late:
-            self._late.cancel()
-
-    def _is_stranger(self) -> bool:
-        signed_in = self.scope is not None and SIGNED_IN in self.scope
-        return not signed_in and not self.transport.is_closing()
-
-    def _start_timer(self) -> None:
-        if self._late:
-            self._late.cancel()
-        self._late = self.loop.call_later(REQUEST_S, self._drop_late)
-
-    def _drop_late(self) -> None:
-        if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
-            self.transport.abort()
-
-
 def _make_client(args: Namespace, timeout_s: float) -> AsyncClient:
     namespace = named_namespace(args) or ""
     return AsyncClient(namespace, socket=args.socket, token=own_token(), timeout_s=timeout_s, autostart=False)
@@ -170,15 +120,13 @@ def serve(args: Namespace, usual_port: int) -> int:
     """Serve the page until Ctrl-C or SIGTERM; start the daemon first if none answers."""
     with client_for(args) as client:
         client.call(GetStatus())
-    listener = bind_port(args.port, usual_port)
+    listener = bind_port(args.port) if args.port else bind_port(usual_port, 0)
     port = listener.getsockname()[1]
     opening = Opening()
     app = make_app(args, opening, port)
-    _print_address(args, opening, f"http://{ADDRESS}:{port}")
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)  # uvicorn ends by them, then raises them again
+    announce = partial(_print_address, args, opening, f"http://{ADDRESS}:{port}")
     try:
-        uvicorn.Server(_make_config(app)).run(sockets=[listener])
+        asyncio.run(serve_app(app, listener, KEPT_S, announce))
     finally:
         opening.close()
         listener.close()
@@ -188,45 +136,13 @@ def serve(args: Namespace, usual_port: int) -> int:
 def make_app(args: Namespace, opening: Opening, port: int) -> Guard:
     """Return the page behind its guards."""
     gone = {ClientDisconnect: _leave}
-    return Guard(
-        Starlette(routes=PageServer(args, opening).list_routes(), exception_handlers=gone), port, opening.token
-    )
+    page = Starlette(routes=PageServer(args, opening).list_routes(), exception_handlers=gone)
+    return Guard(page, GUARDS, own_hosts(port), opening.token, PRIVATE)
 
 
 def _leave(request: Request, error: Exception) -> Response:
     """Answer nobody: the connection ended before the request was whole."""
     return Response(status_code=400)
-
-
-def bind_port(wanted: int | None, usual: int) -> socket.socket:
-    """Return a socket on 127.0.0.1: the port that is wanted, or the usual one, or where that is in use any free one."""
-    for port in (wanted,) if wanted else (usual, 0):
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((ADDRESS, port))
-            listener.listen()  # whoever opens the page at once waits for the server
-            return listener
-        except OSError as error:
-            listener.close()
-            reason = error.strerror
-    raise MemorydError(f"Port {wanted or usual} of {ADDRESS} cannot be used: {reason}.")
-
-
-def _make_config(app: Guard) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http=_Protocol,
-        ws="none",
-        loop="asyncio",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        backlog=BACKLOG,
-        timeout_keep_alive=KEPT_S,
-        timeout_graceful_shutdown=END_S,
-    )
 
 
 def _print_address(args: Namespace, opening: Opening, base: str) -> None:

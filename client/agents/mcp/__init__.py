@@ -1,32 +1,49 @@
-"""mcp: the memory for agents that speak the Model Context Protocol, over standard input and output.
+"""mcp: the memory for agents that speak the Model Context Protocol, over standard input and output or over HTTP.
 
 The protocol is the official SDK's, which is an extra and is imported when the command runs. `schemas` says what the
-tools take and return, `tools` what they do, `resources` what can be read, `answers` fits answers into a budget of
-tokens, `session` is the way to the daemon, `server` brings them together.
+tools take and return, `tools` what they do, `resources` what can be read, `prompts` what a host shows its user,
+`answers` fits answers into a budget of tokens, `session` is the way to the daemon, `server` brings them together,
+`http` serves them on a port.
 """
 
 import gc
 from argparse import ArgumentParser, Namespace
 from importlib.util import find_spec
 
+from memoryd.client.memctl.arguments import Usage, parse_port
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.output import complain
+
+PORT = 8378
 
 
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--chatgpt", action="store_true", help="serve `search` and `fetch` too, as ChatGPT's connectors call them"
     )
+    parser.add_argument("--http", action="store_true", help="serve on a port of 127.0.0.1, with a token")
+    parser.add_argument("--port", type=parse_port, metavar="N", help=f"with --http: the port (default: {PORT})")
+    about = "with --http: a name by which a container reaches this machine (may be repeated)"
+    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help=about)
 
 
 def _serve(args: Namespace) -> int:
     if find_spec("mcp") is None:
         return complain("The Model Context Protocol is an extra; run: pip install 'memoryd[mcp]'", 1)
+    if not args.http and (args.port or args.allow_host):
+        raise Usage("--port and --allow-host are for --http (see `memctl mcp --help`).")
     gc.disable()  # the SDK's import makes thousands of classes and no garbage: looking for it takes a tenth of the time
-    from memoryd.client.agents.mcp.server import serve
+    from memoryd.client.agents.mcp import server
+    from memoryd.client.agents.mcp.tools import CONNECTOR_TOOLS, TOOLS
 
+    tools = {**TOOLS, **(CONNECTOR_TOOLS if args.chatgpt else {})}
+    if args.http:
+        from memoryd.client.agents.mcp import http
+
+        gc.enable()
+        return http.serve(args, tools, args.port or PORT)
     gc.enable()
-    return serve(args)
+    return server.serve(args, tools)
 
 
 COMMANDS = {
@@ -35,6 +52,7 @@ COMMANDS = {
         _serve,
         "  memctl mcp                            # for the project of the current folder\n"
         "  memctl mcp --namespace acme/api       # for this namespace\n"
-        "  claude mcp add memory -- memctl mcp   # have Claude Code start it",
+        "  claude mcp add memory -- memctl mcp   # have Claude Code start it\n"
+        "  memctl mcp --http                     # for hosts that take an address; it is printed with the token",
     )
 }

@@ -40,7 +40,7 @@ async def agent(**given: Any) -> AsyncIterator[Client]:
     """A client of a server in this process, on the daemon of `MEMORYD_SOCKET`."""
     session = ProjectSession(options(**given))
     try:
-        async with Client(server._make_server(session, {**TOOLS, **CONNECTOR_TOOLS})) as client:
+        async with Client(server.make_server(session, {**TOOLS, **CONNECTOR_TOOLS})) as client:
             yield client
     finally:
         await session.close()

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from agents import agent, all_of, options, text_of
 from mcp.shared.exceptions import MCPError
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
 from memoryd.client import Client
 from memoryd.client.agents.mcp.session import ProjectSession
@@ -353,8 +354,71 @@ async def test_one_memory_is_a_resource_and_an_unknown_address_an_error(memory: 
         read = await client.read_resource(f"memory://memory/{id}")
         assert "  | a fact" in read.contents[0].text  # type: ignore[union-attr]
         for uri in ("memory://nothing", "memory://recent/acme", "memory://memory/ffffffff", "file:///etc/passwd"):
-            with pytest.raises(MCPError):
+            with pytest.raises(MCPError) as refused:
                 await client.read_resource(uri)
+            assert (refused.value.error.code, refused.value.error.data) == (INVALID_PARAMS, {"uri": uri})
+
+
+async def test_a_resource_that_the_daemon_does_not_answer_for_is_no_unknown_one(folder: Path) -> None:
+    async with agent() as client:
+        with pytest.raises(MCPError, match="No daemon answers") as failed:
+            await client.read_resource("memory://recent")
+        assert (failed.value.error.code, failed.value.error.data) == (INTERNAL_ERROR, {"uri": "memory://recent"})
+
+
+# Prompts -------------------------------------------------------------------------------------------------------------
+
+
+async def write_prompt(client: Any, name: str, **arguments: str) -> str:
+    """Return the one message of a prompt, which the user says."""
+    [message] = (await client.get_prompt(name, arguments)).messages
+    assert message.role == "user"
+    return str(message.content.text)
+
+
+async def test_two_prompts_each_with_an_argument_that_may_be_left_out(daemon: Any) -> None:
+    async with agent() as client:
+        prompts = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
+    assert list(prompts) == ["recall", "remember"]
+    for prompt in prompts.values():
+        assert prompt.title
+        assert prompt.description
+        assert [argument.required for argument in prompt.arguments or []] == [False]
+
+
+async def test_recall_brings_what_is_known_about_a_topic_or_what_matters_most(memory: Client) -> None:
+    async with agent() as client:
+        assert "Nothing is remembered here." in await write_prompt(client, "recall")
+        assert "Nothing relevant is remembered." in await write_prompt(client, "recall", topic="cache")
+        memory.add("The cache is Valkey")
+        memory.add("Deploys happen on Mondays")
+        about = await write_prompt(client, "recall", topic="cache")
+        everything = await write_prompt(client, "recall", topic=" ")
+    assert "The cache is Valkey" in about
+    assert "Mondays" not in about
+    assert "The cache is Valkey" in everything
+    assert "Deploys happen on Mondays" in everything
+    assert all(text.count("</memories>") == 1 for text in (about, everything))
+
+
+async def test_remember_asks_the_agent_to_save_and_saves_nothing_itself(memory: Client) -> None:
+    async with agent() as client:
+        one = await write_prompt(client, "remember", what="The cache is Valkey")
+        all = await write_prompt(client, "remember")
+    assert "The cache is Valkey" in one
+    assert "our conversation" in all
+    assert "memory_save" in one
+    assert "memory_save" in all
+    assert memory.list().total == 0
+
+
+async def test_an_unknown_prompt_and_one_without_a_daemon_are_errors_of_the_protocol(folder: Path) -> None:
+    async with agent() as client:
+        with pytest.raises(MCPError, match="There is no prompt forget; there are recall, remember") as unknown:
+            await client.get_prompt("forget")
+        with pytest.raises(MCPError, match="No daemon answers") as silent:
+            await client.get_prompt("recall", {"topic": "cache"})
+    assert (unknown.value.error.code, silent.value.error.code) == (INVALID_PARAMS, INTERNAL_ERROR)
 
 
 async def test_a_connector_searches_and_fetches(memory: Client) -> None:

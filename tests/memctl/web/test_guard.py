@@ -3,7 +3,7 @@
 | line of defence | what fails without it |
 |---|---|
 | 127.0.0.1 alone, no option for another address | `test_it_listens_on_the_loopback_address_alone_…` |
-| Host, Origin of a POST, Sec-Fetch-Site, token, JSON by POST | `test_no_other_guard_refuses_it`, by the guard's name |
+| Host, Origin, Sec-Fetch-Site, token, JSON by POST | `test_no_other_guard_refuses_it`, by the guard's name |
 | each guard is tested | `test_each_guard_has_an_attack` |
 | policy, no-store, nosniff, no-referrer, no cookie | `test_every_answer_is_sealed` |
 | memories are inert | `test_page.py`: hostile memories in every view; `test_web_files.py`: nothing makes markup |
@@ -35,6 +35,8 @@ import uvicorn
 from page import Served
 
 from memoryd.client import AsyncClient, Client
+from memoryd.client.loopback import serving as connections
+from memoryd.client.loopback.guard import Guard, own_hosts
 from memoryd.client.memctl import run
 from memoryd.client.protocol.base import rpc
 from memoryd.client.web import guard, relay, serving
@@ -63,7 +65,7 @@ ATTACKS = {
     "the host with a dot": Attack("check_host", 403, {"host": "localhost.:{port}", "origin": None}, "GET", "/"),
     "another local page": Attack("check_origin", 403, {"origin": "http://127.0.0.1:9999"}),
     "a page without an origin": Attack("check_origin", 403, {"origin": "null"}),
-    "no origin": Attack("check_origin", 403, {"origin": None}),
+    "no origin": Attack("check_sender", 403, {"origin": None}),
     "https instead of http": Attack("check_origin", 403, {"origin": "https://127.0.0.1:{port}"}),
     "another site": Attack("check_site", 403, {"sec-fetch-site": "cross-site"}),
     "another port of this machine": Attack("check_site", 403, {"sec-fetch-site": "same-site"}),
@@ -142,7 +144,8 @@ async def answered(attack: Attack) -> int:
 
     headers = [(name.encode(), value.encode()) for name, value in headers_of(attack, PORT, TOKEN, BODY).items()]
     scope = {"type": "http", "method": attack.method, "path": attack.path, "headers": headers}
-    await guard.Guard(app, PORT, TOKEN)(scope, lambda: asyncio.sleep(60), send)
+    guarded = Guard(app, guard.GUARDS, own_hosts(PORT), TOKEN, guard.PRIVATE)
+    await guarded(scope, lambda: asyncio.sleep(60), send)
     return int(sent[0]["status"])
 
 
@@ -324,10 +327,10 @@ async def test_only_so_many_streams_of_events_are_open(site: Served) -> None:
 @asynccontextmanager
 async def page_of(socket: Path) -> AsyncIterator[tuple[int, str]]:
     """The page in this process; gives its port and its token."""
-    listener = serving.bind_port(None, 0)
+    listener = connections.bind_port(0)
     port, opening = listener.getsockname()[1], Opening()
     app = serving.make_app(Namespace(socket=str(socket), namespace=None, timeout=20.0), opening, port)
-    server = uvicorn.Server(serving._make_config(app))
+    server = uvicorn.Server(connections.make_config(app, serving.KEPT_S))
     running = asyncio.create_task(server.serve(sockets=[listener]))
     yield port, opening.token
     server.should_exit = True
@@ -352,7 +355,7 @@ def unfinished(sent: str, port: int) -> bytes:
 async def test_a_connection_without_a_whole_request_ends(
     sent: str, drips: bool, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(serving, "REQUEST_S", 0.05)
+    monkeypatch.setattr(connections, "REQUEST_S", 0.05)
     async with page_of(folder / "none") as (port, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(unfinished(sent, port))
@@ -370,7 +373,7 @@ async def test_a_connection_without_a_whole_request_ends(
 async def test_of_too_many_connections_the_oldest_that_is_not_signed_in_ends(
     daemon: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving, "MAX_STRANGERS", 10)
+    monkeypatch.setattr(connections, "MAX_STRANGERS", 10)
     async with page_of(daemon.socket) as (port, token):
 
         async def follow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:

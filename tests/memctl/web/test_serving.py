@@ -14,7 +14,7 @@ from fake_daemon import Memctl
 from page import Served
 
 from memoryd.client.errors import MemorydError
-from memoryd.client.web import serving
+from memoryd.client.loopback.serving import bind_port
 from memoryd.client.web.command import PORT
 
 
@@ -84,9 +84,9 @@ def test_a_port_that_is_in_use_is_refused_when_it_was_asked_for_and_replaced_whe
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         with pytest.raises(MemorydError, match=f"Port {port} of 127.0.0.1 cannot be used: Address already in use"):
-            serving.bind_port(port, PORT)
-    first = serving.bind_port(None, PORT)
-    second = serving.bind_port(None, first.getsockname()[1])
+            bind_port(port)
+    first = bind_port(PORT, 0)
+    second = bind_port(first.getsockname()[1], 0)
     ports = first.getsockname(), second.getsockname()
     first.close()
     second.close()

@@ -1,0 +1,109 @@
+"""What is between an application on 127.0.0.1 and everything else that can send requests there.
+
+Other pages of the browser can (DNS rebinding, forged forms, frames), and other users of the machine. An application
+gives its guards as a table; the first that refuses answers. What is served is sealed by `HEADERS` whatever happens.
+"""
+
+import hmac
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+ADDRESS = "127.0.0.1"  # no option changes it
+SIGNED_IN = "memoryd.signed_in"  # in the scope of a request with the token
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
+    " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+    " require-trusted-types-for 'script'; trusted-types 'none'",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+_SEAL = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+
+
+class LoopbackRequest(NamedTuple):
+    """A request as the guards see it, with the hosts and the token that are right."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    hosts: Collection[str]
+    token: str
+    needs_token: bool
+
+
+class HttpRefusal(NamedTuple):
+    """The status and the sentence of a refusal, and headers that belong to them."""
+
+    status: int
+    message: str
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+Check = Callable[[LoopbackRequest], HttpRefusal | None]
+
+
+def own_hosts(port: int) -> frozenset[str]:
+    """Return the values of the header Host by which a server on a port is reached from this machine."""
+    return frozenset((f"{ADDRESS}:{port}", f"localhost:{port}"))
+
+
+def check_host(asked: LoopbackRequest) -> HttpRefusal | None:
+    """Refuse a name that another site made to lead here (DNS rebinding)."""
+    return None if asked.headers.get("host") in asked.hosts else HttpRefusal(403, "The host is not this server's.")
+
+
+def check_origin(asked: LoopbackRequest) -> HttpRefusal | None:
+    """Refuse what another page sends; only browsers name an origin."""
+    own = (None, f"http://{asked.headers.get('host')}")
+    return None if asked.headers.get("origin") in own else HttpRefusal(403, "The origin is not this server.")
+
+
+def check_token(asked: LoopbackRequest) -> HttpRefusal | None:
+    """Want the bearer token on all that shows or changes memories."""
+    if not asked.needs_token:
+        return None
+    given = asked.headers.get("authorization", "").encode()
+    if hmac.compare_digest(given, f"Bearer {asked.token}".encode()):
+        return None
+    return HttpRefusal(401, "The token is missing or wrong.", {"www-authenticate": "Bearer"})
+
+
+class Guard:
+    """Runs guards before an application and seals what it sends; paths that begin with `private` want the token."""
+
+    def __init__(
+        self, app: ASGIApp, checks: Sequence[Check], hosts: Collection[str], token: str, private: str = "/"
+    ) -> None:
+        self._app, self._checks, self._hosts, self._token, self._private = app, checks, hosts, token, private
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        private = scope["path"].startswith(self._private)
+        asked = LoopbackRequest(scope["method"], scope["path"], headers, self._hosts, self._token, private)
+        refusal = next((found for check in self._checks if (found := check(asked))), None)
+        app = self._app
+        if refusal is not None:
+            content = {"code": "forbidden", "message": refusal.message, "data": {}}
+            app = JSONResponse(content, refusal.status, refusal.headers)
+        elif private:
+            scope[SIGNED_IN] = True
+        await app(scope, receive, _seal(send))
+
+
+def _seal(send: Send) -> Send:
+    async def send_sealed(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = [pair for pair in message["headers"] if pair[0].decode("latin-1") not in HEADERS]
+            message = {**message, "headers": [*own, *_SEAL]}
+        await send(message)
+
+    return send_sealed
