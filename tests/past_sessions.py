@@ -29,11 +29,11 @@ _OUTPUT = "ok   tests/test_{0}.py::test_{1} PASSED\n" * 12
 
 
 class MadeHome(NamedTuple):
-    """What was made: sessions, turns that are to be found, and questions with a text that answers each."""
+    """What was made: how many sessions and turns, and by session its project, its name and what was said."""
 
     sessions: int
     turns: int
-    questions: list[SaidPair]
+    said: list[tuple[str, str, list[SaidPair]]]
 
 
 def invent(count: int, seed: int = 7) -> Iterator[SaidPair]:
@@ -64,7 +64,7 @@ def make_home(
     """Write so many sessions of Claude Code, Codex and Gemini CLI with so many turns in all."""
     each = turns // sessions // 2
     said = list(pairs) if pairs is not None else list(invent(sessions * each))
-    count, random_ = 0, random.Random(11)
+    made, random_ = MadeHome(0, 0, []), random.Random(11)
     for number, of_one in enumerate(split_evenly(said, each)):
         if number == sessions:
             break
@@ -72,9 +72,10 @@ def make_home(
         (folder / ".git").mkdir(parents=True, exist_ok=True)
         at = START + number * 40_000.0
         write = (_write_claude_code, _write_codex, _write_gemini)[number % 3]
-        write(home, folder, uuid.UUID(int=random_.getrandbits(128), version=4), at, of_one)
-        count += 2 * len(of_one)
-    return MadeHome(sessions, count, [pair for pair in said[::3] if pair[0].endswith("?")])
+        id = uuid.UUID(int=random_.getrandbits(128), version=4)
+        write(home, folder, id, at, of_one)
+        made.said.append((folder.name, str(id), of_one))
+    return made._replace(sessions=len(made.said), turns=sum(2 * len(pairs) for _, _, pairs in made.said))
 
 
 def _iso(at: float) -> str:

@@ -22,6 +22,7 @@ BENCHMARKS = (
     "bench_context",
     "bench_interference",
     "bench_bulk",
+    "bench_backfill",
     "bench_cluster",
     "bench_jobs",
     "bench_workspace",

@@ -1,0 +1,137 @@
+"""The call `backfill`: what becomes of the turns of a past session."""
+
+from typing import Any
+
+import pytest
+
+from conversing import observe, problems
+from memoryd.client.backfill.calls import Backfill, Backfilled
+from memoryd.client.errors import Conflict, Forbidden, Invalid
+from memoryd.client.protocol import List, Memory, NewTurn
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.store.caller import Caller
+from workbench import add, ask, undo
+
+AT = 1_700_000_000.0
+ASKED = ("user", "Which database does the billing service use at the moment?")
+ANSWERED = ("assistant", "It uses Postgres 15, and the mail service still has its own SQLite file.")
+
+
+def turns(*said: tuple[str, str], step_s: float = 10.0, first: int = 0) -> list[NewTurn]:
+    return [
+        NewTurn(role=role, content=content, id=f"{first + number:032x}", created_at=AT + number * step_s)
+        for number, (role, content) in enumerate(said)
+    ]
+
+
+def take(core: Core, given: list[NewTurn], **options: Any) -> Backfilled:
+    return ask(core, Backfill(turns=given, session="s1", **{"namespace": "api", **options}))
+
+
+def stored(core: Core) -> dict[str, Memory]:
+    page = ask(core, List(limit=1000, reach="all"))
+    return {memory.content: memory for memory in page.memories}
+
+
+def test_turns_become_memories_of_l2_at_the_time_at_which_they_were_said(core: Core) -> None:
+    done = take(core, turns(ASKED, ANSWERED))
+    assert (done.taken, done.known, done.left_out) == (2, 0, {})
+    question, answer = stored(core)[ASKED[1]], stored(core)[ANSWERED[1]]
+    assert (question.tier, question.type, question.source, question.namespace) == ("L2", "turn", "backfill", "api")
+    assert (question.created_at, answer.created_at) == (AT, AT + 10)
+    assert question.metadata == {"role": "user", "session": "s1"}
+    assert answer.metadata["answers"] == question.id == f"{0:032x}"
+    assert core.active.list_turns(None) == []
+    assert problems(core) == []
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 80])
+def test_so_many_turns_are_taken_in_once_and_undone_as_one(count: int, core: Core) -> None:
+    said = [("user", f"The limit of queue {number} is {number * 7} jobs an hour") for number in range(count)]
+    done = take(core, turns(*said))
+    assert done.taken == len(stored(core)) == count
+    assert done.operation
+    again = take(core, turns(*said), operation=done.operation)
+    assert (again.taken, again.known) == (0, count)
+    if count:
+        assert len(undo(core, done.operation).ids) == count
+    assert stored(core) == {}
+    assert problems(core) == []
+
+
+def test_calls_that_name_an_operation_are_part_of_it(core: Core) -> None:
+    operation = take(core, []).operation
+    for number in range(3):
+        given = turns(("user", f"Worker {number} restarts every night"), first=number)
+        assert take(core, given, operation=operation).operation == operation
+    assert len(stored(core)) == 3
+    undo(core, operation)
+    assert stored(core) == {}
+
+
+def test_an_operation_that_was_undone_or_is_another_is_not_gone_on_with(core: Core) -> None:
+    done = take(core, turns(ASKED))
+    undo(core, done.operation)
+    with pytest.raises(Conflict, match="was undone"):
+        take(core, turns(ASKED), operation=done.operation)
+    with pytest.raises(Invalid, match="not the id of a backfill"):
+        take(core, [], operation=add(core, "something else").operation)
+    assert take(core, turns(ASKED)).taken == 1
+
+
+def test_what_the_gate_refuses_and_duplicates_are_left_out_with_the_reason(core: Core) -> None:
+    add(core, ANSWERED[1], "api")
+    done = take(core, turns(("user", "ok"), ("user", "Downloading 50%"), ANSWERED, ("user", "Deploys are on Tuesdays")))
+    assert done.taken == 1
+    assert done.left_out == {"too short": 1, "progress output": 1, "duplicate": 1}
+    assert problems(core) == []
+
+
+def test_a_short_answer_is_kept_with_its_question(core: Core) -> None:
+    asked = ("assistant", "Shall I drop the old index before the migration?")
+    assert take(core, turns(asked, ("user", "No."))).taken == 2
+    assert stored(core)["No."].metadata["answers"] == f"{0:032x}"
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_an_answer_that_came_much_later_answers_nothing(role: str, core: Core) -> None:
+    take(core, turns(ASKED, (role, ANSWERED[1]), step_s=1000.0))
+    assert "answers" not in stored(core)[ANSWERED[1]].metadata
+
+
+def test_what_was_observed_in_the_session_is_known_wherever_it_is_by_now(core: Core) -> None:
+    observe(core, ASKED[1], session="s1", namespace="api")
+    done = take(core, turns(ASKED, ANSWERED))
+    assert (done.taken, done.known) == (1, 1)
+    [question] = core.active.list_turns(None)
+    assert stored(core)[ANSWERED[1]].metadata["answers"] == question.key
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(core: Core) -> None:
+    given = turns(ASKED, ANSWERED, ("user", "ok"))
+    planned = take(core, given, dry_run=True)
+    assert (planned.taken, planned.left_out, planned.operation) == (2, {"too short": 1}, None)
+    assert stored(core) == {}
+    done = take(core, given)
+    assert (done.taken, done.left_out) == (planned.taken, planned.left_out)
+    assert take(core, given, dry_run=True).known == 2
+
+
+def test_short_turns_are_found_by_those_around_them(core: Core) -> None:
+    take(core, turns(ASKED, ("assistant", "It is the old one"), ("user", "Then move it to kestrel-9 by Friday")))
+    with core.store.reading() as connection:
+        near = dict(connection.execute("SELECT content, neighbours FROM memories"))
+    assert near["It is the old one"] == f"{ASKED[1]}\nThen move it to kestrel-9 by Friday"
+
+
+@pytest.mark.parametrize("lacking", ["id", "created_at"])
+def test_a_turn_without_its_time_or_its_id_is_refused(lacking: str, core: Core) -> None:
+    fields = {"id": "0" * 32, "created_at": AT, lacking: None}
+    with pytest.raises(Invalid, match=f"Turn 0 has no {lacking}"):
+        take(core, [NewTurn(role="user", content="Something that was said", **fields)])  # type: ignore[arg-type]
+    assert stored(core) == {}
+
+
+def test_who_is_bound_to_a_namespace_cannot_choose_ids(core: Core) -> None:
+    with pytest.raises(Forbidden):
+        ask(core, Backfill(turns=turns(ASKED), namespace="api"), caller=Caller("worker", "api", "w", b"k"))
