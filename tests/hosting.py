@@ -26,7 +26,9 @@ class Answered(NamedTuple):
         """What goes into the agent's context."""
         answer = json.loads(self.out or "{}")
         return str(
-            answer.get("additional_context") or answer.get("hookSpecificOutput", {}).get("additionalContext", "")
+            answer.get("additional_context")
+            or answer.get("additionalContext")
+            or answer.get("hookSpecificOutput", {}).get("additionalContext", "")
         )
 
 

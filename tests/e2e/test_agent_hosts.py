@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from model_api import ModelApi, model_api
 
+from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.memctl import run
 from waiting import wait_until
 from workbench import Process
@@ -22,6 +23,8 @@ PACKAGES = {
     "claude": "@anthropic-ai/claude-code@^2.1",
     "codex": "@openai/codex@^0.169",
     "gemini": "@google/gemini-cli@^0.61",
+    "opencode": "opencode-ai@^1.18",
+    "copilot": "@github/copilot@^1.0.102",
 }
 MEMORY = "Run the billing migrations with --lock-timeout 5s, else the deploy hangs"
 ANSWER = "I have deployed the billing service at noon and told the whole team about it"
@@ -76,7 +79,27 @@ def _gemini(api: ModelApi, home: Path) -> tuple[list[str], dict[str, str]]:
     return [command("gemini"), "--skip-trust", "-m", "gemini-2.5-flash", "-p", QUESTION], environment
 
 
-AGENTS: dict[str, Asking] = {"claude-code": _claude, "codex": _codex, "gemini": _gemini}
+def _opencode(api: ModelApi, home: Path) -> tuple[list[str], dict[str, str]]:
+    options = {"provider": {"anthropic": {"options": {"apiKey": "none", "baseURL": f"{api.url}/v1"}}}}
+    (home / ".config" / "opencode").mkdir(parents=True)
+    (home / ".config" / "opencode" / "opencode.json").write_text(json.dumps({**options, "autoupdate": False}))
+    asking = [command("opencode"), "run", "--model", "anthropic/claude-sonnet-4-5"]
+    return [*asking, *QUESTION.split()], {"OPENCODE_DISABLE_MODELS_FETCH": "1"}  # it quotes a word with blanks
+
+
+def _copilot(api: ModelApi, home: Path) -> tuple[list[str], dict[str, str]]:
+    provider = {"TYPE": "anthropic", "BASE_URL": api.url, "API_KEY": "none"}
+    environment = {f"COPILOT_PROVIDER_{name}": value for name, value in provider.items()}
+    return [command("copilot"), "--model", "claude-sonnet-4.5", "-p", QUESTION], {"COPILOT_OFFLINE": "1", **environment}
+
+
+AGENTS: dict[str, Asking] = {
+    "claude-code": _claude,
+    "codex": _codex,
+    "gemini": _gemini,
+    "opencode": _opencode,
+    "copilot": _copilot,
+}
 
 
 @pytest.mark.slow
@@ -92,11 +115,11 @@ def test_the_agent_itself_asks_its_model_with_the_memory_and_its_answer_is_noted
         client.add(MEMORY, type="lesson")
     with model_api(ANSWER) as api:
         words, environment = AGENTS[agent](api, home)
-        for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
-            monkeypatch.delenv(name, raising=False)
+        for host in HOSTS.values():
+            monkeypatch.delenv(host.home, raising=False)
         monkeypatch.setenv("HOME", str(home))
         assert run(["hooks", "install", agent]) == 0
-        asking = {**os.environ, **real.environment, **environment, "HOME": str(home)}
+        asking = {**os.environ, **real.environment, **environment, "HOME": str(home), "PWD": str(place)}
         done = subprocess.run(words, cwd=place, env=asking, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
         assert ANSWER in done.stdout.decode(), done.stderr.decode()[-2000:]
         assert any("--lock-timeout 5s" in asked and QUESTION in asked for asked in api.asked)

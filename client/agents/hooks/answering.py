@@ -1,8 +1,8 @@
 """What a hook does at each event: from the agent's JSON to the calls for the daemon and the answer for the agent.
 
 The context comes before the prompt is noted, else it would find the prompt. Of an agent's answers the one is noted that
-the host hands over; where it hands over none (Claude Code of 2025), the last one that is in its transcript by then, and
-with its id there, so that it is taken once.
+the host hands over; where it hands over none (Copilot CLI, Claude Code of 2025), the last one that is in its
+transcript by then, and with its id there, so that it is taken once.
 
 Each event of a tool is a process of its own, so the files that they name are on disk until the answer takes them: a
 file of paths per session, beside the spool. It is not synced: after a crash an answer names fewer files, that is all.
@@ -184,9 +184,9 @@ def find_speaker() -> str:
 
 
 def _read_transcript(event: EventContext) -> tuple[str, str]:
-    """Return the last answer in a transcript of Claude Code and its id; empty where there is none."""
+    """Return the last answer in a transcript and its id; empty where there is none."""
     path = event.text("transcript_path")
-    if event.host is not HOSTS["claude-code"] or not path.startswith("/"):
+    if event.host not in (HOSTS["claude-code"], HOSTS["copilot"]) or not path.startswith("/"):
         return "", ""
     try:
         with open(path, "rb") as file:
@@ -198,11 +198,13 @@ def _read_transcript(event: EventContext) -> tuple[str, str]:
 
 
 def _answer_of(line: bytes) -> tuple[str, str] | None:
-    if b'"assistant"' not in line:
+    if b'"assistant' not in line:
         return None
     try:
         entry = _decode(line)
-        if entry["type"] != "assistant" or entry.get("isSidechain"):
+        if entry["type"] == "assistant.message":  # of Copilot CLI
+            entry = {"type": "assistant", "message": entry["data"], "uuid": entry["data"].get("messageId")}
+        if entry["type"] != "assistant" or entry.get("isSidechain") or entry["message"].get("parentToolCallId"):
             return None
         content = entry["message"]["content"]
         parts = [content] if isinstance(content, str) else [part["text"] for part in content if part["type"] == "text"]
@@ -223,7 +225,7 @@ def list_edited(event: EventContext) -> list[str]:
     given = event.given.get("tool_input")
     given = given if isinstance(given, dict) else {}
     patch = given.get("command")
-    named = [given.get("file_path"), event.given.get("file_path")]
+    named = [given.get("file_path"), given.get("path"), event.given.get("file_path")]
     named += PATCHED.findall(patch) if isinstance(patch, str) else []
     paths = [os.path.normpath(os.path.join(event.folder, path)) for path in named if isinstance(path, str) and path]
     return [path for path in paths if "\0" not in path]

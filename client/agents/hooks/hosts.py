@@ -1,8 +1,9 @@
 """The table of coding agents: which of their events memoryd hooks into, and how they ask and are answered.
 
-As documented by code.claude.com/docs/en/hooks, developers.openai.com/codex/hooks, cursor.com/docs/agent/hooks and
-geminicli.com/docs/hooks/reference. Read by the hooks themselves and by the installer.
-Tried with Claude Code 2.1, Codex 0.169 and Gemini CLI 0.61. Codex allows a session's end three seconds and no more.
+As documented by code.claude.com/docs/en/hooks, developers.openai.com/codex/hooks, cursor.com/docs/agent/hooks,
+geminicli.com/docs/hooks/reference, opencode.ai/docs/plugins and GitHub's "Copilot CLI hooks reference". Read by the
+hooks themselves and by the installer. docs/agents.md says what was tried with which version.
+Codex allows a session's end three seconds and no more.
 """
 
 from typing import Any, NamedTuple
@@ -44,8 +45,9 @@ def _list_events(names: str, start: str = "", tool: str = "") -> dict[str, HostE
 class Host(NamedTuple):
     """A coding agent: its events, its files and what is written into them, how it asks and is answered.
 
-    `files` are below the user's home or a project, each with what of ours it holds: `hooks`, `server` (of MCP). With
-    `home` they are in the folder that this variable names. `project_files`: a project's, where they are others.
+    `files` are below the user's home or a project, each with what of ours it holds: `hooks`, `server` (of MCP); or it
+    is a `plugin`, which does both and is ours as a whole. With `home` the folder that this variable names takes the
+    place of the first in their names. `project_files`: a project's, where they are others.
     """
 
     title: str
@@ -58,18 +60,19 @@ class Host(NamedTuple):
     head: tuple[tuple[str, Any], ...] = ()  # members that the file of hooks must begin with
     unit: int = 1  # in which part of a second limits are given
     named: bool = False  # whether an entry has a name
-    flat: bool = False  # whether an entry is in no group, and an answer one object, as Cursor has it
+    flat: bool = False  # whether an entry is in no group, as Cursor has it
     # Its JSON
     session: tuple[str, ...] = ("session_id",)  # fields that may name the session
     message: str = "last_assistant_message"  # field of the agent's answer
+    context: str = ""  # field of a hook's answer that holds the context; none: it is as Claude Code has it
     injects: tuple[str, ...] = (START, PROMPT)
     silence: bytes = b""  # what says nothing at an event
     compactions: tuple[str, ...] = ()  # triggers of a compaction that report one; none: all do
 
     def answer(self, event: str, text: str) -> dict[str, Any]:
         """Return what puts a text into the agent's context."""
-        if self.flat:
-            return {"additional_context": text}
+        if self.context:
+            return {self.context: text}
         return {"hookSpecificOutput": {"hookEventName": self.events[event].name, "additionalContext": text}}
 
     def answer_nothing(self, event: str) -> bytes:
@@ -101,6 +104,7 @@ HOSTS = {
         head=(("version", 1),),
         session=("conversation_id", "session_id"),
         message="text",
+        context="additional_context",
         injects=(START,),  # `beforeSubmitPrompt` may stop a prompt and say why, no more
         silence=b"{}",
         flat=True,
@@ -114,5 +118,20 @@ HOSTS = {
         message="prompt_response",
         silence=b"{}",
         compactions=("manual",),  # `auto` comes before every prompt, whether anything is compressed or not (0.61)
+    ),
+    "opencode": Host(
+        "OpenCode",
+        _list_events("session.created chat.message tool.execute.after session.compacted session.idle dispose"),
+        {".config/opencode/plugins/memoryd.js": "plugin"},
+        project_files={".opencode/plugins/memoryd.js": "plugin"},
+        home="XDG_CONFIG_HOME",
+    ),
+    "copilot": Host(
+        "Copilot CLI",
+        _list_events(_NAMES, tool="create|edit|apply_patch"),  # names like these have fields like Claude Code's
+        {".copilot/hooks/memoryd.json": "hooks", ".copilot/mcp-config.json": "server"},
+        project_files={".github/copilot/settings.local.json": "hooks", ".mcp.json": "server"},
+        home="COPILOT_HOME",
+        context="additionalContext",
     ),
 }

@@ -19,13 +19,13 @@ from typing import NamedTuple
 from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.agents.hooks.jsontext import NotJson
 from memoryd.client.agents.hooks.jsontext import parse as parsed_json
-from memoryd.client.agents.hooks.parts import FilePart, Hooks, JsonServer, TomlServer
+from memoryd.client.agents.hooks.parts import FilePart, Hooks, JsonServer, NotOurs, Plugin, TomlServer
 from memoryd.client.agents.hooks.tomltext import NotToml
 from memoryd.client.errors import Conflict, Invalid
 
 _COPY = ".memoryd.bak"
 PRIVATE, SHARED = 0o600, 0o644
-UNFIT = (NotJson, NotToml)  # what a file is that our entries do not fit into
+UNFIT = (NotJson, NotToml, NotOurs)  # what a file is that our entries do not fit into
 
 
 class Target(NamedTuple):
@@ -41,9 +41,14 @@ class Target(NamedTuple):
         return self.path.suffix == ".toml"
 
     @property
+    def is_whole(self) -> bool:
+        """Whether nothing in the file is the user's."""
+        return any(isinstance(part, Plugin) for part in self.parts)
+
+    @property
     def empty(self) -> str:
         """A text of its kind that says nothing."""
-        return "" if self.is_toml else "{}\n"
+        return "" if self.is_toml or self.is_whole else "{}\n"
 
     def add(self, text: str, command: Sequence[str]) -> str:
         """Return a text that has nothing of ours with our entries."""
@@ -101,7 +106,7 @@ def list_targets(agent: str, project: Path | None) -> list[Target]:
     folder = os.environ.get(host.home) if host.home and not project else None
     return [
         Target(
-            Path(folder, os.path.basename(name)) if folder else (project or Path.home()) / name,
+            Path(folder, name.partition("/")[2] or name) if folder else (project or Path.home()) / name,
             tuple(_make_part(agent, name, kind) for kind in kinds.split()),
             mode,
         )
@@ -112,6 +117,8 @@ def list_targets(agent: str, project: Path | None) -> list[Target]:
 def _make_part(agent: str, name: str, kind: str) -> FilePart:
     if kind == "hooks":
         return Hooks(agent)
+    if kind == "plugin":
+        return Plugin(agent)
     return TomlServer() if name.endswith(".toml") else JsonServer()
 
 
@@ -126,6 +133,10 @@ def text_of(target: Target, data: bytes | None) -> str:
         raise Refusal(target, f"it is not UTF-8 ({error.reason})") from None
     if not text.strip():
         return target.empty
+    if target.is_whole:
+        if any(target.read_entries(text)):
+            return text
+        raise Refusal(target, "it is not a file that memctl wrote")
     try:
         if not target.is_toml and not isinstance(parsed_json(text), dict):
             raise NotJson("it is not an object")
@@ -149,7 +160,7 @@ def plan_install(target: Target, command: Sequence[str]) -> FileChange:
     kept = read_file(copy_of(target.path))
     if target.read_entries(text) == target.read_entries(made):
         return FileChange(target, before, before, kept)
-    copy = before if bare == text else kept if kept is not None else before
+    copy = before if bare == text else kept if kept is not None or target.is_whole else before
     return FileChange(target, before, made.encode(), copy)
 
 
@@ -178,7 +189,7 @@ def _is_made_by(target: Target, data: bytes | None, command: Sequence[str], text
 
 def _is_bare(target: Target, text: str) -> bool:
     """Return whether a text says nothing but what an installation into no file would leave."""
-    if target.is_toml:
+    if target.is_toml or target.is_whole:
         return not text.strip()
     heads = {key for part in target.parts if isinstance(part, Hooks) for key, _ in part.host.head}
     return set(parsed_json(text)) <= heads

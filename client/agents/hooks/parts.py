@@ -1,14 +1,16 @@
 """What memoryd writes into an agent's configuration files: entries for the hooks, and one for the MCP server.
 
-A part is a value with three operations on a text: put our entries in where none of them are (or raise `NotJson` or
-`NotToml`), take them out, say which are there. Ours is what runs `memctl hook … --agent NAME` or `memctl mcp`; no agent
-is shown a field that it does not know.
+A part is a value with three operations on a text: put our entries in where none of them are (or raise `NotJson`,
+`NotToml` or `NotOurs`), take them out, say which are there. Ours is what runs `memctl hook … --agent NAME` or
+`memctl mcp`; no agent is shown a field that it does not know.
 """
 
+import json
 import re
 import shlex
 from collections.abc import Sequence
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from memoryd.client.agents.hooks import jsontext, tomltext
@@ -123,7 +125,32 @@ class TomlServer(NamedTuple):
         return [there] if _is_server(there) and tomltext.BEGIN in text else []
 
 
-FilePart = Hooks | JsonServer | TomlServer
+class NotOurs(Exception):
+    """The file should be ours as a whole, and memctl did not write it; the message says so, without a full stop."""
+
+
+class Plugin(NamedTuple):
+    """A file that is ours as a whole: JavaScript that hands the agent's events to `memctl hook` and adds the server."""
+
+    agent: str
+
+    def add(self, text: str, command: Sequence[str]) -> str:
+        """Return the whole file, where there is none."""
+        if text:
+            raise NotOurs("it is not a file that memctl wrote")
+        plugin = Path(__file__).with_name("plugins").joinpath(f"{self.agent}.js").read_text(encoding="utf-8")
+        return plugin.replace('["memctl"]', json.dumps(list(command), ensure_ascii=False), 1)
+
+    def remove(self, text: str) -> str:
+        """Return nothing of a file that is ours, else the text."""
+        return "" if self.read_entries(text) else text
+
+    def read_entries(self, text: str) -> list[Any]:
+        """Return the whole file, if it is ours."""
+        return [text] if text.startswith(f"// Written by `memctl hooks install {self.agent}`") else []
+
+
+FilePart = Hooks | JsonServer | TomlServer | Plugin
 
 
 def build_server_entry(command: Sequence[str]) -> dict[str, Any]:
@@ -145,8 +172,6 @@ def _prune(text: str, before: str, path: jsontext.Path) -> str:
 
 
 def _format_toml(value: str) -> str:
-    import json
-
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # a basic string is written as in JSON
 
 

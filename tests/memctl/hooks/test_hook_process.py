@@ -246,6 +246,22 @@ def test_without_the_message_the_last_answer_is_read_from_the_transcript(process
     }
 
 
+def test_the_last_answer_of_copilot_is_read_from_its_transcript(process: Process, agent: Agent) -> None:
+    def entry(number: int, text: str, **fields: Any) -> str:
+        data = {"messageId": f"00000000-0000-4000-8000-{number:012}", "content": text, "toolRequests": [], **fields}
+        return json.dumps({"type": "assistant.message", "data": data, "id": "e1"}) + "\n"
+
+    agent.name = "copilot"
+    transcript = process.folder / "events.jsonl"
+    answer, part = entry(1, "The answer was about plums"), entry(2, "An agent below it says", parentToolCallId="t1")
+    transcript.write_text(answer + part + entry(3, "") + '{"type":"assistant.turn_end","data":{"turnId":"0"}}\n')
+    agent.hook("stop", transcript_path=str(transcript), stop_reason="end_turn")
+    agent.hook("stop", transcript_path=str(transcript), stop_reason="end_turn")
+    with process.client() as client:
+        found = {turn.id: turn.content for turn in client.turns()}
+    assert found == {"00000000000040008000000000000001": "The answer was about plums"}
+
+
 @pytest.mark.parametrize(
     ("name", "fields"),
     [
@@ -256,6 +272,7 @@ def test_without_the_message_the_last_answer_is_read_from_the_transcript(process
         ),
         ("cursor", {"file_path": "{root}/memory/plums.md", "edits": []}),
         ("gemini", {"tool_name": "write_file", "tool_input": {"file_path": "memory/plums.md"}}),
+        ("copilot", {"tool_name": "Write", "tool_input": {"path": "{root}/memory/plums.md", "file_text": "x"}}),
     ],
 )
 def test_a_tool_that_wrote_a_memory_file_has_its_workspace_indexed(

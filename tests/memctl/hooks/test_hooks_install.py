@@ -18,6 +18,8 @@ COMMAND = ["/opt/memory tools/bin/memctl"]
 MAKE = "run: python tests/data/hooks/make.py, and look at the difference"
 FILES = {agent: tuple(host.files) for agent, host in HOSTS.items()}
 EACH = [(agent, name) for agent, names in FILES.items() for name in names]
+WHOLE = [(agent, name) for agent, name in EACH if HOSTS[agent].files[name] == "plugin"]
+MIXED = [one for one in EACH if one not in WHOLE]  # with entries of the user's beside ours
 
 
 @pytest.fixture
@@ -36,10 +38,14 @@ def golden(agent: str, name: str, kind: str) -> bytes:
     return (DATA / agent / f"{Path(name).name}.{kind}").read_bytes()
 
 
+def mixed(agent: str) -> list[str]:
+    return [name for owner, name in MIXED if owner == agent]
+
+
 def laid_out(home: Path, kind: str = "foreign") -> None:
-    for agent, name in EACH:
+    for agent, name in MIXED:
         path = home / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(golden(agent, name, kind))
 
 
@@ -51,16 +57,15 @@ def contents(home: Path) -> dict[str, bytes]:
 def test_each_agent_has_hooks_a_server_and_golden_files_and_is_named_where_users_look(agent: str) -> None:
     host = HOSTS[agent]
     for held in filter(None, (host.files, host.project_files)):
-        parts = set(" ".join(held.values()).split())
+        parts = set(" ".join(held.values()).replace("plugin", "hooks server").split())
         assert {"hooks", "server"} - parts == set(), f"say which file of {agent!r} in HOSTS holds each of these"
-    kinds = ("foreign", "fresh", "installed")
-    paths = [DATA / agent / f"{Path(name).name}.{kind}" for name in FILES[agent] for kind in kinds]
+    named = [f"{name}.fresh" for name in FILES[agent]]
+    named += [f"{name}.{kind}" for name in mixed(agent) for kind in ("foreign", "installed")]
+    paths = [DATA / agent / Path(name).name for name in named]
     missing = [str(path.relative_to(CHECKOUT)) for path in paths if not path.exists()]
     assert missing == [], "write FILE.foreign, as a user of the agent may have it, then " + MAKE
     text = (CHECKOUT / "docs/agents.md").read_text(encoding="utf-8")
-    offers = [line for line in text.splitlines() if "memctl hooks install" in line]
-    assert agent in " ".join(offers), f"name {agent} beside `memctl hooks install` in docs/agents.md"
-    assert host.title in text, f"name {host.title} in docs/agents.md"
+    assert f"| `{agent}`: {host.title} |" in text, f"say in the table of docs/agents.md what works in {host.title}"
 
 
 def test_the_files_are_where_the_agents_read_them() -> None:
@@ -68,6 +73,8 @@ def test_the_files_are_where_the_agents_read_them() -> None:
     assert FILES["codex"] == (".codex/hooks.json", ".codex/config.toml")
     assert FILES["cursor"] == (".cursor/hooks.json", ".cursor/mcp.json")
     assert FILES["gemini"] == (".gemini/settings.json",)
+    assert FILES["copilot"] == (".copilot/hooks/memoryd.json", ".copilot/mcp-config.json")
+    assert FILES["opencode"] == (".config/opencode/plugins/memoryd.js",)
 
 
 @pytest.mark.parametrize("agent", HOSTS)
@@ -86,7 +93,7 @@ def test_foreign_entries_stay_and_uninstall_restores_every_byte(agent: str, home
     laid_out(home)
     before = contents(home)
     assert memctl("hooks", "install", agent).code == 0
-    for name in FILES[agent]:
+    for name in mixed(agent):
         assert (home / name).read_bytes() == golden(agent, name, "installed"), MAKE
         assert (home / f"{name}.memoryd.bak").read_bytes() == before[name]
     installed = contents(home)
@@ -99,7 +106,7 @@ def test_foreign_entries_stay_and_uninstall_restores_every_byte(agent: str, home
     assert contents(home) == before
 
 
-@pytest.mark.parametrize(("agent", "name"), EACH)
+@pytest.mark.parametrize(("agent", "name"), MIXED)
 def test_golden_files_say_what_the_foreign_ones_said_and_no_less(agent: str, name: str) -> None:
     load = tomllib.loads if name.endswith(".toml") else json.loads
 
@@ -118,14 +125,14 @@ def test_golden_files_say_what_the_foreign_ones_said_and_no_less(agent: str, nam
 def test_what_was_changed_since_stays_and_only_our_entries_go(agent: str, home: Path, memctl: Memctl) -> None:
     laid_out(home)
     memctl("hooks", "install", agent)
-    for name in FILES[agent]:
+    for name in mixed(agent):
         path = home / name
         text = path.read_text()
         path.write_text(
             text + "\n[later]\nx = 1\n" if name.endswith(".toml") else text.replace("{", '{ "later": 1,', 1)
         )
     assert memctl("hooks", "uninstall", agent).code == 0
-    for name in FILES[agent]:
+    for name in mixed(agent):
         text, was = (home / name).read_text(), golden(agent, name, "foreign").decode()
         assert "memctl" not in text
         if name.endswith(".toml"):
@@ -141,6 +148,7 @@ def test_a_file_that_does_not_parse_is_left_and_the_block_is_printed(
     agent: str, name: str, damage: str, home: Path, memctl: Memctl
 ) -> None:
     laid_out(home)
+    (home / name).parent.mkdir(parents=True, exist_ok=True)
     (home / name).write_text(damage)
     before = contents(home)
     refused = memctl("hooks", "install", agent)
@@ -229,7 +237,10 @@ def test_a_newer_place_of_memctl_replaces_the_older_entries(
     assert "outdated" in memctl("hooks", "status").out
     for agent, names in FILES.items():
         memctl("hooks", "install", agent)
-        assert [(home / name).read_bytes() for name in names] == [golden(agent, name, "installed") for name in names]
+        kinds = {name: "installed" if name in mixed(agent) else "fresh" for name in names}
+        assert {name: (home / name).read_bytes() for name in names} == {
+            name: golden(agent, name, kind) for name, kind in kinds.items()
+        }
         memctl("hooks", "uninstall", agent)
     assert contents(home) == before
 
@@ -269,9 +280,21 @@ def test_the_folders_that_agents_are_told_of_are_used(
 ) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "c"))
     monkeypatch.setenv("CODEX_HOME", str(home / "x"))
-    memctl("hooks", "install", "claude-code")
-    memctl("hooks", "install", "codex")
-    assert sorted(contents(home)) == ["c/.claude.json", "c/settings.json", "x/config.toml", "x/hooks.json"]
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "g"))
+    for agent in ("claude-code", "codex", "opencode"):
+        memctl("hooks", "install", agent)
+    files = ["c/.claude.json", "c/settings.json", "g/opencode/plugins/memoryd.js", "x/config.toml", "x/hooks.json"]
+    assert sorted(contents(home)) == files
+
+
+@pytest.mark.parametrize(("agent", "name"), WHOLE)
+def test_an_empty_file_in_place_of_a_plugin_is_empty_again(agent: str, name: str, home: Path, memctl: Memctl) -> None:
+    (home / name).parent.mkdir(parents=True)
+    (home / name).write_bytes(b"")
+    memctl("hooks", "install", agent)
+    assert (home / name).read_bytes() == golden(agent, name, "fresh")
+    memctl("hooks", "uninstall", agent)
+    assert contents(home)[name] == b""
 
 
 def test_a_file_that_changes_at_the_last_moment_is_not_overwritten(folder: Path) -> None:
