@@ -134,4 +134,4 @@ def test_a_turn_without_its_time_or_its_id_is_refused(lacking: str, core: Core) 
 
 def test_who_is_bound_to_a_namespace_cannot_choose_ids(core: Core) -> None:
     with pytest.raises(Forbidden):
-        ask(core, Backfill(turns=turns(ASKED), namespace="api"), caller=Caller("worker", "api", "w", b"k"))
+        ask(core, Backfill(turns=turns(ASKED), namespace="api"), caller=Caller("agent", "api", "worker", b"k"))
