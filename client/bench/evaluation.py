@@ -68,6 +68,8 @@ class EvaluationStore:
         self.kept: frozenset[Hashable] = frozenset()
         self._keys: dict[str, set[Hashable]] = {}
         self._texts: dict[str, set[Hashable]] = {}
+        self._sessions: dict[str, set[Hashable]] = {}
+        self._summed_up: dict[str, str] = {}  # by id of a summary its session
         self._items = 0
         self._last: EvalItem | None = None
 
@@ -81,6 +83,7 @@ class EvaluationStore:
         if id is not None:
             self._keys.setdefault(id, set()).add(item.key)
         self.said[item.key] = item.text
+        self._sessions.setdefault(item.session, set()).add(item.key)
         if self._last is not None and item.session and self._last.session == item.session:
             self.near.setdefault(item.key, []).append(self._last.key)
             self.near.setdefault(self._last.key, []).append(item.key)
@@ -94,10 +97,17 @@ class EvaluationStore:
         self.held = {one.id: self._keys_of(one) for one in present}
         self.contents = {one.id: one.content for one in present}
         self.kept = frozenset().union(*self.held.values())
+        self._summed_up = {one.id: session for one in present if (session := _find_summed_up(one)) is not None}
 
     def find_keys(self, ids: Iterable[str]) -> frozenset[Hashable]:
         """Return what some memories represent together."""
         return frozenset().union(*(self.held.get(id, ()) for id in ids))
+
+    def find_quoted(self, ids: Iterable[str]) -> frozenset[Hashable]:
+        """Return what some memories represent or may have sentences of, as a summary of its session."""
+        ids = list(ids)
+        sessions = {self._summed_up[id] for id in ids if id in self._summed_up}
+        return self.find_keys(ids).union(*(self._sessions.get(session, ()) for session in sessions))
 
     def is_of_its_own(self, id: str) -> bool:
         """Return whether a memory's text is none of those that it represents: a fact, a summary."""
@@ -113,6 +123,13 @@ class EvaluationStore:
             return keys
         said = _normalise(one.content)
         return frozenset(key for text, found in self._texts.items() if text in said for key in found)
+
+
+def _find_summed_up(one: Memory | Turn) -> str | None:
+    """Return the session that a memory is the summary of; None: it is none."""
+    if isinstance(one, Memory) and isinstance(one.metadata.get("turns"), int):
+        return str(one.metadata.get("session", ""))
+    return None
 
 
 def _normalise(text: str) -> str:
@@ -351,7 +368,7 @@ def _count_kinds(
     near = {key for one in gold for key in store.near.get(one, ())} - gold
     texts: list[tuple[ReadingKind, str]] = [("answer", store.said[key]) for key in gold if key in store.said]
     texts += [("neighbours", store.said[key]) for key in near]
-    texts += [("rest", store.said[key]) for key in store.find_keys(made.ids) - gold - near if key in store.said]
+    texts += [("rest", store.said[key]) for key in store.find_quoted(made.ids) - gold - near if key in store.said]
     texts += [("rest", store.contents[id]) for id in made.ids if store.is_of_its_own(id)]
     counts = dict.fromkeys(KINDS, 0)
     if parts := list(page.divide(texts)):
