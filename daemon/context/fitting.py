@@ -6,12 +6,14 @@ the last line is left out: tokens of a whole need not be the sum of those of its
 
 Notes are in groups by type, the group with the best note first. In a group the best subject comes first, of one subject
 the newest first. What was said in conversations is in the order in which it was said, day by day, the day with the best
-note first. A date stands once above the lines of a day, with its year where that is another than in the date before, a
-speaker once before what they said one after the other; a line that names none begins with a dash. One group alone has
+note first. A date stands once above the lines of a day, without what is known of its month and year from the dates
+before; a speaker once before what they said one after the other, of which each further line begins with a space. Who
+was named is named by as many letters as tell the speakers apart, where that saves tokens; a line of nobody begins with
+a dash. One group alone has
 no heading, unless it is what is standing.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from memoryd.client.inert import FRAME
@@ -93,18 +95,30 @@ def fit(
 ) -> FittedNotes:
     """Return the text of the notes that fit, of both kinds the first ones first."""
     frame = _BARE if layout.compact or max_tokens < _FRAMED_FROM else FRAME
-    chosen = _select_affordable(standing, int(max_tokens * STANDING_SHARE), by, set())
-    spent = by.count(frame[0]) + by.count(frame[1]) + by.count(_write(chosen))
-    headings = {note.group for note in chosen}
-    spent += sum(_count_heading(heading, by) for heading in headings)
-    chosen += _select_affordable(relevant, max_tokens - spent, by, headings)
+    chosen = _select_affordable(standing, int(max_tokens * STANDING_SHARE), by)
+    spent = by.count(frame[0]) + by.count(frame[1]) + by.count(_write(chosen, {}))
+    spent += sum(_count_heading(heading, by) for heading in {note.group for note in chosen})
+    chosen += _select_affordable(relevant, max_tokens - spent, by, chosen)
     while chosen:
         made = _lay_out(chosen, frame, layout, by)
         if made.tokens <= max_tokens:
-            fuller = _lay_out(_add_spare(chosen, relevant, max_tokens - made.tokens, by), frame, layout, by)
-            return fuller if fuller.tokens <= max_tokens else made
+            for add in (_add_notes, _add_spare):
+                more = add(chosen, relevant, max_tokens - made.tokens, by)
+                fuller = _lay_out(more, frame, layout, by)
+                if fuller.tokens <= max_tokens:
+                    chosen, made = more, fuller
+            return made
         chosen.pop()
     return FittedNotes("", 0, [], 0)
+
+
+def _add_notes(
+    chosen: Sequence[ContextNote], relevant: Iterable[ContextNote], budget: int, by: Counter
+) -> list[ContextNote]:
+    """Return the chosen notes with others that a budget pays for: together they have fewer tokens than one by one."""
+    ids = {note.id for note in chosen}
+    left = [note for note in relevant if note.id not in ids]
+    return [*chosen, *_select_affordable(left, budget, by, chosen)]
 
 
 def _drop_spare(note: ContextNote) -> ContextNote:
@@ -120,16 +134,20 @@ def _add_spare(
     fuller = {note.id: note for note in chosen}
     for note in relevant:
         if note.id in fuller and len(note.lines) > len(fuller[note.id].lines):
-            cost = by.count(_write([note])) - by.count(_write([fuller[note.id]]))
+            cost = by.count(_write([note], {})) - by.count(_write([fuller[note.id]], {}))
             if cost <= budget:
                 budget -= cost
                 fuller[note.id] = note
     return list(fuller.values())
 
 
-def _select_affordable(notes: Iterable[ContextNote], budget: int, by: Counter, headings: set[str]) -> list[ContextNote]:
-    """Return the notes that a budget pays for, with the headings and dates that are new."""
-    known, dates, chosen = set(headings), set[tuple[str, str]](), []
+def _select_affordable(
+    notes: Iterable[ContextNote], budget: int, by: Counter, beside: Sequence[ContextNote] = ()
+) -> list[ContextNote]:
+    """Return the notes that a budget pays for `beside` others, with the headings and dates that are new."""
+    known = {note.group for note in beside}
+    dates = {(note.group, part) for note in beside for part in (note.day, _year(note.day))}
+    chosen: list[ContextNote] = []
     least_for_whole = budget * (1 - _WHOLE_SHARE)
     for note in notes:
         bare = _drop_spare(note)
@@ -137,7 +155,7 @@ def _select_affordable(notes: Iterable[ContextNote], budget: int, by: Counter, h
             if _least_cost(form) > budget:  # counting tokens takes longer than counting words
                 continue
             year = (form.group, _year(form.day))
-            cost = by.count(_write([form]))
+            cost = by.count(_write([form], {}))
             if (form.group, form.day) in dates:
                 cost -= by.count(f"{form.day}\n")
             elif year in dates:
@@ -174,9 +192,9 @@ def _lay_out(notes: Sequence[ContextNote], frame: tuple[str, str], layout: Layou
     """Return some notes as text."""
     opening, closing = frame
     text, stable = opening, len(opening)
-    groups = _group(notes, layout)
+    groups, short = _group(notes, layout), _shorten_names(notes, by)
     for heading, part in groups.items():
-        text += (_write_heading(heading) if heading == ALWAYS or len(groups) > 1 else "") + _write(part)
+        text += (_write_heading(heading) if heading == ALWAYS or len(groups) > 1 else "") + _write(part, short)
         if heading == ALWAYS:
             stable = len(text)
     text += closing
@@ -196,31 +214,62 @@ def _write_heading(heading: str) -> str:
     return f"{heading}:\n"
 
 
-def _write(notes: Iterable[ContextNote]) -> str:
-    """Return the lines of notes that stand together: the date once for a day, the speaker once for what they said."""
-    text = day = speaker = ""
+def _write(notes: Iterable[ContextNote], short: Mapping[str, str]) -> str:
+    """Return the lines of notes that stand together; a speaker who was named has the name that is `short`."""
+    lines: list[str] = []
+    named, years = set[str](), dict[str, str]()
+    day = speaker = ""
     for note in notes:
         if note.day != day:
-            same = note.day.removesuffix(_year(day)).rstrip() if day else note.day
-            text, day, speaker = f"{text}{same}\n", note.day, ""
+            lines.append(_write_day(note.day, day, years))
+            day, speaker = note.day, ""
         for line in note.lines:
-            text += f"{_write_line(line, line.speaker != speaker)}\n"
-            speaker = line.speaker
+            if line.speaker and line.speaker == speaker:
+                lines.append(f" {line.mark}{line.text}")
+            else:
+                speaker = line.speaker
+                lines.append(_write_line(line, short.get(speaker, speaker) if speaker in named else speaker))
+                named.add(speaker)
         for older in note.below:
-            told = " ".join(_write_line(line, True).removeprefix("- ") for line in older.lines)
-            text += f"  - {DISAGREES} {older.day}: {told}\n"
+            told = " ".join(_write_line(line, line.speaker).removeprefix("- ") for line in older.lines)
+            lines.append(f"  - {DISAGREES} {older.day}: {told}")
             speaker = ""
-    return text
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _write_line(line: Quote, names_speaker: bool) -> str:
-    if line.speaker and names_speaker:
-        return f"{line.mark}{line.speaker}: {line.text}"
-    return f"- {line.mark}{line.text}"
+def _write_line(line: Quote, speaker: str) -> str:
+    return f"{line.mark}{speaker}: {line.text}" if speaker else f"- {line.mark}{line.text}"
+
+
+def _write_day(day: str, before: str, years: dict[str, str]) -> str:
+    """Return a date without its month where the date before has the same, nor its year where that is known of it.
+
+    The year is that of the month's latest date, else of the date before; `years` has them by month.
+    """
+    number, month, year = day.split(" ")
+    known = years.get(month, _year(before))
+    years[month] = year
+    if before.partition(" ")[2] == f"{month} {year}":
+        return f"{number}{_write_ending(int(number))}"
+    return f"{number} {month}" if known == year else day
+
+
+def _write_ending(number: int) -> str:
+    return "th" if 10 < number < 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
 
 
 def _year(day: str) -> str:
     return day.rpartition(" ")[2]
+
+
+def _shorten_names(notes: Iterable[ContextNote], by: Counter) -> dict[str, str]:
+    """Return the beginnings that tell the speakers apart, of those whose names have more tokens."""
+    names = sorted({line.speaker for note in notes for line in note.lines if line.speaker})
+    for length in range(1, max(map(len, names), default=0)):
+        short = {name: name[:length].rstrip() for name in names}
+        if len({*short.values(), *names}) == 2 * len(names):
+            return {name: begin for name, begin in short.items() if by.count(begin) < by.count(name)}
+    return {}
 
 
 # The order ------------------------------------------------------------------------------------------------------------

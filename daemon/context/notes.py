@@ -5,6 +5,7 @@ in, so that a context begins with the same bytes as long as none of these memori
 for the task finds, as far as it is relevant: by meaning above the model's floor, or by most of the task's rare words.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from memoryd.daemon.language import talk
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.store import queries
+from memoryd.daemon.store.erasing import SUMMARY
 from memoryd.daemon.store.filters import compile_filter
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
@@ -24,6 +26,7 @@ from memoryd.daemon.store.tiers import L0
 CORRECTION = "correction"
 CONSIDERED = 40  # hits of the search
 _NAME_CHARS = 60
+_SUMMED_UP = re.compile(r"\ASession [^\n]*, \d{4}-\d\d-\d\d:\n")
 _STANDING = 64  # memories, the latest
 
 
@@ -59,10 +62,11 @@ def are_named(found: Iterable[Row]) -> bool:
 def read_said(row: Row, named: bool) -> tuple[str, str]:
     """Return who said a turn, by name or else by role, and what was said; nobody says a memory of another kind.
 
-    Where turns are `named`, a name before what is said is its speaker; elsewhere it may be any word.
+    Where turns are `named`, a name before what is said is its speaker; elsewhere it may be any word. A summary of a
+    session is without its first line, which says of which session: its date stands above it.
     """
     if not _is_said(row):
-        return "", row.content
+        return "", _SUMMED_UP.sub("", row.content) if row.source == SUMMARY else row.content
     about: dict[str, Any] = msgspec.json.decode(row.metadata)
     speaker, role = str(about.get("speaker") or ""), str(about.get("role") or "")
     label = _find_label(row.content)

@@ -115,7 +115,7 @@ class _Lines:
 
     def _say(self, row: Row, is_hit: bool, spare: bool) -> Quote:
         speaker, said = chosen.read_said(row, self._named)
-        text = self._text(row, said)
+        text = self._text(row, speaker, said)
         if is_hit and not text:  # one sentence, too long by itself
             text = self._fit(lambda chars: _cut(said[:_READ_CHARS], chars, self._task))
         if row.path is not None and not self._call.compact:
@@ -124,12 +124,12 @@ class _Lines:
         speaker = _LEADING_SIGNS.sub("", make_inert(speaker))
         return Quote(speaker, text, row.id, f"[{row.id[:8]}] " if self._call.with_ids else "", spare)
 
-    def _text(self, row: Row, said: str) -> str:
+    def _text(self, row: Row, speaker: str, said: str) -> str:
         """Return all that a memory says, or its summary, or the whole sentences of it that are nearest to the task."""
         text = make_inert(said[:_READ_CHARS])
         if self._is_short_enough(text):
             return text
-        summary = make_inert(row.summary)
+        summary = make_inert(row.summary.removeprefix(f"{speaker}: "))
         if summary and self._is_short_enough(summary):
             return summary
         sentences = claims.split_sentences(said[:_READ_CHARS])

@@ -28,7 +28,7 @@ _SHOWN = re.compile(
 )
 _HEADING = re.compile(
     r"[a-z ]{3,30}:|\d{1,2} (?:january|february|march|april|may|june|july|august|september|october|november|december)"
-    r"(?: \d{4})?"
+    r"(?: \d{4})?|\d{1,2}(?:st|nd|rd|th)"
 )
 _BULLET = re.compile(r"^(?:(?:[-*•>#]+|\d+[.)]|user:|assistant:)\s+)+")
 _SPEAKER = re.compile(r"^[^:]{1,60}: ")

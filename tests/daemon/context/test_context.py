@@ -20,7 +20,7 @@ def context(core: Core, task: str = TASK, **options: Any) -> ContextText:
 
 def shown(made: ContextText) -> list[str]:
     """Return headings and contents, without dates."""
-    lines = [line for line in made.text.splitlines() if not line.startswith(("<", "Remembered"))]
+    lines = [line for line in made.text.splitlines() if not line.startswith(("<", "Notes to check"))]
     return [line.removeprefix("- ") for line in lines if line.startswith(("-", " ")) or ":" in line]
 
 

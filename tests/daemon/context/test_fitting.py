@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.client.inert import make_inert
+from memoryd.daemon.context import fitting
 from memoryd.daemon.context.counting import Counter
 from memoryd.daemon.context.fitting import (
     ALWAYS,
@@ -46,7 +47,6 @@ def note(number: int, group: str, text: str, below: int = 0, speaker: str = "", 
     return ContextNote(str(number), number, b"", group, float(number % 7), 1 / (number + 1), day, lines, older)
 
 
-DAYS = [(1, "Ada", "2 May 2022"), (2, "Bo", "2 May 2022"), (4, "Ada", "1 May 2022")]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=400).map(make_inert)
 
 
@@ -143,7 +143,7 @@ def test_the_best_notes_have_their_spare_lines_and_others_where_there_is_room() 
     assert show(1, 10) == ["0"]
     assert show(2, 19) == ["0", "q0", "1", "q1"]
     assert show(2, 15) == ["0", "q0", "1"]
-    assert show(9, 40) == ["0", "q0", "1", "q1", *map(str, range(2, 7))]
+    assert show(9, 40) == ["0", "q0", "7", "1", "q1", *map(str, range(2, 7))]
 
 
 def test_what_is_not_spare_comes_with_its_note_or_the_note_does_not() -> None:
@@ -182,23 +182,58 @@ def test_nothing_gives_an_empty_text() -> None:
     assert fit([], [note(1, "Facts", "word " * 200)], 100, LAYOUT, WORDS).text == ""
 
 
+def show_said(*said: tuple[str, str], by: Counter = WORDS) -> list[str]:
+    """Return the lines of a context of what was said, each a day and a speaker, in this order."""
+    notes = [note(1, SAID, f"text {number}", speaker=who, day=day) for number, (day, who) in enumerate(said)]
+    notes = [one._replace(id=str(n), created_at=float(n), score=1.0 / (1 + n)) for n, one in enumerate(notes)]
+    return fit([], notes, 1000, Layout({}, 2.0, True), by).text.splitlines()
+
+
 def test_a_date_stands_once_above_a_day_and_a_speaker_once_before_what_they_said() -> None:
-    ada, bo, later = (note(n, SAID, f"text {n}", speaker=who, day=day) for n, who, day in DAYS)
-    again = note(3, SAID, "text 3", speaker="Ada", day="2 May 2022")
-    more = note(5, SAID, "text 5", speaker="Ada", day="1 May 2022")
-    last = note(6, SAID, "text 6", day="31 December 2021")
-    made = fit([], [bo, ada, later, again, more, last], 100, Layout({}, 2.0, True), WORDS)
-    assert made.text.splitlines() == [
+    day, later = "2 May 2022", "1 May 2022"
+    said = [(day, "Ada"), (day, "Bo"), (day, "Ada"), (later, "Ada"), (later, "Ada"), ("31 December 2021", "")]
+    assert show_said(*said) == [
         "2 May 2022",
-        "Ada: text 1",
-        "Bo: text 2",
+        "Ada: text 0",
+        "Bo: text 1",
+        "Ada: text 2",
+        "1st",
         "Ada: text 3",
-        "1 May",
-        "Ada: text 4",
-        "- text 5",
+        " text 4",
         "31 December 2021",
-        "- text 6",
+        "- text 5",
     ]
+
+
+def test_a_date_leaves_out_its_month_and_year_where_the_dates_before_tell() -> None:
+    days = ["2 May 2022", "13 May 2022", "3 June 2022", "4 June 2023", "22 May 2022", "23 June 2023", "1 May 2023"]
+    assert show_said(*((day, "Ada") for day in days))[::2] == [
+        *("2 May 2022", "13th", "3 June", "4 June 2023", "22 May", "23 June", "1 May 2023"),
+    ]
+    assert [fitting._write_ending(number) for number in (1, 2, 3, 4, 10, 11, 12, 13, 20, 21, 22, 23, 30, 31)] == [
+        *("st", "nd", "rd", "th", "th", "th", "th", "th", "th", "st", "nd", "rd", "th", "st"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "again"),
+    [("Ada", "Bo", ["A", "B"]), ("Ada Lim", "Ada Lund", ["Ada Li", "Ada Lu"]), ("Ada", "Adam", ["Ada", "Adam"])],
+)
+def test_who_was_named_is_named_by_as_many_letters_as_tell_the_speakers_apart(
+    first: str, second: str, again: list[str]
+) -> None:
+    day, letters = "2 May 2022", Counter("letters", len)
+    said = show_said((day, first), (day, second), (day, first), (day, second), by=letters)
+    assert [line.partition(":")[0] for line in said[1:]] == [first, second, *again]
+    if " " not in first:
+        said = show_said((day, first), (day, second), (day, first), (day, second))
+        assert [line.partition(":")[0] for line in said[1:]] == [first, second] * 2, "it saves no token"
+
+
+def test_notes_that_cost_less_beside_others_take_the_room_that_is_left() -> None:
+    day, letters = "2 May 2022", Counter("letters", len)
+    notes = [note(n, SAID, "text", speaker="Adalbert von Chamisso", day=day) for n in range(9)]
+    assert [len(fit([], notes[:count], 100, Layout({}, 2.0, True), letters).notes) for count in (0, 1, 9)] == [0, 1, 4]
 
 
 @pytest.mark.parametrize(

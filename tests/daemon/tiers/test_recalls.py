@@ -39,6 +39,7 @@ def test_a_line_of_a_context_or_all_of_it_repeats_what_it_shows() -> None:
         assert guard.find_repeated("acme", "s", whole) == ["a", "b"]
         assert guard.find_repeated("acme", "s", f"{whole}We moved to Redis.") == []
         assert guard.find_repeated("acme", "s", f"{whole}2 April\n- {LEDGER}") == ["a", "b"], "a year stands once"
+        assert guard.find_repeated("acme", "s", f"{whole}2nd\n- {LEDGER}") == ["a", "b"], "and a month"
         assert guard.find_repeated("acme", "s", f"{whole}2 replicas") == []
     assert guard.find_repeated("acme", "s", "".join(FRAME)) == []
 
