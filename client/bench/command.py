@@ -37,7 +37,7 @@ def _declare(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--way",
         choices=(*WAYS, "both"),
-        help="how it is stored (each way that the data allows): questions by session or turn or `both`; "
+        help="how it is stored (each way that the data allows): questions by session, turn or `both`, or observe; "
         "conversations by add, neighbours or observe; a team's set by team",
     )
     parser.add_argument(

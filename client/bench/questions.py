@@ -15,10 +15,11 @@ import msgspec
 
 from memoryd.client.bench import material
 from memoryd.client.bench.material import EvalItem, GoldQuestion, Material, Selection, Session, read_lines
-from memoryd.client.protocol import NewMemory
+from memoryd.client.protocol import NewMemory, NewTurn
 
 # A turn is stored with its speaker in front: without it, who said a thing is lost and retrieval is 5 points worse.
 SPEAKER = "{role}: {content}"
+TURN_S = 30.0  # between two observed turns: a session has one date
 
 
 class ChatMessage(msgspec.Struct):
@@ -64,22 +65,47 @@ def make_by_session(question: Question) -> Material:
 
 def make_by_turn(question: Question) -> Material:
     """Return one memory per turn of either speaker."""
+
+    def make(session: Session[ChatMessage], number: int) -> NewMemory:
+        turn = session.turns[number]
+        about = {"session": session.id, "turn": number, "role": turn.role}
+        near = session.neighbours(number, attrgetter("content"))
+        return _make_memory(SPEAKER.format(role=turn.role, content=turn.content), session, about, near)
+
+    return _make_of_turns(question, "turn", make)
+
+
+def make_observed(question: Question) -> Material:
+    """Return the turns to observe, of the oldest session first."""
+
+    def make(session: Session[ChatMessage], number: int) -> NewTurn:
+        turn = session.turns[number]
+        return NewTurn(role=turn.role, content=turn.content, created_at=seconds_of(session.date) + TURN_S * number)
+
+    question.sessions.sort(key=lambda session: seconds_of(session.date))
+    return _make_of_turns(question, "observe", make)
+
+
+WAYS: dict[str, Callable[[Question], Material]] = {
+    "session": make_by_session,
+    "turn": make_by_turn,
+    "observe": make_observed,
+}
+
+
+def _make_of_turns(
+    question: Question, way: str, make: Callable[[Session[ChatMessage], int], NewMemory | NewTurn]
+) -> Material:
     items, gold = [], []
     for place, session in enumerate(question.sessions):
         for number, turn in enumerate(session.turns):
             if not turn.content.strip():
                 continue
-            content = SPEAKER.format(role=turn.role, content=turn.content)
-            about = {"session": session.id, "turn": number, "role": turn.role}
             key = (question.id, place, number)
-            near = session.neighbours(number, attrgetter("content"))
-            items.append(EvalItem(key, _make_memory(content, session, about, near), session.id, turn.content))
+            items.append(EvalItem(key, make(session, number), session.id, turn.content))
             if turn.has_answer:
                 gold.append(key)
-    return _make_material(question, "turn", items, gold)
-
-
-WAYS: dict[str, Callable[[Question], Material]] = {"session": make_by_session, "turn": make_by_turn}
+    return _make_material(question, way, items, gold)
 
 
 def _make_material(question: Question, way: str, items: list[EvalItem], gold: Sequence[Hashable]) -> Material:

@@ -167,7 +167,7 @@ def test_questions_have_figures_of_contexts_too(memctl: Memctl, folder: Path) ->
     session = {"id": "s1", "date": "2023/05/20 (Sat) 02:21", "turns": said}
     line = {"id": "q", "type": "single", "question": "green bicycle", "gold_sessions": ["s1"], "sessions": [session]}
     report = run_twice(memctl, "eval", write(folder / "q.jsonl", [line]))
-    assert list(report["ways"]) == ["session", "turn"]
+    assert list(report["ways"]) == ["session", "turn", "observe"]
     for way in report["ways"].values():
         assert (way["total"]["recall_1"], way["total"]["kept"]) == (1.0, 1.0)
         assert way["total"]["contexts"]["400"]["hit"] == 1.0
@@ -231,6 +231,8 @@ def test_what_a_memory_stands_for_is_known_by_id_by_named_turns_and_by_text(plai
         other: frozenset(),
     }
     assert store.kept == {"t0", "t1", "t2"}
+    assert store.find_quoted([note]) == {"t0", "t1", "t2"}, "a summary may have sentences of all its session"
+    assert store.find_quoted([fact]) == {"t1"}
 
 
 @pytest.mark.slow

@@ -12,7 +12,15 @@ from memoryd.client.bench import conversations, kinds, team
 from memoryd.client.bench.evaluation import choose_unrelated, drop_neutral
 from memoryd.client.bench.material import GoldQuestion, Material, Selection
 from memoryd.client.bench.pairs import JudgedPair, Pair, count_figures
-from memoryd.client.bench.questions import Question, make_by_session, make_by_turn, read_questions
+from memoryd.client.bench.questions import (
+    TURN_S,
+    Question,
+    make_by_session,
+    make_by_turn,
+    make_observed,
+    read_questions,
+    seconds_of,
+)
 from memoryd.client.bench.scoring import (
     ContextScore,
     RankingFigures,
@@ -290,6 +298,21 @@ def test_an_alternative_answers_as_well_and_two_gold_items_are_both_needed(tmp_p
     ]
 
 
+def test_turns_are_observed_session_after_session_by_their_dates(question: Question) -> None:
+    question.sessions.reverse()
+    made = make_observed(question)
+    assert made.way == "observe"
+    assert [(item.session, item.what.content, item.text) for item in made.items] == [
+        ("s1", "Hello", "Hello"),
+        ("s2", "In Rome", "In Rome"),
+        ("s2", "Thanks", "Thanks"),
+    ]
+    assert [item.what.role for item in made.items if isinstance(item.what, NewTurn)] == ["assistant", "user", "user"]
+    began = seconds_of("2023/05/21 (Sun) 03:00")
+    assert [item.what.created_at for item in made.items[1:]] == [began, began + 2 * TURN_S]
+    assert made.questions[0].gold == (frozenset([made.items[1].key]),)
+
+
 def test_data_is_known_by_what_is_in_it(tmp_path: Path, conversation: Path) -> None:
     assert kinds.kind_of(tmp_path) == "team"
     assert kinds.kind_of(conversation) == "conversations"
@@ -298,8 +321,8 @@ def test_data_is_known_by_what_is_in_it(tmp_path: Path, conversation: Path) -> N
         assert kinds.kind_of(tmp_path / name) == "questions"
 
 
-def test_every_way_is_described_and_of_one_kind() -> None:
-    ways = [way for kind in kinds.KINDS.values() for way in kind.ways]
+def test_every_way_is_described() -> None:
+    ways = {way for kind in kinds.KINDS.values() for way in kind.ways}
     assert sorted(ways) == sorted(kinds.WAYS)
 
 
