@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 
 import memoryd
-from memoryd.client import projects
+from memoryd.client import linux, projects
 from memoryd.client.errors import MemorydError
 from memoryd.client.offline import go_offline
 from memoryd.client.transport import paths, trust
@@ -53,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Read when numpy is loaded, below. Its own threads would do a job's matrix products at the priority of searches.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
+        linux.check()
         settings = config.load(paths.config_path(given.config))
         installed = find_spec("apsw") is not None and find_spec("onnxruntime") is not None
         if installed:

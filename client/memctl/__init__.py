@@ -19,7 +19,7 @@ def main() -> NoReturn:
     """Run memctl with the process's arguments and end the process."""
     gc.disable()  # of what is imported nothing is garbage; `running` turns it on for the command itself
     _import_msgspec()
-    if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv):
+    if sys.platform == "linux" and sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv):
         from memoryd.client.agents.hooks import process
 
         process.main(sys.argv[2:])

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, get_args
 import msgspec
 
 import memoryd
+from memoryd.client import linux
 from memoryd.client.capabilities import CAPABILITIES
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.commands import (
@@ -65,6 +66,7 @@ def parse(argv: list[str]) -> tuple[Command, argparse.Namespace]:
             raise SystemExit(0)
         _make_top_parser().parse_args(rest)
         raise Usage("which command? `memctl --help` lists them.")
+    linux.check()
     command, parser = command_of(name)
     return command, parser.parse_args(rest)
 

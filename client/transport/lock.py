@@ -1,6 +1,5 @@
 """An exclusive lock on a file or folder, which the system releases when its process ends."""
 
-import fcntl
 import time
 
 _PAUSE_S = 0.01
@@ -8,6 +7,8 @@ _PAUSE_S = 0.01
 
 def take(descriptor: int, limit_s: float) -> None:
     """Take the lock of an open file; raise `BlockingIOError` when another process holds it for `limit_s`."""
+    import fcntl  # Windows has none
+
     give_up_at = time.monotonic() + limit_s
     while True:
         try:

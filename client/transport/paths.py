@@ -6,6 +6,7 @@
 import os
 from typing import TYPE_CHECKING
 
+from memoryd.client import linux
 from memoryd.client.errors import Invalid
 
 if TYPE_CHECKING:
@@ -15,7 +16,11 @@ MAX_SOCKET_PATH_BYTES = 107  # sun_path holds 108 bytes with its final NUL
 
 
 def socket_address(given: str | os.PathLike[str] | None = None) -> str:
-    """Return the socket's path: as given, `MEMORYD_SOCKET`, the runtime directory or a private temporary folder."""
+    """Return the socket's path: as given, `MEMORYD_SOCKET`, the runtime directory or a private temporary folder.
+
+    Raise `Unavailable` on a system that has no such sockets: whoever speaks to a daemon begins here.
+    """
+    linux.check()
     path = os.fspath(given) if given else os.environ.get("MEMORYD_SOCKET") or _default_socket()
     path = os.path.abspath(os.path.expanduser(path))
     if "\0" in path:

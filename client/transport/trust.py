@@ -5,30 +5,28 @@ user and root are trusted: root could read everything anyway, and a service mana
 """
 
 import os
-import socket
 import stat
-import struct
 from typing import TYPE_CHECKING
 
 from memoryd.client.errors import Unavailable, Untrusted
+from memoryd.client.linux import find_peer
 
 if TYPE_CHECKING:
+    import socket
     from pathlib import Path
 
-_CREDENTIALS = struct.Struct("3i")  # ucred: process, user, group
 _ADVICE = "choose a socket in a folder of your own with XDG_RUNTIME_DIR or MEMORYD_SOCKET"
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 
 
-def check_connection(connection: socket.socket, address: str) -> None:
+def check_connection(connection: "socket.socket", address: str) -> None:
     """Raise `Untrusted` unless the socket, its folder and the process that listens are this user's or root's."""
     try:
         check_folder(os.path.dirname(address))
         check_socket(address, os.lstat(address))
     except FileNotFoundError:  # a daemon that ends has removed it since; who listens is known all the same
         pass
-    _, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-    _check_user(f"The process that listens at {address}", uid)
+    _check_user(f"The process that listens at {address}", find_peer(connection).uid)
 
 
 def check_folder(folder: str) -> None:

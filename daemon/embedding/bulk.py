@@ -5,13 +5,13 @@ other. A text that is asked for again meanwhile, or soon after, is embedded once
 of texts without a vector may ask for the same.
 """
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 
+from memoryd.client import linux
 from memoryd.client.errors import Unavailable
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.embedding.api import ABOUT_TEXT, Batching
@@ -34,7 +34,7 @@ class BulkPool:
     """As many low-priority threads as there are processors; each embeds one text at a time."""
 
     def __init__(self) -> None:
-        threads = len(os.sched_getaffinity(0))
+        threads = linux.count_processors()
         self._pool = ThreadPoolExecutor(threads, "bulk-embed", initializer=lower_priority, initargs=(_NICE,))
         self._recent: OrderedDict[_Key, Future[Vector | Exception]] = OrderedDict()
         self._lock = threading.Lock()

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from memoryd.client.errors import BadFrame, Busy, Forbidden, MemorydError, Unavailable
+from memoryd.client.linux import Peer, find_peer
 from memoryd.client.protocol import DECLARED, Call, Connected, Progress, Subscribe, Subscribed, method_name
 from memoryd.client.transport.frames import FrameReader
 from memoryd.daemon.config import ServerConfig
@@ -29,7 +30,7 @@ from memoryd.daemon.server.meters import Meters
 from memoryd.daemon.server.subscriptions import Subscriber, Subscriptions
 from memoryd.daemon.server.view import EventView
 from memoryd.daemon.store.caller import NOBODY, USER, Caller
-from memoryd.daemon.system.process import Peer, find_peer, process_name
+from memoryd.daemon.system.process import process_name
 
 log = logging.getLogger(__name__)
 

@@ -11,11 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from memoryd.client import linux
 from memoryd.client.errors import Invalid
 
 Clock = Callable[[], float]
-
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class ClockReading(NamedTuple):
@@ -30,10 +29,7 @@ class SystemClock:
     """The clock of the machine."""
 
     def __init__(self) -> None:
-        try:
-            self._boot = BOOT_ID.read_text().strip()
-        except OSError:
-            self._boot = uuid.uuid4().hex  # it cannot be known: each start counts as a boot
+        self._boot = linux.read_boot_id() or uuid.uuid4().hex  # where it cannot be known each start counts as a boot
 
     def __call__(self) -> float:
         """Return UTC seconds."""
@@ -41,7 +37,7 @@ class SystemClock:
 
     def read(self) -> ClockReading:
         """Return what the clock says beside the time since the boot."""
-        return ClockReading(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME), self._boot)
+        return ClockReading(time.time(), linux.measure_uptime_s(), self._boot)
 
 
 class FileClock:

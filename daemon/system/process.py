@@ -3,19 +3,15 @@
 import ctypes
 import os
 import shutil
-import socket
-import struct
 import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
+from memoryd.client import linux
 from memoryd.client.errors import StorageFailed
 
 _NICE = 10  # of 19
-_libc = ctypes.CDLL(None)
-_CREDENTIALS = struct.Struct("3i")  # ucred: process, user, group
 _INTERPRETERS = ("python", "node", "bash", "sh", "ruby", "perl", "deno", "bun", "uv")
 _NAME_CHARS = 60
 
@@ -85,11 +81,8 @@ def sync(path: Path) -> None:
 
 def rss_bytes() -> int:
     """Return the resident memory in bytes, 0 where it cannot be read: descriptors may be used up."""
-    try:
-        with open("/proc/self/statm") as statm:
-            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
+    pages = linux.read_process("self", "statm").split()[1:2]
+    return int(pages[0]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
 
 
 def lower_priority(by: int = _NICE) -> None:
@@ -103,37 +96,21 @@ def lower_priority(by: int = _NICE) -> None:
 
 def measure_free_bytes() -> int:
     """Return how much of its memory the allocator has free, given back or not; 0 where the C library does not say."""
-    if not hasattr(_libc, "mallinfo2"):  # another C library, or glibc before 2.33
+    if not hasattr(linux.libc(), "mallinfo2"):  # another C library, or glibc before 2.33
         return 0
-    _libc.mallinfo2.restype = _Mallinfo2
-    return int(_libc.mallinfo2().fordblks)
+    linux.libc().mallinfo2.restype = _Mallinfo2
+    return int(linux.libc().mallinfo2().fordblks)
 
 
 def return_memory() -> None:
     """Give freed memory back to the system; every arena is locked while it is looked through (some milliseconds)."""
-    if hasattr(_libc, "malloc_trim"):
-        _libc.malloc_trim(0)
-
-
-class Peer(NamedTuple):
-    """A process and its user."""
-
-    pid: int
-    uid: int
-
-
-def find_peer(connection: socket.socket) -> Peer:
-    """Return the process that connected."""
-    pid, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-    return Peer(pid, uid)
+    if hasattr(linux.libc(), "malloc_trim"):
+        linux.libc().malloc_trim(0)
 
 
 def process_name(pid: int) -> str:
     """Return what a process is called: its program, or the script of an interpreter; empty when it has ended."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-    except OSError:
-        return ""
+    words = linux.read_process(pid, "cmdline").rstrip(b"\0").split(b"\0")
     return name_in([os.fsdecode(word) for word in words])
 
 

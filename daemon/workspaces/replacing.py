@@ -24,6 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from memoryd.client import linux
 from memoryd.client.errors import Busy, Conflict, Forbidden, Invalid, NotFound, StorageFailed
 from memoryd.client.transport.lock import take
 
@@ -41,7 +42,6 @@ READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SET_SIGNAL = 10  # F_SETSIG: which signal says that somebody waits for a lease; the usual one would end the process
 
-_libc = ctypes.CDLL(None, use_errno=True)
 
 Rewrite = Callable[[bytes | None], bytes]  # None: there is no such file
 
@@ -320,8 +320,8 @@ def _sentence(shown: str, error: OSError) -> Exception:
 def rename(folder: int, origin: str, target: str, flags: int) -> None:
     """Rename with `renameat2`; where the file system cannot, as nearly as the plain calls can."""
     number = errno.ENOSYS
-    if hasattr(_libc, "renameat2"):
-        if _libc.renameat2(folder, os.fsencode(origin), folder, os.fsencode(target), flags) == 0:
+    if hasattr(linux.libc(), "renameat2"):
+        if linux.libc().renameat2(folder, os.fsencode(origin), folder, os.fsencode(target), flags) == 0:
             return
         number = ctypes.get_errno()
     if number not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):

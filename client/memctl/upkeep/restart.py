@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from memoryd.client import linux
 from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import read_output
@@ -98,11 +99,8 @@ def start(args: Namespace, arguments: list[str]) -> None:
 
 def is_alive(pid: int) -> bool:
     """Return whether a process is still at work; one that only waits to be collected by its parent is not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in ("Z", "X")
+    state = linux.read_process(pid, "stat").rpartition(b")")[2].split()[:1]
+    return state not in ([], [b"Z"], [b"X"])
 
 
 def read_arguments(status: Status) -> list[str]:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memoryd.client import AsyncClient, Client, Internal, Unavailable
+from memoryd.client import AsyncClient, Client, Internal, Unavailable, linux
 from memoryd.client.protocol import List, Progress, Shutdown
 from memoryd.daemon.context.counting import SLICE_CHARS
 from memoryd.daemon.memories.parts import PART, UNCOMPARED
 from memoryd.daemon.registry import HANDLERS
 from memoryd.daemon.server import connection
-from memoryd.daemon.system import process
 from waiting import wait_until
 from wire import Wire, request
 
@@ -41,14 +40,14 @@ def replies(wire: Wire, count: int) -> list[list[Any]]:
 def test_the_user_at_the_other_end_is_who_the_kernel_says() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        assert process.find_peer(ours) == (os.getpid(), os.getuid())
+        assert linux.find_peer(ours) == (os.getpid(), os.getuid())
 
 
 def test_another_user_is_turned_away_without_a_reply(
     daemon: "Daemon", client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.add("private")
-    monkeypatch.setattr(connection, "find_peer", lambda _: process.Peer(1, os.getuid() + 1))
+    monkeypatch.setattr(connection, "find_peer", lambda _: linux.Peer(1, os.getuid() + 1))
     with Wire(daemon.socket) as foreign:
         foreign.send(request({"method": "list"}))
         assert foreign.receive() is None

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from configs import NO_MODEL
+from memoryd.client import linux
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.private import run_private_daemon
-from memoryd.daemon.system import clock as clocks
 from memoryd.daemon.system.clock import ClockReading, FileClock, SystemClock, build_reader
 
 DAY_S = 86_400.0
@@ -50,8 +50,8 @@ def test_the_systems_clock_counts_the_time_since_the_boot() -> None:
     assert abs(clock() - time.time()) < 60.0
 
 
-def test_where_the_boot_cannot_be_known_each_start_counts_as_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clocks, "BOOT_ID", folder / "none")
+def test_where_the_boot_cannot_be_known_each_start_counts_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linux, "read_boot_id", lambda: "")
     assert SystemClock().read().boot != SystemClock().read().boot
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from memoryd.client import linux
 from memoryd.client.errors import Busy, Conflict, Invalid, NotFound, StorageFailed
 from memoryd.daemon.workspaces import replacing
 from memoryd.daemon.workspaces.replacing import change_file
@@ -171,7 +172,7 @@ def test_a_file_that_stays_open_for_writing_is_left_to_its_writer(
 
 
 def test_where_there_is_no_exchange_a_file_is_still_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replacing, "_libc", object())
+    monkeypatch.setattr(linux, "libc", object)
     change_file(tmp_path, "a.md", adding(b"one\n"), create=True)
     change_file(tmp_path, "a.md", adding(b"two\n"))
     assert ((tmp_path / "a.md").read_text(), names(tmp_path)) == ("one\ntwo\n", ["a.md"])

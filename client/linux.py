@@ -1,0 +1,92 @@
+"""linux: what only Linux has, in one place, and the sentence for other systems.
+
+Here are the peer of a socket, the clock and the id of a boot, files of /proc, the processors that may be used and the C
+library. The service manager is in `transport/activation`, the exchange of files in the daemon's `workspaces`.
+
+`check` is called where a client, memctl or the daemon begins, so that no other module has to ask. This module can be
+imported on any system: `memctl --help` and `import memoryd.client` work there.
+"""
+
+import os
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from memoryd.client.errors import Unavailable
+
+if TYPE_CHECKING:
+    import ctypes
+    import socket
+
+_OTHERS = {"darwin": "macOS", "win32": "Windows", "cygwin": "Windows"}
+_WAYS = {
+    "macOS": "a container or a virtual machine",
+    "Windows": "WSL 2 or a container",
+}
+
+
+class Peer(NamedTuple):
+    """A process and its user."""
+
+    pid: int
+    uid: int
+
+
+def is_here() -> bool:
+    """Return whether this is Linux."""
+    return sys.platform == "linux"
+
+
+def check() -> None:
+    """Raise `Unavailable` on another system, with what works there."""
+    if not is_here():
+        system = _OTHERS.get(sys.platform, sys.platform)
+        way = _WAYS.get(system, "a container or a virtual machine")
+        raise Unavailable(
+            f"memoryd runs on Linux, not on {system}; use it in {way}, or give your agent the address of"
+            " `memctl mcp --http` on a Linux machine, over ssh (docs/machines.md)."
+        )
+
+
+def find_peer(connection: "socket.socket") -> Peer:
+    """Return the process at the other end of a Unix socket."""
+    import socket
+    import struct
+
+    credentials = struct.Struct("3i")  # ucred: process, user, group
+    pid, uid, _ = credentials.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, credentials.size))
+    return Peer(pid, uid)
+
+
+def measure_uptime_s() -> float:
+    """Return the seconds since the boot, sleep included."""
+    import time
+
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def read_boot_id() -> str:
+    """Return the id of this boot, empty where it cannot be read."""
+    return read_process("sys/kernel/random", "boot_id").decode().strip()
+
+
+def read_process(pid: int | str, name: str) -> bytes:
+    """Return a file of /proc about a process; empty where it cannot be read, as when that has ended."""
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def count_processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+@cache
+def libc() -> "ctypes.CDLL | Any":
+    """Return the C library of this process, errno kept for each thread."""
+    import ctypes
+
+    return ctypes.CDLL(None, use_errno=True)
