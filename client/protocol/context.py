@@ -46,7 +46,8 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     Pinned memories and corrections come first, then what is relevant: decisions, preferences, facts, lessons, notes and
     what was said in conversations, the group with the best hit first. Of one subject the newest comes first, with what
     it disagrees with below it; what was said on one day is in its order. A date stands above the lines of a day, with
-    the year where that changes; a speaker before what they said one after the other; headings where there are several
+    the month and year where those change; a speaker before what they said one after the other, whose further lines
+    begin with a space, and again by a name as short as tells the speakers apart; headings where there are several
     groups. What a memory answers, or what answers it, stands with the best ones, and with others where there is room.
     A text that is too long is cut to whole sentences, only a sentence too long by itself to a part that ends with an
     ellipsis; nothing is there twice. `with_ids` adds the beginning of each id, for whoever wants to change memories. A
