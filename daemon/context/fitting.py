@@ -104,7 +104,7 @@ def fit(
         if made.tokens <= max_tokens:
             for add in (_add_notes, _add_spare):
                 more = add(chosen, relevant, max_tokens - made.tokens, by)
-                fuller = _lay_out(more, frame, layout, by)
+                fuller = made if more == chosen else _lay_out(more, frame, layout, by)
                 if fuller.tokens <= max_tokens:
                     chosen, made = more, fuller
             return made
