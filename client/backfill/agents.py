@@ -18,7 +18,8 @@ ReadSessions = Callable[[Path, Path], Iterator[PastSession]]
 class PastAgent(NamedTuple):
     """An agent: its module here, where its sessions are, and whether they were tried with the program itself.
 
-    `files` are patterns below `folder` of the user's home, or below the folder that the variable `home` names.
+    `files` are patterns below `folder` of the user's home, or below the folder that the variable of
+    `home` names, with what follows its name.
     """
 
     title: str
@@ -29,8 +30,9 @@ class PastAgent(NamedTuple):
 
     def find_home(self) -> Path:
         """Return the folder in which this agent keeps what is its own."""
-        given = os.environ.get(self.home, "") if self.home else ""
-        return Path(given) if given else Path.home() / self.folder
+        variable, _, below = self.home.partition("/")
+        given = os.environ.get(variable, "") if variable else ""
+        return Path(given, below) if given else Path.home() / self.folder
 
     def list_files(self) -> list[Path]:
         """Return the files that may hold sessions, in order; nothing through symbolic links."""
@@ -54,5 +56,6 @@ AGENTS: dict[str, PastAgent] = {
         "CODEX_HOME",
     ),
     "gemini": PastAgent("Gemini CLI", "gemini", ".gemini", ("tmp/*/chats/*.json", "tmp/*/chats/*.jsonl")),
-    "opencode": PastAgent("OpenCode", "opencode", ".local/share/opencode", ("opencode.db",)),
+    "copilot": PastAgent("Copilot CLI", "copilot", ".copilot", ("session-state/*/events.jsonl",)),
+    "opencode": PastAgent("OpenCode", "opencode", ".local/share/opencode", ("opencode.db",), "XDG_DATA_HOME/opencode"),
 }

@@ -3,8 +3,8 @@
     python tests/data/backfill/make.py FOLDER_OF_PROGRAMS [AGENT …]
 
 FOLDER_OF_PROGRAMS is where `npm install --prefix FOLDER_OF_PROGRAMS @anthropic-ai/claude-code @openai/codex
-@google/gemini-cli opencode-ai` has put them. Two prompts in one session: the agent says what it does, writes a file by
-a tool, and sums up; then it answers. The folder that is made up is called /home/me in what is kept.
+@google/gemini-cli @github/copilot opencode-ai` has put them. Two prompts in one session: the agent says what it does,
+writes a file by a tool, and sums up; then it answers. The folder that is made up is called /home/me in what is kept.
 """
 
 import json
@@ -56,7 +56,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif "/responses" in self.path:
             self._stream(_responses(step))
         elif "/chat/completions" in self.path:
-            chunks = [f"data: {json.dumps(chunk)}\n\n" for chunk in _chat(step, self.server.work)]
+            chunks = [
+                f"data: {json.dumps(chunk)}\n\n" for chunk in _chat(step, self.server.work, '"file_text"' in asked)
+            ]
             self._reply("".join([*chunks, "data: [DONE]\n\n"]).encode(), "text/event-stream")
         elif "streamGenerateContent" in self.path:
             data = json.dumps(_generated(step, self.server.work)).encode()
@@ -155,12 +157,14 @@ def _generated(step: str, work: str) -> dict[str, Any]:
     return {"candidates": [candidate], "usageMetadata": usage}
 
 
-def _chat(step: str, work: str) -> list[dict[str, Any]]:
+def _chat(step: str, work: str, creates: bool) -> list[dict[str, Any]]:
     base = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "test"}
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": _TEXTS[step]}]
     if step == "write":
-        given = json.dumps({"filePath": f"{work}/notes.md", "content": NOTE})
-        tool = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "write", "arguments": given}}
+        path = f"{work}/notes.md"  # Copilot CLI creates it, OpenCode writes it
+        given = {"path": path, "file_text": NOTE} if creates else {"filePath": path, "content": NOTE}
+        called = {"name": "create" if creates else "write", "arguments": json.dumps(given)}
+        tool = {"index": 0, "id": "call_1", "type": "function", "function": called}
         deltas.append({"tool_calls": [tool]})
     chunks = [{**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     reason = "tool_calls" if step == "write" else "stop"
@@ -211,10 +215,17 @@ def _opencode(url: str, home: Path) -> tuple[list[list[str]], dict[str, str]]:
     return [["opencode", "run", FIRST], ["opencode", "run", "--continue", SECOND]], quiet
 
 
+def _copilot(url: str, home: Path) -> tuple[list[list[str]], dict[str, str]]:
+    provider = {"COPILOT_PROVIDER_BASE_URL": f"{url}/v1", "COPILOT_PROVIDER_API_KEY": "none", "COPILOT_MODEL": "test"}
+    words = ["copilot", "--allow-all-tools", "--no-color"]
+    return [[*words, "-p", FIRST], [*words, "--continue", "-p", SECOND]], {"COPILOT_OFFLINE": "true", **provider}
+
+
 AGENTS = {
     "claude-code": (_claude, (".claude/projects/*/*.jsonl",)),
     "codex": (_codex, (".codex/sessions/**/rollout-*.jsonl",)),
     "gemini": (_gemini, (".gemini/tmp/*/chats/*.jsonl", ".gemini/tmp/*/.project_root", ".gemini/projects.json")),
+    "copilot": (_copilot, (".copilot/session-state/*/events.jsonl",)),
     "opencode": (_opencode, (".local/share/opencode/opencode.db",)),
 }
 
