@@ -56,6 +56,7 @@ AGENTS: dict[str, PastAgent] = {
         "CODEX_HOME",
     ),
     "gemini": PastAgent("Gemini CLI", "gemini", ".gemini", ("tmp/*/chats/*.json", "tmp/*/chats/*.jsonl")),
+    "cline": PastAgent("Cline", "cline", ".cline", ("data/sessions/*/*.messages.json",), "CLINE_DIR"),
     "copilot": PastAgent("Copilot CLI", "copilot", ".copilot", ("session-state/*/events.jsonl",)),
     "opencode": PastAgent("OpenCode", "opencode", ".local/share/opencode", ("opencode.db",), "XDG_DATA_HOME/opencode"),
 }

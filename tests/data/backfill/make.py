@@ -3,8 +3,9 @@
     python tests/data/backfill/make.py FOLDER_OF_PROGRAMS [AGENT …]
 
 FOLDER_OF_PROGRAMS is where `npm install --prefix FOLDER_OF_PROGRAMS @anthropic-ai/claude-code @openai/codex
-@google/gemini-cli @github/copilot opencode-ai` has put them. Two prompts in one session: the agent says what it does,
-writes a file by a tool, and sums up; then it answers. The folder that is made up is called /home/me in what is kept.
+@google/gemini-cli @github/copilot cline opencode-ai` has put them. Two prompts in one session: the agent says what
+it does, writes a file by a tool, and sums up; then it answers. The folder that is made up is called /home/me in what is
+kept. Of Cline there is the first prompt alone.
 """
 
 import json
@@ -56,9 +57,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif "/responses" in self.path:
             self._stream(_responses(step))
         elif "/chat/completions" in self.path:
-            chunks = [
-                f"data: {json.dumps(chunk)}\n\n" for chunk in _chat(step, self.server.work, '"file_text"' in asked)
-            ]
+            chunks = [f"data: {json.dumps(chunk)}\n\n" for chunk in _chat(step, self.server.work, asked)]
             self._reply("".join([*chunks, "data: [DONE]\n\n"]).encode(), "text/event-stream")
         elif "streamGenerateContent" in self.path:
             data = json.dumps(_generated(step, self.server.work)).encode()
@@ -157,13 +156,17 @@ def _generated(step: str, work: str) -> dict[str, Any]:
     return {"candidates": [candidate], "usageMetadata": usage}
 
 
-def _chat(step: str, work: str, creates: bool) -> list[dict[str, Any]]:
+def _chat(step: str, work: str, asked: str) -> list[dict[str, Any]]:
     base = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "test"}
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": _TEXTS[step]}]
     if step == "write":
-        path = f"{work}/notes.md"  # Copilot CLI creates it, OpenCode writes it
-        given = {"path": path, "file_text": NOTE} if creates else {"filePath": path, "content": NOTE}
-        called = {"name": "create" if creates else "write", "arguments": json.dumps(given)}
+        path = f"{work}/notes.md"
+        called: dict[str, Any] = {"name": "write", "arguments": {"filePath": path, "content": NOTE}}  # of OpenCode
+        if '"file_text"' in asked:
+            called = {"name": "create", "arguments": {"path": path, "file_text": NOTE}}  # of Copilot CLI
+        elif '"new_text"' in asked:
+            called = {"name": "editor", "arguments": {"path": path, "new_text": NOTE}}  # of Cline
+        called["arguments"] = json.dumps(called["arguments"])
         tool = {"index": 0, "id": "call_1", "type": "function", "function": called}
         deltas.append({"tool_calls": [tool]})
     chunks = [{**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
@@ -221,10 +224,17 @@ def _copilot(url: str, home: Path) -> tuple[list[list[str]], dict[str, str]]:
     return [[*words, "-p", FIRST], [*words, "--continue", "-p", SECOND]], {"COPILOT_OFFLINE": "true", **provider}
 
 
+def _cline(url: str, home: Path) -> tuple[list[list[str]], dict[str, str]]:
+    auth = ["cline", "auth", "-p", "openai", "-k", "none", "-m", "test", "-b", f"{url}/v1"]
+    words = ["cline", "--auto-approve", "true", "-P", "openai", "-m", "test"]
+    return [auth, [*words, FIRST]], {}  # only in a terminal it goes on with a session
+
+
 AGENTS = {
     "claude-code": (_claude, (".claude/projects/*/*.jsonl",)),
     "codex": (_codex, (".codex/sessions/**/rollout-*.jsonl",)),
     "gemini": (_gemini, (".gemini/tmp/*/chats/*.jsonl", ".gemini/tmp/*/.project_root", ".gemini/projects.json")),
+    "cline": (_cline, (".cline/data/sessions/*/*.json",)),
     "copilot": (_copilot, (".copilot/session-state/*/events.jsonl",)),
     "opencode": (_opencode, (".local/share/opencode/opencode.db",)),
 }
@@ -257,6 +267,9 @@ def make(programs: Path, agent: str) -> None:
                     target.with_suffix(".sql").write_text(_rename(_dump(source), folder))
                 elif source.suffix == ".jsonl":
                     target.write_text(_rename("".join(map(_shorten_line, source.open())), folder))
+                elif agent == "cline":
+                    short = json.dumps(_shorten(json.loads(source.read_text())), indent=1)
+                    target.write_text(_rename(short, folder))
                 else:
                     target.write_text(_rename(source.read_text(), folder))
 
