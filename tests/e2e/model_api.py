@@ -1,4 +1,4 @@
-"""The API of a language model as agents ask it, of three makers: it says one sentence and keeps what it was asked."""
+"""The API of a language model as agents ask it, in four ways: it says one sentence and keeps what it was asked."""
 
 import json
 import threading
@@ -46,6 +46,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif "/responses" in self.path:
             self.server.asked.append(asked)
             self._stream(_responses(self.server.says))
+        elif "/chat/completions" in self.path:
+            self.server.asked.append(asked)
+            chunks = [json.dumps(chunk) for chunk in _completions(self.server.says)]
+            self._reply("".join(f"data: {chunk}\n\n" for chunk in [*chunks, "[DONE]"]).encode(), "text/event-stream")
         elif "streamGenerateContent" in self.path:
             self.server.asked.append(asked)
             self._reply(b"data: " + json.dumps(_generated(self.server.says)).encode() + b"\n\n", "text/event-stream")
@@ -90,6 +94,15 @@ def _responses(text: str) -> Events:
         ("response.output_item.done", {"output_index": 0, "item": item}),
         ("response.completed", {"response": {"id": "r1", "output": [item], "usage": {**usage, **details}}}),
     ]
+
+
+def _completions(text: str) -> list[dict[str, Any]]:
+    """Return the stream of OpenAI's Chat Completions API."""
+    chunk = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    said = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    end = {"index": 0, "delta": {}, "finish_reason": "stop"}
+    return [{**chunk, "choices": [said]}, {**chunk, "choices": [end], "usage": usage}]
 
 
 def _generated(text: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ PACKAGES = {
     "gemini": "@google/gemini-cli@^0.61",
     "opencode": "opencode-ai@^1.18",
     "copilot": "@github/copilot@^1.0.102",
+    "cline": "cline@^3.0.65",
 }
 MEMORY = "Run the billing migrations with --lock-timeout 5s, else the deploy hangs"
 ANSWER = "I have deployed the billing service at noon and told the whole team about it"
@@ -93,12 +94,18 @@ def _copilot(api: ModelApi, home: Path) -> tuple[list[str], dict[str, str]]:
     return [command("copilot"), "--model", "claude-sonnet-4.5", "-p", QUESTION], {"COPILOT_OFFLINE": "1", **environment}
 
 
+def _cline(api: ModelApi, home: Path) -> tuple[list[str], dict[str, str]]:
+    script = '"$0" auth -p openai-compatible -k none -m m -b "$1"; "$0" -P openai-compatible -m m "$2"; "$0" hub stop'
+    return ["sh", "-c", script, command("cline"), f"{api.url}/v1", QUESTION], {}
+
+
 AGENTS: dict[str, Asking] = {
     "claude-code": _claude,
     "codex": _codex,
     "gemini": _gemini,
     "opencode": _opencode,
     "copilot": _copilot,
+    "cline": _cline,
 }
 
 

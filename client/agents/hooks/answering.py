@@ -32,6 +32,8 @@ _MAX_PROMPT_CHARS = 4000
 MAX_TEXT_CHARS, MAX_SESSION_CHARS = 60_000, 64  # of what is noted
 _MAX_SPEAKER_BYTES = 128
 _TRANSCRIPT_TAIL = 512 * 1024  # bytes
+_FLUSHED_AFTER_S, _LOOK_AGAIN_S = 1.0, 0.03  # Copilot CLI writes its transcript while a hook runs (1.0)
+_NONE_YET = ("", "")
 _COMMAND = compile_late(r"/[\w:-]+(\s|$)")  # `/compact`, not a path
 # What hosts put before a prompt of what hooks said: taken for the user's words it would be learnt again.
 # What is opened and not closed is theirs: taken to its end, so that the text is read once.
@@ -188,22 +190,33 @@ def _read_transcript(event: EventContext) -> tuple[str, str]:
     path = event.text("transcript_path")
     if event.host not in (HOSTS["claude-code"], HOSTS["copilot"]) or not path.startswith("/"):
         return "", ""
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TRANSCRIPT_TAIL))
-            lines = file.read(_TRANSCRIPT_TAIL).splitlines()
-    except OSError:
-        return "", ""
-    return next(filter(None, map(_answer_of, reversed(lines))), ("", ""))
+    until = time.monotonic() + (_FLUSHED_AFTER_S if event.host is HOSTS["copilot"] else 0)
+    while True:
+        try:
+            with open(path, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _TRANSCRIPT_TAIL))
+                lines = file.read(_TRANSCRIPT_TAIL).splitlines()
+        except OSError:
+            return "", ""
+        found = next(filter(None, map(_answer_of, reversed(lines))), _NONE_YET)
+        if found != _NONE_YET or time.monotonic() > until:
+            return found
+        time.sleep(_LOOK_AGAIN_S)
 
 
 def _answer_of(line: bytes) -> tuple[str, str] | None:
+    """Return the answer of a line and its id, None for a line that is no message, `_NONE_YET` where one is to come."""
+    if line.startswith(b'{"type":"user.message"'):
+        return _NONE_YET
     if b'"assistant' not in line:
         return None
     try:
         entry = _decode(line)
         if entry["type"] == "assistant.message":  # of Copilot CLI
-            entry = {"type": "assistant", "message": entry["data"], "uuid": entry["data"].get("messageId")}
+            data = entry["data"]
+            if any(call.get("name") != "task_complete" for call in data.get("toolRequests") or ()):
+                return None if data.get("parentToolCallId") else _NONE_YET
+            entry = {"type": "assistant", "message": data, "uuid": data.get("messageId")}
         if entry["type"] != "assistant" or entry.get("isSidechain") or entry["message"].get("parentToolCallId"):
             return None
         content = entry["message"]["content"]

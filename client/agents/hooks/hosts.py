@@ -46,8 +46,9 @@ class Host(NamedTuple):
     """A coding agent: its events, its files and what is written into them, how it asks and is answered.
 
     `files` are below the user's home or a project, each with what of ours it holds: `hooks`, `server` (of MCP); or it
-    is a `plugin`, which does both and is ours as a whole. With `home` the folder that this variable names takes the
-    place of the first in their names. `project_files`: a project's, where they are others.
+    is a `plugin`, ours as a whole, which has the hooks, and the server where the agent takes one from it. With `home`
+    the folder that this variable names takes the place of the first in their names. `project_files`: a project's, where
+    they are others.
     """
 
     title: str
@@ -125,6 +126,12 @@ HOSTS = {
         {".config/opencode/plugins/memoryd.js": "plugin"},
         project_files={".opencode/plugins/memoryd.js": "plugin"},
         home="XDG_CONFIG_HOME",
+    ),
+    "cline": Host(
+        "Cline",
+        _list_events("setup beforeRun afterTool - afterRun SIGTERM"),  # no plugin hears of a compaction (3.0)
+        {".cline/plugins/memoryd.js": "plugin", ".cline/data/settings/cline_mcp_settings.json": "server"},
+        project_files={".cline/plugins/memoryd.js": "plugin"},  # its MCP servers are those of all projects
     ),
     "copilot": Host(
         "Copilot CLI",

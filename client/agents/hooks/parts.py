@@ -130,7 +130,7 @@ class NotOurs(Exception):
 
 
 class Plugin(NamedTuple):
-    """A file that is ours as a whole: JavaScript that hands the agent's events to `memctl hook` and adds the server."""
+    """A file that is ours as a whole: JavaScript that hands the agent's events to `memctl hook`."""
 
     agent: str
 
@@ -138,8 +138,10 @@ class Plugin(NamedTuple):
         """Return the whole file, where there is none."""
         if text:
             raise NotOurs("it is not a file that memctl wrote")
-        plugin = Path(__file__).with_name("plugins").joinpath(f"{self.agent}.js").read_text(encoding="utf-8")
-        return plugin.replace('["memctl"]', json.dumps(list(command), ensure_ascii=False), 1)
+        folder = Path(__file__).with_name("plugins")
+        hook, agent = ((folder / f"{name}.js").read_text(encoding="utf-8") for name in ("hook", self.agent))
+        hook = hook.replace('["memctl"]', json.dumps(list(command), ensure_ascii=False), 1)
+        return f"{self._title}; `memctl hooks uninstall {self.agent}` deletes it.\n{hook}{agent}"
 
     def remove(self, text: str) -> str:
         """Return nothing of a file that is ours, else the text."""
@@ -147,7 +149,11 @@ class Plugin(NamedTuple):
 
     def read_entries(self, text: str) -> list[Any]:
         """Return the whole file, if it is ours."""
-        return [text] if text.startswith(f"// Written by `memctl hooks install {self.agent}`") else []
+        return [text] if text.startswith(self._title) else []
+
+    @property
+    def _title(self) -> str:
+        return f"// Written by `memctl hooks install {self.agent}`"
 
 
 FilePart = Hooks | JsonServer | TomlServer | Plugin

@@ -246,7 +246,9 @@ def test_without_the_message_the_last_answer_is_read_from_the_transcript(process
     }
 
 
-def test_the_last_answer_of_copilot_is_read_from_its_transcript(process: Process, agent: Agent) -> None:
+def test_the_last_answer_of_copilot_is_read_from_its_transcript_once_it_is_there(
+    process: Process, agent: Agent
+) -> None:
     def entry(number: int, text: str, **fields: Any) -> str:
         data = {"messageId": f"00000000-0000-4000-8000-{number:012}", "content": text, "toolRequests": [], **fields}
         return json.dumps({"type": "assistant.message", "data": data, "id": "e1"}) + "\n"
@@ -260,6 +262,17 @@ def test_the_last_answer_of_copilot_is_read_from_its_transcript(process: Process
     with process.client() as client:
         found = {turn.id: turn.content for turn in client.turns()}
     assert found == {"00000000000040008000000000000001": "The answer was about plums"}
+    transcript.write_text(answer + '{"type":"user.message","data":{}}\n' + entry(4, "Looking", toolRequests=[{}]))
+    with subprocess.Popen(agent.command("stop"), stdin=subprocess.PIPE, env=agent.environment) as child:
+        assert child.stdin is not None
+        child.stdin.write(json.dumps(agent.given("stop", transcript_path=str(transcript))).encode())
+        child.stdin.close()
+        with transcript.open("a") as file:
+            file.write(entry(5, "The second answer was about pears"))
+        assert child.wait(30) == 0
+    with process.client() as client:
+        wait_until(lambda: len(client.turns()) == 2)
+        assert {turn.content for turn in client.turns()} == {*found.values(), "The second answer was about pears"}
 
 
 @pytest.mark.parametrize(

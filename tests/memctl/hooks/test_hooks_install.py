@@ -73,6 +73,7 @@ def test_the_files_are_where_the_agents_read_them() -> None:
     assert FILES["codex"] == (".codex/hooks.json", ".codex/config.toml")
     assert FILES["cursor"] == (".cursor/hooks.json", ".cursor/mcp.json")
     assert FILES["gemini"] == (".gemini/settings.json",)
+    assert FILES["cline"] == (".cline/plugins/memoryd.js", ".cline/data/settings/cline_mcp_settings.json")
     assert FILES["copilot"] == (".copilot/hooks/memoryd.json", ".copilot/mcp-config.json")
     assert FILES["opencode"] == (".config/opencode/plugins/memoryd.js",)
 

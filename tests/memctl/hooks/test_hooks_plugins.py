@@ -41,6 +41,23 @@ given.push(await say("main", "Three"))
 await hooks.dispose()
 console.log(JSON.stringify({ given, config }))
 """
+CLINE = """
+const { default: plugin } = await import(process.argv[2])
+plugin.setup({}, { session: { sessionId: "main" } })
+const said = (text, metadata) => ({ role: "user", content: [{ type: "text", text }], metadata })
+const run = async (text, parentAgentId) => {
+  const given = said("<hook_context>", { displayRole: "system" })
+  const messages = [said(`<user_input mode="act">${text}</user_input>`), given]
+  const started = await plugin.hooks.beforeRun({ snapshot: { messages, parentAgentId } })
+  for (const toolName of ["read_files", "editor"])
+    await plugin.hooks.afterTool({ snapshot: { parentAgentId }, toolCall: { toolName }, input: { path: "/api/a.py" } })
+  await plugin.hooks.afterRun({ snapshot: { parentAgentId }, result: { outputText: `Did: ${text}` } })
+  return started?.appendContext ?? ""
+}
+console.log(JSON.stringify([await run("One"), await run("Two"), await run("Look for it", "main agent")]))
+process.kill(process.pid, "SIGTERM")
+setInterval(() => {}, 1000)
+"""
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; with it plugins are run")
 
@@ -85,5 +102,18 @@ def test_opencode_is_told_at_each_prompt_and_the_start_again_after_a_compaction(
     assert [given["source"] for event, given in ran if event == "session-start"] == ["startup", "compact"]
 
 
-def test_opencode_goes_on_where_memctl_is_gone(folder: Path) -> None:
+def test_cline_is_told_at_each_prompt_and_says_when_a_session_ends(folder: Path, memctl: Path) -> None:
+    assert play("cline", CLINE, folder) == ["told at session-start\ntold at prompt", "told at prompt", ""]
+    ran = hooks(folder)
+    asked = ["session-start", *["prompt", "tool", "stop"] * 2, "session-end"]
+    assert sorted(event for event, _ in ran) == sorted(asked)
+    assert {given["session_id"] for _, given in ran} == {"main"}
+    assert [given["prompt"] for event, given in ran if event == "prompt"] == ["One", "Two"]
+    answers = [given["last_assistant_message"] for event, given in ran if event == "stop"]
+    assert answers == ["Did: One", "Did: Two"]
+    assert [given["tool_input"] for event, given in ran if event == "tool"] == [{"path": "/api/a.py"}] * 2
+
+
+def test_agents_go_on_where_memctl_is_gone(folder: Path) -> None:
     assert play("opencode", OPENCODE, folder)["given"] == [[], [], [], []]
+    assert play("cline", CLINE, folder) == ["", "", ""]

@@ -1,28 +1,6 @@
-// Written by `memctl hooks install opencode`; `memctl hooks uninstall opencode` deletes it.
-// It hands OpenCode's events to `memctl hook` and puts what that says beside a prompt. It never fails and keeps nothing.
-import { execFile } from "node:child_process"
-
-const COMMAND = ["memctl"]
+const AGENT = "opencode"
 const LIMIT_MS = 10_000
 const WRITING = ["write", "edit", "multiedit", "patch", "apply_patch"]
-
-const run = (event, given) =>
-  new Promise((resolve) => {
-    try {
-      const words = [...COMMAND.slice(1), "hook", event, "--agent", "opencode"]
-      const child = execFile(COMMAND[0], words, { timeout: LIMIT_MS }, (error, out) => {
-        try {
-          resolve(JSON.parse(out).hookSpecificOutput.additionalContext)
-        } catch {
-          resolve("")
-        }
-      })
-      child.stdin.on("error", () => {})
-      child.stdin.end(JSON.stringify(given))
-    } catch {
-      resolve("")
-    }
-  })
 
 const join = (parts) =>
   parts
