@@ -90,12 +90,12 @@ def _find_named(core: Core, name: str, caller: Caller) -> Counter:
         if caller.bound:
             raise Forbidden("With a token no file may be named as a tokenizer.")
         return Counter(name, _load_file(name))
-    if (found := _load_encoding(name)) is None:
+    if (encoding := _load_encoding(name)) is None:
         raise Invalid(
             f"There is no tokenizer {name[:200]!r}: name the path of a tokenizer.json, `bytes`, the embedding model,"
             " or an encoding of tiktoken, where that is installed beside the daemon."
         )
-    return Counter(name, found)
+    return Counter(name, encoding)
 
 
 def _find_own(core: Core) -> Counter | None:

@@ -100,14 +100,14 @@ def fit(
     spent += sum(_count_heading(heading, by) for heading in {note.group for note in chosen})
     chosen += _select_affordable(relevant, max_tokens - spent, by, chosen)
     while chosen:
-        made = _lay_out(chosen, frame, layout, by)
-        if made.tokens <= max_tokens:
+        fitted = _lay_out(chosen, frame, layout, by)
+        if fitted.tokens <= max_tokens:
             for add in (_add_notes, _add_spare):
-                more = add(chosen, relevant, max_tokens - made.tokens, by)
-                fuller = made if more == chosen else _lay_out(more, frame, layout, by)
+                more = add(chosen, relevant, max_tokens - fitted.tokens, by)
+                fuller = fitted if more == chosen else _lay_out(more, frame, layout, by)
                 if fuller.tokens <= max_tokens:
-                    chosen, made = more, fuller
-            return made
+                    chosen, fitted = more, fuller
+            return fitted
         chosen.pop()
     return FittedNotes("", 0, [], 0)
 
@@ -145,7 +145,7 @@ def _select_affordable(
     notes: Iterable[ContextNote], budget: int, by: Counter, beside: Sequence[ContextNote] = ()
 ) -> list[ContextNote]:
     """Return the notes that a budget pays for `beside` others, with the headings and dates that are new."""
-    known = {note.group for note in beside}
+    all_headings = {note.group for note in beside}
     dates = {(note.group, part) for note in beside for part in (note.day, _year(note.day))}
     chosen: list[ContextNote] = []
     least_for_whole = budget * (1 - _WHOLE_SHARE)
@@ -160,22 +160,22 @@ def _select_affordable(
                 cost -= by.count(f"{form.day}\n")
             elif year in dates:
                 cost -= by.count(year[1])
-            if form.group not in known:
-                cost += sum(_count_heading(heading, by) for heading in _list_new_headings(known, form.group))
+            if form.group not in all_headings:
+                cost += sum(_count_heading(heading, by) for heading in _list_new_headings(all_headings, form.group))
             if cost <= budget:
                 budget -= cost
-                known.add(form.group)
+                all_headings.add(form.group)
                 dates |= {(form.group, form.day), year}
                 chosen.append(form)
                 break
     return chosen
 
 
-def _list_new_headings(known: set[str], group: str) -> list[str]:
+def _list_new_headings(headings: set[str], group: str) -> list[str]:
     """Return the headings that another group brings: its own, and that of the one that was alone."""
-    if not known:
+    if not headings:
         return []
-    return [group, *(known - {ALWAYS} if len(known) == 1 else ())]
+    return [group, *(headings - {ALWAYS} if len(headings) == 1 else ())]
 
 
 def _least_cost(note: ContextNote) -> int:
@@ -198,16 +198,16 @@ def _lay_out(notes: Sequence[ContextNote], frame: tuple[str, str], layout: Layou
         if heading == ALWAYS:
             stable = len(text)
     text += closing
-    shown = [one for part in groups.values() for note in part for one in (note, *note.below)]
-    return FittedNotes(text, by.count(text), shown, stable)
+    notes_below = [one for part in groups.values() for note in part for one in (note, *note.below)]
+    return FittedNotes(text, by.count(text), notes_below, stable)
 
 
 def _group(notes: Sequence[ContextNote], layout: Layout) -> dict[str, list[ContextNote]]:
     """Return the notes by heading: what is standing first, then the group with the best note."""
-    found: dict[str, list[ContextNote]] = {}
+    groups: dict[str, list[ContextNote]] = {}
     for note in sorted(notes, key=lambda note: (note.group != ALWAYS, -note.score)):
-        found.setdefault(note.group, []).append(note)
-    return {heading: arrange(part, layout.vectors, layout.subject) for heading, part in found.items()}
+        groups.setdefault(note.group, []).append(note)
+    return {heading: arrange(part, layout.vectors, layout.subject) for heading, part in groups.items()}
 
 
 def _write_heading(heading: str) -> str:
@@ -231,8 +231,8 @@ def _write(notes: Iterable[ContextNote], short: Mapping[str, str]) -> str:
                 lines.append(_write_line(line, short.get(speaker, speaker) if speaker in named else speaker))
                 named.add(speaker)
         for older in note.below:
-            told = " ".join(_write_line(line, line.speaker).removeprefix("- ") for line in older.lines)
-            lines.append(f"  - {DISAGREES} {older.day}: {told}")
+            texts = " ".join(_write_line(line, line.speaker).removeprefix("- ") for line in older.lines)
+            lines.append(f"  - {DISAGREES} {older.day}: {texts}")
             speaker = ""
     return "".join(f"{line}\n" for line in lines)
 

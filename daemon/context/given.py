@@ -37,9 +37,9 @@ def read(core: Core, call: GetContext | GetUnasked) -> dict[str, bytes]:
 def keep(core: Core, call: GetContext | GetUnasked, memories: Sequence[tuple[str, bytes]], result: R) -> "Future[R]":
     """Note the ids and content hashes of what a session is given; the future has the result when that is on disk."""
     if not call.session or not (memories or call.fresh) or core.store.is_full():
-        done: Future[R] = Future()
-        done.set_result(result)
-        return done
+        future: Future[R] = Future()
+        future.set_result(result)
+        return future
     now = core.clock()
 
     def write(transaction: Transaction) -> R:

@@ -107,10 +107,10 @@ def choose_sentences(sentences: Sequence[str], most_chars: int = MOST_CHARS, pro
     """Return as many whole sentences as there is room for, in their order: those nearest to a prompt and to all."""
     words = [condensing.find_words(sentence) for sentence in sentences]
     near = condensing.measure_centrality(words, [1.0] * len(words))
-    asked = condensing.find_words(prompt)
+    prompt_words = condensing.find_words(prompt)
     worth = [
-        centrality + _ASKED_FOR * len(asked & held) / (len(held) or 1)
-        for centrality, held in zip(near, words, strict=True)
+        centrality + _ASKED_FOR * len(prompt_words & sentence_words) / (len(sentence_words) or 1)
+        for centrality, sentence_words in zip(near, words, strict=True)
     ]
     chosen: list[int] = []
     room = most_chars
@@ -137,14 +137,14 @@ def show_turn(
     return ContextLine(turn.row.id, turn.row.row, turn.row.content_hash, heading, text, why)
 
 
-def find_outdated(connection: Connection, found: Sequence[Row], chosen: Filter, now: float) -> set[str]:
+def find_outdated(connection: Connection, candidates: Sequence[Row], selection: Filter, now: float) -> set[str]:
     """Return the ids of those memories that something newer within reach contradicts; what is pinned stays."""
-    found = [row for row in found if not row.pinned]
-    links = read_contradictions(connection, [row.id for row in found], condition(chosen.reached), now)
+    candidates = [row for row in candidates if not row.pinned]
+    links = read_contradictions(connection, [row.id for row in candidates], condition(selection.reached), now)
     others = rows.read_ids(connection, sorted({id for ids in links.values() for id in ids}))
     return {
         row.id
-        for row in found
+        for row in candidates
         if any(id in others and others[id].created_at > row.created_at for id in links.get(row.id, ()))
     }
 

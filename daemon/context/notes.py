@@ -40,9 +40,9 @@ class RelevantNotes(NamedTuple):
 
 def find_standing(core: Core, call: GetContext) -> list[Row]:
     """Return what every context within reach holds, the latest first."""
-    chosen = compile_filter(call, core.store.namespaces)
+    selection = compile_filter(call, core.store.namespaces)
     with core.store.reading() as connection:
-        return queries.find_standing(connection, chosen, core.clock(), CORRECTION, _STANDING)
+        return queries.find_standing(connection, selection, core.clock(), CORRECTION, _STANDING)
 
 
 def session_of(row: Row) -> str | None:
@@ -53,9 +53,9 @@ def session_of(row: Row) -> str | None:
     return str(about.get("session", ""))
 
 
-def are_named(found: Iterable[Row]) -> bool:
+def are_named(records: Iterable[Row]) -> bool:
     """Return whether most of some turns begin with the name of who said them (`Ada: …`)."""
-    labels = [bool(_find_label(row.content)) for row in found if _is_said(row)]
+    labels = [bool(_find_label(row.content)) for row in records if _is_said(row)]
     return 2 * sum(labels) > len(labels)
 
 
@@ -70,8 +70,8 @@ def read_said(row: Row, named: bool) -> tuple[str, str]:
     about: dict[str, Any] = msgspec.json.decode(row.metadata)
     speaker, role = str(about.get("speaker") or ""), str(about.get("role") or "")
     label = _find_label(row.content)
-    known = {speaker.casefold(), "" if speaker else role.casefold()}
-    if label and (label.casefold() in known or (named and not speaker)):
+    names = {speaker.casefold(), "" if speaker else role.casefold()}
+    if label and (label.casefold() in names or (named and not speaker)):
         return label, row.content[len(label) + 2 :]
     return (speaker or role)[:_NAME_CHARS], row.content
 
@@ -89,8 +89,8 @@ def find(sources: Sources, call: GetContext) -> RelevantNotes:
     """Return what a search for the task finds that is relevant."""
     filters = {name: getattr(call, name) for name in Filtered.__struct_fields__}
     search = Search(query=call.task, limit=CONSIDERED, deadline_ms=call.deadline_ms, **filters)
-    retrieval, kept = pipeline.run(sources, search)
-    about = kept.trace
+    retrieval, trace = pipeline.run(sources, search)
+    about = trace.trace
     about.kind, about.session, about.given = method_name(type(call)), call.session, []
     about.touch = call.touch
     relevant = [hit for hit in retrieval.hits if retrieval.is_relevant(hit.similarity, hit.bm25)]

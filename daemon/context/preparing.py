@@ -49,41 +49,41 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
         raise Invalid("The task is empty; say what the context is for.")
     check_text("session", call.session)
     had = {} if call.fresh else given.read(core, call)
-    found = chosen.find(sources, call)
+    notes = chosen.find(sources, call)
     always = chosen.find_standing(core, call)
-    present = _read_present(core, found, "" if call.fresh else call.session)
-    by, named = build_counter(core), chosen.are_named(present.values())
+    present = _read_present(core, notes, "" if call.fresh else call.session)
+    by, has_names = build_counter(core), chosen.are_named(present.values())
     # What is standing does not depend on the task: a context begins with the same characters whatever that is.
-    writer = _Lines(by, max(_SHORTEST, call.max_tokens // _LONGEST_STANDING_SHARE), call, named, task="")
+    writer = _Lines(by, max(_SHORTEST, call.max_tokens // _LONGEST_STANDING_SHARE), call, has_names, task="")
     standing = [note for row in always if (note := writer.note(row, ALWAYS)).lines]
-    writer = _Lines(by, max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call, named, call.task)
-    relevant = _select_relevant(found, present, {row.id for row in always}, writer)
+    writer = _Lines(by, max(_SHORTEST, call.max_tokens // _LONGEST_SHARE), call, has_names, call.task)
+    relevant = _select_relevant(notes, present, {row.id for row in always}, writer)
     new = [[note for note in part if had.get(note.id) != note.key] for part in (standing, relevant)]
-    made = fit(new[0], new[1], call.max_tokens, _build_layout(core, found.retrieval, relevant, call.compact), by)
+    fitted = fit(new[0], new[1], call.max_tokens, _build_layout(core, notes.retrieval, relevant, call.compact), by)
     if call.touch:
-        core.effects.note(_mark(call, found, made))
-    shown = {note.id for note in made.notes}
+        core.effects.note(_mark(call, notes, fitted))
+    ids = {note.id for note in fitted.notes}
     result = ContextText(
-        text=made.text,
-        tokens=made.tokens,
+        text=fitted.text,
+        tokens=fitted.tokens,
         tokenizer=by.name,
-        ids=[id for note in made.notes for id in (note.id, *note.related)],
-        stable_chars=made.stable_chars,
-        omitted=sum(note.id not in shown for part in new for note in part),
+        ids=[id for note in fitted.notes for id in (note.id, *note.related)],
+        stable_chars=fitted.stable_chars,
+        omitted=sum(note.id not in ids for part in new for note in part),
         repeated=len(standing) + len(relevant) - sum(map(len, new)),
-        degraded=found.retrieval.degraded,
-        trace=found.trace.id,
+        degraded=notes.retrieval.degraded,
+        trace=notes.trace.id,
         took_ms=(time.perf_counter() - began) * 1000,
     )
-    found.trace.given = result.ids
-    return given.keep(core, call, [(note.id, note.key) for note in made.notes], result)
+    notes.trace.given = result.ids
+    return given.keep(core, call, [(note.id, note.key) for note in fitted.notes], result)
 
 
 class _Lines:
     """Makes the lines of a memory, none of them longer than `size` tokens, cut to the sentences nearest to the task."""
 
-    def __init__(self, by: Counter, size: int, call: GetContext, named: bool, task: str) -> None:
-        self._by, self._size, self._call, self._named, self._task = by, size, call, named, task
+    def __init__(self, by: Counter, size: int, call: GetContext, has_names: bool, task: str) -> None:
+        self._by, self._size, self._call, self._named, self._task = by, size, call, has_names, task
 
     def note(
         self,
@@ -114,25 +114,25 @@ class _Lines:
         )
 
     def _say(self, row: Row, is_hit: bool, spare: bool) -> Quote:
-        speaker, said = chosen.read_said(row, self._named)
-        text = self._text(row, speaker, said)
+        speaker, statement = chosen.read_said(row, self._named)
+        text = self._text(row, speaker, statement)
         if is_hit and not text:  # one sentence, too long by itself
-            text = self._fit(lambda chars: _cut(said[:_READ_CHARS], chars, self._task))
+            text = self._fit(lambda chars: _cut(statement[:_READ_CHARS], chars, self._task))
         if row.path is not None and not self._call.compact:
             text += f" ({origin(row)})"
         # It may begin a line, where a sign would open a heading or a list.
         speaker = _LEADING_SIGNS.sub("", make_inert(speaker))
         return Quote(speaker, text, row.id, f"[{row.id[:8]}] " if self._call.with_ids else "", spare)
 
-    def _text(self, row: Row, speaker: str, said: str) -> str:
+    def _text(self, row: Row, speaker: str, statement: str) -> str:
         """Return all that a memory says, or its summary, or the whole sentences of it that are nearest to the task."""
-        text = make_inert(said[:_READ_CHARS])
+        text = make_inert(statement[:_READ_CHARS])
         if self._is_short_enough(text):
             return text
         summary = make_inert(row.summary.removeprefix(f"{speaker}: "))
         if summary and self._is_short_enough(summary):
             return summary
-        sentences = claims.split_sentences(said[:_READ_CHARS])
+        sentences = claims.split_sentences(statement[:_READ_CHARS])
         return self._fit(lambda chars: choose_sentences(sentences, chars, self._task))
 
     def _fit(self, shorten: Callable[[int], str]) -> str:
@@ -154,13 +154,13 @@ class _Lines:
 
 def _cut(text: str, most_chars: int, task: str) -> str:
     """Return a part of a text from the clause on that has most words of a task, to the end of a clause or a word."""
-    asked = condensing.find_words(task)
-    begins = [0, *(found.end() for found in _CLAUSE_END.finditer(text))]
-    held = [len(asked & condensing.find_words(text[begin:end])) for begin, end in pairwise([*begins, len(text)])]
-    begin = begins[held.index(max(held))]
+    task_words = condensing.find_words(task)
+    begins = [0, *(match.end() for match in _CLAUSE_END.finditer(text))]
+    counts = [len(task_words & condensing.find_words(text[begin:end])) for begin, end in pairwise([*begins, len(text)])]
+    begin = begins[counts.index(max(counts))]
     part = text[begin : begin + most_chars].strip()
     if begin + most_chars < len(text):
-        ends = [found.end() for found in _CLAUSE_END.finditer(part, len(part) // 2)] or [
+        ends = [match.end() for match in _CLAUSE_END.finditer(part, len(part) // 2)] or [
             part.rfind(" ", len(part) // 2)
         ]
         part = part[: ends[-1]].rstrip(" ,;:，、；：") if ends[-1] > 0 else part
@@ -195,33 +195,33 @@ def _select_relevant(
         older = [present[id] for id in sorted(against) if id in present and id not in placed and id != row.id]
         placed |= {row.id, *(one.id for one in older)}
         heads.append(_Head(row, max(scores.get(one.id, 0.0) for one in (row, *older)), older))
-    shown = set(always)
+    shown_ids = set(always)
     notes: list[ContextNote] = []
     for head in sorted(heads, key=lambda head: (-head.score, -head.row.created_at, head.row.id)):
-        if head.row.id in shown:
+        if head.row.id in shown_ids:
             continue
-        beside = [present[id] for id in related.get(head.row.id, ()) if id in present and id not in shown]
-        below = [lines.note(one, "", scores.get(one.id, 0.0)) for one in head.older if one.id not in shown]
+        beside = [present[id] for id in related.get(head.row.id, ()) if id in present and id not in shown_ids]
+        below = [lines.note(one, "", scores.get(one.id, 0.0)) for one in head.older if one.id not in shown_ids]
         group = group_of(head.row.type, head.row.tier)
         note = lines.note(head.row, group, head.score, below, beside)
-        shown |= {head.row.id, *note.related, *(one.id for one in below)}
+        shown_ids |= {head.row.id, *note.related, *(one.id for one in below)}
         if not all(line.spare for line in note.lines):
             notes.append(note)
     return notes
 
 
-def _read_present(core: Core, found: chosen.RelevantNotes, own: str) -> dict[str, Row]:
+def _read_present(core: Core, notes: chosen.RelevantNotes, own: str) -> dict[str, Row]:
     """Return by id the hits, the memories they contradict and those shown with them, if alive and within reach.
 
     What comes out of the session `own` itself is left out: it has that.
     """
-    retrieval = found.retrieval
-    ids = {id for hit in found.hits for id in (hit.id, *hit.contradicts, *list_shown_ids(hit.related))}
+    retrieval = notes.retrieval
+    ids = {id for hit in notes.hits for id in (hit.id, *hit.contradicts, *list_shown_ids(hit.related))}
     with core.store.reading() as connection:
-        stored = select_living(connection, rows.read_ids(connection, sorted(ids)).values(), retrieval.passed)
+        living = select_living(connection, rows.read_ids(connection, sorted(ids)).values(), retrieval.passed)
     reached = retrieval.chosen.reached
     recent = {row.id: row for row in retrieval.recent.values() if row.id in ids}
-    present = recent | {row.id: row for row in stored if reached is None or row.namespace in reached}
+    present = recent | {row.id: row for row in living if reached is None or row.namespace in reached}
     return {id: row for id, row in present.items() if not own or chosen.session_of(row) != own}
 
 
@@ -230,18 +230,18 @@ def _build_layout(core: Core, retrieval: Retrieval, notes: Sequence[ContextNote]
     if generation is None:
         return Layout({}, _NEVER, compact)
     with core.store.reading() as connection:
-        known, matrix = generation.read_exact(connection, [note.row for note in notes if note.row])
-    vectors: dict[int, Vector] = dict(zip(known, matrix, strict=True))
+        numbers, matrix = generation.read_exact(connection, [note.row for note in notes if note.row])
+    vectors: dict[int, Vector] = dict(zip(numbers, matrix, strict=True))
     return Layout(vectors, generation.embedder.floors.join, compact)
 
 
-def _mark(call: GetContext, found: chosen.RelevantNotes, made: FittedNotes) -> Mark:
-    relevant = {hit.id for hit in found.hits}
+def _mark(call: GetContext, notes: chosen.RelevantNotes, fitted: FittedNotes) -> Mark:
+    relevant = {hit.id for hit in notes.hits}
     return Mark(
         namespace=call.namespace,
         session=call.session,
-        at=found.retrieval.now,
-        rows=tuple(note.row for note in made.notes if note.row),
-        met=tuple(note.row for note in made.notes if note.row and note.group != ALWAYS),
-        accessed=tuple(note.row for note in made.notes if note.row and note.id in relevant),
+        at=notes.retrieval.now,
+        rows=tuple(note.row for note in fitted.notes if note.row),
+        met=tuple(note.row for note in fitted.notes if note.row and note.group != ALWAYS),
+        accessed=tuple(note.row for note in fitted.notes if note.row and note.id in relevant),
     )

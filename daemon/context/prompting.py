@@ -49,19 +49,19 @@ class _Rated(NamedTuple):
     measured: Measured | None
 
 
-def find(core: Core, sources: Sources, call: GetUnasked, given: dict[str, bytes]) -> PromptLines:
-    """Return what is surely about a prompt and not `given` to its session, by id and content hash."""
+def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) -> PromptLines:
+    """Return what is surely about a prompt; `ids` are what its session had, each with the hash of its content."""
     began_at = time.perf_counter()
     retrieval, stages = pipeline.retrieve(sources, _build_search(call))
     took_ms = elapsed_ms(began_at)
     with core.store.reading() as connection:
         rated = _rate_all(core, connection, retrieval, call)
-        had = [one for one in rated if given.get(one.row.id) == one.row.content_hash]
+        had = [one for one in rated if ids.get(one.row.id) == one.row.content_hash]
         least = max([core.config.hooks.prompt_floor, *(one.sure for one in had)])
         surest = [one for one in rated if one not in had and one.sure >= least]
         # Beside a first line a second one has to be worth more: the prompt may have got what it needs.
-        chosen = [one for at, one in enumerate(surest) if at == 0 or one.sure >= core.config.hooks.prompt_floor + MORE]
-        lines = [_make_line(core, connection, one, call) for one in chosen]
+        best = [one for at, one in enumerate(surest) if at == 0 or one.sure >= core.config.hooks.prompt_floor + MORE]
+        lines = [_make_line(core, connection, one, call) for one in best]
     stage_ms = elapsed_ms(began_at) - took_ms
     stages.append(
         StageTrace(name="sureness", took_ms=stage_ms, entered=len(rated), left=len(lines), notes=_explain(rated))
@@ -92,21 +92,21 @@ def _build_search(call: GetUnasked) -> Search:
 
 def _rate_all(core: Core, connection: Connection, retrieval: Retrieval, call: GetUnasked) -> list[_Rated]:
     """Return what may come up of the hits and of the answers that come with them, the surest first."""
-    found: dict[str, tuple[Row, Provenance, float | None, float]] = {}
+    by_id: dict[str, tuple[Row, Provenance, float | None, float]] = {}
     for candidate in retrieval.ranked:
         for row in filter(None, (candidate.record, *candidate.related)):
             kind = _find_kind(row)
-            if kind is None or row.id in found or not _may_come_up(core, row, call):
+            if kind is None or row.id in by_id or not _may_come_up(core, row, call):
                 continue
             similarity = candidate.similarity if row is candidate.record else None
-            found[row.id] = row, kind, similarity, candidate.confidence
+            by_id[row.id] = row, kind, similarity, candidate.confidence
     standing = sureness.read_standing(connection, retrieval, _hold_person_back(core, retrieval, call))
-    known = [sureness.Given(kind, row.row, row.content, similarity) for row, kind, similarity, _ in found.values()]
+    inputs = [sureness.Given(kind, row.row, row.content, similarity) for row, kind, similarity, _ in by_id.values()]
     share = _ANSWERS if any(map(claims.is_question, claims.split_sentences(call.prompt))) else 0.0
     rated = [
         _Rated(row, kind, max(one.sure if one else 0.0, min(1.0, share * confidence)), one)
         for (row, kind, _, confidence), one in zip(
-            found.values(), sureness.measure(retrieval, standing, known), strict=True
+            by_id.values(), sureness.measure(retrieval, standing, inputs), strict=True
         )
     ]
     outdated = find_outdated(connection, [one.row for one in rated], retrieval.chosen, retrieval.passed)
@@ -124,8 +124,8 @@ def _find_kind(row: Row) -> Provenance | None:
 
 def _may_come_up(core: Core, row: Row, call: GetUnasked) -> bool:
     only = core.config.hooks.only
-    chosen = not only or row.type in only or (bool(row.pinned) and "pinned" in only)
-    return chosen and is_for_project(core, row, call.namespace)
+    is_of_type = not only or row.type in only or (bool(row.pinned) and "pinned" in only)
+    return is_of_type and is_for_project(core, row, call.namespace)
 
 
 def _hold_person_back(core: Core, retrieval: Retrieval, call: GetUnasked) -> Filter:
@@ -141,8 +141,8 @@ def _find_beginning(core: Core, call: GetUnasked) -> float | None:
     if not call.session:
         return None
     number = core.store.namespaces.find_number(call.namespace)
-    said = core.active.list_turns(frozenset([number])) if number is not None else []
-    first = [turn.created_at for turn in said if turn.session == call.session]
+    turns = core.active.list_turns(frozenset([number])) if number is not None else []
+    first = [turn.created_at for turn in turns if turn.session == call.session]
     return min(first, default=None)
 
 
@@ -160,13 +160,13 @@ def _make_line(core: Core, connection: Connection, one: _Rated, call: GetUnasked
         why = f"a {one.row.type} that was saved here, {why}"
         return ContextLine(one.row.id, one.row.row, one.row.content_hash, "", show_saved(one.row, call.prompt), why)
     turn = CandidateTurn.read(one.row)
-    _, stored = sessions.find_around(connection, one.row, turn.session, _FOLLOWING)
+    _, around = sessions.find_around(connection, one.row, turn.session, _FOLLOWING)
     recent = [
         CandidateTurn.read(turns.to_row(other)) for other in core.active.list_turns(frozenset([one.row.namespace]))
     ]
-    later = [*map(CandidateTurn.read, stored), *(other for other in recent if other.session == turn.session)]
+    later = [*map(CandidateTurn.read, around), *(other for other in recent if other.session == turn.session)]
     following = sorted((other for other in later if other.order > turn.order), key=lambda other: other.order)
-    said = [other for other in following if other.role != "tool"][:_FOLLOWING]
-    if not turn.list_statements(said):
+    spoken = [other for other in following if other.role != "tool"][:_FOLLOWING]
+    if not turn.list_statements(spoken):
         return ContextLine(one.row.id, one.row.row, one.row.content_hash, "", "", why)
     return show_turn(turn, "", f"an agent said so in another session, {why}", call.prompt)

@@ -40,10 +40,10 @@ _LAID_DOWN_BYTES = 100  # a shorter message of a user is a reply, a report or a 
 def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[ContextLine]]:
     """Return the lines on what was saved, and those on the latest session, the most important first."""
     only = core.config.hooks.only
-    chosen = Filter(core.store.namespaces.reach(check(call.namespace), call.reach))
+    selection = Filter(core.store.namespaces.reach(check(call.namespace), call.reach))
     with core.store.reading() as connection:
-        saved = _find_saved(core, connection, call, chosen)
-        outdated = find_outdated(connection, saved, chosen, core.clock())
+        saved = _find_saved(core, connection, call, selection)
+        outdated = find_outdated(connection, saved, selection, core.clock())
         saved = [row for row in saved if row.id not in outdated]
         latest = _read_latest(core, connection, call)
     lines = [
@@ -60,10 +60,10 @@ def is_for_project(core: Core, row: Row, namespace: str) -> bool:
     return not is_persons or bool(row.pinned) or (row.type == PREFERENCE and row.turns == 0)
 
 
-def _find_saved(core: Core, connection: Connection, call: GetUnasked, chosen: Filter) -> list[Row]:
+def _find_saved(core: Core, connection: Connection, call: GetUnasked, selection: Filter) -> list[Row]:
     types = sorted(set().union(*KINDS.values()))
-    found = queries.find_saved(connection, chosen, core.clock(), types, _MOST_SAVED)
-    return [row for row in found if is_for_project(core, row, call.namespace)]
+    saved = queries.find_saved(connection, selection, core.clock(), types, _MOST_SAVED)
+    return [row for row in saved if is_for_project(core, row, call.namespace)]
 
 
 def _order(core: Core, saved: Sequence[Row]) -> list[tuple[Row, str, str]]:
@@ -92,8 +92,8 @@ def _find_older_of_subject(core: Core, saved: Sequence[Row]) -> dict[str, int]:
         return {}
     newest = sorted(saved, key=lambda row: (-row.created_at, row.id))
     with core.store.reading() as connection:
-        known, matrix = generation.read_exact(connection, [row.row for row in newest])
-    vectors = dict(zip(known, matrix, strict=True))
+        numbers, matrix = generation.read_exact(connection, [row.row for row in newest])
+    vectors = dict(zip(numbers, matrix, strict=True))
     floor = generation.embedder.floors.join
     placed = [row for row in newest if row.row in vectors]
     return {
@@ -113,25 +113,25 @@ def _read_latest(core: Core, connection: Connection, call: GetUnasked) -> list[C
     if number is None:
         return []
     rows = [turns.to_row(turn) for turn in core.active.list_turns(frozenset([number]))]
-    seen = {row.id for row in rows}
+    ids = {row.id for row in rows}
     stored = sessions.find_last_turns(connection, number, core.clock(), _MOST_TURNS)
-    rows += [row for row in stored if row.id not in seen]
-    said = [CandidateTurn.read(row) for row in rows]
-    said = [turn for turn in said if turn.session and turn.session != call.session and turn.role != "tool"]
-    if not said:
+    rows += [row for row in stored if row.id not in ids]
+    spoken = [CandidateTurn.read(row) for row in rows]
+    spoken = [turn for turn in spoken if turn.session and turn.session != call.session and turn.role != "tool"]
+    if not spoken:
         return []
-    last = max(said, key=lambda turn: turn.order).session
-    return sorted((turn for turn in said if turn.session == last), key=lambda turn: turn.order)
+    last = max(spoken, key=lambda turn: turn.order).session
+    return sorted((turn for turn in spoken if turn.session == last), key=lambda turn: turn.order)
 
 
-def _choose_latest(said: Sequence[CandidateTurn]) -> list[ContextLine]:
+def _choose_latest(turns: Sequence[CandidateTurn]) -> list[ContextLine]:
     """Return what the turns of a session say was asked, done and left open, the latest first."""
-    told = {turn.row.id: turn.list_statements(said[at + 1 :]) for at, turn in enumerate(said)}
-    sizes = {id: len(" ".join(sentences).encode()) for id, sentences in told.items()}
-    stated = [turn for turn in said if turn.role == "assistant" and told[turn.row.id]]
-    asked = [
+    statements = {turn.row.id: turn.list_statements(turns[at + 1 :]) for at, turn in enumerate(turns)}
+    sizes = {id: len(" ".join(sentences).encode()) for id, sentences in statements.items()}
+    stated = [turn for turn in turns if turn.role == "assistant" and statements[turn.row.id]]
+    questions = [
         turn
-        for turn, reply in pairwise(said)
+        for turn, reply in pairwise(turns)
         if turn.role == "user" and reply in stated and sizes[turn.row.id] >= _LAID_DOWN_BYTES
     ]
     chosen: list[tuple[CandidateTurn, str]] = []
@@ -139,7 +139,7 @@ def _choose_latest(said: Sequence[CandidateTurn]) -> list[ContextLine]:
         chosen.append((stated.pop(), "how the latest session ended"))
     if stated:
         chosen.append((max(stated, key=lambda turn: sizes[turn.row.id]), "what the latest session found or did"))
-    if asked:
-        chosen.append((max(asked, key=lambda turn: sizes[turn.row.id]), "what was laid down in the latest session"))
+    if questions:
+        chosen.append((max(questions, key=lambda turn: sizes[turn.row.id]), "what was laid down in the latest session"))
     lines = [show_turn(turn, LATEST, why, most_chars=_LATEST_CHARS) for turn, why in chosen]
     return [line for line in lines if line.text]

@@ -48,7 +48,7 @@ class Measured(NamedTuple):
     @property
     def sure(self) -> float:
         """How sure it is that the memory is about the prompt, 0 to 1."""
-        value = _CONSTANT + sum(factor * known for factor, known in zip(_FACTORS, self, strict=True))
+        value = _CONSTANT + sum(factor * measure for factor, measure in zip(_FACTORS, self, strict=True))
         return 1.0 / (1.0 + math.exp(-value))
 
 
@@ -72,10 +72,10 @@ class _Sums(NamedTuple):
 class Baseline:
     """What memories of one kind are compared with: by row the cosine with the prompt and the language."""
 
-    def __init__(self, known: Mapping[int, tuple[float, str]]) -> None:
-        self.known = known
+    def __init__(self, cosines: Mapping[int, tuple[float, str]]) -> None:
+        self.known = cosines
         self._all, self._alike = _Sums(), dict[str, _Sums]()
-        for value, language in known.values():
+        for value, language in cosines.values():
             self._all = self._all.add(value)
             self._alike[language] = self._alike.get(language, _Sums()).add(value)
 
@@ -100,21 +100,21 @@ class Given(NamedTuple):
     cosine: float | None
 
 
-def read_standing(connection: Connection, retrieval: Retrieval, chosen: Filter) -> dict[Provenance, Baseline]:
-    """Return what a memory that was saved, and one that an agent said, are compared with, as far as `chosen`."""
+def read_standing(connection: Connection, retrieval: Retrieval, selection: Filter) -> dict[Provenance, Baseline]:
+    """Return what saved memories and statements of agents are compared with, of those in `selection`."""
     generation, vector = retrieval.generation, retrieval.vector
     if generation is None or vector is None:
         return {kind: Baseline({}) for kind in _COMPARED}
-    found: dict[Provenance, Baseline] = {}
+    baselines: dict[Provenance, Baseline] = {}
     for kind, limit in _COMPARED.items():
-        rows = queries.find_latest(connection, chosen, retrieval.passed, kind, limit)
+        rows = queries.find_latest(connection, selection, retrieval.passed, kind, limit)
         texts = {row: text for row, text in rows if kind == "saved" or list_statements("assistant", text)}
         numbers, matrix = generation.read_exact(connection, list(texts))
         cosines = (matrix @ vector).tolist()
-        found[kind] = Baseline(
+        baselines[kind] = Baseline(
             {row: (cosine, _find_language(texts[row])) for row, cosine in zip(numbers, cosines, strict=True)}
         )
-    return found
+    return baselines
 
 
 def measure(
@@ -122,7 +122,7 @@ def measure(
 ) -> list[Measured | None]:
     """Return what is known of each memory; None of one without a vector."""
     words = retrieval.question.words if retrieval.question else []
-    asked = math.log1p(sum(is_telling(word.text) for word in words))
+    telling = math.log1p(sum(is_telling(word.text) for word in words))
     measured: list[Measured | None] = []
     weights = weigh_held(retrieval, [one.row for one in memories], is_telling)
     for one, weight in zip(memories, weights, strict=True):
@@ -132,8 +132,8 @@ def measure(
             measured.append(None)
             continue
         above, count = compared.measure(one.row, cosine, _find_language(one.text))
-        said = 1.0 if one.kind == "said" else 0.0
-        measured.append(Measured(above, math.log1p(weight), math.log(count), asked, said, said * above))
+        is_said = 1.0 if one.kind == "said" else 0.0
+        measured.append(Measured(above, math.log1p(weight), math.log(count), telling, is_said, is_said * above))
     return measured
 
 

@@ -37,25 +37,25 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
     degraded: list[str] = []
     trace = ""
     if call.prompt.strip():
-        found = prompting.find(core, sources, call, ids)
-        lines = _select_new(found.lines, had)[: core.config.hooks.prompt_lines]
-        made = fit(lines, ("",), PROMPT_TOKENS, by)
-        degraded, trace = found.retrieval.degraded, found.trace.id
-        found.trace.given = [line.id for line in made.lines]
+        prompt = prompting.find(core, sources, call, ids)
+        lines = _select_new(prompt.lines, had)[: core.config.hooks.prompt_lines]
+        fitted = fit(lines, ("",), PROMPT_TOKENS, by)
+        degraded, trace = prompt.retrieval.degraded, prompt.trace.id
+        prompt.trace.given = [line.id for line in fitted.lines]
     else:
-        made = _start(core, call, had, by)
-    if call.touch and made.lines:
-        core.effects.note(_mark(core, call, made))
+        fitted = _start(core, call, had, by)
+    if call.touch and fitted.lines:
+        core.effects.note(_mark(core, call, fitted))
     result = Unasked(
-        text=made.text,
-        tokens=made.tokens,
+        text=fitted.text,
+        tokens=fitted.tokens,
         tokenizer=by.name,
-        lines=[UnaskedLine(id=line.id, text=line.text, why=line.why) for line in made.lines],
+        lines=[UnaskedLine(id=line.id, text=line.text, why=line.why) for line in fitted.lines],
         degraded=degraded,
         trace=trace,
         took_ms=(time.perf_counter() - began) * 1000,
     )
-    return given.keep(core, call, [(line.id, line.key) for line in made.lines], result)
+    return given.keep(core, call, [(line.id, line.key) for line in fitted.lines], result)
 
 
 def _start(core: Core, call: GetUnasked, had: Had, by: Counter) -> FittedLines:
@@ -80,19 +80,19 @@ def _select_new(lines: Iterable[ContextLine], had: Had) -> list[ContextLine]:
 def _read_had(core: Core, ids: dict[str, bytes]) -> Had:
     """Return the texts that a session was given, by memory, without memories that have changed since."""
     with core.store.reading() as connection:
-        known = rows.read_ids(connection, sorted(ids))
-        left = turns.read_keys(connection, sorted(ids.keys() - known.keys()))
-    known |= {key: turns.to_row(turn) for key, turn in left.items()}
-    return Had(row.content for id, row in known.items() if row.content_hash == ids[id])
+        by_id = rows.read_ids(connection, sorted(ids))
+        recent = turns.read_keys(connection, sorted(ids.keys() - by_id.keys()))
+    by_id |= {key: turns.to_row(turn) for key, turn in recent.items()}
+    return Had(row.content for id, row in by_id.items() if row.content_hash == ids[id])
 
 
-def _mark(core: Core, call: GetUnasked, made: FittedLines) -> Mark:
-    shown = tuple(line.row for line in made.lines if line.row > 0)
+def _mark(core: Core, call: GetUnasked, fitted: FittedLines) -> Mark:
+    numbers = tuple(line.row for line in fitted.lines if line.row > 0)
     return Mark(
         namespace=call.namespace,
         session=call.session,
         at=core.clock(),
-        rows=shown,
-        met=shown if call.prompt.strip() else (),
-        accessed=shown if call.prompt.strip() else (),
+        rows=numbers,
+        met=numbers if call.prompt.strip() else (),
+        accessed=numbers if call.prompt.strip() else (),
     )
