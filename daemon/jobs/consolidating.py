@@ -99,15 +99,15 @@ def _embed_all(core: Core, report: ReportProgress) -> None:
     generation = core.embedding.active
     if generation is None:
         return
-    total = left = len(generation.pending)
+    total = waiting = len(generation.pending)
     end = time.monotonic() + _STANDSTILL_S + _EACH_S * total
     give_up_at = time.monotonic() + _STANDSTILL_S
-    while left and time.monotonic() < min(end, give_up_at):
-        report(Progress(stage="embed", done=total - left, total=total))
+    while waiting and time.monotonic() < min(end, give_up_at):
+        report(Progress(stage="embed", done=total - waiting, total=total))
         time.sleep(_POLL_S)
-        if (now := len(generation.pending)) < left:
+        if (now := len(generation.pending)) < waiting:
             give_up_at = time.monotonic() + _STANDSTILL_S
-        total, left = max(total, now), now
+        total, waiting = max(total, now), now
 
 
 def _count_unjudged(core: Core) -> int:
@@ -151,9 +151,9 @@ def predict(core: Core, reached: frozenset[int] | None) -> Counter[str]:
     leaving = [promoting.judge(core, turn) for turn in core.active.list_turns(reached)]
     dropped = sum(one.dropped is not None for one in leaving)
     counts.update(promoted=len(leaving) - dropped, dropped=dropped)
-    kept = [one.turn for one in leaving if one.tier == L1]
+    promoted = [one.turn for one in leaving if one.tier == L1]
     now = core.clock()
-    ends = (compute_expiry(core, turn.source, turn.created_at) for turn in kept)  # as it is promoted
+    ends = (compute_expiry(core, turn.source, turn.created_at) for turn in promoted)  # as it is promoted
     moved = sum(end is None or end > now for end in ends)
     with core.store.reading() as connection:
         counts.update(moved=moved + rows.count_leaving(connection, condition(reached), now))

@@ -67,34 +67,34 @@ def _back_up(core: Core, path: str, check: Callable[[], None], report: ReportPro
     began = time.monotonic()
     if target.parent == usual:
         copies.go_past(core.store, usual)
-    made = copies.copy_held(core.store, target, check, _build_reporter(report))
-    removed = [] if target.parent != usual else _rotate(core, usual)
+    backup = copies.copy_held(core.store, target, check, _build_reporter(report))
+    old_copies = [] if target.parent != usual else _rotate(core, usual)
     return BackedUp(
         path=str(target),
-        size_bytes=made.size_bytes,
-        memories=made.memories,
-        operation=made.operation,
+        size_bytes=backup.size_bytes,
+        memories=backup.memories,
+        operation=backup.operation,
         took_ms=round((time.monotonic() - began) * 1000, 3),
-        removed=removed,
+        removed=old_copies,
     )
 
 
 def _check_target(core: Core, path: str, usual: Path) -> Path:
     """Return the file that is to be written, in a folder that exists and has room."""
-    given = Path(path or usual)
-    if not given.is_absolute() or "\0" in path:
+    place = Path(path or usual)
+    if not place.is_absolute() or "\0" in path:
         raise Invalid(f"The path {path[:200]!r} of a copy is not absolute.")
     try:
         if not path:
             usual.mkdir(mode=0o700, exist_ok=True)
-        target = given / copies.name_at(core.clock()) if given.is_dir() else given
+        target = place / copies.name_at(core.clock()) if place.is_dir() else place
         if not target.parent.is_dir():
             raise Invalid(f"There is no folder {target.parent} for the copy.")
         if target.exists():
             raise Conflict(f"{target} exists; a copy is never written over. Choose another name.")
         copies.check_room(core.store, target.parent)
     except OSError as error:
-        raise StorageFailed(f"The copy {given} cannot be written: {error.strerror}.") from None
+        raise StorageFailed(f"The copy {place} cannot be written: {error.strerror}.") from None
     return target
 
 

@@ -39,20 +39,20 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     if core.privacy.mode == "allow" or state == version:
         return
     until, any_found = time.monotonic() + _PLAN_S, False
-    for held in _iterate(core, state.split()[1:] if state.startswith(version) else []):
+    for text in _iterate(core, state.split()[1:] if state.startswith(version) else []):
         kinds: Counter[str] = Counter()
-        if _redact(core, held, kinds) == held.texts:
+        if _redact(core, text, kinds) == text.texts:
             yield LOOK
         else:
             reason = f"holds what looks like {describe_kinds(kinds)}"
-            any_found |= held.is_said
+            any_found |= text.is_said
             yield (
-                Step("redact", held.name, reason, (held.table, held.key))
-                if held.is_said
-                else Step("leave", held.name, f"{reason}; it was added, change or delete it yourself")
+                Step("redact", text.name, reason, (text.table, text.key))
+                if text.is_said
+                else Step("leave", text.name, f"{reason}; it was added, change or delete it yourself")
             )
         if time.monotonic() > until:
-            place = f"{version} {held.table} {held.key}"
+            place = f"{version} {text.table} {text.key}"
             yield Step("note", "rules", "the next run continues with the rest", (place, any_found))
             return
     yield Step("note", "rules", "all that is kept was checked by the present rules", (version, any_found))
@@ -69,44 +69,44 @@ def apply(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
         core.store.set_setting(VERSION, state).result()
         return {}
     table, key = step.data
-    done = core.store.write(lambda transaction: _replace(core, transaction, table, key), over_limit=True).result()
-    return {"redacted": 1} if done else {"skipped": 1}
+    is_changed = core.store.write(lambda transaction: _replace(core, transaction, table, key), over_limit=True).result()
+    return {"redacted": 1} if is_changed else {"skipped": 1}
 
 
-def _iterate(core: Core, done: Sequence[str]) -> Iterator[StoredText]:
+def _iterate(core: Core, place: Sequence[str]) -> Iterator[StoredText]:
     """Yield what is kept, from after a table and a key on."""
-    first, after = (done[0], int(done[1])) if done else (next(iter(TABLES)), 0)
+    first, after = (place[0], int(place[1])) if place else (next(iter(TABLES)), 0)
     for table in dropwhile(lambda name: name != first, TABLES):
         after = after if table == first else 0
         while True:
             with core.store.reading() as connection:
-                found = redacting.read(connection, table, after)
-            if not found:
+                texts = redacting.read(connection, table, after)
+            if not texts:
                 break
-            yield from found
-            after = found[-1].key
+            yield from texts
+            after = texts[-1].key
 
 
 def _replace(core: Core, transaction: Transaction, table: str, key: int) -> bool:
-    held = redacting.read_one(transaction.connection, table, key)
-    texts = held and _redact(core, held, Counter())
-    if held is None or texts is None or texts == held.texts:
+    text = redacting.read_one(transaction.connection, table, key)
+    texts = text and _redact(core, text, Counter())
+    if text is None or texts is None or texts == text.texts:
         return False
-    redacting.replace(transaction.connection, held, texts)
+    redacting.replace(transaction.connection, text, texts)
     if table == "memories":
         transaction.after_commit(lambda: core.embedding.refresh([key]))
     if table == "turns":
-        concerned = {turn.namespace for turn in turns.read_keys(transaction.connection, [held.name]).values()}
+        concerned = {turn.namespace for turn in turns.read_keys(transaction.connection, [text.name]).values()}
         core.active.follow(transaction, concerned)
     transaction.after_commit(core.sources.traces.clear)
     return True
 
 
-def _redact(core: Core, held: StoredText, kinds: Counter[str]) -> tuple[str, ...]:
+def _redact(core: Core, entry: StoredText, kinds: Counter[str]) -> tuple[str, ...]:
     redacted = {"before": _redact_image, "metadata": _redact_tree}
-    columns = TABLES[held.table][1]
+    columns = TABLES[entry.table][1]
     return tuple(
-        redacted.get(column, _redact_text)(core, text, kinds) for column, text in zip(columns, held.texts, strict=True)
+        redacted.get(column, _redact_text)(core, text, kinds) for column, text in zip(columns, entry.texts, strict=True)
     )
 
 

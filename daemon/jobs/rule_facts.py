@@ -34,14 +34,14 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     """Plan to delete the facts, if that was not done before."""
     if core.store.read_setting(DELETED) is not None:
         return
-    made = core.store.facts.build_mask(Filter(words={"source": [SOURCE]}), core.clock()).list_rows()
-    found = 0
-    for start in range(0, len(made), _PORTION):
+    numbers = core.store.facts.build_mask(Filter(words={"source": [SOURCE]}), core.clock()).list_rows()
+    total = 0
+    for start in range(0, len(numbers), _PORTION):
         with core.store.reading() as connection:
-            going = _select(connection, made[start : start + _PORTION])
-        found += len(going)
+            going = _select(connection, numbers[start : start + _PORTION])
+        total += len(going)
         yield from (Step("delete", row.id, "rules made it of what was said", row.row) for row in going)
-    if found:
+    if total:
         yield Step("note", "facts", "rules make none any more")
 
 

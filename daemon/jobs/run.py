@@ -64,17 +64,17 @@ class Run:
 
     def make_plan(self, limit: int) -> tuple[list[Step], bool]:
         """Return at most `limit` steps of what there is to do, and whether there is more."""
-        found = iter(self.work.plan(self.core, self.core.clock.read_settled()))
+        iterator = iter(self.work.plan(self.core, self.core.clock.read_settled()))
         try:
-            steps = self._look_between(found)
+            steps = self._look_between(iterator)
             return list(islice(steps, limit)), next(steps, None) is not None
         finally:
-            if close := getattr(found, "close", None):
+            if close := getattr(iterator, "close", None):
                 close()  # it may hold a snapshot of the database
 
-    def _look_between(self, found: Iterable[Step]) -> Iterator[Step]:
+    def _look_between(self, steps: Iterable[Step]) -> Iterator[Step]:
         planned = 0
-        for step in found:
+        for step in steps:
             self._pause_within(planned)
             if step is not LOOK:
                 planned += 1
@@ -138,25 +138,25 @@ class Run:
         return sum(number for name, number in self.counts.items() if name not in _NOT_DONE)
 
     def _apply(self, steps: Sequence[Step], plan: Plan | None = None) -> None:
-        done = 0
-        while done < len(steps):
+        number = 0
+        while number < len(steps):
             self.check()
             if not self.work.at_limit:
                 self.core.store.check_room()
-            self.terms.tell("apply", done, len(steps))
-            part = steps[done : done + (1 if self.work.alone else self._size)]
+            self.terms.tell("apply", number, len(steps))
+            part = steps[number : number + (1 if self.work.alone else self._size)]
             if self.work.alone:
-                self._count(self.work.alone(self.core, part[0], self._check_of(done, len(steps))))
+                self._count(self.work.alone(self.core, part[0], self._check_of(number, len(steps))))
             else:
                 self._apply_slices(part, plan)
-            done += len(part)
+            number += len(part)
             self.applied += len(part)
-        self.terms.tell("apply", done, len(steps))
+        self.terms.tell("apply", number, len(steps))
 
-    def _check_of(self, done: int, total: int) -> Callable[[], None]:
+    def _check_of(self, number: int, total: int) -> Callable[[], None]:
         def check() -> None:
             self.check()
-            self.terms.tell("apply", done, total)
+            self.terms.tell("apply", number, total)
 
         return check
 
@@ -200,16 +200,16 @@ class Run:
                 counts = _sum(counts, {"skipped": len(steps) - len(sound)})
             assert self._number is not None
             jobs.note(connection, self._number, _sum(self.counts, counts), operation)
-            told = [
+            reports = [
                 SkippedStep(action=step.action, target=step.target, reason=skipped[step.target])
                 for step in steps
                 if step.target in skipped
             ]
-            return operation, counts, told, time.perf_counter() - began
+            return operation, counts, reports, time.perf_counter() - began
 
-        self._operation, counts, told, took_s = self._write(write, self.work.at_limit)
+        self._operation, counts, reports, took_s = self._write(write, self.work.at_limit)
         self._count(counts)
-        self.skipped += told[: MAX_SKIPPED - len(self.skipped)]
+        self.skipped += reports[: MAX_SKIPPED - len(self.skipped)]
         return took_s
 
     def _write(self, job: Callable[[Transaction], T], over_limit: bool) -> T:

@@ -170,18 +170,18 @@ class Runner:
         ended = run.execute(plan)
         if call.plan is not None:
             self._plans.forget_applied(call.plan, run.applied)
-        kept = self.states.note_end(ended, self._closing.is_set() and ended.outcome == "interrupted")
+        stored_run = self.states.note_end(ended, self._closing.is_set() and ended.outcome == "interrupted")
         log.log(
-            logging.WARNING if kept.outcome == "failed" else logging.DEBUG,
+            logging.WARNING if stored_run.outcome == "failed" else logging.DEBUG,
             "job %s %s in %.0f ms: %s %s",
-            kept.job,
-            kept.outcome,
-            kept.took_ms,
-            kept.counts,
-            kept.error,
+            stored_run.job,
+            stored_run.outcome,
+            stored_run.took_ms,
+            stored_run.counts,
+            stored_run.error,
         )
-        self._core.events.report_run(kept)
-        return kept
+        self._core.events.report_run(stored_run)
+        return stored_run
 
     def _report(self, stage: str, done: int, total: int) -> None:
         """Report progress to who asked for the run, and that it continues to those who wait for it to end."""
@@ -207,9 +207,9 @@ class Runner:
             id = self._plans.keep(plan)
         else:
             id, plan = call.plan, self._plans.get(call.plan, call.name)
-        shown = plan.steps[call.offset : call.offset + call.limit]
+        part = plan.steps[call.offset : call.offset + call.limit]
         with self._core.store.reading() as connection:
-            previews = jobs.read_previews(connection, [step.target for step in shown])
+            previews = jobs.read_previews(connection, [step.target for step in part])
         return JobRun(
             job=call.name,
             outcome="planned",
@@ -222,6 +222,6 @@ class Runner:
             more=plan.more,
             steps=[
                 PlannedStep(action=s.action, target=s.target, reason=s.reason, preview=previews.get(s.target, ""))
-                for s in shown
+                for s in part
             ],
         )

@@ -63,8 +63,8 @@ class States:
         with self._core.store.reading() as connection:
             states = kept.read_states(connection)
             latest = {name: kept.read_latest(connection, name, 1) for name in self.table}
-        found = [self._build_job(name, states.get(name, JobState()), latest[name], queued) for name in self.table]
-        return JobList(jobs=found, at=self._core.clock())
+        jobs = [self._build_job(name, states.get(name, JobState()), latest[name], queued) for name in self.table]
+        return JobList(jobs=jobs, at=self._core.clock())
 
     def change(self, name: str, paused: bool, queued: Queued) -> "Future[Job]":
         """Pause a job, or resume it, which also ends a quarantine and a back-off."""
@@ -84,8 +84,8 @@ class States:
         """Keep how a run ended; return it with the time of the next. One that the daemon's end cut short stays due."""
 
         def write(transaction: Transaction) -> JobRun:
-            done = run if run.run is None else kept.end(transaction.connection, run)
-            return self._note_end(transaction, done, run.started_at if not stopped else None)
+            stored_run = run if run.run is None else kept.end(transaction.connection, run)
+            return self._note_end(transaction, stored_run, run.started_at if not stopped else None)
 
         return self._core.store.write(write, over_limit=True).result()
 

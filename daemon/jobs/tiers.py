@@ -23,15 +23,15 @@ _ROW_BYTES = 37  # of the columns that filters read, per memory
 @handles(protocol.Turns)
 def list_turns(core: Core, call: protocol.Turns) -> protocol.ActiveTurns:
     """Return the turns in L0, newest first."""
-    found = core.active.list_turns(core.store.namespaces.reach(check(call.namespace), call.reach))
+    active_turns = core.active.list_turns(core.store.namespaces.reach(check(call.namespace), call.reach))
     if call.session is not None:
-        found = [turn for turn in found if turn.session == call.session]
-    shown = found[: call.limit]
+        active_turns = [turn for turn in active_turns if turn.session == call.session]
+    part = active_turns[: call.limit]
     with core.store.reading() as connection:
-        unjudged = turns.select_unjudged(connection, [turn.key for turn in shown])
+        unjudged = turns.select_unjudged(connection, [turn.key for turn in part])
     return protocol.ActiveTurns(
-        turns=[_turn(core, turn, turn.key not in unjudged) for turn in shown],
-        total=len(found),
+        turns=[_turn(core, turn, turn.key not in unjudged) for turn in part],
+        total=len(active_turns),
         ring=TIERS[L0].limit(core.config.tiers),
     )
 
@@ -52,10 +52,10 @@ def list_skipped(core: Core, call: protocol.Skipped) -> protocol.SkippedTurns:
     """Return turns that were not kept, newest first."""
     condition = visible_condition(core, call)
     with core.store.reading() as connection:
-        found = turns.read_skipped(connection, condition, call.limit, call.offset)
+        turns_skipped = turns.read_skipped(connection, condition, call.limit, call.offset)
     name = core.store.namespaces.name
     return protocol.SkippedTurns(
-        turns=[convert_to(protocol.SkippedTurn, skip, namespace=name(skip.namespace)) for skip in found]
+        turns=[convert_to(protocol.SkippedTurn, skip, namespace=name(skip.namespace)) for skip in turns_skipped]
     )
 
 
@@ -64,11 +64,11 @@ def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.T
     """Return the state of all tiers within reach. A bound caller does not see what searches returned."""
     reached = core.store.namespaces.reach(check(call.namespace), call.reach)
     condition = visible_condition(core, call)
-    stored = core.store.facts.count_standing(reached)
+    counts = core.store.facts.count_standing(reached)
     with core.store.reading() as connection:
         account = turns.read_flows(connection, condition)
         waiting = turns.count_waiting(connection, condition)
-        heard = thoughts.count_waiting(connection, condition)
+        queued = thoughts.count_waiting(connection, condition)
         reported = {
             name: count
             for capability in installed()
@@ -82,46 +82,46 @@ def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.T
         if not caller.bound and (reached is None or core.store.namespaces.find_number(name) in reached)
     }
     return protocol.TierReport(
-        tiers=_build_states(core, stored, active, hot, on_servers),
-        namespaces=_build_namespaces(core, stored, active, account),
+        tiers=_build_states(core, counts, active, hot, on_servers),
+        namespaces=_build_namespaces(core, counts, active, account),
         flows=_sum(account),
         waiting=waiting,
-        heard=heard,
+        heard=queued,
         **reported,
     )
 
 
 def _build_states(
-    core: Core, stored: list[TierCount], active: list[turns.StoredTurn], hot: dict[str, int], on_servers: int | None
+    core: Core, counts: list[TierCount], active: list[turns.StoredTurn], hot: dict[str, int], on_servers: int | None
 ) -> list[protocol.TierState]:
     """Return what each tier holds, in the order of the table."""
     generation, hot_rows = core.embedding.active, sum(hot.values())
     memory_bytes = _ROW_BYTES + (generation.index.dimensions + 16 if generation else 0)
     turn_times = [turn.created_at for turn in active]
-    held = {
+    holdings = {
         L0: _Held(len(active), sum(turn.size_bytes() for turn in active), turn_times, turn_times),
         HOT: _Held(hot_rows, _HOT_BYTES * hot_rows),
     }
     if on_servers is not None:
-        held[SHARED] = _Held(on_servers, 0)
-    for name in TIERS.keys() - held.keys() - {SHARED}:
-        parts = [part for part in stored if part.tier == name]
+        holdings[SHARED] = _Held(on_servers, 0)
+    for name in TIERS.keys() - holdings.keys() - {SHARED}:
+        parts = [part for part in counts if part.tier == name]
         count = sum(part.memories for part in parts)
         oldest, newest = [part.oldest_at for part in parts], [part.newest_at for part in parts]
-        held[name] = _Held(count, count * memory_bytes, oldest, newest)
+        holdings[name] = _Held(count, count * memory_bytes, oldest, newest)
     return [
         protocol.TierState(
             name=name,  # type: ignore[arg-type]
             title=tier.title,
             unit=tier.unit,
-            count=held[name].memories,
-            ram_bytes=held[name].ram_bytes,
+            count=holdings[name].memories,
+            ram_bytes=holdings[name].ram_bytes,
             limit=tier.limit(core.config.tiers),
-            oldest_at=min(held[name].oldest, default=None),
-            newest_at=max(held[name].newest, default=None),
+            oldest_at=min(holdings[name].oldest, default=None),
+            newest_at=max(holdings[name].newest, default=None),
         )
         for name, tier in TIERS.items()
-        if name in held
+        if name in holdings
     ]
 
 
@@ -135,21 +135,21 @@ class _Held(NamedTuple):
 
 
 def _build_namespaces(
-    core: Core, stored: list[TierCount], active: list[turns.StoredTurn], account: dict[int, dict[str, int]]
+    core: Core, tier_counts: list[TierCount], active: list[turns.StoredTurn], account: dict[int, dict[str, int]]
 ) -> list[protocol.NamespaceTiers]:
     counts: dict[int, dict[str, int]] = {number: {} for number in account}
     for turn in active:
         there = counts.setdefault(turn.namespace, {})
         there[L0] = there.get(L0, 0) + 1
-    for part in stored:
+    for part in tier_counts:
         counts.setdefault(part.namespace, {})[part.tier] = part.memories
-    found = [
+    reports = [
         protocol.NamespaceTiers(
             namespace=core.store.namespaces.name(number), tiers=there, flows=account.get(number, {})
         )
         for number, there in counts.items()
     ]
-    return sorted(found, key=lambda one: (-sum(one.tiers.values()), one.namespace))
+    return sorted(reports, key=lambda one: (-sum(one.tiers.values()), one.namespace))
 
 
 def _sum(account: dict[int, dict[str, int]]) -> dict[str, int]:

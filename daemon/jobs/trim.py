@@ -38,18 +38,18 @@ def plan(core: Core, now: float) -> Iterator[Step]:
         skipped = trimming.find_old(connection, "skipped", KEEP_SKIPPED)
         oldest = now - history_days * _DAY_S if history_days else 0.0
         operations = trimming.find_old(connection, "operations", oldest, KEEP_OPERATIONS)
-        given = trimming.find_old(connection, "given", now - GIVEN_DAYS * _DAY_S)
+        notes_given = trimming.find_old(connection, "given", now - GIVEN_DAYS * _DAY_S)
         unused_since = now - VECTORS_DAYS * _DAY_S
         expired = trimming.find_old_orphans(connection, unused_since)
         used, unused = trimming.select_used_again(connection), trimming.find_new_orphans(connection)
         successors = trimming.select_unused_successors(connection)
-        said = _find_links_of_turns(connection)
+        links_of_turns = _find_links_of_turns(connection)
     yield from _build_steps("runs", runs, f"beyond the latest {KEEP_RUNS} of a job", 0.0)
     yield from _build_steps("skipped", skipped, f"beyond the latest {KEEP_SKIPPED} of a namespace", 0.0)
     yield from _build_steps("operations", operations, f"older than {history_days:g} days, or too many", 0.0)
-    yield from _build_steps("given", given, f"longer ago than {GIVEN_DAYS:g} days", 0.0)
+    yield from _build_steps("given", notes_given, f"longer ago than {GIVEN_DAYS:g} days", 0.0)
     yield from _build_steps("successors", successors, "nothing is superseded through them", 0.0)
-    yield from _build_steps("links", said, "what people say in passing is not compared", 0.0)
+    yield from _build_steps("links", links_of_turns, "what people say in passing is not compared", 0.0)
     yield from _build_steps("vectors", expired, f"unused for {VECTORS_DAYS:g} days", unused_since)
     yield from _build_steps("used again", used, "a memory has their text again", 0.0)
     yield from _build_steps("unused", unused, f"no memory has their text: forgotten in {VECTORS_DAYS:g} days", now)
@@ -58,9 +58,9 @@ def plan(core: Core, now: float) -> Iterator[Step]:
 def _find_links_of_turns(connection: Connection) -> list[tuple[str, str]]:
     """Return the contradictions with turns, but those of what machines made of one memory."""
     linked = links.list_contradictions(connection)
-    found = rows.read_ids(connection, sorted({id for pair in linked for id in pair}))
-    own = {row.id for row in select_own(connection, list(found.values()))}
-    turns = {id for id, row in found.items() if is_turn(row)}
+    by_id = rows.read_ids(connection, sorted({id for pair in linked for id in pair}))
+    own = {row.id for row in select_own(connection, list(by_id.values()))}
+    turns = {id for id, row in by_id.items() if is_turn(row)}
     return [pair for pair in linked if not turns.isdisjoint(pair) and own.issuperset(pair)]
 
 

@@ -30,13 +30,13 @@ def plan_embed(core: Core, now: float) -> Iterator[Step]:
     generation = core.embedding.active
     if generation is None:
         return  # the embedder tries by itself to get its model
-    known = None
+    missing = None
     if abs(now - generation.compared_at) < _DAY_S:
-        known = generation.index.find_missing(core.store.facts.list_places())
+        missing = generation.index.find_missing(core.store.facts.list_places())
     with core.store.reading() as connection:
-        found = rows.read_without_vector(connection, generation.model, known)
-    generation.compared_at = now if known is None else generation.compared_at
-    for row, id in found:
+        texts = rows.read_without_vector(connection, generation.model, missing)
+    generation.compared_at = now if missing is None else generation.compared_at
+    for row, id in texts:
         if row not in generation.pending:
             yield Step("embed", id, f"it has no vector of {generation.name}", row)
 
@@ -97,8 +97,8 @@ def plan_backup(core: Core, now: float) -> Iterator[Step]:
         return
     present = copies.list_copies(core.folder / copies.FOLDER)
     with core.store.reading() as connection:
-        changed = upkeep.marks(connection)
-    if changed and (not present or upkeep.marks_of(present[-1]) != changed):
+        marks = upkeep.marks(connection)
+    if marks and (not present or upkeep.marks_of(present[-1]) != marks):
         name = copies.free_name(core.folder / copies.FOLDER, core.clock())
         yield Step("copy", name, "the database changed since the latest copy" if present else "there is no copy yet")
         present.append(core.folder / copies.FOLDER / name)
@@ -125,9 +125,11 @@ def back_up(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
 
 def plan_release(core: Core, now: float) -> Iterator[Step]:
     """See how much the allocator has free."""
-    kept = process.measure_free_bytes()
-    if kept >= LEAST_BYTES:
-        yield Step("release", "memory", f"the allocator has {kept / 1e6:.0f} MB free, some of which may still be held")
+    free_bytes = process.measure_free_bytes()
+    if free_bytes >= LEAST_BYTES:
+        yield Step(
+            "release", "memory", f"the allocator has {free_bytes / 1e6:.0f} MB free, some of which may still be held"
+        )
 
 
 def release(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
