@@ -116,7 +116,7 @@ class Blocks:
         return Blocks(self.width, list(self._blocks))
 
     def make_room(self, count: int) -> None:
-        """Have a place for so many rows."""
+        """Grow to at least `count` rows."""
         while len(self._blocks) * _SIZE < count:
             self._blocks.append(np.zeros((_SIZE, self.width), np.int8))
 
@@ -142,28 +142,28 @@ class Blocks:
         parts = zip(range(0, count, _SIZE), self._blocks, strict=False)
         return {f"{name}{start // _SIZE}": block[: count - start] for start, block in parts}
 
-    def restore(self, name: str, read: ArrayReader, kept: Places, places: Places) -> None:
-        """Write what `dump` returned: what was at each of `kept` to one of `places`."""
-        for start in range(0, int(kept.max(initial=-1)) + 1, _SIZE):
-            first, end = np.searchsorted(kept, (start, start + _SIZE)).tolist()
-            self.write(places[first:end], read(f"{name}{start // _SIZE}")[kept[first:end] - start])
+    def restore(self, name: str, read: ArrayReader, old_places: Places, places: Places) -> None:
+        """Write what `dump` returned: what was at each of `old_places` to one of `places`."""
+        for start in range(0, int(old_places.max(initial=-1)) + 1, _SIZE):
+            first, end = np.searchsorted(old_places, (start, start + _SIZE)).tolist()
+            self.write(places[first:end], read(f"{name}{start // _SIZE}")[old_places[first:end] - start])
 
     def multiply(self, code: Codes, count: int) -> NDArray[np.float32]:
         """Return the dot products of a code with those of the first `count` positions."""
-        found = np.empty(count, np.float32)
+        products = np.empty(count, np.float32)
         for start, block in zip(range(0, count, _SIZE), self._blocks, strict=False):
-            part = found[start : start + _SIZE]
+            part = products[start : start + _SIZE]
             part[:] = _multiply(code, block[: len(part)])
-        return found
+        return products
 
     def multiply_at(self, code: Codes, places: Places) -> NDArray[np.float32]:
         """Return the dot products of a code with those of some positions."""
         order = np.argsort(places, kind="stable") if len(places) and (np.diff(places) < 0).any() else None
-        found = _multiply(code, self.gather(places if order is None else places[order])).astype(np.float32)
+        products = _multiply(code, self.gather(places if order is None else places[order])).astype(np.float32)
         if order is None:
-            return found
-        back = np.empty_like(found)
-        back[order] = found
+            return products
+        back = np.empty_like(products)
+        back[order] = products
         return back
 
 

@@ -58,104 +58,102 @@ class _Scan(NamedTuple):
         return at if self.places is None else self.places[at]
 
 
-def find_best(
-    view: ScanView, asked: ScanQuery, k: int, chosen: NDArray[np.bool_]
-) -> tuple[Places, NDArray[np.float32]]:
+def find_best(view: ScanView, query: ScanQuery, k: int, mask: NDArray[np.bool_]) -> tuple[Places, NDArray[np.float32]]:
     """Return the best chosen positions and their scores, best first."""
-    scan = _scan(view, asked, chosen)
-    if scan.places is None and (view.basis.rotation is None or len(chosen) <= _WHOLE):
-        rest = view.rest.multiply(asked.tail, len(chosen))
-        cosines = scan.cosines + rest * (view.scales * np.float32(asked.scale))
+    scan = _scan(view, query, mask)
+    if scan.places is None and (view.basis.rotation is None or len(mask) <= _WHOLE):
+        rest = view.rest.multiply(query.tail, len(mask))
+        cosines = scan.cosines + rest * (view.scales * np.float32(query.scale))
         best = find_top(cosines, min(k, scan.chosen))
         return best, cosines[best]
-    open_ = scan.select_positions(_select_open(view, asked, k, scan))
-    scores = compute_scores(view, asked, open_)
+    open_ = scan.select_positions(_select_open(view, query, k, scan))
+    scores = compute_scores(view, query, open_)
     best = find_top(scores, k)
     return open_[best], scores[best]
 
 
-def _scan(view: ScanView, asked: ScanQuery, chosen: NDArray[np.bool_]) -> _Scan:
-    count = int(np.count_nonzero(chosen))
-    places = np.flatnonzero(chosen) if count * _GATHER_BELOW < len(chosen) else None
+def _scan(view: ScanView, query: ScanQuery, mask: NDArray[np.bool_]) -> _Scan:
+    count = int(np.count_nonzero(mask))
+    places = np.flatnonzero(mask) if count * _GATHER_BELOW < len(mask) else None
     among = slice(None) if places is None else places
     cosines = (
-        view.heads.multiply(asked.head, len(chosen)) if places is None else view.heads.multiply_at(asked.head, places)
+        view.heads.multiply(query.head, len(mask)) if places is None else view.heads.multiply_at(query.head, places)
     )
     cosines *= view.scales[among]
-    cosines *= np.float32(asked.scale)
-    cosines += np.float32(asked.offset)
+    cosines *= np.float32(query.scale)
+    cosines += np.float32(query.offset)
     if places is None:
-        cosines[~chosen] = -np.inf
+        cosines[~mask] = -np.inf
     return _Scan(places, cosines, view.tails[among], count)
 
 
-def _select_open(view: ScanView, asked: ScanQuery, k: int, scan: _Scan) -> Places:
+def _select_open(view: ScanView, query: ScanQuery, k: int, scan: _Scan) -> Places:
     """Return the places of the scan that may be among the best."""
     if view.basis.rotation is None or scan.chosen <= 4 * k:
         return np.flatnonzero(scan.cosines > -np.inf)
     first = find_top(scan.cosines, 4 * k)
-    scores = compute_scores(view, asked, scan.select_positions(first))
+    scores = compute_scores(view, query, scan.select_positions(first))
     least = np.partition(scores, len(scores) - k)[len(scores) - k]
     # No tail is expected to be closer to the query's than chance allows, or than those of the best are.
-    closest = float(((scores - scan.cosines[first]) / np.maximum(scan.tails[first] * asked.tail_length, 1e-6)).max())
-    open_ = np.flatnonzero(_bounds(asked, scan, max(closest, view.basis.compute_chance())) >= least - _ROUNDING)
+    closest = float(((scores - scan.cosines[first]) / np.maximum(scan.tails[first] * query.tail_length, 1e-6)).max())
+    open_ = np.flatnonzero(_bounds(query, scan, max(closest, view.basis.compute_chance())) >= least - _ROUNDING)
     return open_ if len(open_) <= DEEP + k else np.sort(open_[find_top(scan.cosines[open_], DEEP + k)])
 
 
-def _bounds(asked: ScanQuery, scan: _Scan, closest: float = 1.0) -> NDArray[np.float32]:
+def _bounds(query: ScanQuery, scan: _Scan, closest: float = 1.0) -> NDArray[np.float32]:
     """Return the cosines with the most that tails add whose own cosine with that of the query is `closest`."""
-    bounds: NDArray[np.float32] = scan.cosines + scan.tails * np.float32(closest * asked.tail_length)
+    bounds: NDArray[np.float32] = scan.cosines + scan.tails * np.float32(closest * query.tail_length)
     return bounds
 
 
-def compute_scores(view: ScanView, asked: ScanQuery, places: Places) -> NDArray[np.float32]:
+def compute_scores(view: ScanView, query: ScanQuery, places: Places) -> NDArray[np.float32]:
     """Return the cosine of positions with a query, as their whole codes have it."""
-    dots = view.heads.multiply_at(asked.head, places) + view.rest.multiply_at(asked.tail, places)
-    scores: NDArray[np.float32] = dots * view.scales[places] * np.float32(asked.scale) + np.float32(asked.offset)
+    dots = view.heads.multiply_at(query.head, places) + view.rest.multiply_at(query.tail, places)
+    scores: NDArray[np.float32] = dots * view.scales[places] * np.float32(query.scale) + np.float32(query.offset)
     return scores
 
 
-def search_above(view: ScanView, queries: Vector, places: Places, wanted: AlikeQuery) -> list[Places]:
+def search_above(view: ScanView, queries: Vector, places: Places, alike: AlikeQuery) -> list[Places]:
     """Return for each query the best of some positions above the floor."""
-    asked = view.basis.encode_queries(queries)
-    if len(asked) < _FEW:
-        chosen = np.zeros(len(view.present), np.bool_)
-        chosen[places] = True
-        return [_search_above_one(view, one, chosen, wanted) for one in asked]
-    return _search_above_by_blocks(view, asked, places, wanted)
+    encoded = view.basis.encode_queries(queries)
+    if len(encoded) < _FEW:
+        mask = np.zeros(len(view.present), np.bool_)
+        mask[places] = True
+        return [_search_above_one(view, one, mask, alike) for one in encoded]
+    return _search_above_by_blocks(view, encoded, places, alike)
 
 
-def _search_above_one(view: ScanView, asked: ScanQuery, chosen: NDArray[np.bool_], wanted: AlikeQuery) -> Places:
-    scan = _scan(view, asked, chosen)
-    places = scan.select_positions(np.flatnonzero(_bounds(asked, scan) > wanted.floor - _ROUNDING))
-    scores = compute_scores(view, asked, places)
-    best = find_top(scores, wanted.k)
-    return places[best[scores[best] > wanted.floor]]
+def _search_above_one(view: ScanView, query: ScanQuery, mask: NDArray[np.bool_], alike: AlikeQuery) -> Places:
+    scan = _scan(view, query, mask)
+    places = scan.select_positions(np.flatnonzero(_bounds(query, scan) > alike.floor - _ROUNDING))
+    scores = compute_scores(view, query, places)
+    best = find_top(scores, alike.k)
+    return places[best[scores[best] > alike.floor]]
 
 
 def _search_above_by_blocks(
-    view: ScanView, asked: Sequence[ScanQuery], places: Places, wanted: AlikeQuery
+    view: ScanView, encoded: Sequence[ScanQuery], places: Places, alike: AlikeQuery
 ) -> list[Places]:
-    found: list[list[tuple[float, int]]] = [[] for _ in asked]
-    tails = np.array([one.tail_length for one in asked], np.float32)
-    heads = _columns([one.head for one in asked], asked)
-    rest = _columns([one.tail for one in asked], asked)
-    offsets = np.array([one.offset for one in asked], np.float32)
+    pairs: list[list[tuple[float, int]]] = [[] for _ in encoded]
+    tails = np.array([one.tail_length for one in encoded], np.float32)
+    heads = _columns([one.head for one in encoded], encoded)
+    rest = _columns([one.tail for one in encoded], encoded)
+    offsets = np.array([one.offset for one in encoded], np.float32)
     for start in range(0, len(places), _BLOCK):
         part = places[start : start + _BLOCK]
         scores = view.heads.gather(part).astype(np.float32) @ heads * view.scales[part, None] + offsets
         bounds = scores + view.tails[part, None] * tails
-        at = np.flatnonzero((bounds > wanted.floor - _ROUNDING).any(axis=1))
+        at = np.flatnonzero((bounds > alike.floor - _ROUNDING).any(axis=1))
         scores, part = scores[at], part[at]
         scores += view.rest.gather(part).astype(np.float32) @ rest * view.scales[part, None]
-        for query in np.flatnonzero(scores.max(axis=0, initial=-np.inf) > wanted.floor):
-            best = find_top(scores[:, query], wanted.k)
-            best = best[scores[best, query] > wanted.floor]
-            found[query] += zip(scores[best, query].tolist(), part[best].tolist(), strict=True)
-    return [np.array([place for _, place in sorted(one, reverse=True)[: wanted.k]], np.int64) for one in found]
+        for query in np.flatnonzero(scores.max(axis=0, initial=-np.inf) > alike.floor):
+            best = find_top(scores[:, query], alike.k)
+            best = best[scores[best, query] > alike.floor]
+            pairs[query] += zip(scores[best, query].tolist(), part[best].tolist(), strict=True)
+    return [np.array([place for _, place in sorted(one, reverse=True)[: alike.k]], np.int64) for one in pairs]
 
 
-def _columns(codes: Sequence[NDArray[Any]], asked: Sequence[ScanQuery]) -> NDArray[np.float32]:
+def _columns(codes: Sequence[NDArray[Any]], encoded: Sequence[ScanQuery]) -> NDArray[np.float32]:
     """Return the codes of queries as the columns of a matrix, each times its scale."""
-    scaled = np.stack(codes).astype(np.float32) * np.array([one.scale for one in asked], np.float32)[:, None]
+    scaled = np.stack(codes).astype(np.float32) * np.array([one.scale for one in encoded], np.float32)[:, None]
     return np.ascontiguousarray(scaled.T)

@@ -78,7 +78,7 @@ class VectorIndex:
     def extend(self, keys: Sequence[RowKey], vectors: Vector, numbers: Sequence[int] | int = 0) -> None:
         """Add many (row, namespace, type) with their vectors, shape (n, dimensions).
 
-        `numbers` are those of the vectors on disk, 0 where they are not known.
+        `numbers` are those of the vectors on disk, 0 if they are not known.
         """
         # The epoch is held until the end: what is deleted meanwhile keeps its position until this is written.
         places, _epoch = self._positions.ensure(row for row, _, _ in keys)
@@ -115,55 +115,55 @@ class VectorIndex:
         """Return the `k` rows most similar to `query` among those that a mask and namespaces allow (None: all)."""
         _epoch = self._positions.epoch  # what is found keeps its position until the end
         view = self._view()
-        chosen = view.present.copy()
+        mask = view.present.copy()
         if allowed is not None:
-            known = allowed.allowed[: len(chosen)]
-            chosen[: len(known)] &= known
-            chosen[len(known) :] = False
+            permitted = allowed.allowed[: len(mask)]
+            mask[: len(permitted)] &= permitted
+            mask[len(permitted) :] = False
         if namespaces is not None:
-            chosen &= np.isin(view.namespaces, np.fromiter(namespaces, np.int32))
-        [asked] = view.basis.encode_queries(query[None, :])
-        places, scores = find_best(view, asked, k, chosen)
+            mask &= np.isin(view.namespaces, np.fromiter(namespaces, np.int32))
+        [encoded] = view.basis.encode_queries(query[None, :])
+        places, scores = find_best(view, encoded, k, mask)
         return NearestRows(self._positions.read_rows(places), scores)
 
     def count_missing(self, allowed: Mask) -> int:
         """Return how many of the rows that a mask allows have no vector here."""
-        present, known = self._view().present, allowed.allowed
-        shared = min(len(present), len(known))
-        return int(np.count_nonzero(known[:shared] & ~present[:shared]) + np.count_nonzero(known[shared:]))
+        present, permitted = self._view().present, allowed.allowed
+        shared = min(len(present), len(permitted))
+        return int(np.count_nonzero(permitted[:shared] & ~present[:shared]) + np.count_nonzero(permitted[shared:]))
 
-    def find_alike(self, queries: Vector, wanted: AlikeQuery) -> list[list[int]]:
+    def find_alike(self, queries: Vector, alike: AlikeQuery) -> list[list[int]]:
         """Return for each query the rows that are wanted, most similar first, those not yet committed as well.
 
         Many queries are compared by matrix products, for about a sixth of what a scan for each of them costs.
         """
-        if wanted.after >= self.stamp:
+        if alike.after >= self.stamp:
             return [[] for _ in queries]
         _epoch = self._positions.epoch
-        newer = self._find_changed(wanted.after) if wanted.after else None
-        view, kind = self._view(), self._types.get(wanted.kind, -1)
+        newer = self._find_changed(alike.after) if alike.after else None
+        view, kind = self._view(), self._types.get(alike.kind, -1)
         among = slice(None) if newer is None else newer
-        mask = view.present[among] & (view.namespaces[among] == wanted.namespace) & (view.kinds[among] == kind)
+        mask = view.present[among] & (view.namespaces[among] == alike.namespace) & (view.kinds[among] == kind)
         places = np.flatnonzero(mask) if newer is None else newer[mask]
-        return [self._positions.read_rows(one).tolist() for one in search_above(view, queries, places, wanted)]
+        return [self._positions.read_rows(one).tolist() for one in search_above(view, queries, places, alike)]
 
     def _find_changed(self, stamp: int) -> Places | None:
         """Return the positions that were changed after a stamp, None if that is not known any more."""
         with self._lock:
             if len(self._changed) == _LATEST and self._changed[0][0] > stamp:
                 return None
-            found = set()
+            recent = set()
             for changed, place in reversed(self._changed):
                 if changed <= stamp:
                     break
-                found.add(place)
-        return np.array(sorted(found), np.int64)
+                recent.add(place)
+        return np.array(sorted(recent), np.int64)
 
     def find_missing(self, places: Places) -> list[int]:
         """Return the rows of those positions that have no vector."""
         with self._lock:
-            found: list[int] = self._positions.read_rows(places[self._select_known(places) < 0]).tolist()
-        return found
+            rows: list[int] = self._positions.read_rows(places[self._select_known(places) < 0]).tolist()
+        return rows
 
     def count(self, namespace: int) -> int:
         """Return how many rows of a namespace there are."""
@@ -176,32 +176,32 @@ class VectorIndex:
             places = self._select_known(self._positions.find(rows))
             numbers = np.zeros(len(places), np.int64)
             numbers[places >= 0] = self._numbers[places[places >= 0]]
-        found: list[int] = numbers.tolist()
-        return found
+        known_rows: list[int] = numbers.tolist()
+        return known_rows
 
     def learn(self, rows: Sequence[int], numbers: Sequence[int], vectors: Vector) -> None:
         """Note the numbers of vectors on disk, for rows that still have these vectors."""
         with self._lock:
             places = self._select_known(self._positions.find(rows))
-            known = places >= 0
-            order = np.argsort(places[known])
-            at = places[known][order]
-            held = np.hstack([self._heads.gather(at), self._rest.gather(at)]) * self._scales[at, None]
-            coded = self._basis.encode(vectors[known][order])
-            given = np.hstack([coded.head, coded.tail]) * coded.scales[:, None]
-            same = np.square(held - given).sum(axis=1) < _SAME
-            self._numbers[at[same]] = np.array(numbers, np.int64)[known][order][same]
+            is_there = places >= 0
+            order = np.argsort(places[is_there])
+            at = places[is_there][order]
+            old_vectors = np.hstack([self._heads.gather(at), self._rest.gather(at)]) * self._scales[at, None]
+            coded = self._basis.encode(vectors[is_there][order])
+            new_vectors = np.hstack([coded.head, coded.tail]) * coded.scales[:, None]
+            same = np.square(old_vectors - new_vectors).sum(axis=1) < _SAME
+            self._numbers[at[same]] = np.array(numbers, np.int64)[is_there][order][same]
 
     def compute_similarities(self, query: Vector, rows: NDArray[np.int64]) -> list[tuple[int, float]]:
         """Return (row, cosine to about 0.001) of those of some rows that have a vector."""
         places = self._select_known(self._positions.find(rows))
-        view, known = self._view(), places >= 0  # a view taken before would lack what was added meanwhile
-        [asked] = view.basis.encode_queries(query[None, :])
-        scores = compute_scores(view, asked, places[known])
-        return list(zip(rows[known].tolist(), scores.tolist(), strict=True))
+        view, is_there = self._view(), places >= 0  # a view taken before would lack what was added meanwhile
+        [encoded] = view.basis.encode_queries(query[None, :])
+        scores = compute_scores(view, encoded, places[is_there])
+        return list(zip(rows[is_there].tolist(), scores.tolist(), strict=True))
 
     def dump(self) -> dict[str, NDArray[Any]]:
-        """Return all that `restore` needs, by position; rows are -1 where there is none."""
+        """Return all that `restore` needs, by position; rows are -1 if there is none."""
         used = slice(self._used)
         rows = np.where(self._present[used], self._positions.read_rows(np.arange(self._used)), -1)
         kinds = np.array(list(self._types), np.str_)
@@ -216,16 +216,16 @@ class VectorIndex:
         rows, rotation = read("rows"), read("rotation")
         if self._is_owner:
             self._positions.ensure(rows[rows >= 0])
-        found = self._positions.find(rows)
-        kept = np.flatnonzero(found >= 0)
-        places = found[kept]
+        places_now = self._positions.find(rows)
+        indices = np.flatnonzero(places_now >= 0)
+        places = places_now[indices]
         with self._lock:
             self._basis = basis.Basis(read("mean"), rotation if len(rotation) else None, self._basis.head)
             self._make_room(int(places.max(initial=-1)) + 1)
             for name in ("scales", "tails", "namespaces", "kinds", "numbers"):
-                getattr(self, f"_{name}")[places] = read(name)[kept]
-            self._heads.restore("heads", read, kept, places)
-            self._rest.restore("rest", read, kept, places)
+                getattr(self, f"_{name}")[places] = read(name)[indices]
+            self._heads.restore("heads", read, indices, places)
+            self._rest.restore("rest", read, indices, places)
             self._types = {str(kind): number for number, kind in enumerate(read("types"))}
             self._present[places] = True
             self._count, self.stamp = len(places), 1
@@ -259,10 +259,10 @@ class VectorIndex:
         """Learn the basis from the vectors that are there, and code them again in it, in arrays of their own."""
         places = np.flatnonzero(self._present[: self._used])
         coded = Coded(self._heads.gather(places), self._rest.gather(places), self._scales[places], self._tails[places])
-        known = self._basis.decode(coded)
-        self._basis = basis.learn(known[:: max(1, len(known) // _LEARN_FROM)])
+        vectors = self._basis.decode(coded)
+        self._basis = basis.learn(vectors[:: max(1, len(vectors) // _LEARN_FROM)])
         self._heads, self._rest = Blocks(self._basis.head), Blocks(self.dimensions - self._basis.head)
         self._scales, self._tails = self._scales.copy(), self._tails.copy()
         self._heads.make_room(self._used)
         self._rest.make_room(self._used)
-        self._write(places, self._basis.encode(known))
+        self._write(places, self._basis.encode(vectors))
