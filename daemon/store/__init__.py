@@ -22,8 +22,8 @@ text's own; a long one has vectors of its parts (`parts`).
 fsync for all. Of several each runs in a savepoint; what it changes in RAM it does after the commit.
 
 **Another database** in place of the present one (restore, recovery, reset) is made in `next.part` by a process of
-its own (`rescue`), checked, and renamed to `next`; whoever holds the lock of the data directory puts it in place,
-the daemon before it opens anything (`swap`). Copies (`copies`) get their name once they are checked.
+its own (`rescue`), checked, and renamed to `next`. A process that holds the lock of the data directory puts it in
+place, the daemon before it opens anything (`swap`). Copies (`copies`) get their name once they are checked.
 
 **Superseded** is a memory while a successor of it exists and has not expired (`successors`). `filters.ALIVE` and
 the masks of `facts` are all that says so; a deleted successor stays in `deleted_successors` as a link.

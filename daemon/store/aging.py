@@ -35,7 +35,7 @@ _OLD_TURNS = (
 
 
 class Leaf(NamedTuple):
-    """A memory of L1, as far as the sweep asks."""
+    """What the sweep needs to know of a memory of L1."""
 
     row: int
     id: str
@@ -69,7 +69,7 @@ def find_recent(connection: apsw.Connection, now: float, reached: frozenset[int]
 
 
 def find_least_recent(connection: apsw.Connection, namespace: int, count: int) -> Iterator[Leaf]:
-    """Yield so many memories of a namespace's L1, the one unused for longest first."""
+    """Yield `count` memories of a namespace's L1, the one unused for longest first."""
     return _read_leaves(connection, _LEAST_RECENT, (namespace, count))
 
 

@@ -85,20 +85,20 @@ class Written:
 
     def read(self, connection: apsw.Connection) -> list[RecordedChange]:
         """Return what the transaction did, once it is committed."""
-        found = self._read_recorded(connection)
-        known = {change.id for change in found}
+        changes = self._read_recorded(connection)
+        ids = {change.id for change in changes}
         if span := self._ranges.get("turns"):
-            found += [
+            changes += [
                 RecordedChange(None, Side(namespace, L0, role, text), key, "observe")
                 for key, namespace, role, text in connection.execute(_TURNS, span)
-                if key not in known
+                if key not in ids
             ]
         if span := self._ranges.get("memories"):
-            found += [
+            changes += [
                 RecordedChange(None, Side(namespace, DOCUMENTS, "", text), how_many=count, path=path)
                 for namespace, path, count, text in connection.execute(_FILES, span)
             ]
-        return found
+        return changes
 
     def _read_recorded(self, connection: apsw.Connection) -> list[RecordedChange]:
         """Return the changes that the history has: each is from its row before to that of the memory's next change."""
@@ -106,18 +106,18 @@ class Written:
         if span is None:
             return []
         detailed = span[1] - span[0] < MAX_DETAILED
-        found = [
+        changes = [
             RecordedChange(_read_side(sides[:4]), _read_side(sides[4:]), id, by, operation, count)
             for operation, by, id, count, *sides in connection.execute(_ONE_BY_ONE if detailed else _COUNTED, span)
         ]
         if not detailed:
-            return found
+            return changes
         later: dict[str, RecordedChange] = {}
-        for place in range(len(found) - 1, -1, -1):
-            if after := later.get(found[place].id):
-                found[place] = found[place]._replace(after=after.before)
-            later[found[place].id] = found[place]
-        return found
+        for place in range(len(changes) - 1, -1, -1):
+            if after := later.get(changes[place].id):
+                changes[place] = changes[place]._replace(after=after.before)
+            later[changes[place].id] = changes[place]
+        return changes
 
 
 def _read_side(values: list[Any]) -> Side | None:

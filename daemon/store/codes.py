@@ -46,8 +46,8 @@ class LoadedCodes(NamedTuple):
 
 def read_identity(path: Path) -> list[int]:
     """Return what changes whenever a closed database does."""
-    found = path.stat()
-    return [found.st_size, found.st_mtime_ns, found.st_ino]
+    facts = path.stat()
+    return [facts.st_size, facts.st_mtime_ns, facts.st_ino]
 
 
 def write(path: Path, header: CodesHeader, arrays: dict[str, NDArray[Any]]) -> None:

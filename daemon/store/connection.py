@@ -46,8 +46,8 @@ def make_durable(connection: apsw.Connection) -> None:
 
 def read_pragma(connection: apsw.Connection, name: str) -> int:
     """Return what a pragma says, which is a whole number."""
-    found: Any = connection.pragma(name)
-    return int(found)
+    value: Any = connection.pragma(name)
+    return int(value)
 
 
 def open_reader(path: Path) -> apsw.Connection:

@@ -38,8 +38,8 @@ def join_neighbours(content: str, neighbours: str) -> str:
 
 def merge(own: Vector, within: Vector) -> Vector:
     """Return the weighted mean of a text's own vector and that of its context, normalised."""
-    made: Vector = OWN_SHARE * own + (1 - OWN_SHARE) * within
-    return made / np.linalg.norm(made)
+    mixture: Vector = OWN_SHARE * own + (1 - OWN_SHARE) * within
+    return mixture / np.linalg.norm(mixture)
 
 
 def put(connection: apsw.Connection, contexts: Iterable[tuple[int, str]]) -> None:
@@ -63,13 +63,13 @@ def add_missing_of(connection: apsw.Connection, rows: Sequence[int]) -> list[int
 
 
 def _add(connection: apsw.Connection, where: str, values: tuple[int, ...]) -> list[int]:
-    found: list[Any] = connection.execute(
+    texts: list[Any] = connection.execute(
         f"SELECT row, content || char(10) || neighbours FROM memories WHERE {where} AND neighbours <> ''"
         " AND NOT EXISTS (SELECT 1 FROM contexts WHERE memory = row)",
         values,
     ).fetchall()
-    put(connection, found)
-    return [row for row, _ in found]
+    put(connection, texts)
+    return [row for row, _ in texts]
 
 
 def remove(connection: apsw.Connection, rows: Iterable[int]) -> None:
@@ -79,8 +79,8 @@ def remove(connection: apsw.Connection, rows: Iterable[int]) -> None:
 
 def read(connection: apsw.Connection, rows: Sequence[int]) -> dict[int, StoredContext]:
     """Return the contexts of those of some memories that have one."""
-    found: Any = connection.execute(
+    entries: Any = connection.execute(
         "SELECT m.row, m.text_hash, c.search_hash, c.content FROM contexts c CROSS JOIN memories m ON m.row = c.memory"
         f" WHERE m.row IN ({', '.join(map(str, rows))})"
     )
-    return {one[0]: StoredContext(*one) for one in found}
+    return {one[0]: StoredContext(*one) for one in entries}

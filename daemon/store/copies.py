@@ -63,9 +63,9 @@ def list_copies(folder: Path) -> list[Path]:
     return sorted(folder.glob("memoryd-*T*Z.sqlite"), key=lambda path: (_read_counts(marks_of(path)), _order_of(path)))
 
 
-def _read_counts(found: Sequence[tuple[str, int]]) -> tuple[int, ...]:
-    known = dict(found)
-    return tuple(known.get(name, 0) for name in _COUNTERS)
+def _read_counts(pairs: Sequence[tuple[str, int]]) -> tuple[int, ...]:
+    numbers = dict(pairs)
+    return tuple(numbers.get(name, 0) for name in _COUNTERS)
 
 
 def _order_of(path: Path) -> tuple[int, str]:
@@ -178,7 +178,7 @@ def open_plain(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Conn
 
 
 def fold_log(path: Path) -> None:
-    """Fold the log of a daemon that was killed into its file; raise an error of apsw where that does not succeed."""
+    """Fold the log of a daemon that was killed into its file; raise an error of apsw if that fails."""
     with closing(open_plain(path)) as connection:
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # what was not committed is rolled back
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -191,8 +191,8 @@ def _read_content(connection: apsw.Connection) -> tuple[int, str | None]:
 
 
 def _read_latest(connection: apsw.Connection) -> str | None:
-    found = connection.execute("SELECT id FROM operations ORDER BY number DESC LIMIT 1").get
-    return found if isinstance(found, str) else None
+    id = connection.execute("SELECT id FROM operations ORDER BY number DESC LIMIT 1").get
+    return id if isinstance(id, str) else None
 
 
 def find_faults(connection: apsw.Connection, check: Callable[[], None] = lambda: None) -> list[str]:
@@ -219,10 +219,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     `operation` is the latest operation of a copy, null when it cannot be read.
     """
     [folder] = sys.argv[1:] if arguments is None else arguments
-    found = []
+    entries = []
     for path in list_copies(Path(folder).absolute()):
-        found.append({"path": str(path), "size_bytes": path.stat().st_size, "operation": read_copy(path, _read_latest)})
-    sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+        entries.append(
+            {"path": str(path), "size_bytes": path.stat().st_size, "operation": read_copy(path, _read_latest)}
+        )
+    sys.stdout.buffer.write(msgspec.json.encode(entries) + b"\n")
     return 0
 
 

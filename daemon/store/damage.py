@@ -71,8 +71,8 @@ def describe(repaired: list[str]) -> str:
 def note(connection: apsw.Connection, repaired: list[str], now: float) -> None:
     """Store what a repair did until `forget_repairs`."""
     if repaired:
-        said = [*list_repairs(connection), f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M}: {describe(repaired)}"]
-        settings.put(connection, _NOTED, msgspec.json.encode(said[-_MOST_NOTED:]).decode())
+        lines = [*list_repairs(connection), f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M}: {describe(repaired)}"]
+        settings.put(connection, _NOTED, msgspec.json.encode(lines[-_MOST_NOTED:]).decode())
 
 
 def list_repairs(connection: apsw.Connection) -> list[str]:
@@ -147,23 +147,23 @@ def _has_texts(source: apsw.Connection, name: str) -> bool:
 
 def _replace_indexes(connection: apsw.Connection, name: str) -> None:
     """Create the indexes of a table again; those of its keys belong to it and stay."""
-    made: Any = connection.execute(_INDEXES, (name,)).fetchall()
+    statements: Any = connection.execute(_INDEXES, (name,)).fetchall()
     connection.config(apsw.SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1)
-    for index, _ in made:
+    for index, _ in statements:
         connection.execute("DELETE FROM sqlite_schema WHERE type = 'index' AND name = ?", (index,))
     connection.execute("PRAGMA writable_schema = RESET")
-    for _, sql in made:
+    for _, sql in statements:
         connection.execute(sql)
 
 
 def _replace_fulltext(connection: apsw.Connection) -> None:
     """Create the tables of full text again, without a row: all of it is derived."""
-    found = f"SELECT sql FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL%' AND {_OF_FULLTEXT} ORDER BY rowid"
-    made: Any = connection.execute(found).fetchall()
+    query = f"SELECT sql FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL%' AND {_OF_FULLTEXT} ORDER BY rowid"
+    statements: Any = connection.execute(query).fetchall()
     connection.config(apsw.SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1)
     connection.execute(f"DELETE FROM sqlite_schema WHERE type = 'table' AND {_OF_FULLTEXT}")
     connection.execute("PRAGMA writable_schema = RESET")
-    for (sql,) in made:
+    for (sql,) in statements:
         connection.execute(sql)
 
 

@@ -94,24 +94,24 @@ def find_all_erased(connection: apsw.Connection) -> list[str]:
 
 def find_derived(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
     """Return what was made of memories and turns: facts, summaries of their sessions, copies; deleted ones too."""
-    wanted, known = set(ids), set[str]()
+    every, previous = set(ids), set[str]()
     sessions: dict[tuple[int, str], float] = {}
-    while wanted != known:
-        new, known = wanted - known, set(wanted)
+    while every != previous:
+        new, previous = every - previous, set(every)
         for place, session, at in _find_sessions(connection, new):
             sessions[place, session] = min(at, sessions.get((place, session), at))
-        listed = msgspec.json.encode(sorted(new)).decode()
+        json = msgspec.json.encode(sorted(new)).decode()
         for sql in (_FACTS, _COPIES):
-            wanted |= _read_ids(connection, sql, (listed,))
+            every |= _read_ids(connection, sql, (json,))
         for capability in installed():
-            wanted.update(capability.find_siblings(connection, new))
+            every.update(capability.find_siblings(connection, new))
         for one in find_past(connection):
-            if one.image.row and _is_made_of(one.image.row, known, sessions):
-                wanted.add(one.id)
-            wanted |= {copy for copy, of, kind, _ in one.image.links if kind == "shared_from" and of in known}
+            if one.image.row and _is_made_of(one.image.row, previous, sessions):
+                every.add(one.id)
+            every |= {copy for copy, of, kind, _ in one.image.links if kind == "shared_from" and of in previous}
         for (place, session), at in sessions.items():
-            wanted |= _read_ids(connection, _SUMMARIES, (place, SUMMARY, session, at))
-    return sorted(known - set(ids))
+            every |= _read_ids(connection, _SUMMARIES, (place, SUMMARY, session, at))
+    return sorted(previous - set(ids))
 
 
 _SUMMARIES = (
@@ -131,18 +131,20 @@ def _read_ids(connection: apsw.Connection, sql: str, values: tuple[Any, ...]) ->
 def _find_sessions(connection: apsw.Connection, ids: set[str]) -> Iterator[tuple[int, str, float]]:
     present: list[Row | StoredTurn] = list(rows.read_ids(connection, sorted(ids)).values())
     present += turns.read_keys(connection, sorted(ids)).values()
-    found = [_session_of(held) for held in present] + [one.session for one in find_past(connection) if one.id in ids]
-    yield from (session for session in found if session)
+    sessions = [_session_of(record) for record in present] + [
+        one.session for one in find_past(connection) if one.id in ids
+    ]
+    yield from (session for session in sessions if session)
 
 
-def _session_of(held: Row | StoredTurn | None) -> tuple[int, str, float] | None:
-    """Return the namespace, session and time of a turn; None for what is none."""
-    if isinstance(held, StoredTurn):
-        return held.namespace, held.session, held.created_at
-    if held is None or not held.turns:
+def _session_of(record: Row | StoredTurn | None) -> tuple[int, str, float] | None:
+    """Return the namespace, session and time of a turn; None for a memory that is not a turn."""
+    if isinstance(record, StoredTurn):
+        return record.namespace, record.session, record.created_at
+    if record is None or not record.turns:
         return None
-    session = msgspec.json.decode(held.metadata).get("session")
-    return (held.namespace, session, held.created_at) if isinstance(session, str) else None
+    session = msgspec.json.decode(record.metadata).get("session")
+    return (record.namespace, session, record.created_at) if isinstance(session, str) else None
 
 
 def _is_made_of(row: Row, ids: set[str], sessions: dict[tuple[int, str], float]) -> bool:
@@ -161,50 +163,52 @@ def _is_made_of(row: Row, ids: set[str], sessions: dict[tuple[int, str], float])
 def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[str, ErasedRows]:
     """Erase memories and turns, those that are in the history alone too; return the operation and the rest."""
     connection.pragma("secure_delete", True)
-    wanted = set(ids)
-    found, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
-    texts, hashes = _gather(connection, wanted, list(found.values()), list(active.values()))
+    every = set(ids)
+    by_id, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
+    texts, hashes = _gather(connection, every, list(by_id.values()), list(active.values()))
     operation = history.begin(connection, history.ERASE, "", now)
-    _record(connection, operation, ids, [*found.values(), *active.values()])
-    marks = ", ".join("?" * len(wanted))
+    _record(connection, operation, ids, [*by_id.values(), *active.values()])
+    marks = ", ".join("?" * len(every))
     others = f"DELETE FROM history WHERE memory IN ({marks}) AND operation <> {history.NUMBER}"
-    connection.execute(others, (*wanted, operation))
+    connection.execute(others, (*every, operation))
     for capability in installed():
-        capability.erase(connection, ids, [row.row for row in found.values()])
-    rows.delete(connection, [row.row for row in found.values()])
+        capability.erase(connection, ids, [row.row for row in by_id.values()])
+    rows.delete(connection, [row.row for row in by_id.values()])
     turns.remove(connection, active.values())
     for turn in active.values():
         turns.count(connection, turn.namespace, f"gone: {history.ERASE}")
     for table, column in (("cognition", "id"), ("given", "memory"), ("heard", "key")):
-        connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", tuple(wanted))
-    changed, keys = _forget_neighbours(connection, texts)
+        connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", tuple(every))
+    numbers, keys = _forget_neighbours(connection, texts)
     connection.executemany("DELETE FROM skipped WHERE content = ?", ((text[:KEPT_CHARS],) for text in texts))
     forget_vectors(connection, hashes | keys)
     rings = {turn.namespace for turn in active.values()}
-    return operation, ErasedRows([row.row for row in found.values()], rings, texts, changed)
+    return operation, ErasedRows([row.row for row in by_id.values()], rings, texts, numbers)
 
 
 def _gather(
-    connection: apsw.Connection, wanted: set[str], found: Sequence[Row], active: Sequence[StoredTurn]
+    connection: apsw.Connection, every: set[str], records: Sequence[Row], active: Sequence[StoredTurn]
 ) -> tuple[list[str], set[bytes]]:
     """Return the texts of memories and turns, former ones too, and the keys of their vectors."""
-    texts = {text for one in find_past(connection, wanted) for text in one.texts} | {turn.content for turn in active}
-    texts |= {text for row in found for text in (row.content, row.summary)}
-    marks = ", ".join("?" * len(wanted))
-    numbers = ", ".join(str(row.row) for row in found)
+    texts = {text for one in find_past(connection, every) for text in one.texts} | {turn.content for turn in active}
+    texts |= {text for row in records for text in (row.content, row.summary)}
+    marks = ", ".join("?" * len(every))
+    numbers = ", ".join(str(row.row) for row in records)
     keys: Any = connection.execute(
         f"SELECT text_hash FROM history WHERE memory IN ({marks}) AND text_hash IS NOT NULL"
         f" UNION SELECT search_hash FROM contexts WHERE memory IN ({numbers})"
         f" UNION SELECT text_hash FROM parts WHERE memory IN ({numbers})",
-        tuple(wanted),
+        tuple(every),
     )
-    hashes = {bytes(key) for (key,) in keys} | {row.text_hash for row in found}
+    hashes = {bytes(key) for (key,) in keys} | {row.text_hash for row in records}
     return sorted(texts - {""}), hashes | {vectors.text_hash(turn.content) for turn in active}
 
 
-def _record(connection: apsw.Connection, operation: str, ids: Iterable[str], held: Iterable[Row | StoredTurn]) -> None:
-    """Note that something was erased, and nothing of what: the account of turns and the log have it from that."""
-    places = {one.id if isinstance(one, Row) else one.key: one.namespace for one in held}
+def _record(
+    connection: apsw.Connection, operation: str, ids: Iterable[str], records: Iterable[Row | StoredTurn]
+) -> None:
+    """Note in the log that memories or turns were erased, without any of their words."""
+    places = {one.id if isinstance(one, Row) else one.key: one.namespace for one in records}
     for id in ids:
         name: Any = connection.execute("SELECT name FROM namespaces WHERE id = ?", (places.get(id),)).get
         last: Any = connection.execute("SELECT namespace FROM history WHERE memory = ? ORDER BY id DESC", (id,)).get
@@ -215,24 +219,24 @@ def _record(connection: apsw.Connection, operation: str, ids: Iterable[str], hel
 def _forget_neighbours(connection: apsw.Connection, texts: Sequence[str]) -> tuple[list[int], set[bytes]]:
     """Take texts out of the neighbours of others, and their contexts away; return these rows and keys of vectors."""
     firsts = {text.split("\n", 1)[0]: text for text in texts}
-    changed: list[int] = []
+    numbers: list[int] = []
     keys = set()
-    found: Any = connection.execute("SELECT row, neighbours FROM memories WHERE neighbours <> ''").fetchall()
-    for number, neighbours in found:
-        if (left := _cut_texts(str(neighbours), texts, firsts)) != neighbours:
-            connection.execute("UPDATE memories SET neighbours = ? WHERE row = ?", (left, number))
-            changed.append(number)
-    found = connection.execute("SELECT memory, content, search_hash FROM contexts").fetchall()
-    for number, content, key in found:
+    entries: Any = connection.execute("SELECT row, neighbours FROM memories WHERE neighbours <> ''").fetchall()
+    for number, neighbours in entries:
+        if (rest := _cut_texts(str(neighbours), texts, firsts)) != neighbours:
+            connection.execute("UPDATE memories SET neighbours = ? WHERE row = ?", (rest, number))
+            numbers.append(number)
+    entries = connection.execute("SELECT memory, content, search_hash FROM contexts").fetchall()
+    for number, content, key in entries:
         if _cut_texts(str(content), texts, firsts) != content:
             connection.execute("DELETE FROM contexts WHERE memory = ?", (number,))
-            changed.append(number)
+            numbers.append(number)
             keys.add(bytes(key))
     for number, previous in connection.execute("SELECT id, previous FROM turns WHERE previous <> ''").fetchall():
-        left = _cut_texts(str(previous), texts, firsts)
-        connection.execute("UPDATE turns SET previous = ? WHERE id = ? AND previous <> ?", (left, number, left))
+        rest = _cut_texts(str(previous), texts, firsts)
+        connection.execute("UPDATE turns SET previous = ? WHERE id = ? AND previous <> ?", (rest, number, rest))
     _forget_past_neighbours(connection, texts, firsts)
-    return changed, keys
+    return numbers, keys
 
 
 def _forget_past_neighbours(connection: apsw.Connection, texts: Sequence[str], firsts: dict[str, str]) -> None:
@@ -246,18 +250,18 @@ def _forget_past_neighbours(connection: apsw.Connection, texts: Sequence[str], f
             image.row.neighbours = _cut_texts(image.row.neighbours, texts, firsts)
         if image.turn:
             image.turn.previous = _cut_texts(image.turn.previous, texts, firsts)
-        left = msgspec.json.encode(image).decode()
-        connection.execute("UPDATE history SET before = ? WHERE id = ? AND before <> ?", (left, number, left))
+        json = msgspec.json.encode(image).decode()
+        connection.execute("UPDATE history SET before = ? WHERE id = ? AND before <> ?", (json, number, json))
 
 
-def _cut_texts(held: str, texts: Sequence[str], firsts: dict[str, str]) -> str:
+def _cut_texts(joined: str, texts: Sequence[str], firsts: dict[str, str]) -> str:
     """Return a text of some turns, one after the other, without those that are among `texts`."""
-    if not any(line in firsts for line in held.split("\n")):
-        return held
+    if not any(line in firsts for line in joined.split("\n")):
+        return joined
     for text in texts:
-        if f"\n{text}\n" in f"\n{held}\n":
-            held = f"\n{held}\n".replace(f"\n{text}\n", "\n").strip("\n")
-    return held
+        if f"\n{text}\n" in f"\n{joined}\n":
+            joined = f"\n{joined}\n".replace(f"\n{text}\n", "\n").strip("\n")
+    return joined
 
 
 def forget_vectors(connection: apsw.Connection, keys: Iterable[bytes]) -> None:
@@ -269,12 +273,12 @@ def forget_vectors(connection: apsw.Connection, keys: Iterable[bytes]) -> None:
 
 def select_unsaid(connection: apsw.Connection, pieces: Sequence[bytes]) -> list[bytes]:
     """Return those of some pieces of text that no memory and no turn holds."""
-    said = (
+    query = (
         "SELECT EXISTS (SELECT 1 FROM memories"
         " WHERE instr(CAST(content || char(10) || neighbours || metadata AS BLOB), ?1))"
         " OR EXISTS (SELECT 1 FROM turns WHERE instr(CAST(content AS BLOB), ?1))"
     )
-    return [piece for piece in pieces if not connection.execute(said, (piece,)).get]
+    return [piece for piece in pieces if not connection.execute(query, (piece,)).get]
 
 
 # What is left in the file --------------------------------------------------------------------------------------------

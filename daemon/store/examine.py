@@ -50,7 +50,7 @@ def read_facts(path: Path, check: bool) -> DatabaseFacts:
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     with closing(apsw.Connection(_address(path), flags=flags)) as connection:
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
-        found = DatabaseFacts(
+        facts = DatabaseFacts(
             version=read_pragma(connection, "user_version"),
             known_version=VERSION,
             pages=read_pragma(connection, "page_count"),
@@ -58,12 +58,12 @@ def read_facts(path: Path, check: bool) -> DatabaseFacts:
             free_pages=read_pragma(connection, "freelist_count"),
         )
         if check:
-            found.problems = [str(line) for (line,) in connection.execute("PRAGMA quick_check(5)") if line != "ok"]
-        if 0 < found.version <= found.known_version and not found.problems:
+            facts.problems = [str(line) for (line,) in connection.execute("PRAGMA quick_check(5)") if line != "ok"]
+        if 0 < facts.version <= facts.known_version and not facts.problems:
             for name, question in _COUNTS.items():
-                setattr(found, name, connection.execute(question).get)
-            found.marks = upkeep.marks(connection)
-        return found
+                setattr(facts, name, connection.execute(question).get)
+            facts.marks = upkeep.marks(connection)
+        return facts
 
 
 def _address(path: Path) -> str:
@@ -77,13 +77,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m memoryd.daemon.store.examine", description=read_facts.__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--check", action="store_true", help="also run SQLite's quick check")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        found = read_facts(given.file, given.check)
+        facts = read_facts(options.file, options.check)
     except (OSError, apsw.Error) as error:
-        print(f"{given.file}: {error}", file=sys.stderr)
+        print(f"{options.file}: {error}", file=sys.stderr)
         return 1
-    sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+    sys.stdout.buffer.write(msgspec.json.encode(facts) + b"\n")
     return 0
 
 

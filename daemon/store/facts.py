@@ -74,8 +74,8 @@ class Mask(NamedTuple):
 
     def select_at(self, places: NDArray[np.signedinteger[Any]]) -> NDArray[np.bool_]:
         """Return which of some positions it allows; -1, and those later than it, are not."""
-        found: NDArray[np.bool_] = self.allowed[np.minimum(places, len(self.allowed) - 1)]
-        return found
+        flags: NDArray[np.bool_] = self.allowed[np.minimum(places, len(self.allowed) - 1)]
+        return flags
 
     def restrict(self, rows: NDArray[np.integer[Any]]) -> "Mask":
         """Return the part of it that is in `rows`."""
@@ -93,8 +93,8 @@ class Mask(NamedTuple):
 
     def list_rows(self) -> list[int]:
         """Return the rows that it allows."""
-        found: list[int] = self.positions.read_rows(np.flatnonzero(self.allowed)).tolist()
-        return found
+        numbers: list[int] = self.positions.read_rows(np.flatnonzero(self.allowed)).tolist()
+        return numbers
 
 
 class TierCount(NamedTuple):
@@ -121,22 +121,22 @@ class FilterColumns:
         self._until: dict[int, float] = {}  # superseded before this time, of the rows that are or were to be
         self._superseded = self._mark_superseded()
         self.usefulness: dict[int, float] = {}
-        stored = connection.execute(_SELECT.format(searched=searched, further=""))
-        while found := list(islice(stored, _PART)):
-            self._put(found)
+        cursor = connection.execute(_SELECT.format(searched=searched, further=""))
+        while part := list(islice(cursor, _PART)):
+            self._put(part)
         self._follow(connection, None)
         self.usefulness.update((row, factor(feedback)) for row, feedback in connection.execute(_RATED))
 
     def refresh(self, connection: apsw.Connection, rows: Iterable[int]) -> None:
-        """Take in what a commit left of these rows."""
+        """Read these rows again after a commit."""
         numbers = sorted(rows)
         for part in split_evenly(numbers, _PART):
-            found = connection.execute(f"{self._fresh} WHERE m.row IN ({', '.join(map(str, part))})").fetchall()
-            self._put(found)
-            self._forget(set(part).difference(row for row, *_ in found))
+            fresh = connection.execute(f"{self._fresh} WHERE m.row IN ({', '.join(map(str, part))})").fetchall()
+            self._put(fresh)
+            self._forget(set(part).difference(row for row, *_ in fresh))
         self._follow(connection, numbers)
 
-    def build_mask(self, chosen: Filter, now: float) -> Mask:
+    def build_mask(self, selection: Filter, now: float) -> Mask:
         """Return which memories namespaces, words, dates and state allow.
 
         What `chosen.further` asks is not answered here.
@@ -149,15 +149,15 @@ class FilterColumns:
         mask = allowed[:used]
         np.greater(columns.until, now, out=mask)
         mask[superseded.places[superseded.until > now]] = False
-        if chosen.reached is not None:
-            mask &= _match_any(chosen.reached, columns.namespace)
-        for name, wanted in chosen.words.items():
-            known = [self._words[word] for word in wanted if word in self._words]
-            mask &= _match_any(known, getattr(columns, name))
-        if chosen.after is not None:
-            mask &= columns.created > chosen.after
-        if chosen.before is not None:
-            mask &= columns.created < chosen.before
+        if selection.reached is not None:
+            mask &= _match_any(selection.reached, columns.namespace)
+        for name, values in selection.words.items():
+            codes = [self._words[word] for word in values if word in self._words]
+            mask &= _match_any(codes, getattr(columns, name))
+        if selection.after is not None:
+            mask &= columns.created > selection.after
+        if selection.before is not None:
+            mask &= columns.created < selection.before
         return Mask(allowed, self._positions, epoch)
 
     def list_places(self) -> Places:
@@ -175,8 +175,8 @@ class FilterColumns:
         oldest, newest = np.full(len(pairs), np.inf), np.full(len(pairs), -np.inf)
         np.minimum.at(oldest, inverse, columns.created[rows])
         np.maximum.at(newest, inverse, columns.created[rows])
-        found = zip(pairs.tolist(), counts.tolist(), oldest.tolist(), newest.tolist(), strict=True)
-        return [TierCount(pair // len(words), words[pair % len(words)], *rest) for pair, *rest in found]
+        groups = zip(pairs.tolist(), counts.tolist(), oldest.tolist(), newest.tolist(), strict=True)
+        return [TierCount(pair // len(words), words[pair % len(words)], *rest) for pair, *rest in groups]
 
     def tally(self, column: str, reached: frozenset[int] | None) -> dict[str, int]:
         """Return how many memories of these namespaces have which type or source, the commonest first."""
@@ -184,8 +184,8 @@ class FilterColumns:
         numbers = getattr(columns, column)[rows]
         words = list(self._words)
         counts = np.bincount(numbers, minlength=len(words)).tolist()
-        found = [(word, count) for word, count in zip(words, counts, strict=False) if count]
-        return dict(sorted(found, key=lambda item: -item[1]))
+        tallies = [(word, count) for word, count in zip(words, counts, strict=False) if count]
+        return dict(sorted(tallies, key=lambda item: -item[1]))
 
     def _select_reached(self, reached: frozenset[int] | None) -> tuple[_Columns, NDArray[np.bool_]]:
         """Return the columns, and which of their positions have memories in these namespaces."""
@@ -200,10 +200,10 @@ class FilterColumns:
         """Return the bytes of the columns."""
         return sum(column.nbytes for column in self._columns)
 
-    def _put(self, found: Any) -> None:
-        if not found:
+    def _put(self, cells: Any) -> None:
+        if not cells:
             return
-        rows, namespaces, types, sources, tiers, created, until, last, *feedback = map(list, zip(*found, strict=True))
+        rows, namespaces, types, sources, tiers, created, until, last, *feedback = map(list, zip(*cells, strict=True))
         if feedback:
             self._rate(rows, feedback[0])
         places, _ = self._positions.ensure(rows)
@@ -218,18 +218,18 @@ class FilterColumns:
             if is_last:
                 self._until.pop(row, None)
 
-    def _follow(self, connection: apsw.Connection, changed: list[int] | None) -> None:
-        """Note until when those memories are superseded that `changed` rows (None: all) supersede, and so on."""
+    def _follow(self, connection: apsw.Connection, numbers: list[int] | None) -> None:
+        """Note until when those memories are superseded that the rows `numbers` (None: all) supersede, and so on."""
         differs = len(self._until) != len(self._superseded.places)
-        while changed is None or changed:
-            pairs = successors.find_nearest(connection, changed)
-            changed = []
+        while numbers is None or numbers:
+            pairs = successors.find_nearest(connection, numbers)
+            numbers = []
             for row, by in pairs:
                 until = _NEVER if by is None else max(self._find_end(by), self._until.get(by, _NEVER))
                 if until != self._until.get(row, _NEVER):
                     self._until[row] = until
-                    changed.append(row)
-            differs |= bool(changed)
+                    numbers.append(row)
+            differs |= bool(numbers)
         if differs:
             self._superseded = self._mark_superseded()
 
@@ -270,14 +270,14 @@ class FilterColumns:
         return _Superseded(places[places >= 0], until[places >= 0])
 
 
-def _match_any(wanted: Iterable[int], column: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+def _match_any(codes: Iterable[int], column: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
     """Return for each place of a column whether one of the wanted numbers is there."""
-    numbers = list(wanted)
+    numbers = list(codes)
     if len(numbers) <= _FEW:
-        found = np.zeros(len(column), np.bool_)
+        flags = np.zeros(len(column), np.bool_)
         for number in numbers:
-            found |= column == number
-        return found
+            flags |= column == number
+        return flags
     present = column.copy()  # the writer continues
     table = np.zeros(int(present.max(initial=0)) + 1, np.bool_)
     table[[number for number in numbers if number < len(table)]] = True

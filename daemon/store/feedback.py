@@ -28,10 +28,10 @@ def decode_votes(feedback: str) -> list[Vote]:
     return _decode(feedback) if feedback else []
 
 
-def text(given: Iterable[Vote]) -> str:
+def text(votes: Iterable[Vote]) -> str:
     """Return the column of some votes."""
-    kept = sorted(given, key=lambda vote: (vote.at, vote.by))[-MAX_VOTES:]
-    return _encode(kept).decode() if kept else ""
+    latest = sorted(votes, key=lambda vote: (vote.at, vote.by))[-MAX_VOTES:]
+    return _encode(latest).decode() if latest else ""
 
 
 def note_vote(feedback: str, by: str, useful: bool, note: str, now: float) -> str:
@@ -67,15 +67,15 @@ def merge(one: str, other: str) -> str:
 
 def rate_usefulness(feedback: str, notes: bool = False) -> Usefulness | None:
     """Return the usefulness that follows from feedback, None without any."""
-    given = decode_votes(feedback)
-    if not given:
+    votes = decode_votes(feedback)
+    if not votes:
         return None
     return Usefulness(
-        factor=_factor(given),
-        useful=sum(vote.useful is True for vote in given),
-        useless=sum(vote.useful is False for vote in given),
-        cited=sum(len(vote.cited) for vote in given),
-        notes=[vote.note for vote in reversed(given) if vote.note][:_NOTES] if notes else [],
+        factor=_factor(votes),
+        useful=sum(vote.useful is True for vote in votes),
+        useless=sum(vote.useful is False for vote in votes),
+        cited=sum(len(vote.cited) for vote in votes),
+        notes=[vote.note for vote in reversed(votes) if vote.note][:_NOTES] if notes else [],
     )
 
 
@@ -84,7 +84,7 @@ def factor(feedback: str) -> float:
     return _factor(decode_votes(feedback))
 
 
-def _factor(given: Sequence[Vote]) -> float:
-    a = 1.0 + sum(1.0 if vote.useful else CITED * len(vote.cited) for vote in given if vote.useful is not False)
-    b = 1.0 + sum(vote.useful is False for vote in given)
+def _factor(votes: Sequence[Vote]) -> float:
+    a = 1.0 + sum(1.0 if vote.useful else CITED * len(vote.cited) for vote in votes if vote.useful is not False)
+    b = 1.0 + sum(vote.useful is False for vote in votes)
     return round(1.0 + _SHARE * (2.0 * a / (a + b) - 1.0), 6)

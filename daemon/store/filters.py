@@ -54,12 +54,12 @@ def alive_values(now: float) -> tuple[float, float]:
     return now, now
 
 
-def select_living(connection: apsw.Connection, found: Iterable[Row], now: float) -> list[Row]:
+def select_living(connection: apsw.Connection, candidates: Iterable[Row], now: float) -> list[Row]:
     """Return those of some stored memories that are alive at `now`, in the same order."""
-    asked = list(found)
-    numbers = msgspec.json.encode([row.row for row in asked]).decode()
-    alive = {row for (row,) in connection.execute(_ALIVE_AMONG, (numbers, *alive_values(now)))} if asked else set()
-    return [row for row in asked if row.row in alive]
+    memories = list(candidates)
+    numbers = msgspec.json.encode([row.row for row in memories]).decode()
+    alive = {row for (row,) in connection.execute(_ALIVE_AMONG, (numbers, *alive_values(now)))} if memories else set()
+    return [row for row in memories if row.row in alive]
 
 
 def compile_filter(call: Filtered[Any], names: namespaces.NamespaceTable) -> Filter:
@@ -68,16 +68,16 @@ def compile_filter(call: Filtered[Any], names: namespaces.NamespaceTable) -> Fil
     parts: list[str] = []
     values: list[Any] = []
     words: dict[str, list[str]] = {"type": call.type, "source": call.source, "tier": list(call.tier)}
-    words = {column: wanted for column, wanted in words.items() if wanted}
-    for column, wanted in words.items():
-        parts.append(f"m.{column} IN ({', '.join('?' * len(wanted))})")
-        values += wanted
+    words = {column: texts for column, texts in words.items() if texts}
+    for column, texts in words.items():
+        parts.append(f"m.{column} IN ({', '.join('?' * len(texts))})")
+        values += texts
     if len(call.metadata) > MAX_CONDITIONS:
         raise Invalid(f"The filter has {len(call.metadata)} metadata keys; the limit is {MAX_CONDITIONS}.")
-    asked = where.compile_where(call.where)
+    metadata_condition = where.compile_where(call.where)
     for condition, compared in (
         *(where.build_equality(*item) for item in call.metadata.items()),
-        *([asked] if asked else ()),
+        *([metadata_condition] if metadata_condition else ()),
     ):
         parts.append(condition)
         values += compared
@@ -95,5 +95,7 @@ def compile_filter(call: Filtered[Any], names: namespaces.NamespaceTable) -> Fil
             rows.check_prefix(prefix)
         parts.append(_IDS)
         values.append(msgspec.json.encode(call.ids).decode())
-    further = bool(call.metadata or call.ids or call.path_prefix is not None or asked)
-    return Filter(reached, " AND ".join(parts), tuple(values), words, call.after, call.before, further, asked)
+    further = bool(call.metadata or call.ids or call.path_prefix is not None or metadata_condition)
+    return Filter(
+        reached, " AND ".join(parts), tuple(values), words, call.after, call.before, further, metadata_condition
+    )

@@ -82,17 +82,17 @@ def ask(
     for word in split_words(connection, text)[:MAX_TERMS]:
         for stem in stem_words(connection, word)[:1]:
             counted.append((_count_documents(connection, postings, stem, reached), word, stem))
-    asked: list[QueryWord] = []
-    cost = found = 0
+    query_words: list[QueryWord] = []
+    cost = matching = 0
     for number, word, stem in sorted(counted):
-        cost, found = cost + number, found + bool(number)
-        if found > MIN_TERMS and cost > MAX_POSTINGS:
+        cost, matching = cost + number, matching + bool(number)
+        if matching > MIN_TERMS and cost > MAX_POSTINGS:
             break
         posting = postings.find(connection, stem)
         holding = len(posting.places) if reached is None else number
-        asked.append(QueryWord(word, stem, _rarity(documents, holding), holding, posting))
-    chosen = {word.text for word in asked}
-    return TextQuery(asked, [word for _, word, _ in counted if word not in chosen], average, _weight(asked))
+        query_words.append(QueryWord(word, stem, _rarity(documents, holding), holding, posting))
+    texts = {word.text for word in query_words}
+    return TextQuery(query_words, [word for _, word, _ in counted if word not in texts], average, _weight(query_words))
 
 
 def _weight(words: Sequence[QueryWord]) -> float:
@@ -108,15 +108,15 @@ def rank(postings: Postings, question: TextQuery, allowed: Mask, limit: int) -> 
     bounds = [_compute_bound(word, question.average) for word in words]
     rest = [sum(bounds[at:]) * _ROUNDING for at in range(len(words) + 1)]
     total = np.zeros(len(allowed.allowed), np.float32)
-    found: list[NDArray[np.int32]] = []
+    hits: list[NDArray[np.int32]] = []
     least = 0.0  # the score of the last of the best
     at = 0
     while at < len(words) and rest[at] >= least:
-        found.append(_add(postings, words[at], question.average, total, allowed))
+        hits.append(_add(postings, words[at], question.average, total, allowed))
         at += 1
         if at < len(words) and len(words[at].posting.places) > _COMMON:
-            least = _find_least(total, found, limit)
-    places = np.concatenate(found) if found else np.zeros(0, np.int32)
+            least = _find_least(total, hits, limit)
+    places = np.concatenate(hits) if hits else np.zeros(0, np.int32)
     for number, word in enumerate(words[at:], start=at):
         places = np.sort(places[total[places] + rest[number] >= least])
         _add_to(postings, word, question.average, total, places)
@@ -136,15 +136,15 @@ def _add(postings: Postings, word: QueryWord, average: float, total: Scores, all
 
 def _add_to(postings: Postings, word: QueryWord, average: float, total: Scores, places: NDArray[np.int32]) -> None:
     """Add a word's scores to the totals of some positions, which are in rising order."""
-    held = word.posting.places
-    if len(places) * _SEARCHED > len(held):
+    all_places = word.posting.places
+    if len(places) * _SEARCHED > len(all_places):
         inside = np.zeros(len(total), np.bool_)
         inside[places] = True
-        at = np.flatnonzero(inside[np.minimum(held, len(inside) - 1)])
+        at = np.flatnonzero(inside[np.minimum(all_places, len(inside) - 1)])
     else:
-        at = np.minimum(np.searchsorted(held, places), len(held) - 1)
-        at = at[held[at] == places]
-    places = held[at]
+        at = np.minimum(np.searchsorted(all_places, places), len(all_places) - 1)
+        at = at[all_places[at] == places]
+    places = all_places[at]
     total[places] += _compute_scores(postings, word, average, places, word.posting.counts[at])
 
 
@@ -162,8 +162,8 @@ def _compute_bound(word: QueryWord, average: float) -> float:
     return word.rarity * max((_saturate(count / UNITS, size, average) for count, size in shortest.items()), default=0.0)
 
 
-def _find_least(total: Scores, found: list[NDArray[np.int32]], limit: int) -> float:
-    scores = total[np.concatenate(found)]
+def _find_least(total: Scores, hits: list[NDArray[np.int32]], limit: int) -> float:
+    scores = total[np.concatenate(hits)]
     return float(np.partition(scores, len(scores) - limit)[len(scores) - limit]) if len(scores) >= limit else 0.0
 
 
@@ -173,8 +173,8 @@ def score(question: TextQuery, texts: Sequence[Counter[str]], lengths: Sequence[
     for word in question.words:
         times = np.array([stems.get(word.stem, 0) for stems in texts], np.float64)
         total += word.rarity * _saturate(times, sizes, question.average)
-    found: list[float] = total.tolist()
-    return found
+    scores: list[float] = total.tolist()
+    return scores
 
 
 def _count_documents(connection: apsw.Connection, postings: Postings, stem: str, reached: Mask | None) -> int:
@@ -222,9 +222,9 @@ def find_problems(path: Path) -> list[str]:
             connection.pragma("query_only", False)
             connection.pragma("temp_store", "file")
             connection.execute("BEGIN")
-            made: Any = connection.execute("SELECT sql FROM main.sqlite_schema WHERE name = 'memories_fts'").get
+            sql: Any = connection.execute("SELECT sql FROM main.sqlite_schema WHERE name = 'memories_fts'").get
             connection.execute("CREATE TEMP VIEW memories AS SELECT * FROM main.memories")
-            connection.execute(made.replace("memories_fts", "temp.memories_fts", 1))
+            connection.execute(sql.replace("memories_fts", "temp.memories_fts", 1))
             for table in _TABLES:
                 connection.execute(f"DELETE FROM temp.{table}; INSERT INTO temp.{table} SELECT * FROM main.{table}")
             connection.execute("INSERT INTO temp.memories_fts (memories_fts, rank) VALUES ('integrity-check', 1)")

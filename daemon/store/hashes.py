@@ -28,8 +28,8 @@ def compute_hashes(fields: list[Any]) -> tuple[bytes, bytes]:
     tier, turns, metadata, content = fields
     heading = ""
     if tier == DOCUMENTS:
-        told = msgspec.json.decode(metadata).get("heading", "")
-        heading = told if isinstance(told, str) else ""
+        value = msgspec.json.decode(metadata).get("heading", "")
+        heading = value if isinstance(value, str) else ""
     return content_hash(content), vectors.text_hash(rows.build_embedded_text(content, heading, turns))
 
 

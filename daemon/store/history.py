@@ -71,8 +71,8 @@ def begin(connection: apsw.Connection, kind: str, namespace: str, now: float) ->
 def find_undo(connection: apsw.Connection, operation: str) -> str | None:
     """Return the operation that took back this one, None while it is in effect."""
     sql = "SELECT u.id FROM operations o JOIN operations u ON u.number = o.undone_by WHERE o.id = ?"
-    found = connection.execute(sql, (operation,)).get
-    return found if isinstance(found, str) else None
+    id = connection.execute(sql, (operation,)).get
+    return id if isinstance(id, str) else None
 
 
 def record(connection: apsw.Connection, operation: str, memory: str, namespace: str, before: Row | None) -> None:
@@ -102,23 +102,23 @@ def _keep(
 
 
 def name_actor(condition: str) -> str:
-    """Return the columns that say who made an operation `o`; nobody where it was called out of reach."""
+    """Return the columns that say who made an operation `o`; nobody if it was called out of reach."""
     reached = condition_for(condition, "o.namespace")
     return ", ".join(f"iif({reached}, o.{column}, '')" for column in Actor._fields)
 
 
 def kind_of(connection: apsw.Connection, operation: str) -> str | None:
     """Return the kind of an operation, None when there is none of this id."""
-    found: Any = connection.execute("SELECT kind FROM operations WHERE id = ?", (operation,)).get
-    return None if found is None else str(found)
+    kind: Any = connection.execute("SELECT kind FROM operations WHERE id = ?", (operation,)).get
+    return None if kind is None else str(kind)
 
 
 def count(connection: apsw.Connection, condition: str | None = None) -> int:
     """Return how many operations touched a memory in the namespaces of `condition`; None: how many there are."""
-    seen = "SELECT count(*) FROM operations"
+    sql = "SELECT count(*) FROM operations"
     if condition is not None:
-        seen = f"SELECT count(DISTINCT h.operation) FROM history h WHERE {condition_for(condition, 'h.namespace')}"
-    return int(connection.execute(seen).get)
+        sql = f"SELECT count(DISTINCT h.operation) FROM history h WHERE {condition_for(condition, 'h.namespace')}"
+    return int(connection.execute(sql).get)
 
 
 class FormerState(NamedTuple):
@@ -133,28 +133,28 @@ class FormerState(NamedTuple):
 
 def read_states(connection: apsw.Connection, memory: str, condition: str) -> list[FormerState]:
     """Return what a memory was before each of its changes, oldest first."""
-    found: Any = connection.execute(
+    entries: Any = connection.execute(
         f"SELECT o.id, o.kind, o.at, h.before, {name_actor(condition)} FROM history h"
         " JOIN operations o ON o.number = h.operation WHERE h.memory = ? ORDER BY h.id",
         (memory,),
     )
     states = [
         (FormerState(id, kind, at, None, Actor(*who)), decode_image(before) if before else None)
-        for id, kind, at, before, *who in found
+        for id, kind, at, before, *who in entries
     ]
-    known = complete([image for _, image in states], rows.read_ids(connection, [memory]).get(memory))
-    return [state._replace(row=row) for (state, _), row in zip(states, known, strict=True)]
+    rows_then = complete([image for _, image in states], rows.read_ids(connection, [memory]).get(memory))
+    return [state._replace(row=row) for (state, _), row in zip(states, rows_then, strict=True)]
 
 
 def complete(images: Sequence[Image | None], present: Row | None) -> list[Row | None]:
     """Return the rows of all the images of a memory from one of them on, in their order; `present` is its row now."""
-    found: list[Row | None] = []
+    states: list[Row | None] = []
     after = present
     for image in reversed(images):
         former = image.row if image else None
         after = put_back(after, image.moved) if image and image.moved else former
-        found.append(after)
-    return found[::-1]
+        states.append(after)
+    return states[::-1]
 
 
 def put_back(after: Row | None, moved: Moved) -> Row | None:
@@ -242,25 +242,25 @@ def _find_undoable(connection: apsw.Connection, prefix: str | None, rights: Righ
     if prefix is None:
         others = f"o.kind NOT IN ('undo', 'redo', '{ERASE}') AND o.kind NOT GLOB '{JOB}*'"
         sql += f" AND {allowed} AND o.undone_by IS NULL AND {others} ORDER BY o.number DESC LIMIT 1"
-        found: Any = connection.execute(sql).fetchall()
-        if not found:
+        entries: Any = connection.execute(sql).fetchall()
+        if not entries:
             raise NotFound("There is nothing to undo.")
     else:
         rows.check_prefix(prefix)
         sql += f" AND o.id >= ? AND o.id < ? ORDER BY o.id LIMIT {rows.CANDIDATES}"
-        found = connection.execute(sql, rows.id_range(prefix)).fetchall()
-        rows.choose_unique(prefix, [id for id, *_ in found], "operation")
-    id, kind, is_allowed, undone_by = found[0]
+        entries = connection.execute(sql, rows.id_range(prefix)).fetchall()
+        rows.choose_unique(prefix, [id for id, *_ in entries], "operation")
+    id, kind, is_allowed, undone_by = entries[0]
     if not is_allowed:
         raise refusal(id)
     if kind == ERASE:
         raise Conflict(f"What operation {id[:8]} erased was erased for good.", {"operation": id})
     if kind == "redo":
-        said = f"Operation {id[:8]} did an undone operation again; undo that operation itself."
-        raise Conflict(said, {"operation": id})
+        reason = f"Operation {id[:8]} did an undone operation again; undo that operation itself."
+        raise Conflict(reason, {"operation": id})
     if undone_by is not None:
-        said = f"Operation {id[:8]} was undone by operation {undone_by[:8]}; undo that one to do it again."
-        raise Conflict(said, {"operation": id, "operations": [undone_by]})
+        reason = f"Operation {id[:8]} was undone by operation {undone_by[:8]}; undo that one to do it again."
+        raise Conflict(reason, {"operation": id, "operations": [undone_by]})
     return id, kind
 
 
@@ -276,12 +276,12 @@ def _check_unchanged_since(connection: apsw.Connection, operation: str) -> None:
         (operation,),
     ).fetchall()
     if later:
-        named = ", ".join(id[:8] for _, id, _ in later)
+        names = ", ".join(id[:8] for _, id, _ in later)
         added = all(kind in _ADDS for _, _, kind in later)
         raise Conflict(
-            f"What operation {operation[:8]} added was added again by {named} and stays, unless that is undone first."
+            f"What operation {operation[:8]} added was added again by {names} and stays, unless that is undone first."
             if added
-            else f"Memories of operation {operation[:8]} were changed again by {named}; undo those first.",
+            else f"Memories of operation {operation[:8]} were changed again by {names}; undo those first.",
             {"operation": operation, "operations": [id for _, id, _ in later]},
         )
 

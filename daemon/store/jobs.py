@@ -32,8 +32,8 @@ _UPSERT = (
 
 def read_states(connection: apsw.Connection) -> dict[str, JobState]:
     """Return what is known of each job."""
-    found: Any = connection.execute("SELECT name, paused, failures, not_before, last_run_at FROM jobs")
-    return {name: JobState(bool(paused), *rest) for name, paused, *rest in found}
+    entries: Any = connection.execute("SELECT name, paused, failures, not_before, last_run_at FROM jobs")
+    return {name: JobState(bool(paused), *rest) for name, paused, *rest in entries}
 
 
 def read_state(connection: apsw.Connection, name: str) -> JobState:
@@ -41,9 +41,9 @@ def read_state(connection: apsw.Connection, name: str) -> JobState:
     return read_states(connection).get(name, JobState())
 
 
-def keep(connection: apsw.Connection, name: str, kept: JobState) -> None:
+def keep(connection: apsw.Connection, name: str, state: JobState) -> None:
     """Write what is known of a job."""
-    connection.execute(_UPSERT, (name, int(kept.paused), *kept[1:]))
+    connection.execute(_UPSERT, (name, int(state.paused), *state[1:]))
 
 
 def begin(connection: apsw.Connection, job: str, at: float, by: str) -> int:
@@ -117,12 +117,12 @@ _BEGINNINGS = (
 
 def read_targets(connection: apsw.Connection, targets: Iterable[str]) -> dict[str, Any]:
     """Return the state of those targets that are memories or turns: it differs once one of them changed."""
-    return {found[0]: found[1:] for found in _select(connection, _TARGETS, targets)}
+    return {values[0]: values[1:] for values in _select(connection, _TARGETS, targets)}
 
 
 def read_previews(connection: apsw.Connection, targets: Iterable[str]) -> dict[str, str]:
     """Return the beginnings of the texts of those targets that are memories or turns."""
-    return {found[0]: " ".join(found[1].split()) for found in _select(connection, _BEGINNINGS, targets)}
+    return {values[0]: " ".join(values[1].split()) for values in _select(connection, _BEGINNINGS, targets)}
 
 
 def _select(connection: apsw.Connection, queries: tuple[str, ...], targets: Iterable[str]) -> Iterator[Any]:

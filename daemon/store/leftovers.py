@@ -30,13 +30,13 @@ _PART = 500  # memories that are erased from a copy by one statement
 
 def choose_pieces(texts: Sequence[str]) -> list[bytes]:
     """Return bytes by which texts are recognised: the middle of each of the longest."""
-    found = []
+    pieces = []
     for text in sorted(texts, key=len, reverse=True)[:_TEXTS]:
         data = text.encode()
         at = max(0, (len(data) - _PIECE) // 2)
         if len(data) >= _LEAST:
-            found.append(data[at : at + _PIECE])
-    return found
+            pieces.append(data[at : at + _PIECE])
+    return pieces
 
 
 def find_files(folder: Path, pieces: Sequence[bytes]) -> list[str]:
@@ -79,19 +79,19 @@ def list_copies(folder: Path) -> list[Path]:
 
 def find_copies(folder: Path, ids: Iterable[str]) -> list[Path]:
     """Return those that hold any of some memories or turns; one that cannot be read, or has a log beside it, may."""
-    wanted = set(ids)
-    return [path for path in list_copies(folder) if _select_held(path, wanted) is not False]
+    id_set = set(ids)
+    return [path for path in list_copies(folder) if _select_held(path, id_set) is not False]
 
 
 def _select_held(path: Path, ids: set[str]) -> bool | None:
-    """Return whether a copy holds any of some ids; None where it cannot be read, or not all of it."""
+    """Return whether a copy holds any of some ids; None if it cannot be read, or not all of it."""
     if _has_log(path):
         return None
-    held = (
+    query = (
         "SELECT id FROM memories UNION ALL SELECT key FROM turns"
         " UNION ALL SELECT memory FROM history WHERE before IS NOT NULL"
     )
-    return upkeep.read_copy(path, lambda connection: any(str(id) in ids for (id,) in connection.execute(held)))
+    return upkeep.read_copy(path, lambda connection: any(str(id) in ids for (id,) in connection.execute(query)))
 
 
 def rewrite(paths: Iterable[Path], ids: Sequence[str], now: float) -> Iterator[Path]:
@@ -138,8 +138,8 @@ def _copy(path: Path, part: Path) -> None:
 def _replace(path: Path, part: Path) -> None:
     """Put a file, once it is on disk, in the place of a copy, of whose time it is from then on."""
     sync(part)
-    kept = path.stat()
-    os.utime(part, ns=(kept.st_atime_ns, kept.st_mtime_ns))
+    facts = path.stat()
+    os.utime(part, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     part.replace(path)
     sync(path.parent)
 
@@ -162,5 +162,5 @@ def _erase_from(part: Path, ids: Sequence[str], now: float) -> None:
             is_first = False
         connection.execute("VACUUM")
         connection.pragma("journal_mode", "delete")
-        if found := copies.find_faults(connection):
-            raise StorageFailed(f"The copy {part.stem} is damaged: {found[0]}. It was left as it is.")
+        if faults := copies.find_faults(connection):
+            raise StorageFailed(f"The copy {part.stem} is damaged: {faults[0]}. It was left as it is.")

@@ -72,13 +72,13 @@ def list_contradictions(connection: apsw.Connection) -> list[tuple[str, str]]:
 
 
 def find_versions(connection: apsw.Connection, ids: Sequence[str]) -> list[tuple[int, int]]:
-    """Return (newer, older) rows of memories that contradict each other, one of which is among these."""
+    """Return (newer, older) rows of memories that contradict each other, where one of the two is among `ids`."""
     if not ids:
         return []
-    wanted = "SELECT value FROM json_each(?1)"
+    ids_sql = "SELECT value FROM json_each(?1)"
     links = (
-        f"SELECT origin, target FROM links WHERE kind = '{CONTRADICTS}' AND origin IN ({wanted})"
-        f" UNION SELECT origin, target FROM links WHERE kind = '{CONTRADICTS}' AND target IN ({wanted})"
+        f"SELECT origin, target FROM links WHERE kind = '{CONTRADICTS}' AND origin IN ({ids_sql})"
+        f" UNION SELECT origin, target FROM links WHERE kind = '{CONTRADICTS}' AND target IN ({ids_sql})"
     )
     pairs: Any = connection.execute(
         f"SELECT n.row, o.row, n.created_at >= o.created_at FROM ({links}) l"
@@ -104,15 +104,15 @@ def read_links(connection: apsw.Connection, memory: str) -> list[StoredLink]:
 
 def read_within(connection: apsw.Connection, ids: Sequence[str], reached: str) -> dict[str, list[Link]]:
     """Return the links from or to each id whose other end is in the `reached` namespaces (a condition on `m`)."""
-    seen = "" if reached == "TRUE" else f" CROSS JOIN memories m ON m.id = {{}} AND {reached}"
-    wanted = "(SELECT value FROM json_each(?1))"
-    found: Any = connection.execute(
-        f"SELECT l.origin, {_COLUMNS} FROM links l{seen.format('l.target')} WHERE l.origin IN {wanted}"
-        f" UNION SELECT l.target, {_COLUMNS} FROM links l{seen.format('l.origin')} WHERE l.target IN {wanted}",
+    join = "" if reached == "TRUE" else f" CROSS JOIN memories m ON m.id = {{}} AND {reached}"
+    ids_sql = "(SELECT value FROM json_each(?1))"
+    entries: Any = connection.execute(
+        f"SELECT l.origin, {_COLUMNS} FROM links l{join.format('l.target')} WHERE l.origin IN {ids_sql}"
+        f" UNION SELECT l.target, {_COLUMNS} FROM links l{join.format('l.origin')} WHERE l.target IN {ids_sql}",
         (msgspec.json.encode(ids).decode(),),
     )
     links: dict[str, list[Link]] = {}
-    for key, origin, target, kind, created_at in found:
+    for key, origin, target, kind, created_at in entries:
         links.setdefault(key, []).append(Link(origin=origin, target=target, kind=kind, created_at=created_at))
     return links
 

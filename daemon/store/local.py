@@ -24,8 +24,8 @@ def build_own() -> str:
     return f"NOT ({' OR '.join(['FALSE', *(capability.shares for capability in installed())])})"
 
 
-def select_own(connection: apsw.Connection, found: Sequence[Row]) -> list[Row]:
+def select_own(connection: apsw.Connection, records: Sequence[Row]) -> list[Row]:
     """Return those of some memories that no other machine has."""
     sql = f"SELECT m.row FROM memories m WHERE m.row IN (SELECT value FROM json_each(?)) AND {build_own()}"
-    own = {row for (row,) in connection.execute(sql, (msgspec.json.encode([row.row for row in found]).decode(),))}
-    return [row for row in found if row.row in own]
+    own = {row for (row,) in connection.execute(sql, (msgspec.json.encode([row.row for row in records]).decode(),))}
+    return [row for row in records if row.row in own]

@@ -1,7 +1,7 @@
 """Bringing a database to the present schema, and whether it has that and nothing else.
 
-A new database gets the schema as a whole. One of the version before is brought along by `STEP`; whoever raises
-`VERSION` writes it anew. Both are one transaction with the number: a start that is killed has changed nothing. Older
+A new database gets the schema as a whole. One of the version before is brought along by `STEP`, which is written anew
+when `VERSION` is raised. Both are one transaction with the number: a start that is killed has changed nothing. Older
 databases are refused, and those of a newer memoryd.
 
 A copy may come from somebody else: a trigger or view that does not belong into the schema would act with each write or
@@ -106,8 +106,8 @@ def settle_triggers(connection: apsw.Connection) -> None:
     Its tables were left as they were. What changed meanwhile it has not seen, so it is told to start again; what was
     erased meanwhile is not to stay in free pages or in the log.
     """
-    found = {str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
-    for name in found - set(_TRIGGERS.findall(build_schema())):
+    triggers = {str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
+    for name in triggers - set(_TRIGGERS.findall(build_schema())):
         log.warning("the trigger %s is of no part of memoryd that is installed: it is dropped", name)
         _drop(connection, "trigger", name)
     if returned := find_returned(connection):
@@ -122,9 +122,9 @@ def settle_triggers(connection: apsw.Connection) -> None:
 
 def find_returned(connection: apsw.Connection) -> list[Capability]:
     """Return the capabilities none of whose triggers is there: each was taken out and is put back."""
-    found = {str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
-    named = [(capability, _TRIGGERS.findall(capability.tables)) for capability in installed()]
-    return [capability for capability, names in named if names and found.isdisjoint(names)]
+    triggers = {str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
+    pairs = [(capability, _TRIGGERS.findall(capability.tables)) for capability in installed()]
+    return [capability for capability, names in pairs if names and triggers.isdisjoint(names)]
 
 
 def start_again(connection: apsw.Connection, returned: Iterable[Capability]) -> None:
@@ -146,21 +146,21 @@ def disarm_returned(connection: apsw.Connection) -> None:
     What was in force before the restore is not known any more: nothing is. Tables that are not as it makes them, which
     the restore could not see, are made anew.
     """
-    noted = (settings.read(connection, _RESTORED_WITHOUT) or "").split()
+    tables_left = (settings.read(connection, _RESTORED_WITHOUT) or "").split()
     for name, capability in installed_by_name().items():
         tables = _TABLES.findall(capability.tables)
-        if set(noted).isdisjoint(tables):
+        if set(tables_left).isdisjoint(tables):
             continue
         _, missing = _compare(connection)
         if wrong := [table for table in tables if ("table", table) in missing]:
             log.warning("the table %s of the restored copy is not that of %s: all of its are made anew", wrong[0], name)
             _make_anew(connection, tables, capability.tables)
         with connection:
-            for what, left in capability.disarm(connection, ()).items():
-                for one in left:
+            for what, values in capability.disarm(connection, ()).items():
+                for one in values:
                     log.warning("%s of the restored copy are not in force: %s", what, one)
-            noted = [table for table in noted if table not in tables]
-            settings.put(connection, _RESTORED_WITHOUT, " ".join(noted))
+            tables_left = [table for table in tables_left if table not in tables]
+            settings.put(connection, _RESTORED_WITHOUT, " ".join(tables_left))
 
 
 def _make_anew(connection: apsw.Connection, tables: list[str], sql: str) -> None:
@@ -181,16 +181,16 @@ def _drop(connection: apsw.Connection, type: str, name: str) -> None:
     connection.execute(f'DROP {type} IF EXISTS "{quoted}"')
 
 
-def check_version(version: int, named: str) -> None:
+def check_version(version: int, what: str) -> None:
     """Raise `StorageFailed` for a schema that cannot be brought along, with what to do."""
     if version > VERSION:
         raise StorageFailed(
-            f"{named} was written by a newer memoryd (schema {version}, this one knows {VERSION}); "
+            f"{what} was written by a newer memoryd (schema {version}, this one knows {VERSION}); "
             "upgrade memoryd or point it to another data directory."
         )
     if 0 < version < VERSION - 1:
         raise StorageFailed(
-            f"{named} was written by an older memoryd (schema {version}, this one reads {VERSION - 1} and {VERSION}). "
+            f"{what} was written by an older memoryd (schema {version}, this one reads {VERSION - 1} and {VERSION}). "
             "With that version run `memctl export > FILE`; then move the database away, and with this one run "
             "`memctl import FILE`."
         )
@@ -212,7 +212,7 @@ def _read_objects(connection: apsw.Connection) -> dict[ObjectName, str]:
 
 def _without_layout(sql: str | None) -> str:
     """Return a statement without its comments and spaces, which a column that was added later changes."""
-    return re.sub(r"\s*([(),;])\s*|\s+", lambda found: found[1] or " ", re.sub(r"--[^\n]*", "", sql or "")).strip()
+    return re.sub(r"\s*([(),;])\s*|\s+", lambda match: match[1] or " ", re.sub(r"--[^\n]*", "", sql or "")).strip()
 
 
 def _compare(connection: apsw.Connection) -> tuple[list[ObjectName], list[ObjectName]]:
@@ -221,9 +221,9 @@ def _compare(connection: apsw.Connection) -> tuple[list[ObjectName], list[Object
     What is another than expected is in both.
     """
     expected = {name: _without_layout(sql) for name, sql in _read_expected().items()}
-    found = {name: _without_layout(sql) for name, sql in _read_objects(connection).items()}
-    extra = [name for name, sql in found.items() if expected.get(name) != sql]
-    missing = [name for name, sql in expected.items() if found.get(name) != sql]
+    objects = {name: _without_layout(sql) for name, sql in _read_objects(connection).items()}
+    extra = [name for name, sql in objects.items() if expected.get(name) != sql]
+    missing = [name for name, sql in expected.items() if objects.get(name) != sql]
     return sorted(extra, key=lambda name: _DROP_ORDER.index(name[0])), missing
 
 
@@ -239,10 +239,10 @@ def find_schema_problems(connection: apsw.Connection) -> list[str]:
         for type, name in extra
     ]
     lines += [f"schema: the {type} {name} is missing" for type, name in missing if (type, name) not in extra]
-    found = connection.execute(_LOOSE_ENDS)
+    loose_ends = connection.execute(_LOOSE_ENDS)
     derived = {table for capability in installed() for table in capability.derived}  # these are checked by their own
     return lines + [
-        f"{table}: {number} rows refer to what does not exist" for table, number in found if table not in derived
+        f"{table}: {number} rows refer to what does not exist" for table, number in loose_ends if table not in derived
     ]
 
 
@@ -257,13 +257,13 @@ def _find_left(connection: apsw.Connection, known: Collection[str] | None = None
     With the names that such tables may have (`known`), only plain tables and their indexes.
     """
     expected = {name for type, name in _read_expected() if type == "table"}
-    found = connection.execute("SELECT type, name, tbl_name FROM sqlite_schema WHERE type <> 'view'").fetchall()
-    left = {(str(type), str(name)) for type, name, table in found if table not in expected}
+    objects = connection.execute("SELECT type, name, tbl_name FROM sqlite_schema WHERE type <> 'view'").fetchall()
+    unexpected = {(str(type), str(name)) for type, name, table in objects if table not in expected}
     if known is None:
-        return left
+        return unexpected
     allowed = set(known) - expected
-    kept = list_plain_tables(connection) & allowed - _find_holding(connection, allowed)
-    return {(str(type), str(name)) for type, name, table in found if type in ("table", "index") and table in kept}
+    tables = list_plain_tables(connection) & allowed - _find_holding(connection, allowed)
+    return {(str(type), str(name)) for type, name, table in objects if type in ("table", "index") and table in tables}
 
 
 def _find_holding(connection: apsw.Connection, known: set[str]) -> set[str]:

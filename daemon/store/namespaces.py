@@ -68,13 +68,13 @@ class NamespaceTable:
         if reach == "all" or (reach == "subtree" and not name):
             return None
         if reach == "visible":
-            wanted = list_enclosing(name)
+            names = list_enclosing(name)
         elif reach == "exact":
-            wanted = [name]
+            names = [name]
         else:
             inner = name + "/"
-            wanted = [known for known in list(self._numbers) if known == name or known.startswith(inner)]
-        return frozenset(self._numbers[known] for known in wanted if known in self._numbers)
+            names = [other for other in list(self._numbers) if other == name or other.startswith(inner)]
+        return frozenset(self._numbers[other] for other in names if other in self._numbers)
 
 
 def build_inside(column: str, name: str) -> str:

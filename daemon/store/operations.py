@@ -22,7 +22,7 @@ class OperationQuery(NamedTuple):
 
 
 class OperationStep(NamedTuple):
-    """What an operation did to one memory or turn: the rows before and after it, None where there was none."""
+    """What an operation did to one memory or turn: the rows before and after it, None if there was none."""
 
     memory: str
     namespace: str
@@ -30,67 +30,67 @@ class OperationStep(NamedTuple):
     after: Row | None
 
 
-def find(connection: apsw.Connection, condition: str, wanted: OperationQuery) -> list[Operation]:
+def find(connection: apsw.Connection, condition: str, query: OperationQuery) -> list[Operation]:
     """Return the latest operations that touched a memory in the namespaces of `condition` (on the alias `m`).
 
     Only those memories are counted, and an operation called from elsewhere is shown where it touched one of them.
     """
-    seen = f"FROM history h WHERE h.operation = o.number AND {condition_for(condition, 'h.namespace')}"
+    entries_of = f"FROM history h WHERE h.operation = o.number AND {condition_for(condition, 'h.namespace')}"
     place, count = "o.namespace", "o.memories"
     if condition != "TRUE":
-        place = f"iif({condition_for(condition, 'o.namespace')}, o.namespace, (SELECT min(h.namespace) {seen}))"
-        count = f"(SELECT count(*) {seen})"
-    chosen, values = _choose(wanted)
-    found = connection.execute(
+        place = f"iif({condition_for(condition, 'o.namespace')}, o.namespace, (SELECT min(h.namespace) {entries_of}))"
+        count = f"(SELECT count(*) {entries_of})"
+    choice, values = _choose(query)
+    entries = connection.execute(
         f"SELECT o.id, o.kind, o.at, {place}, {count}, (SELECT u.id FROM operations u WHERE u.number = o.undone_by),"
         f" {name_actor(condition)} FROM operations o"
-        f" WHERE EXISTS (SELECT 1 {seen}){chosen} ORDER BY o.number DESC LIMIT ? OFFSET ?",
-        (*values, wanted.limit, wanted.offset),
+        f" WHERE EXISTS (SELECT 1 {entries_of}){choice} ORDER BY o.number DESC LIMIT ? OFFSET ?",
+        (*values, query.limit, query.offset),
     )
-    return [Operation(**dict(zip(Operation.__struct_fields__, values, strict=True))) for values in found]
+    return [Operation(**dict(zip(Operation.__struct_fields__, values, strict=True))) for values in entries]
 
 
 def find_one(connection: apsw.Connection, prefix: str, condition: str) -> Operation:
     """Return the one operation whose id begins with `prefix` of those that `find` returns; raise as `rows.resolve`."""
     rows.check_prefix(prefix)
-    found = find(connection, condition, OperationQuery(rows.CANDIDATES, prefix=prefix))
-    rows.choose_unique(prefix, sorted(one.id for one in found), "operation")
-    return found[0]
+    operations = find(connection, condition, OperationQuery(rows.CANDIDATES, prefix=prefix))
+    rows.choose_unique(prefix, sorted(one.id for one in operations), "operation")
+    return operations[0]
 
 
-def _choose(wanted: OperationQuery) -> tuple[str, list[Any]]:
+def _choose(query: OperationQuery) -> tuple[str, list[Any]]:
     """Return the conditions on operations as SQL with their values."""
-    first, below = (None, None) if wanted.prefix is None else rows.id_range(wanted.prefix)
-    given = {"o.id >=": first, "o.id <": below, "o.at >": wanted.after, "o.at <": wanted.before}
-    parts = [(f" AND {name} ?", value) for name, value in given.items() if value is not None]
+    first, below = (None, None) if query.prefix is None else rows.id_range(query.prefix)
+    limits = {"o.id >=": first, "o.id <": below, "o.at >": query.after, "o.at <": query.before}
+    parts = [(f" AND {name} ?", value) for name, value in limits.items() if value is not None]
     sql, values = "".join(part for part, _ in parts), [value for _, value in parts]
-    if wanted.kinds:
-        sql += f" AND o.kind IN ({', '.join('?' * len(wanted.kinds))})"
-    return sql, [*values, *wanted.kinds]
+    if query.kinds:
+        sql += f" AND o.kind IN ({', '.join('?' * len(query.kinds))})"
+    return sql, [*values, *query.kinds]
 
 
 def list_steps(
     connection: apsw.Connection, operation: str, condition: str, page: tuple[int, int]
 ) -> list[OperationStep]:
     """Return what an operation did in the namespaces of `condition`, in order; `page` is (limit, offset)."""
-    found: list[Any] = connection.execute(
+    entries: list[Any] = connection.execute(
         "SELECT h.id, h.memory, h.namespace, h.before, n.id, n.before FROM history h LEFT JOIN history n ON n.id ="
         " (SELECT l.id FROM history l WHERE l.memory = h.memory AND l.id > h.id ORDER BY l.id LIMIT 1)"
         f" WHERE h.operation = {NUMBER} AND {condition_for(condition, 'h.namespace')} ORDER BY h.id LIMIT ? OFFSET ?",
         (operation, *page),
     ).fetchall()
-    latest = [memory for _, memory, _, _, later, _ in found if later is None]
+    latest = [memory for _, memory, _, _, later, _ in entries if later is None]
     now = rows.read_ids(connection, latest)
     active = turns.read_keys(connection, [memory for memory in latest if memory not in now])
     now |= {key: turns.to_row(turn) for key, turn in active.items()}
     steps = []
-    for number, memory, namespace, before, later, after in found:
+    for number, memory, namespace, before, later, after in entries:
         images = _decode(before), _decode(after)
         if any(image and image.moved for image in images):
             steps.append(OperationStep(memory, namespace, *_read_moved(connection, memory, number)))
         else:
-            known = now.get(memory) if later is None else _row_of(images[1])
-            steps.append(OperationStep(memory, namespace, _row_of(images[0]), known))
+            row_after = now.get(memory) if later is None else _row_of(images[1])
+            steps.append(OperationStep(memory, namespace, _row_of(images[0]), row_after))
     return steps
 
 

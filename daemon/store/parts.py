@@ -27,11 +27,11 @@ class Long(NamedTuple):
 
 def list_uncut(connection: apsw.Connection) -> list[int]:
     """Return the rows of long texts that have no parts."""
-    found: Any = connection.execute(
+    numbers: Any = connection.execute(
         f"SELECT row FROM memories INDEXED BY memories_long WHERE {_IS_LONG}"
         " AND NOT EXISTS (SELECT 1 FROM parts WHERE memory = row)"
     )
-    return [row for (row,) in found]
+    return [row for (row,) in numbers]
 
 
 def iterate_vectors(connection: apsw.Connection, model: int, rows: Sequence[int] | None = None) -> Iterator[Any]:
@@ -47,20 +47,20 @@ def iterate_vectors(connection: apsw.Connection, model: int, rows: Sequence[int]
 
 def select_long(connection: apsw.Connection, rows: Sequence[int]) -> list[int]:
     """Return those of some rows whose text is long."""
-    listed = ", ".join(map(str, rows))
-    return [row for (row,) in connection.execute(f"SELECT row FROM memories WHERE row IN ({listed}) AND {_IS_LONG}")]
+    numbers = ", ".join(map(str, rows))
+    return [row for (row,) in connection.execute(f"SELECT row FROM memories WHERE row IN ({numbers}) AND {_IS_LONG}")]
 
 
 def read(connection: apsw.Connection, rows: Sequence[int]) -> list[Long]:
     """Return those of some memories that exist, with their parts."""
-    listed = ", ".join(map(str, rows))
+    numbers = ", ".join(map(str, rows))
     cut: dict[int, list[TextSpan]] = {}
-    sql = f"SELECT memory, number, start, size FROM parts WHERE memory IN ({listed}) ORDER BY memory, number"
+    sql = f"SELECT memory, number, start, size FROM parts WHERE memory IN ({numbers}) ORDER BY memory, number"
     for row, number, start, size in connection.execute(sql):
         pieces = cut.setdefault(row, [])
         if number:
             pieces.append((start, size))
-    memories: Any = connection.execute(f"SELECT row, text_hash, content FROM memories WHERE row IN ({listed})")
+    memories: Any = connection.execute(f"SELECT row, text_hash, content FROM memories WHERE row IN ({numbers})")
     return [Long(row, key, content, cut.get(row)) for row, key, content in memories]
 
 

@@ -1,4 +1,4 @@
-"""Where nothing is observed: sessions, namespaces with what is inside them, folders with what is below them."""
+"""Pauses, during which no turns are observed: of sessions, of namespaces and folders with all inside them."""
 
 import os
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class Pauses:
         return [*self._made, *self._never]
 
     def find(self, place: TurnPlace) -> Pause | None:
-        """Return what keeps turns from being observed, None where nothing does."""
+        """Return what keeps turns from being observed, None if nothing does."""
         return next((pause for pause in self.list_all() if _is_within(place, pause)), None)
 
     def put(self, transaction: Transaction, kind: str, name: str, now: float) -> list[Pause]:

@@ -60,8 +60,8 @@ class Positions:
         """Return the position of each row, -1 for those that have none."""
         numbers = _make_array(rows)
         with self._lock:
-            found: Places = self._look_up(numbers)
-        return found
+            places: Places = self._look_up(numbers)
+        return places
 
     def find_one(self, row: int) -> int:
         """Return the position of a row, -1 if it has none."""
@@ -71,23 +71,25 @@ class Positions:
 
     def read_rows(self, places: NDArray[np.signedinteger[Any]]) -> NDArray[np.int64]:
         """Return the rows of positions; the caller holds the epoch in which it found them."""
-        found: NDArray[np.int64] = self._row_of[places]
-        return found
+        numbers: NDArray[np.int64] = self._row_of[places]
+        return numbers
 
     def ensure(self, rows: Iterable[int] | NDArray[Any]) -> tuple[Places, Epoch]:
         """Return the position of each row, and the epoch; rows that have none, or gave theirs up, get one."""
         numbers = _make_array(rows)
         with self._lock:
-            found = self._look_up(numbers)
-            back = found[(found >= 0) & ~self._alive[found]]  # deleted and restored: readers may still mean the former
+            places = self._look_up(numbers)
+            back = places[
+                (places >= 0) & ~self._alive[places]
+            ]  # deleted and restored: readers may still mean the former
             if len(back):
                 self._remove(find_distinct(back))
-                found = self._look_up(numbers)
-            new = find_distinct(numbers[found < 0])
+                places = self._look_up(numbers)
+            new = find_distinct(numbers[places < 0])
             if len(new):
                 self._put(new, self._allocate(len(new)))
-                found = self._look_up(numbers)
-            return found, self.epoch
+                places = self._look_up(numbers)
+            return places, self.epoch
 
     def give_up(self, rows: Iterable[int]) -> None:
         """Free the positions of deleted rows; they are reused once no reader holds an older epoch."""
@@ -100,8 +102,8 @@ class Positions:
 
     def _look_up(self, rows: NDArray[np.int64]) -> Places:
         high = np.minimum(rows.view(np.uint64) >> np.uint64(_BITS), len(self._page_of) - 1).astype(np.int64)
-        found: Places = self._pages[self._page_of[high], rows & _INSIDE].astype(np.int64) - 1
-        return found
+        places: Places = self._pages[self._page_of[high], rows & _INSIDE].astype(np.int64) - 1
+        return places
 
     def _put(self, rows: NDArray[np.int64], places: Places) -> None:
         high = rows >> _BITS
@@ -156,11 +158,11 @@ class Positions:
 
 def find_distinct(numbers: NDArray[IntegerT]) -> NDArray[IntegerT]:
     """Return the distinct numbers, sorted. `np.unique` would load masked arrays first, for 9 ms of a start."""
-    ordered = np.sort(numbers)
-    kept = np.ones(len(ordered), bool)
-    kept[1:] = ordered[1:] != ordered[:-1]
-    found: NDArray[IntegerT] = ordered[kept]
-    return found
+    in_order = np.sort(numbers)
+    is_first = np.ones(len(in_order), bool)
+    is_first[1:] = in_order[1:] != in_order[:-1]
+    distinct: NDArray[IntegerT] = in_order[is_first]
+    return distinct
 
 
 def grow(array: Array, needed: int) -> Array:

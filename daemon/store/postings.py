@@ -65,8 +65,8 @@ class Posting(NamedTuple):
         """Return which of some positions are in it."""
         if not len(self.places):
             return np.zeros(len(places), np.bool_)
-        asked = places.astype(self.places.dtype, copy=False)  # else all of the posting would be converted
-        inside: NDArray[np.bool_] = self.places.take(self.places.searchsorted(asked), mode="clip") == asked
+        queried = places.astype(self.places.dtype, copy=False)  # else all of the posting would be converted
+        inside: NDArray[np.bool_] = self.places.take(self.places.searchsorted(queried), mode="clip") == queried
         return inside
 
 
@@ -86,9 +86,9 @@ class Postings:
         self._documents, self._words = 0, 0.0
         # The check that follows every start finds the damage, and an index that was rebuilt is a changed one.
         with suppress(apsw.CorruptError, apsw.SQLError):
-            stored = connection.execute(_SIZES)
-            while found := list(islice(stored, _PART)):
-                self._put_lengths(found)
+            cursor = connection.execute(_SIZES)
+            while part := list(islice(cursor, _PART)):
+                self._put_lengths(part)
 
     # Readers ----------------------------------------------------------------------------------------------------------
 
@@ -121,14 +121,14 @@ class Postings:
             return len(posting.places)
         if is_part(stem):
             return len(self.find(connection, stem).places)
-        known = self._counted.get(stem)
-        if not known:
-            found = connection.execute(_DOCUMENTS, (stem,)).get
-            known = found if isinstance(found, int) else 0
+        number = self._counted.get(stem)
+        if not number:
+            count = connection.execute(_DOCUMENTS, (stem,)).get
+            number = count if isinstance(count, int) else 0
             if len(self._counted) >= _MAX_COUNTED:
                 self._counted.clear()
-            self._counted[stem] = known
-        return known
+            self._counted[stem] = number
+        return number
 
     def read_lengths(self, places: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """Return how many words the memories at some positions have."""
@@ -138,38 +138,42 @@ class Postings:
         """Return how many memories (all, or those of a mask) have words, and how many words on average."""
         documents, words = self._documents, self._words
         if reached is not None:
-            found = self.read_lengths(np.flatnonzero(reached.allowed))
-            documents, words = int(np.count_nonzero(found)), float(found.sum(dtype=np.float64))
+            lengths = self.read_lengths(np.flatnonzero(reached.allowed))
+            documents, words = int(np.count_nonzero(lengths)), float(lengths.sum(dtype=np.float64))
         return documents, max(1.0, words / max(1, documents))
 
     def _read(self, connection: apsw.Connection, stem: str) -> Posting:
         text = connection.execute(_PLACES_OF_PART if is_part(stem) else _PLACES, (stem,)).get
-        found = np.fromstring(text, np.int64, sep=",") if isinstance(text, str) else np.zeros(0, np.int64)
-        places, units = self._positions.find(found >> 2), _UNITS_OF[found & 3]
+        numbers = np.fromstring(text, np.int64, sep=",") if isinstance(text, str) else np.zeros(0, np.int64)
+        places, units = self._positions.find(numbers >> 2), _UNITS_OF[numbers & 3]
         if (places < 0).any() or (np.diff(places) < 0).any():
-            known = places >= 0
-            order = np.argsort(places[known], kind="stable")
-            places, units = places[known][order], units[known][order]
+            is_there = places >= 0
+            order = np.argsort(places[is_there], kind="stable")
+            places, units = places[is_there][order], units[is_there][order]
         first = np.flatnonzero(np.diff(places, prepend=-1))
         counts = np.minimum(np.add.reduceat(units, first), _MOST) if len(first) else units
-        places, kept = places[first], counts.astype(np.uint16)
-        return Posting(places.astype(np.int32), kept, self._measure_shortest(places, kept), self._local.seen)
+        places, counts_kept = places[first], counts.astype(np.uint16)
+        return Posting(
+            places.astype(np.int32), counts_kept, self._measure_shortest(places, counts_kept), self._local.seen
+        )
 
-    def _update(self, posting: Posting, stem: str, latest: dict[int, Counter[str]], seen: int) -> Posting:
+    def _update(self, posting: Posting, stem: str, latest: dict[int, Counter[str]], stamp: int) -> Posting:
         """Return a posting with the changed memories, by position, as they are now."""
-        changed = np.array(sorted(latest), np.int32)
+        new_places = np.array(sorted(latest), np.int32)
         holding = np.array(sorted(place for place, stems in latest.items() if stem in stems), np.int32)
-        at = np.searchsorted(posting.places, changed)
-        at = at[posting.places[np.minimum(at, len(posting.places) - 1)] == changed] if len(posting.places) else at[:0]
+        at = np.searchsorted(posting.places, new_places)
+        at = (
+            at[posting.places[np.minimum(at, len(posting.places) - 1)] == new_places] if len(posting.places) else at[:0]
+        )
         if not len(at) and not len(holding):
-            return posting._replace(seen=seen)
+            return posting._replace(seen=stamp)
         places, counts = np.delete(posting.places, at), np.delete(posting.counts, at)
         fresh = np.array([min(latest[place][stem], _MOST) for place in holding.tolist()], np.uint16)
         at = np.searchsorted(places, holding)
         shortest = dict(posting.shortest)
         for count, length in self._measure_shortest(holding, fresh).items():
             shortest[count] = min(length, shortest.get(count, length))
-        return Posting(np.insert(places, at, holding), np.insert(counts, at, fresh), shortest, seen)
+        return Posting(np.insert(places, at, holding), np.insert(counts, at, fresh), shortest, stamp)
 
     def _measure_shortest(self, places: NDArray[np.integer[Any]], counts: Counts) -> dict[int, float]:
         lengths = self.read_lengths(places)
@@ -178,7 +182,7 @@ class Postings:
     # The writer -------------------------------------------------------------------------------------------------------
 
     def note_changes(self, connection: apsw.Connection, rows: Iterable[int]) -> None:
-        """Take in that a commit changed, added or removed the texts of these rows."""
+        """Note that a commit changed, added or removed the texts of these rows."""
         numbers = sorted(rows)
         for part in split_evenly(numbers, _PART):
             sizes: dict[int, bytes] = dict(connection.execute(f"{_SIZES} WHERE id IN ({', '.join(map(str, part))})"))
@@ -190,12 +194,12 @@ class Postings:
 
     def _note(self, stems: dict[int, Counter[str]]) -> None:
         places = self._positions.find(stems).tolist()
-        held = {place: stems[row] for place, row in zip(places, stems, strict=True) if place >= 0}
+        by_place = {place: stems[row] for place, row in zip(places, stems, strict=True) if place >= 0}
         with self._lock:
-            if (self._changes + len(held)) // _NOTED > self._changes // _NOTED:
+            if (self._changes + len(by_place)) // _NOTED > self._changes // _NOTED:
                 self._counted = {}
-            self._noted.extend(held.items())
-            self._changes += len(held)
+            self._noted.extend(by_place.items())
+            self._changes += len(by_place)
 
     def _forget(self) -> None:
         with self._lock:
@@ -218,9 +222,9 @@ class Postings:
 
     # Both -------------------------------------------------------------------------------------------------------------
 
-    def _find_changes(self, seen: int) -> list[tuple[int, Counter[str]]] | None:
+    def _find_changes(self, stamp: int) -> list[tuple[int, Counter[str]]] | None:
         """Return what was noted since, None if that is not known any more."""
-        missed = self._changes - seen
+        missed = self._changes - stamp
         return [self._noted[-place] for place in range(missed, 0, -1)] if missed <= len(self._noted) else None
 
     def _limit(self) -> int:
@@ -246,19 +250,19 @@ def _cost(posting: Posting) -> int:
 
 def read_common_stems(connection: apsw.Connection, limit: int) -> list[str]:
     """Return the stems that most memories hold, the commonest first, without those of words that are left out."""
-    found: Any = connection.execute("SELECT term FROM memories_terms ORDER BY doc DESC LIMIT ?", (limit,))
+    terms: Any = connection.execute("SELECT term FROM memories_terms ORDER BY doc DESC LIMIT ?", (limit,))
     left_out = set(stem_words(connection, " ".join(STOP_WORDS)))
-    return [stem for (stem,) in found if stem not in left_out]
+    return [stem for (stem,) in terms if stem not in left_out]
 
 
 def _read_stems(connection: apsw.Connection, numbers: list[int]) -> dict[int, Counter[str]]:
     """Return for each row its stems with their counts in units; none for a row that no longer exists."""
-    held: dict[int, Counter[str]] = {row: Counter() for row in numbers}
+    stems: dict[int, Counter[str]] = {row: Counter() for row in numbers}
     for row, *texts in connection.execute(_TEXTS.format(", ".join(map(str, numbers)))):
         for text, units in zip(texts, _UNITS_OF.tolist(), strict=True):
             for stem in stem_words(connection, text):
-                held[row][stem] += units
-    return held
+                stems[row][stem] += units
+    return stems
 
 
 def _sum_of_varints(data: bytes) -> int:

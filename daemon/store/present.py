@@ -21,8 +21,8 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 def convert_to(kind: type[S], source: object, **others: Any) -> S:
     """Return a struct of the fields that `source` has by the same names, and of `others`, which come first."""
-    named = (name for name in kind.__struct_fields__ if name not in others and hasattr(source, name))
-    return kind(**{name: getattr(source, name) for name in named}, **others)
+    fields = (name for name in kind.__struct_fields__ if name not in others and hasattr(source, name))
+    return kind(**{name: getattr(source, name) for name in fields}, **others)
 
 
 def fields_of(row: Row, names: NamespaceTable, contradicts: Mapping[str, str]) -> dict[str, Any]:
@@ -57,26 +57,28 @@ def fields_of(row: Row, names: NamespaceTable, contradicts: Mapping[str, str]) -
 
 
 def build_memories(
-    connection: apsw.Connection, names: NamespaceTable, found: Iterable[Row], reached: str, now: float
+    connection: apsw.Connection, names: NamespaceTable, records: Iterable[Row], reached: str, now: float
 ) -> list[Memory]:
     """Return the memories of rows, each with what it contradicts in the `reached` namespaces.
 
     `superseded_by` is the memory that replaces it at `now`, not one that was deleted or has expired.
     """
-    listed = list(found)
-    links = read_contradictions(connection, [row.id for row in listed], reached, now)
-    by = read_in_force(connection, listed, now)
+    in_order = list(records)
+    links = read_contradictions(connection, [row.id for row in in_order], reached, now)
+    by = read_in_force(connection, in_order, now)
     return [
-        Memory(**fields_of(row, names, links.get(row.id, {})) | {"superseded_by": by.get(row.row)}) for row in listed
+        Memory(**fields_of(row, names, links.get(row.id, {})) | {"superseded_by": by.get(row.row)}) for row in in_order
     ]
 
 
-def give_vectors(connection: apsw.Connection, model: int, shown: Sequence[Memory], found: Iterable[Row | None]) -> None:
+def give_vectors(
+    connection: apsw.Connection, model: int, memories: Sequence[Memory], records: Iterable[Row | None]
+) -> None:
     """Set the vectors of memories, where they exist."""
-    keys = {row.id: row.text_hash or vectors.text_hash(row.content) for row in found if row is not None}
-    known = vectors.find(connection, model, list(keys.values()))
-    for memory in shown:
-        vector = known.get(keys.get(memory.id, b""))
+    keys = {row.id: row.text_hash or vectors.text_hash(row.content) for row in records if row is not None}
+    by_hash = vectors.find(connection, model, list(keys.values()))
+    for memory in memories:
+        vector = by_hash.get(keys.get(memory.id, b""))
         memory.vector = None if vector is None else vector.tolist()
 
 
@@ -91,17 +93,17 @@ def read_contradictions(
     if not ids:
         return {}
     alive, values = ("TRUE", ()) if now is None else (ALIVE, alive_values(now))
-    wanted = "(SELECT value FROM json_each(?1))"
+    ids_sql = "(SELECT value FROM json_each(?1))"
     # CROSS JOIN: the few links first, then each memory by its id, not the namespace's memories one by one.
-    found: Any = connection.execute(
+    entries: Any = connection.execute(
         f"SELECT l.here, m.id, substr(m.content, 1, {2 * TEXT_CHARS}) FROM ("
-        f"SELECT origin AS here, target AS there FROM links WHERE kind = 'contradicts' AND origin IN {wanted}"
-        f" UNION SELECT target, origin FROM links WHERE kind = 'contradicts' AND target IN {wanted}) l"
+        f"SELECT origin AS here, target AS there FROM links WHERE kind = 'contradicts' AND origin IN {ids_sql}"
+        f" UNION SELECT target, origin FROM links WHERE kind = 'contradicts' AND target IN {ids_sql}) l"
         f" CROSS JOIN memories m ON m.id = l.there AND {reached} AND {alive} ORDER BY m.created_at DESC, m.id",
         (msgspec.json.encode(list(ids)).decode(), *values),
     )
     links: dict[str, dict[str, str]] = {}
-    for here, there, text in found:
+    for here, there, text in entries:
         links.setdefault(here, {})[there] = shorten(text)
     return links
 

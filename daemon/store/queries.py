@@ -110,18 +110,20 @@ def find_latest_of_session(
     return next(iter(rows.select(connection, _LATEST_OF_SESSION, values)), None)
 
 
-def find_standing(connection: apsw.Connection, chosen: Filter, now: float, type: str, limit: int) -> list[Row]:
+def find_standing(connection: apsw.Connection, selection: Filter, now: float, type: str, limit: int) -> list[Row]:
     """Return the latest living memories that are pinned or of a type."""
-    where, values = chosen.full_condition(now)
+    where, values = selection.full_condition(now)
     # The literal type lets the index of standing memories be used.
     standing = f"{build_searched()} AND (m.pinned OR m.type = {type!r})"
     latest = f"{where} AND {standing} ORDER BY m.created_at DESC, m.id LIMIT ?"
     return rows.select_beginnings(connection, latest, (*values, limit), _MAX_CHARS)
 
 
-def find_saved(connection: apsw.Connection, chosen: Filter, now: float, types: Sequence[str], limit: int) -> list[Row]:
+def find_saved(
+    connection: apsw.Connection, selection: Filter, now: float, types: Sequence[str], limit: int
+) -> list[Row]:
     """Return the latest living memories that are pinned, or were saved on purpose and are of one of some types."""
-    where, values = chosen.full_condition(now)
+    where, values = selection.full_condition(now)
     of_type = f"m.type IN ({', '.join('?' * len(types))})"
     saved = f"(m.turns = 0 AND {of_type} AND m.source NOT IN ({', '.join(map(repr, DRAWN))}))"
     latest = f"{where} AND {build_searched()} AND m.tier <> {DOCUMENTS!r} AND (m.pinned OR {saved})"
@@ -129,59 +131,59 @@ def find_saved(connection: apsw.Connection, chosen: Filter, now: float, types: S
     return rows.select_beginnings(connection, latest, (*values, *types, limit), _MAX_CHARS)
 
 
-def hold_back(chosen: Filter, namespace: int, type: str) -> Filter:
+def hold_back(selection: Filter, namespace: int, type: str) -> Filter:
     """Return a filter that leaves of a namespace only what is pinned or of a type."""
     held_back = f"NOT (m.namespace = {namespace} AND NOT m.pinned AND m.type <> {type!r})"
-    return chosen._replace(condition=" AND ".join(filter(None, [chosen.condition, held_back])))
+    return selection._replace(condition=" AND ".join(filter(None, [selection.condition, held_back])))
 
 
 def find_latest(
-    connection: apsw.Connection, chosen: Filter, now: float, kind: Provenance, limit: int
+    connection: apsw.Connection, selection: Filter, now: float, kind: Provenance, limit: int
 ) -> list[tuple[int, str]]:
     """Return row numbers and texts of the latest living memories: those saved on purpose, or what agents said."""
-    where, values = chosen.full_condition(now)
-    said = "m.turns = 1 AND m.metadata ->> '$.role' = 'assistant'"
+    where, values = selection.full_condition(now)
+    condition = "m.turns = 1 AND m.metadata ->> '$.role' = 'assistant'"
     saved = f"m.turns = 0 AND m.source NOT IN ({', '.join(map(repr, DRAWN))}) AND m.tier <> {DOCUMENTS!r}"
-    of_kind = said if kind == "said" else saved
+    of_kind = condition if kind == "said" else saved
     sql = f"SELECT m.row, substr(m.content, 1, {_MAX_CHARS}) FROM memories m WHERE {where} AND {build_searched()}"
     latest = f"{sql} AND {of_kind} ORDER BY m.created_at DESC, m.row DESC LIMIT ?"
     return [(int(row), str(content)) for row, content in connection.execute(latest, (*values, limit))]
 
 
-def find_sizes(connection: apsw.Connection, chosen: Filter, after_id: str, limit: int) -> Iterator[tuple[str, int]]:
+def find_sizes(connection: apsw.Connection, selection: Filter, after_id: str, limit: int) -> Iterator[tuple[str, int]]:
     """Yield (id, bytes of text) of the memories that a filter leaves, expired ones too, parts of files excepted."""
-    where, values = chosen.full_condition(0.0, all_states=True)
-    found: Any = connection.execute(
+    where, values = selection.full_condition(0.0, all_states=True)
+    sizes: Any = connection.execute(
         "SELECT m.id, octet_length(m.content) + octet_length(m.summary) + octet_length(m.metadata) FROM memories m"
         f" WHERE m.id > ? AND {rows.near_id(where)} AND m.tier <> {DOCUMENTS!r} ORDER BY m.id LIMIT ?",
         (after_id, *values, limit),
     )
-    return iter(found)
+    return iter(sizes)
 
 
-def count_exported(connection: apsw.Connection, chosen: Filter) -> tuple[int, int]:
+def count_exported(connection: apsw.Connection, selection: Filter) -> tuple[int, int]:
     """Return how many memories a filter leaves, expired ones too, and how many parts of files."""
-    where, values = chosen.full_condition(0.0, all_states=True)
+    where, values = selection.full_condition(0.0, all_states=True)
     chunks = count(connection, f"{where} AND m.tier = {DOCUMENTS!r}", values)
     return count(connection, f"{where} AND m.tier <> {DOCUMENTS!r}", values), chunks
 
 
-def count_by_namespace(connection: apsw.Connection, chosen: Filter, now: float) -> list[tuple[int, int]]:
+def count_by_namespace(connection: apsw.Connection, selection: Filter, now: float) -> list[tuple[int, int]]:
     """Return (namespace, memories) for what a filter leaves."""
-    where, values = chosen.full_condition(now)
+    where, values = selection.full_condition(now)
     sql = f"SELECT m.namespace, count(*) FROM memories m WHERE {where} GROUP BY m.namespace"
     return list(connection.execute(sql, values))
 
 
 def read_sample(connection: apsw.Connection, most: int, characters: int) -> list[str]:
-    """Return the beginnings of at most so many texts, spread evenly over all rows."""
+    """Return the first `characters` of at most `most` texts, spread evenly over all rows."""
     first, last = connection.execute("SELECT min(row), max(row) FROM memories").get
     if first is None:
         return []
     step = -(-(last - first + 1) // most)
     sql = "SELECT substr(content, 1, ?) FROM memories WHERE row >= ? AND row < ? LIMIT 1"
-    found = (connection.execute(sql, (characters, row, row + step)).get for row in range(first, last + 1, step))
-    return [text for text in found if text is not None]
+    texts = (connection.execute(sql, (characters, row, row + step)).get for row in range(first, last + 1, step))
+    return [text for text in texts if text is not None]
 
 
 def count(connection: apsw.Connection, condition: str = "TRUE", values: Sequence[Any] = ()) -> int:

@@ -49,10 +49,10 @@ class Readers:
         """Close all connections."""
         with self._changed:
             self._closed = True
-            found = [*self._idle, *self._lent.values()]
+            connections = [*self._idle, *self._lent.values()]
             self._idle.clear()
             self._changed.notify_all()
-        for connection in found:
+        for connection in connections:
             with suppress(apsw.ThreadingViolationError):  # a call that nothing could end is at it
                 connection.close()
 

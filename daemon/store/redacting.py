@@ -47,34 +47,34 @@ def read_one(connection: apsw.Connection, table: str, key: int) -> StoredText | 
 def _select(connection: apsw.Connection, table: str, where: str) -> Iterator[StoredText]:
     key, columns, condition = TABLES[table]
     name = {"memories": "id", "turns": "key", "heard": "key", "history": "memory"}.get(table, f"'{table} ' || id")
-    said = {
+    conditions = {
         "memories": _DERIVED,
         "history": "before ->> '$.row' IS NULL OR before ->> '$.row.turns' > 0"
         " OR before ->> '$.row.source' IN ('extraction', 'session_summary')",
     }.get(table, "TRUE")
-    sql = f"SELECT {key}, {name}, {said}, {', '.join(columns)} FROM {table} WHERE {condition} AND {where}"
+    sql = f"SELECT {key}, {name}, {conditions}, {', '.join(columns)} FROM {table} WHERE {condition} AND {where}"
     for number, shown, is_said, *texts in connection.execute(sql):
         yield StoredText(table, number, shown, tuple(texts), bool(is_said))
 
 
-def replace(connection: apsw.Connection, held: StoredText, texts: tuple[str, ...]) -> None:
-    """Put other texts in the place of what is held, and delete the vectors of the former."""
-    key, columns, _ = TABLES[held.table]
+def replace(connection: apsw.Connection, entry: StoredText, texts: tuple[str, ...]) -> None:
+    """Replace the texts of an entry, and delete the vectors of the former ones."""
+    key, columns, _ = TABLES[entry.table]
     fields: dict[str, Any] = dict(zip(columns, texts, strict=True))
     connection.pragma("secure_delete", True)
     former: set[bytes] = set()
-    if "content" in fields and held.table in ("memories", "turns"):
-        former.add(vectors.text_hash(held.texts[0]))
+    if "content" in fields and entry.table in ("memories", "turns"):
+        former.add(vectors.text_hash(entry.texts[0]))
         fields["content_hash"] = content_hash(texts[0])
-    if held.table == "memories":
-        former |= {bytes(one) for (one,) in connection.execute(_KEYS, (held.key,))}
+    if entry.table == "memories":
+        former |= {bytes(one) for (one,) in connection.execute(_KEYS, (entry.key,))}
         fields["text_hash"] = vectors.text_hash(rows.build_embedded_text(texts[0]))
-        connection.execute("DELETE FROM contexts WHERE memory = ?", (held.key,))
-    listed = ", ".join(f"{column} = ?" for column in fields)
+        connection.execute("DELETE FROM contexts WHERE memory = ?", (entry.key,))
+    assignments = ", ".join(f"{column} = ?" for column in fields)
     with change_locally(connection):  # each machine redacts its own copy
-        connection.execute(f"UPDATE {held.table} SET {listed} WHERE {key} = ?", (*fields.values(), held.key))
-    if held.table == "memories":
-        contexts.add_missing_of(connection, [held.key])
+        connection.execute(f"UPDATE {entry.table} SET {assignments} WHERE {key} = ?", (*fields.values(), entry.key))
+    if entry.table == "memories":
+        contexts.add_missing_of(connection, [entry.key])
     erasing.forget_vectors(connection, former)
 
 

@@ -42,11 +42,11 @@ from memoryd.daemon.system import listen, process
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code."""
-    given = _build_parser().parse_args(arguments)
+    options = _build_parser().parse_args(arguments)
     os.umask(0o077)
-    folder = paths.data_dir(given.data_dir)
+    folder = paths.data_dir(options.data_dir)
     try:
-        report = _COMMANDS[given.command](folder, given)
+        report = _COMMANDS[options.command](folder, options)
     except MemorydError as error:
         return _give_up(folder, error.message)
     except OSError as error:
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _give_up(folder: Path, reason: str) -> int:
-    """Say why, and give back the room of what was not made ready: the disk may be full."""
+    """Print the reason, and delete the unfinished database: the disk may be full."""
     shutil.rmtree(swap.part_folder(folder), ignore_errors=True)
     print(reason, file=sys.stderr)
     return 1
@@ -73,54 +73,54 @@ def _build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _restore(folder: Path, given: argparse.Namespace) -> RescueReport:
-    if given.file is None:
+def _restore(folder: Path, options: argparse.Namespace) -> RescueReport:
+    if options.file is None:
         raise StorageFailed("No file is given to restore.")
     place = _begin(folder)
-    found = restore(given.file, place, folder / FILE_NAME, given.tokens)
-    swap.mark_ready(folder, "restore", given.discard)
-    report = msgspec.structs.replace(RescueReport(found.memories, dropped=found.dropped), **found.left_out)
-    return _take_up(folder, given, report)
+    restored = restore(options.file, place, folder / FILE_NAME, options.tokens)
+    swap.mark_ready(folder, "restore", options.discard)
+    report = msgspec.structs.replace(RescueReport(restored.memories, dropped=restored.dropped), **restored.left_out)
+    return _take_up(folder, options, report)
 
 
-def _recover(folder: Path, given: argparse.Namespace) -> RescueReport:
+def _recover(folder: Path, options: argparse.Namespace) -> RescueReport:
     """Read out the present database; nobody may write to it meanwhile, so this waits for the lock first."""
     file = folder / FILE_NAME
     if not file.is_file():
         raise StorageFailed(f"There is no database in {folder}.")
-    lock = listen.lock(folder / "memoryd.lock", f"the data directory {folder}", given.wait_s)
+    lock = listen.lock(folder / "memoryd.lock", f"the data directory {folder}", options.wait_s)
     try:
         place = _begin(folder)
-        found = recover(file, place, lambda table: print(f"reading {table}", file=sys.stderr))
+        recovered = recover(file, place, lambda table: print(f"reading {table}", file=sys.stderr))
         swap.mark_ready(folder, "recovery", discard=False)
-        kept = swap.take_up(folder, time.time())
+        former = swap.take_up(folder, time.time())
     finally:
         os.close(lock)
-    return RescueReport(found.rows.get("memories", 0), True, str(kept or ""), found.rows, found.damaged)
+    return RescueReport(recovered.rows.get("memories", 0), True, str(former or ""), recovered.rows, recovered.damaged)
 
 
-def _reset(folder: Path, given: argparse.Namespace) -> RescueReport:
+def _reset(folder: Path, options: argparse.Namespace) -> RescueReport:
     Store(_begin(folder)).close()
-    swap.mark_ready(folder, "reset", given.discard)
-    return _take_up(folder, given)
+    swap.mark_ready(folder, "reset", options.discard)
+    return _take_up(folder, options)
 
 
-def _cancel(folder: Path, given: argparse.Namespace) -> RescueReport:
+def _cancel(folder: Path, options: argparse.Namespace) -> RescueReport:
     swap.cancel(folder)
     return RescueReport()
 
 
-def _take_up(folder: Path, given: argparse.Namespace, made: RescueReport | None = None) -> RescueReport:
+def _take_up(folder: Path, options: argparse.Namespace, made: RescueReport | None = None) -> RescueReport:
     report = made or RescueReport()
     try:
-        lock = listen.lock(folder / "memoryd.lock", f"the data directory {folder}", given.wait_s)
+        lock = listen.lock(folder / "memoryd.lock", f"the data directory {folder}", options.wait_s)
     except Conflict:
         return report
     try:
-        kept = swap.take_up(folder, time.time())
+        former = swap.take_up(folder, time.time())
     finally:
         os.close(lock)
-    report.taken_up, report.kept = True, str(kept or "")
+    report.taken_up, report.kept = True, str(former or "")
     return report
 
 
@@ -167,31 +167,31 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
     with closing(_open(file, apsw.SQLITE_OPEN_READONLY)) as source:
         try:
             _check_version(source, file)
-            found, dropped = _copy_pages(source, folder / FILE_NAME, _list_tables_of(former))
+            faults, dropped = _copy_pages(source, folder / FILE_NAME, _list_tables_of(former))
         except apsw.FullError:
             raise StorageFailed(f"There is no room for {file} in {folder.parent}. Nothing was changed.") from None
         except apsw.Error as error:
             raise StorageFailed(f"{file} cannot be read: {error}. Nothing was changed.") from None
-    if found:
-        raise StorageFailed(f"{file} is damaged: {found[0]}. Nothing was changed.")
+    if faults:
+        raise StorageFailed(f"{file} is damaged: {faults[0]}. Nothing was changed.")
     return _open_restored(folder, file, _read_in_force(former), keep_tokens)._replace(dropped=dropped)
 
 
 def _read_in_force(path: Path | None) -> dict[str, list[Any]]:
-    """Return what each query finds in force, nothing where there is no database or it cannot be read."""
+    """Return what each query finds in force, nothing if there is no database or it cannot be read."""
     queries = [_TOKENS, *(capability.in_force for capability in installed())]
-    found: dict[str, list[Any]] = {sql: [] for sql in queries}
+    values: dict[str, list[Any]] = {sql: [] for sql in queries}
     if path is None or not path.is_file():
-        return found
+        return values
     with closing(open_plain(path)) as connection:
         for sql in queries:
             with suppress(apsw.Error):
-                found[sql] = [value for (value,) in connection.execute(sql)]
-    return found
+                values[sql] = [value for (value,) in connection.execute(sql)]
+    return values
 
 
 def _list_tables_of(path: Path | None) -> set[str]:
-    """Return the names of a database's tables, none where there is no database or it cannot be read."""
+    """Return the names of a database's tables, none if there is no database or it cannot be read."""
     if path is None or not path.is_file():
         return set()
     with suppress(apsw.Error), closing(open_plain(path)) as connection:
@@ -202,12 +202,12 @@ def _list_tables_of(path: Path | None) -> set[str]:
 def _leave_out(connection: apsw.Connection, in_force: dict[str, list[Any]], keep_tokens: bool) -> dict[str, list[str]]:
     """Take out of force what is not in force already; return it by field of a report."""
     tokens: Any = connection.execute("SELECT id, hash, name, role, namespace FROM tokens").fetchall()
-    gone = [one for one in tokens if one[1] not in in_force[_TOKENS] and not keep_tokens]
-    connection.executemany("DELETE FROM tokens WHERE id = ?", [(id,) for id, *_ in gone])
-    found = {"tokens": [f"{name} ({role} of {place or 'the root'})" for _, _, name, role, place in gone]}
+    removed = [one for one in tokens if one[1] not in in_force[_TOKENS] and not keep_tokens]
+    connection.executemany("DELETE FROM tokens WHERE id = ?", [(id,) for id, *_ in removed])
+    left_out = {"tokens": [f"{name} ({role} of {place or 'the root'})" for _, _, name, role, place in removed]}
     for capability in installed():
-        found |= capability.disarm(connection, in_force[capability.in_force])
-    return found
+        left_out |= capability.disarm(connection, in_force[capability.in_force])
+    return left_out
 
 
 def _copy_pages(source: apsw.Connection, target: Path, own: Collection[str]) -> tuple[list[str], list[str]]:
@@ -242,7 +242,7 @@ def _check_version(source: apsw.Connection, file: Path) -> None:
 
 
 def _open_restored(folder: Path, file: Path, in_force: dict[str, list[Any]], keep_tokens: bool) -> Restored:
-    """Open the copy as the daemon will, migrating it; build what is derived again where it does not agree."""
+    """Open the copy as the daemon will, migrating it; build again what is derived if it does not agree."""
     with closing(Store(folder)) as store:
         if store.find_problems():
             store.rebuild().result()
@@ -275,11 +275,11 @@ def recover(damaged: Path, folder: Path, tell: Callable[[str], None] = lambda ta
             migrate(target)
             target.pragma("foreign_keys", False)
             target.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-            found = _copy_tables(source, target, tell)
+            recovered = _copy_tables(source, target, tell)
             salvage.fix_references(target)
     with closing(Store(folder)) as store:
         store.write(_make_derived).result()
-    return found
+    return recovered
 
 
 def _open(file: Path, flags: int) -> apsw.Connection:
@@ -304,12 +304,12 @@ def _check_recoverable(source: apsw.Connection, damaged: Path) -> None:
 
 def list_tables(connection: apsw.Connection) -> list[SalvagedTable]:
     """Return the tables whose rows are copied: all but what is derived and what belongs to full text."""
-    found: Any = connection.execute(
+    tables: Any = connection.execute(
         "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
         " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE 'memories\\_fts%' ESCAPE '\\' ORDER BY name"
     ).fetchall()
     derived = {name for capability in installed() for name in capability.derived}
-    return [salvage.describe_table(connection, name, wr) for name, wr in found if name not in derived]
+    return [salvage.describe_table(connection, name, wr) for name, wr in tables if name not in derived]
 
 
 def _copy_tables(source: apsw.Connection, target: apsw.Connection, tell: Callable[[str], None]) -> Recovered:
@@ -333,10 +333,10 @@ _LEFT = (
 def _make_left(source: apsw.Connection, target: apsw.Connection, damaged: list[str]) -> None:
     """Make the plain tables that a capability which was taken out left, with their indexes."""
     there = {name for (name,) in target.execute("SELECT name FROM sqlite_schema")}
-    found: Any = []
+    tables: Any = []
     with suppress(apsw.Error):  # of a damaged schema
-        found = source.execute(_LEFT).fetchall()
-    for name, sql in found:
+        tables = source.execute(_LEFT).fetchall()
+    for name, sql in tables:
         if name not in there:
             indexes: Any = source.execute(
                 "SELECT sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ?", (name,)

@@ -44,7 +44,7 @@ def max_pages(limit_bytes: int, page_bytes: int) -> int:
 
 
 def let_grow(connection: apsw.Connection, pages: int) -> None:
-    """Limit the file to so many pages (0: no limit); a file that is larger already keeps its size."""
+    """Limit the file to `pages` pages (0: no limit); a file that is larger already keeps its size."""
     connection.pragma("max_page_count", pages or _MOST_PAGES)
 
 
@@ -67,7 +67,7 @@ def turns_error(limit_bytes: int, used_bytes: int, advice: str) -> StorageFull:
 
 
 def suggest_removal(connection: apsw.Connection) -> str:
-    """Return the command that removes the oldest turns of low importance, empty where there are none.
+    """Return the command that removes the oldest turns of low importance, empty if there are none.
 
     It reads all memories, so it is not for each call that is refused.
     """
@@ -93,10 +93,10 @@ class Reserve:
     def fill(self) -> None:
         """Take the room once the disk has twice as much."""
         with self._lock, suppress(OSError):
-            wanted = measure_size(self._folder)
-            missing = max(wanted - self._size(), 0)
-            if (missing or self._spent) and measure_free_bytes(self._folder) >= wanted + missing:
-                self._take(wanted)
+            size = measure_size(self._folder)
+            missing = max(size - self._size(), 0)
+            if (missing or self._spent) and measure_free_bytes(self._folder) >= size + missing:
+                self._take(size)
                 if self._spent:
                     log.warning("the disk has room again: new memories are taken in")
                 self._spent = False
@@ -116,9 +116,9 @@ class Reserve:
         """Reserve the remaining room again before another program fills it."""
         with self._lock, suppress(OSError):
             here = self._size()
-            wanted = min(measure_size(self._folder), here + measure_free_bytes(self._folder) - _LEFT_BYTES)
-            if wanted > here:
-                self._take(wanted)
+            size = min(measure_size(self._folder), here + measure_free_bytes(self._folder) - _LEFT_BYTES)
+            if size > here:
+                self._take(size)
 
     def is_spent(self) -> bool:
         """Return whether additions are refused because the disk is full; notice here when it has room again."""

@@ -69,13 +69,13 @@ def _row(values: Sequence[Any]) -> Row:
 
 def select(connection: apsw.Connection, where: str, values: Sequence[Any]) -> list[Row]:
     """Return the rows for a condition (and ORDER BY, LIMIT) on the alias `m`."""
-    return [_row(found) for found in connection.execute(f"{_SELECT} WHERE {where}", values)]
+    return [_row(cells) for cells in connection.execute(f"{_SELECT} WHERE {where}", values)]
 
 
 def select_beginnings(connection: apsw.Connection, where: str, values: Sequence[Any], chars: int) -> list[Row]:
-    """Return the rows for a condition as `select` does, of each content so many characters at most."""
+    """Return the rows for a condition as `select` does, with the first `chars` characters of each content."""
     cut = _SELECT.replace("m.content,", f"substr(m.content, 1, {int(chars)}),", 1)
-    return [_row(found) for found in connection.execute(f"{cut} WHERE {where}", values)]
+    return [_row(cells) for cells in connection.execute(f"{cut} WHERE {where}", values)]
 
 
 def build_embedded_text(content: str, heading: str = "", turns: int = 0) -> str:
@@ -103,7 +103,7 @@ class Beginning(NamedTuple):
 
 
 def read_beginnings(connection: apsw.Connection, numbers: Sequence[int], chars: int) -> dict[int, Beginning]:
-    """Return so many characters of the rows that exist among these row numbers, at most 500."""
+    """Return the first `chars` characters of the rows that exist among these row numbers, at most 500 of them."""
     marks = ", ".join("?" * len(numbers))
     sql = f"SELECT row, created_at, metadata, substr(content, 1, {int(chars)}) FROM memories WHERE row IN ({marks})"
     return {values[0]: Beginning(*values) for values in connection.execute(sql, numbers)}
@@ -114,10 +114,10 @@ def read_ids(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, Row]:
     return {row.id: row for row in _select_among(connection, "id", ids)}
 
 
-def fit_reply(found: Sequence[Row]) -> list[Row]:
-    """Return the first rows, so many that the large values among them fit into one reply together; one at least."""
+def fit_reply(records: Sequence[Row]) -> list[Row]:
+    """Return as many of the first rows as fit into one reply with their large values, at least one."""
     room, fitting = MAX_VALUE_BYTES, list[Row]()
-    for row in found:
+    for row in records:
         size = len(row.metadata.encode())
         room -= size if size > MAX_METADATA_BYTES else 0  # others are texts, which a reply shows shortened
         if room < 0 and fitting:
@@ -150,9 +150,9 @@ def resolve(connection: apsw.Connection, prefix: str, namespaces: str) -> Row:
     """
     check_prefix(prefix)
     where = f"m.id >= ? AND m.id < ? AND {near_id(namespaces)} ORDER BY m.id LIMIT {CANDIDATES}"
-    found = select(connection, where, id_range(prefix))
-    choose_unique(prefix, [row.id for row in found])
-    return found[0]
+    matches = select(connection, where, id_range(prefix))
+    choose_unique(prefix, [row.id for row in matches])
+    return matches[0]
 
 
 def near_id(namespaces: str) -> str:
@@ -165,9 +165,9 @@ def choose_unique(prefix: str, candidates: list[str], what: str = "memory") -> s
     if not candidates:
         raise NotFound(f"No {what} begins with {prefix}.", {"id": prefix})
     if len(candidates) > 1:
-        shown = ", ".join(candidate[: max(8, len(prefix) + 4)] for candidate in candidates[: CANDIDATES - 1])
+        names = ", ".join(candidate[: max(8, len(prefix) + 4)] for candidate in candidates[: CANDIDATES - 1])
         more = " and more" if len(candidates) == CANDIDATES else ""
-        raise AmbiguousId(f"{prefix} is not unique: {shown}{more}.", {"candidates": candidates})
+        raise AmbiguousId(f"{prefix} is not unique: {names}{more}.", {"candidates": candidates})
     return candidates[0]
 
 
@@ -193,12 +193,12 @@ def insert(connection: apsw.Connection, row: Row) -> int:
     return number
 
 
-def insert_struct(connection: apsw.Connection, table: str, stored: msgspec.Struct) -> int:
+def insert_struct(connection: apsw.Connection, table: str, struct: msgspec.Struct) -> int:
     """Insert a Struct whose fields are the columns of a table; return the first one, which gets a number if it is 0."""
-    names, values = stored.__struct_fields__, msgspec.structs.astuple(stored)
+    names, values = struct.__struct_fields__, msgspec.structs.astuple(struct)
     first = 0 if values[0] else 1
-    listed, marks = ", ".join(names[first:]), ", ".join("?" * len(names[first:]))
-    sql = f"INSERT INTO {table} ({listed}) VALUES ({marks}) RETURNING {names[0]}"
+    columns, marks = ", ".join(names[first:]), ", ".join("?" * len(names[first:]))
+    sql = f"INSERT INTO {table} ({columns}) VALUES ({marks}) RETURNING {names[0]}"
     return int(connection.execute(sql, values[first:]).get)
 
 
@@ -217,10 +217,10 @@ def change_many(connection: apsw.Connection, names: Sequence[str], values: Itera
 
     With another text a memory has another context: that of the former text is deleted with it.
     """
-    assignments, listed = ", ".join(f"{name} = ?" for name in names), list(values)
-    connection.executemany(f"UPDATE memories SET {assignments} WHERE row = ?", listed)
+    assignments, parameters = ", ".join(f"{name} = ?" for name in names), list(values)
+    connection.executemany(f"UPDATE memories SET {assignments} WHERE row = ?", parameters)
     if "text_hash" in names:
-        contexts.add_missing_of(connection, [given[-1] for given in listed])
+        contexts.add_missing_of(connection, [one[-1] for one in parameters])
 
 
 def rate_promoted(connection: apsw.Connection, id: str, importance: float) -> None:
@@ -228,16 +228,16 @@ def rate_promoted(connection: apsw.Connection, id: str, importance: float) -> No
     connection.execute("UPDATE memories SET importance = ? WHERE id = ? AND turns = 1", (importance, id))
 
 
-def put_summaries(connection: apsw.Connection, made: Iterable[tuple[Row, str]]) -> None:
+def put_summaries(connection: apsw.Connection, summaries: Iterable[tuple[Row, str]]) -> None:
     """Give memories their summary, unless their text changed or they have one."""
     sql = "UPDATE memories SET summary = ? WHERE row = ? AND text_hash = ? AND summary = ''"
-    connection.executemany(sql, [(summary, row.row, row.text_hash) for row, summary in made])
+    connection.executemany(sql, [(summary, row.row, row.text_hash) for row, summary in summaries])
 
 
 def read_embedded_texts(connection: apsw.Connection, numbers: Sequence[int]) -> list[tuple[int, bytes, str]]:
     """Return row, hash and the text that is embedded of memories."""
-    listed = ", ".join(map(str, numbers))
-    return list(connection.execute(f"SELECT m.row, m.text_hash, {EMBEDDED} FROM memories m WHERE m.row IN ({listed})"))
+    joined = ", ".join(map(str, numbers))
+    return list(connection.execute(f"SELECT m.row, m.text_hash, {EMBEDDED} FROM memories m WHERE m.row IN ({joined})"))
 
 
 def read_without_vector(connection: apsw.Connection, model: int, among: list[int] | None) -> list[tuple[int, str]]:
@@ -297,15 +297,15 @@ def replace(connection: apsw.Connection, present: Sequence[Row], former: Sequenc
 
     A row in both is changed where it differs: a full-text entry is not rebuilt because its memory changed its tier.
     """
-    kept = {row.row: row for row in present}
-    back = {row.row for row in former if row.row in kept and kept[row.row].id == row.id}
-    delete(connection, kept.keys() - back)
+    by_number = {row.row: row for row in present}
+    back = {row.row for row in former if row.row in by_number and by_number[row.row].id == row.id}
+    delete(connection, by_number.keys() - back)
     changes: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
     for row in former:
         if row.row not in back:
             insert(connection, row)
             continue
-        now = kept[row.row]
+        now = by_number[row.row]
         different = tuple(name for name in COLUMNS if getattr(row, name) != getattr(now, name))
         changes.setdefault(different, []).append((*(getattr(row, name) for name in different), row.row))
     for names, values in changes.items():

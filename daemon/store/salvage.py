@@ -54,11 +54,11 @@ def copy_rows(
 def _read_highest(source: apsw.Connection, name: str) -> int:
     for sql in (f'SELECT max(rowid) FROM "{name}"', f"SELECT seq FROM sqlite_sequence WHERE name = '{name}'"):
         try:
-            found = source.execute(sql).get
+            highest = source.execute(sql).get
         except apsw.Error:
             continue
-        if isinstance(found, int):
-            return found
+        if isinstance(highest, int):
+            return highest
     return PORTION * PORTION  # as good a guess as any: what is beyond it is not found
 
 
@@ -69,15 +69,15 @@ def _read_by_number(source: apsw.Connection, name: str, names: str, damaged: lis
     upto, failures = last, 0
     while after < last and failures < _MOST_FAILURES:
         try:
-            found: list[Any] = source.execute(sql, (after, upto)).fetchall()
+            part: list[Any] = source.execute(sql, (after, upto)).fetchall()
         except UNREADABLE:
             damaged.append(name)
             failures += 1
             middle = after + min(PORTION, upto - after) // 2
             after, upto = (after, middle) if middle > after else (upto, last)
         else:
-            yield from (row[1:] for row in found)
-            after, upto = found[-1][0] if len(found) == PORTION else upto, last
+            yield from (row[1:] for row in part)
+            after, upto = part[-1][0] if len(part) == PORTION else upto, last
 
 
 def _read_both_ends(source: apsw.Connection, name: str, names: str, damaged: list[str]) -> Iterator[SalvagedRow]:
@@ -102,8 +102,8 @@ def fix_references(target: apsw.Connection) -> None:
     )
     for _ in range(PORTION):  # what refers to what was dropped is dropped in the next round
         broken: list[Any] = target.execute("PRAGMA foreign_key_check").fetchall()
-        lost = {(table, row) for table, row, *_ in broken if row is not None}
-        for table, row in lost:
+        places = {(table, row) for table, row, *_ in broken if row is not None}
+        for table, row in places:
             target.execute(f'DELETE FROM "{table}" WHERE rowid = ?', (row,))
         for table in {table for table, row, *_ in broken if row is None}:
             _drop_orphans(target, table)

@@ -93,8 +93,8 @@ class Store:
         except StorageFailed as error:
             if self.reserve.release():
                 return self._open()
-            said = f"{error.message} The disk is full." if is_disk_full(self.path.parent) else error.message
-            raise StorageFailed(said) from None
+            message = f"{error.message} The disk is full." if is_disk_full(self.path.parent) else error.message
+            raise StorageFailed(message) from None
 
     def _open(self) -> apsw.Connection:
         """Open the database for the writer and read what is kept in RAM; raise `apsw.CorruptError` for damage."""
@@ -156,13 +156,13 @@ class Store:
 
     def take_codes(self) -> LoadedCodes | None:
         """Return the codes that the former daemon kept, once."""
-        kept, self._codes = self._codes, None
-        return kept
+        codes, self._codes = self._codes, None
+        return codes
 
     def take_changed(self) -> set[int] | None:
         """Return the rows that were changed since the database was opened, None if that is not known; only once."""
-        changed, self._changed = self._changed, None
-        return None if changed is None else changed.copy()
+        rows, self._changed = self._changed, None
+        return None if rows is None else rows.copy()
 
     def is_full(self) -> bool:
         """Return whether the database has reached its limit: what is there is read and deleted, nothing is added."""
@@ -185,10 +185,10 @@ class Store:
         if self.used_bytes < reserve.PLENTY_SHARE * self.limit_bytes:
             return 0
         with self.reading() as connection:
-            asked = turns.count_asked(connection)
+            number = turns.count_asked(connection)
             if not vectors.has_model(connection):  # there may never be one
-                asked.pop("embed", None)
-        return reserve.COMING_BYTES * max(asked.values(), default=0)
+                number.pop("embed", None)
+        return reserve.COMING_BYTES * max(number.values(), default=0)
 
     def _advise(self) -> str:
         """Return what to remove; looked up once in a while."""
@@ -241,14 +241,14 @@ class Store:
         """Write a setting of this database."""
         return self.write(lambda transaction: settings.put(transaction.connection, name, value))
 
-    def build_mask(self, chosen: Filter, now: float) -> Mask:
+    def build_mask(self, selection: Filter, now: float) -> Mask:
         """Return which memories a filter leaves, among what is alive."""
-        mask = self.facts.build_mask(chosen, now)
-        return mask.restrict(self._select_rows(chosen, now)) if chosen.further else mask
+        mask = self.facts.build_mask(selection, now)
+        return mask.restrict(self._select_rows(selection, now)) if selection.further else mask
 
-    def _select_rows(self, chosen: Filter, now: float) -> NDArray[np.int64]:
+    def _select_rows(self, selection: Filter, now: float) -> NDArray[np.int64]:
         """Return the row numbers that a filter leaves. One text of all numbers is faster than a Python row each."""
-        where, values = chosen.full_condition(now)
+        where, values = selection.full_condition(now)
         with self.reading() as connection:
             text = connection.execute(f"SELECT group_concat(m.row) FROM memories m WHERE {where}", values).get
         return np.fromstring(text, np.int64, sep=",") if isinstance(text, str) else np.zeros(0, np.int64)
@@ -260,15 +260,15 @@ class Store:
 
     def find_problems(self) -> list[str]:
         """Check the file, the full-text index, the vectors and the graph, in snapshots; return what is wrong."""
-        found = self._check_integrity("PRAGMA integrity_check(10)") + self._find_wrong_hashes()
+        problems = self._check_integrity("PRAGMA integrity_check(10)") + self._find_wrong_hashes()
         try:
             for check in damage.list_checks():
                 with self.reading() as connection:
-                    found += check(connection)
+                    problems += check(connection)
         except StorageFailed:
-            if not found:  # else the damage that is reported is why the rest cannot be checked
+            if not problems:  # else the damage that is reported is why the rest cannot be checked
                 raise
-        return found + fulltext.find_problems(self.path)
+        return problems + fulltext.find_problems(self.path)
 
     def _find_wrong_hashes(self) -> list[str]:
         try:
@@ -299,9 +299,9 @@ class Store:
 
     def take_repairs(self) -> list[str]:
         """Return what repairs did, once."""
-        found = self.list_repairs()
+        repairs = self.list_repairs()
         self.write(lambda transaction: damage.forget_repairs(transaction.connection), over_limit=True).result()
-        return found
+        return repairs
 
     def _follow_repair(self) -> None:
         """Have everything derived read again."""
@@ -372,8 +372,8 @@ class Store:
             return
         self._closing.set()
         self._checked.set()
-        if kept := self.take_codes():
-            kept.file.close()
+        if codes := self.take_codes():
+            codes.file.close()
         if self._checking is not None:
             self._checking.join()
         self._writer.finish()  # its last jobs may still read

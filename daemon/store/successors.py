@@ -3,8 +3,8 @@
 `superseded_by` names the successor of a memory, which may have a successor itself, and so on. A memory is superseded
 while one of these successors exists and has not expired, whoever sees it. When the last of them is deleted or expires,
 the memory is back; when one is restored or lives longer, it is superseded again. Nothing is written for that, it
-follows from the rows. Triggers keep a successor that is deleted in `deleted_successors`, so that what it superseded is
-still superseded by what superseded it, and break circles, of which every memory would hide another.
+follows from the rows. Triggers keep a deleted successor in `deleted_successors`: the memories before it are then
+superseded by the one after it. They also break circles, in which every memory would hide another.
 
 `SUPERSEDED` answers in SQL, at one time; `find_nearest` returns what `facts` needs to answer in RAM.
 """
@@ -45,20 +45,20 @@ _NEAREST_AROUND = (
 )
 
 
-def read_in_force(connection: apsw.Connection, found: Iterable[Row], now: float) -> dict[int, str]:
+def read_in_force(connection: apsw.Connection, records: Iterable[Row], now: float) -> dict[int, str]:
     """Return by row number the id of what supersedes each of some memories; those not superseded are left out."""
-    asked = [row.row for row in found if row.superseded_by is not None]
-    if not asked:
+    numbers = [row.row for row in records if row.superseded_by is not None]
+    if not numbers:
         return {}
-    return {row: by for row, by in connection.execute(_SUCCESSORS, (now, _encode_json(asked))) if by is not None}
+    return {row: by for row, by in connection.execute(_SUCCESSORS, (now, _encode_json(numbers))) if by is not None}
 
 
-def find_nearest(connection: apsw.Connection, changed: Sequence[int] | None) -> list[tuple[int, int | None]]:
-    """Return (row, row of its nearest successor that exists) of the `changed` rows and of what these supersede.
+def find_nearest(connection: apsw.Connection, numbers: Sequence[int] | None) -> list[tuple[int, int | None]]:
+    """Return (row, row of its nearest successor that exists) of the rows `numbers` and of what these supersede.
 
-    None for `changed` means all. Newer rows come first: mostly successors before what they supersede.
+    None for `numbers` means all. Newer rows come first: mostly successors before what they supersede.
     """
-    sql, values = (_NEAREST_OF_ALL, ()) if changed is None else (_NEAREST_AROUND, (_encode_json(changed),))
+    sql, values = (_NEAREST_OF_ALL, ()) if numbers is None else (_NEAREST_AROUND, (_encode_json(numbers),))
     return list(connection.execute(sql, values))
 
 

@@ -74,24 +74,24 @@ def take_up(folder: Path, now: float) -> Path | None:
         cancel(folder)
         return None
     reason = (place / _REASON).read_text() if (place / _REASON).is_file() else "change"
-    kept = _folder_for(folder, reason, now)
+    former = _folder_for(folder, reason, now)
     if file.exists():
         with suppress(apsw.Error):  # one too damaged for that keeps its log beside it
             fold_log(file)
         with suppress(FileExistsError):
-            os.link(file, kept / FILE_NAME)
+            os.link(file, former / FILE_NAME)
     for suffix in LOGS:  # what belongs to the former database would be taken for the new one's
         with suppress(FileNotFoundError):
-            (folder / f"{FILE_NAME}{suffix}").rename(kept / f"{FILE_NAME}{suffix}")
-    sync(kept)
+            (folder / f"{FILE_NAME}{suffix}").rename(former / f"{FILE_NAME}{suffix}")
+    sync(former)
     discard = (place / _DISCARD).exists()
     (place / FILE_NAME).replace(file)
     sync(folder)
     shutil.rmtree(place, ignore_errors=True)
-    if discard or not any(kept.iterdir()):
-        shutil.rmtree(kept, ignore_errors=True)
+    if discard or not any(former.iterdir()):
+        shutil.rmtree(former, ignore_errors=True)
         return None
-    return kept
+    return former
 
 
 def _read_last_write(file: Path) -> float:
@@ -103,8 +103,8 @@ def _read_last_write(file: Path) -> float:
 def _folder_for(folder: Path, reason: str, now: float) -> Path:
     stem = f"before-{reason}-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}"
     for number in range(1, 100):
-        kept = folder / (stem if number == 1 else f"{stem}-{number}")
+        place = folder / (stem if number == 1 else f"{stem}-{number}")
         with suppress(FileExistsError):
-            kept.mkdir(mode=0o700)
-            return kept
+            place.mkdir(mode=0o700)
+            return place
     raise FileExistsError(f"{folder / stem} and 98 more exist.")

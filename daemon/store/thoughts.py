@@ -88,8 +88,8 @@ def queue_turns(
             "INSERT INTO heard (namespace, session, kind, key, role, created_at, content) VALUES (?,?,?,?,?,?,?)",
             ((*key, one.key, one.role, one.created_at, one.content[:KEPT_CHARS]) for one in said),
         )
-        gone = len(connection.execute(_TRIM, (*key, MAX_TURNS)).fetchall())
-        turns.count(connection, key.namespace, f"{rest.kind}: {GIVEN_UP}", gone)
+        dropped = len(connection.execute(_TRIM, (*key, MAX_TURNS)).fetchall())
+        turns.count(connection, key.namespace, f"{rest.kind}: {GIVEN_UP}", dropped)
     if said:
         _bind(connection)
 
@@ -99,10 +99,10 @@ def _bind(connection: apsw.Connection) -> None:
     span: Any = connection.execute("SELECT max(id) - min(id) FROM heard").get
     if (span or 0) < MAX_HEARD:
         return
-    gone: list[Any] = connection.execute(_TRIM_ALL, (MAX_HEARD,)).fetchall()
-    for namespace, kind in gone:
+    dropped: list[Any] = connection.execute(_TRIM_ALL, (MAX_HEARD,)).fetchall()
+    for namespace, kind in dropped:
         turns.count(connection, namespace, f"{kind}: {GIVEN_UP}")
-    if gone:
+    if dropped:
         connection.execute(_EMPTY)
 
 
@@ -147,8 +147,8 @@ def find_next(connection: apsw.Connection, now: float, strange: tuple[float, flo
 
 def _first(connection: apsw.Connection, where: str, values: tuple[float, ...]) -> Thought | None:
     sql = f"SELECT namespace, session, kind, due_at, attempts FROM thoughts WHERE {where} ORDER BY due_at LIMIT 1"
-    found: Any = connection.execute(sql, values).fetchone()
-    return None if found is None else Thought(ThoughtKey(*found[:3]), *found[3:])
+    values_found: Any = connection.execute(sql, values).fetchone()
+    return None if values_found is None else Thought(ThoughtKey(*values_found[:3]), *values_found[3:])
 
 
 def read_all(connection: apsw.Connection, kind: str) -> list[Thought]:
@@ -159,18 +159,18 @@ def read_all(connection: apsw.Connection, kind: str) -> list[Thought]:
 
 def read_turns(connection: apsw.Connection, key: ThoughtKey, max_chars: int) -> list[Heard]:
     """Return the oldest turns of a task up to `max_chars` characters in all, at least one turn."""
-    taken: list[Heard] = []
+    turns: list[Heard] = []
     for values in connection.execute(f"{_TAKE} ORDER BY id", key):
         max_chars -= len(values[-1])
-        if taken and max_chars < 0:
+        if turns and max_chars < 0:
             break
-        taken.append(Heard(*values))
-    return taken
+        turns.append(Heard(*values))
+    return turns
 
 
-def finish(connection: apsw.Connection, key: ThoughtKey, taken: Sequence[Heard], now: float) -> None:
+def finish(connection: apsw.Connection, key: ThoughtKey, turns: Sequence[Heard], now: float) -> None:
     """Delete the turns that were processed; the task stays if other turns arrived meanwhile."""
-    connection.executemany("DELETE FROM heard WHERE id = ?", ((one.id,) for one in taken))
+    connection.executemany("DELETE FROM heard WHERE id = ?", ((one.id,) for one in turns))
     rest: Any = connection.execute(f"{_TAKE} ORDER BY id LIMIT 1", key).fetchone()
     if rest is None:
         connection.execute("DELETE FROM thoughts WHERE namespace = ? AND session = ? AND kind = ?", key)
@@ -188,9 +188,9 @@ def put_off(connection: apsw.Connection, thought: Thought, not_before: float) ->
 def give_up(connection: apsw.Connection, key: ThoughtKey) -> None:
     """Delete a task with its turns, and count these as given up."""
     where = "WHERE namespace = ? AND session = ? AND kind = ?"
-    gone = len(connection.execute(f"DELETE FROM heard {where} RETURNING 1", key).fetchall())
+    dropped = len(connection.execute(f"DELETE FROM heard {where} RETURNING 1", key).fetchall())
     connection.execute(f"DELETE FROM thoughts {where}", key)
-    turns.count(connection, key.namespace, f"{key.kind}: {GIVEN_UP}", gone)
+    turns.count(connection, key.namespace, f"{key.kind}: {GIVEN_UP}", dropped)
 
 
 def forget(connection: apsw.Connection, keys: Iterable[str]) -> None:
@@ -204,9 +204,9 @@ def count_waiting(connection: apsw.Connection, condition: str) -> dict[str, int]
     return dict(connection.execute(sql))
 
 
-def select_queued(connection: apsw.Connection, heard: Sequence[Heard]) -> list[Heard]:
+def select_queued(connection: apsw.Connection, turns: Sequence[Heard]) -> list[Heard]:
     """Return those of some turns that are still in the queue."""
-    marks = ", ".join("?" * len(heard))
+    marks = ", ".join("?" * len(turns))
     sql = f"SELECT id FROM heard WHERE id IN ({marks})"
-    left = {id for (id,) in connection.execute(sql, [one.id for one in heard])}
-    return [one for one in heard if one.id in left]
+    ids = {id for (id,) in connection.execute(sql, [one.id for one in turns])}
+    return [one for one in turns if one.id in ids]

@@ -21,7 +21,7 @@ HOT_ROWS = 20
 class TierSpec(NamedTuple):
     """A tier: its name for people and what it counts; what enters, what leaves and where to; what bounds it.
 
-    `limit` is per namespace, 0 for none; `half_life_days` is of recency in its ranking, 0 where nothing decays;
+    `limit` is per namespace, 0 for none; `half_life_days` is of recency in its ranking, 0 if nothing decays;
     `stage` is the stage of a search that looks into it; where it is empty no search returns what the tier holds, and an
     `add` is not merged into it.
     """

@@ -41,10 +41,10 @@ def is_part(stem: str) -> bool:
 
 
 def _tokenize(tokenizer: apsw.FTS5Tokenizer, text: str) -> list[str]:
-    found: Any = tokenizer(
+    words: Any = tokenizer(
         text.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False
     )
-    return list(found) if text.isascii() else [part for token in found for part in _split_pairs(token)]
+    return list(words) if text.isascii() else [part for token in words for part in _split_pairs(token)]
 
 
 def _split_pairs(token: str) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """Tokens: each binds the connections that present it to a namespace and a role. Only their SHA-256 is kept.
 
 All of them are in RAM, so that a connection is looked up on the event loop and a revoked token ends at once. The
-owner's token is a file beside the database, made when tokens are required: whoever can read it can read the database.
+owner's token is a file beside the database, made when tokens are required: a process that can read it can read the
+database.
 """
 
 import hashlib
@@ -39,8 +40,8 @@ class AccessTokens:
         self._callers: dict[bytes, Caller] = {}
         self._noted: dict[bytes, float] = {}
         with store.reading() as connection:
-            found: Any = connection.execute("SELECT role, namespace, name, hash FROM tokens").fetchall()
-        for role, namespace, name, key in found:
+            entries: Any = connection.execute("SELECT role, namespace, name, hash FROM tokens").fetchall()
+        for role, namespace, name, key in entries:
             self._callers[key] = Caller(role, namespace, name, key)
         if required or self.owner_file.exists():
             key = _hash(_read_owner_secret(self.owner_file))

@@ -100,9 +100,9 @@ def forget_orphans(connection: apsw.Connection, ids: Iterable[int]) -> int:
     return _change(connection, f"DELETE FROM orphans WHERE vector IN ({_text(ids)})")
 
 
-def _drop_turns(connection: apsw.Connection, found: Any) -> list[int]:
+def _drop_turns(connection: apsw.Connection, keys: Any) -> list[int]:
     """Leave out the vectors of turns in L0, which carry no hash."""
-    orphans = list(found)
+    orphans = list(keys)
     if not orphans:
         return []
     turns = {vectors.text_hash(str(content)) for (content,) in connection.execute("SELECT content FROM turns")}

@@ -91,8 +91,8 @@ _ACCOUNT = """(
 ) WHERE came <> here + kept + went"""
 
 
-def _turns(found: Iterable[Any]) -> list[StoredTurn]:
-    return [StoredTurn(**dict(zip(COLUMNS, values, strict=True))) for values in found]
+def _turns(entries: Iterable[Any]) -> list[StoredTurn]:
+    return [StoredTurn(**dict(zip(COLUMNS, values, strict=True))) for values in entries]
 
 
 def read_ring(connection: apsw.Connection, namespace: int) -> list[StoredTurn]:
@@ -125,8 +125,8 @@ def read_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Sto
 def resolve(connection: apsw.Connection, prefix: str, condition: str) -> StoredTurn | None:
     """Return the only turn whose key begins with a prefix in the namespaces of `condition` (on the alias `m`)."""
     sql = f"{_SELECT} m WHERE key >= ? AND key < ? AND {condition} LIMIT 2"
-    found = _turns(connection.execute(sql, rows.id_range(prefix)))
-    return found[0] if len(found) == 1 else None
+    matches = _turns(connection.execute(sql, rows.id_range(prefix)))
+    return matches[0] if len(matches) == 1 else None
 
 
 def resolve_row(connection: apsw.Connection, prefix: str, condition: str) -> Row:
@@ -163,8 +163,8 @@ def to_row(turn: StoredTurn) -> Row:
 def describe(turn: StoredTurn) -> dict[str, Any]:
     """Return what a turn's memory says of it in its metadata."""
     files = turn.files.splitlines()
-    known = {"role": turn.role, "session": turn.session, "answers": turn.answers, "speaker": turn.speaker}
-    return {name: value for name, value in {**known, "files": files}.items() if value}
+    values = {"role": turn.role, "session": turn.session, "answers": turn.answers, "speaker": turn.speaker}
+    return {name: value for name, value in {**values, "files": files}.items() if value}
 
 
 def insert(connection: apsw.Connection, turn: StoredTurn) -> int:
@@ -177,9 +177,9 @@ def remove(connection: apsw.Connection, leaving: Iterable[StoredTurn]) -> None:
     connection.executemany("DELETE FROM turns WHERE id = ?", ((turn.id,) for turn in leaving))
 
 
-def exchange(connection: apsw.Connection, gone: Iterable[StoredTurn], back: Iterable[StoredTurn]) -> set[int]:
+def exchange(connection: apsw.Connection, removed: Iterable[StoredTurn], back: Iterable[StoredTurn]) -> set[int]:
     """Take turns out of L0 and put others in, as an undo does; return the namespaces concerned."""
-    leaving, coming = list(gone), list(back)
+    leaving, coming = list(removed), list(back)
     remove(connection, leaving)
     for turn in coming:
         insert(connection, turn)
@@ -225,19 +225,19 @@ def find_id(connection: apsw.Connection, id: str) -> tuple[bytes, int] | None:
 
 def find_equal_memory(connection: apsw.Connection, namespace: int, key: bytes, now: float) -> str | None:
     """Return the id of a living memory of a namespace with the same text."""
-    found: Any = connection.execute(
+    id: Any = connection.execute(
         f"SELECT m.id FROM memories m WHERE m.content_hash = ? AND m.namespace = ? AND +m.tier <> {DOCUMENTS!r}"
         f" AND {ALIVE} LIMIT 1",
         (key, namespace, *alive_values(now)),
     ).get
-    return None if found is None else str(found)
+    return None if id is None else str(id)
 
 
 def find_equal_turn(connection: apsw.Connection, namespace: int, key: bytes) -> str | None:
     """Return the id of a turn in L0 of a namespace with the same text."""
     sql = "SELECT key FROM turns WHERE namespace = ? AND content_hash = ?"
-    found: Any = connection.execute(sql, (namespace, key)).get
-    return None if found is None else str(found)
+    id: Any = connection.execute(sql, (namespace, key)).get
+    return None if id is None else str(id)
 
 
 def find_previous(connection: apsw.Connection, namespace: int, session: str, most_chars: int, count: int) -> list[str]:

@@ -59,13 +59,13 @@ def read_cached(connection: apsw.Connection, model: int, key: bytes) -> Vector |
 
 def find(connection: apsw.Connection, model: int, keys: Sequence[bytes]) -> dict[bytes, Vector]:
     """Return the vectors of those of some texts that were embedded before."""
-    found: dict[bytes, Vector] = {}
+    by_hash: dict[bytes, Vector] = {}
     for part in split_evenly(keys, _IN_LIMIT):
         marks = ", ".join("?" * len(part))
         sql = f"SELECT text_hash, vector FROM vec_embeddings WHERE model = ? AND text_hash IN ({marks})"
-        stored = connection.execute(sql, (model, *part))
-        found.update((key, np.frombuffer(blob, np.float32)) for key, blob in stored)
-    return found
+        entries = connection.execute(sql, (model, *part))
+        by_hash.update((key, np.frombuffer(blob, np.float32)) for key, blob in entries)
+    return by_hash
 
 
 def count(connection: apsw.Connection) -> int:
@@ -77,14 +77,14 @@ def read_exact(
     connection: apsw.Connection, model: int, numbers: Iterable[int], where: str = "TRUE", values: Sequence[Any] = ()
 ) -> tuple[list[int], Vector]:
     """Return the exact vectors of the own texts of those memories that have one and meet `where`: (rows, matrix)."""
-    found: list[Any] = connection.execute(
+    entries: list[Any] = connection.execute(
         # NOT INDEXED and CROSS JOIN: by row number first, whatever other way the planner may think of.
         "SELECT m.row, e.vector FROM memories m NOT INDEXED CROSS JOIN vec_embeddings e"
         " ON e.text_hash = m.text_hash AND e.model = ?"
         f" WHERE m.row IN ({', '.join(map(str, numbers))}) AND {where}",
         (model, *values),
     ).fetchall()
-    return [row for row, _ in found], build_matrix([blob for _, blob in found])
+    return [row for row, _ in entries], build_matrix([blob for _, blob in entries])
 
 
 def look_up_places(connection: apsw.Connection, model: int, rows: Iterable[int]) -> list[Any]:
@@ -141,8 +141,8 @@ def find_problems(connection: apsw.Connection) -> list[str]:
     """Return vectors that cannot be right: of another length than their model's, as counted by sqlite-vec, or empty."""
     wrong = connection.execute(f"SELECT count(*) FROM {_MODELS} WHERE {_OF_WRONG_LENGTH}").get
     void = connection.execute(f"SELECT count(*) FROM {_MODELS} WHERE {_VOID}").get
-    told = {"have a wrong length": wrong, "are zero or hold what is no number": void}
-    return [f"vectors: {number} {what}" for what, number in told.items() if number]
+    texts = {"have a wrong length": wrong, "are zero or hold a value that is not a number": void}
+    return [f"vectors: {number} {what}" for what, number in texts.items() if number]
 
 
 _MODELS = "vec_embeddings e JOIN models ON models.id = e.model"

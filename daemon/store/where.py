@@ -53,12 +53,12 @@ def compile_where(where: dict[str, Any]) -> Condition | None:
     return _build_all(where, _Budget(), 0) if where else None
 
 
-def select_matching(connection: apsw.Connection, condition: Condition, given: Sequence[dict[str, Any]]) -> set[str]:
+def select_matching(connection: apsw.Connection, condition: Condition, objects: Sequence[dict[str, Any]]) -> set[str]:
     """Return the ids of those objects that meet a condition; each has `id`, `metadata` and fields of a memory."""
     columns = ", ".join(f"value ->> '{name}' AS {name}" for name in _FIELDS)
     sql, values = condition
-    found = connection.execute(_GIVEN.format(columns, sql), (msgspec.json.encode(given).decode(), *values))
-    return {id for (id,) in found}
+    ids = connection.execute(_GIVEN.format(columns, sql), (msgspec.json.encode(objects).decode(), *values))
+    return {id for (id,) in ids}
 
 
 def build_equality(key: str, value: Any) -> Condition:
@@ -85,21 +85,23 @@ def _build_all(where: Any, budget: _Budget, depth: int) -> Condition:
         raise Invalid(f"A filter is an object of names and conditions, not {_show(where)}.")
     if depth > _MAX_DEPTH:
         raise Invalid(f"The filter is nested deeper than {_MAX_DEPTH}.")
-    return _join(" AND ", (_build_entry(name, wanted, budget, depth) for name, wanted in where.items()), "TRUE")
+    return _join(" AND ", (_build_entry(name, value, budget, depth) for name, value in where.items()), "TRUE")
 
 
-def _build_entry(name: str, wanted: Any, budget: _Budget, depth: int) -> Condition:
+def _build_entry(name: str, operand: Any, budget: _Budget, depth: int) -> Condition:
     """Return the condition of one entry of a filter: a group of filters, or what a name must be."""
     budget.spend()
     if name == "$not":
-        return _negate(_build_all(wanted, budget, depth + 1))
+        return _negate(_build_all(operand, budget, depth + 1))
     if name in ("$and", "$or"):
-        if not isinstance(wanted, list) or not wanted:
-            raise Invalid(f"{name} takes a list of filters, not {_show(wanted)}.")
-        return _join(f" {name[1:].upper()} ", (_build_all(part, budget, depth + 1) for part in wanted), "")
+        if not isinstance(operand, list) or not operand:
+            raise Invalid(f"{name} takes a list of filters, not {_show(operand)}.")
+        return _join(f" {name[1:].upper()} ", (_build_all(part, budget, depth + 1) for part in operand), "")
     if name.startswith("$"):
         raise Invalid(f"{name[:40]} is no operator here: {', '.join(_GROUPS)} join filters.")
-    operators = wanted if isinstance(wanted, dict) and any(key.startswith("$") for key in wanted) else {"$eq": wanted}
+    operators = (
+        operand if isinstance(operand, dict) and any(key.startswith("$") for key in operand) else {"$eq": operand}
+    )
     parts = []
     for operator, value in operators.items():
         budget.spend()

@@ -82,7 +82,7 @@ def test_vectors_of_a_wrong_length_are_reported_and_dropped(store: Store) -> Non
         write(store, lambda connection, n=n, blob=blob: connection.execute(insert, (number, bytes([n]), blob)))
     assert store.find_problems() == [
         "vectors: 3 have a wrong length",
-        "vectors: 2 are zero or hold what is no number",
+        "vectors: 2 are zero or hold a value that is not a number",
     ]
     store.rebuild().result()
     assert store.find_problems() == []
