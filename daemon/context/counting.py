@@ -81,7 +81,7 @@ def build_counter(core: Core, named: str = "", caller: Caller = USER) -> Counter
 
 
 def _find_named(core: Core, name: str, caller: Caller) -> Counter:
-    """Return the counter that a call asks for; raise an error where it cannot be had, since others count otherwise."""
+    """Return the counter that a call asks for; raise an error if it cannot be had, since others count otherwise."""
     if name == _BYTES:
         return Counter(name, _count_bytes)
     if (own := _find_own(core)) is not None and own.name == name:
@@ -99,7 +99,7 @@ def _find_named(core: Core, name: str, caller: Caller) -> Counter:
 
 
 def _find_own(core: Core) -> Counter | None:
-    """Return the counter of the embedding model, None where it has none here."""
+    """Return the counter of the embedding model, None if it has none here."""
     generation = core.embedding.active
     if generation is None or is_api(generation.name):
         return None
@@ -130,7 +130,7 @@ def _count_bytes(text: str) -> int:
 
 @lru_cache(maxsize=_KEPT)
 def _load_encoding(name: str) -> Callable[[str], int] | None:
-    """Return the counter of an encoding of tiktoken, None where it cannot be had. It may be fetched."""
+    """Return the counter of an encoding of tiktoken, None if it cannot be had. It may be fetched."""
     if is_offline():
         log.warning("the encoding %s might be fetched and `offline` is set: the model's tokenizer counts", name)
         return None

@@ -129,7 +129,7 @@ def _may_come_up(core: Core, row: Row, call: GetUnasked) -> bool:
 
 
 def _hold_person_back(core: Core, retrieval: Retrieval, call: GetUnasked) -> Filter:
-    """Return the filter of the search without what of the person does not come up."""
+    """Return the filter of the search without the memories of the person that do not come up unasked."""
     person = core.store.namespaces.find_number("")
     if not call.namespace or person is None:
         return retrieval.chosen

@@ -111,7 +111,7 @@ def check_metadata(metadata: Metadata, limit_bytes: int = MAX_METADATA_BYTES) ->
 
 
 def check_depth(value: dict[str, Any] | list[Any], where: str = "metadata", depth: int = MAX_METADATA_DEPTH) -> None:
-    """Raise `Invalid` for metadata that is nested deeper than the limit: what is not may be walked by recursion."""
+    """Raise `Invalid` for metadata that is nested deeper than the limit. What passes may be walked by recursion."""
     if depth < 0:
         raise _refuse_depth(where)
     items = value.items() if isinstance(value, dict) else enumerate(value)
@@ -121,7 +121,7 @@ def check_depth(value: dict[str, Any] | list[Any], where: str = "metadata", dept
 
 
 def _join_path(where: str, step: str) -> str:
-    """Return where a value is, as far as it is shown: a long key is not repeated for each of its values."""
+    """Return the path of a value, cut: a long key is not repeated for each of its values."""
     return (where + step)[:_SHOWN]
 
 

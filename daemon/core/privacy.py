@@ -45,7 +45,7 @@ class Privacy:
         self.allowed = allow_list(config.allow)
 
     def clean(self, call: C) -> tuple[C, Redacted]:
-        """Return a call without credentials and what was taken out of it; raise `Invalid` where they are refused."""
+        """Return a call without credentials and what was taken out of it; raise `Invalid` if they are refused."""
         if self.mode == "allow":
             return call, {}
         kinds: Counter[str] = Counter()
@@ -77,7 +77,7 @@ class Privacy:
         return text if self.mode == "allow" else redact(text, allowed=self.allowed, keep_lines=True)
 
     def _clean(self, value: Any, kinds: Counter[str]) -> Any:
-        """Return a value without credentials; where there are none it is the very same."""
+        """Return a value without credentials; if there are none it is the very same."""
         if isinstance(value, str):
             return redact(value, kinds, self.allowed)
         if isinstance(value, msgspec.Struct):

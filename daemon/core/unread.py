@@ -25,7 +25,7 @@ class UnreadSample:
         self._found: Unread | None = None
 
     def find_unread(self, model: str) -> Unread | None:
-        """Return what a model of the catalogue does not read, None where that is little or the model is not known."""
+        """Return what a model of the catalogue does not read, None if that is little or the model is not known."""
         read = CATALOG[model].languages if model in CATALOG else ()
         if not read:
             return None

@@ -161,7 +161,7 @@ class Run:
         return check
 
     def _apply_slices(self, steps: Sequence[Step], plan: Plan | None) -> None:
-        """Apply steps as one slice; where that fails, find the step that does."""
+        """Apply steps as one slice; if that fails, find the step that does."""
         try:
             took_s = self._apply_slice(steps, plan)
         except (StorageFailed, Stopped):

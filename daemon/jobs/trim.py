@@ -56,7 +56,7 @@ def plan(core: Core, now: float) -> Iterator[Step]:
 
 
 def _find_links_of_turns(connection: Connection) -> list[tuple[str, str]]:
-    """Return the contradictions with turns, but those of what machines made of one memory."""
+    """Return the contradictions with turns, except those between versions of one memory by several machines."""
     linked = links.list_contradictions(connection)
     by_id = rows.read_ids(connection, sorted({id for pair in linked for id in pair}))
     own = {row.id for row in select_own(connection, list(by_id.values()))}

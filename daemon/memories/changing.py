@@ -1,4 +1,4 @@
-"""Changing, deleting and undoing: each is one operation of the log. Dismissing what links two memories is none."""
+"""Changing, deleting and undoing: each is one operation of the log. Dismissing a link between two memories is not."""
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
@@ -140,7 +140,7 @@ def _delete_turns(core: Core, transaction: Transaction, keys: list[str], operati
 
 @handles(protocol.DismissLink)
 def dismiss(core: Core, call: protocol.DismissLink) -> "Future[Done]":
-    """Dismiss the link between two memories, or restore it; raise `NotFound` where there is none."""
+    """Dismiss the link between two memories, or restore it; raise `NotFound` if there is none."""
     condition = visible_condition(core, call)
 
     def write(transaction: Transaction) -> Done:
@@ -255,7 +255,7 @@ def _find_near(core: Core, call: Update, embedded: Embedded) -> list[int]:
 
 
 def _exchange(core: Core, before_rows: list[Row], after_rows: list[Row]) -> None:
-    """Bring the index up to date after an undo, where it is concerned."""
+    """Bring the index up to date after an undo: with the rows that it removed or changed."""
     before = {row.row: (row.namespace, row.type, row.text_hash) for row in before_rows}
     there = {row.row for row in after_rows}
     core.embedding.remove_rows([row.row for row in before_rows if row.row not in there])

@@ -94,7 +94,7 @@ class Batch(NamedTuple):
 
 
 def search(core: Core, call: Add | AddMany, memories: Sequence[NewMemory], embedded: Sequence[Embedded]) -> Batch:
-    """Look for what is near each memory where a call adds it; what has an equal text there needs no looking."""
+    """Find the memories near each one that a call adds; one whose text is stored there already needs no search."""
     batch = Batch(memories, embedded, [None] * len(memories), [[] for _ in memories], {}, (0, 0))
     generation = next((one[0] for one in embedded if one), None)
     if generation is None or not call.dedup:

@@ -77,7 +77,7 @@ def _erase_all(core: Core, call: Erase, every: Sequence[str], report: Erased) ->
 
 
 def _choose(core: Core, call: Erase) -> list[str]:
-    """Return the ids of what the filter leaves, and of what is in the history alone and has a given id or session."""
+    """Return the ids of what matches the call: memories, turns, and deleted memories that only the history has."""
     metadata = {**call.metadata, "session": call.session} if call.session is not None else call.metadata
     full_call = msgspec.structs.replace(
         call, metadata=metadata, reach=call.reach or ("subtree" if call.namespace else "all")

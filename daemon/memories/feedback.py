@@ -1,6 +1,6 @@
 """Taking feedback: one operation of the log for each; the memory itself, its text and its times stay as they are.
 
-Whoever reaches a memory may rate it, also one that it may not change: a rating says nothing about who owns it.
+A caller may rate every memory that it reaches, also one that it may not change.
 """
 
 from concurrent.futures import Future
@@ -21,7 +21,7 @@ from memoryd.daemon.store.writer import Transaction
 
 
 def find_voter(caller: Caller, namespace: str) -> str:
-    """Return as whom a caller counts: its token, or its namespace where it has none."""
+    """Return as whom a caller counts: its token, or its namespace if it has none."""
     return f"token {caller.name}" if caller.bound else namespace
 
 

@@ -1,7 +1,7 @@
 """Sharing: memories go outward, to a namespace that encloses theirs, as a copy or as themselves.
 
-Decided in the writer's transaction as an add is: what the target already knows is merged. Whoever may read a memory may
-copy it outward, as it could add the same there; only who may change it may move it.
+Decided in the writer's transaction as an add is: what the target already knows is merged. A caller that may read a
+memory may copy it outward, as it could add the same there; it may move only a memory that it may change.
 """
 
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ class _Going(NamedTuple):
 
 
 class _Searched:
-    """What was found near the memories of a call where they go, before the transaction."""
+    """The memories near those of a call in the namespace that they go to, found before the transaction."""
 
     def __init__(self, core: Core, call: Share, condition: str) -> None:
         self._core = core

@@ -276,7 +276,7 @@ def check_record(record: Record) -> None:
         keyed.check_key(record.key)
     checks.check_text("neighbours", record.neighbours)
     if record.tier == L0:
-        raise Invalid("It is a turn of L0, which is no memory yet; use `memctl observe`.")
+        raise Invalid("It is a turn of L0, not yet a memory; use `memctl observe`.")
     if not 0.0 <= record.importance <= 1.0:
         raise Invalid(f"The importance {record.importance} is not between 0 and 1.")
     if not (0 <= record.access_count < 2**53 and 0 <= record.turns < 2**31):

@@ -71,7 +71,7 @@ def _find_best(scores: Sequence[float | None], count: int) -> set[int]:
 
 
 def _score_words(question: fulltext.TextQuery | None, texts: Sequence[Text]) -> list[float | None]:
-    """Return the BM25 of each text, None where it has no word of the query."""
+    """Return the BM25 of each text, None if it has no word of the query."""
     if question is None:
         return [None] * len(texts)
     scores = fulltext.score(question, [text.stems for text in texts], [text.length for text in texts])

@@ -79,7 +79,7 @@ def _count_waiting(retrieval: Retrieval, sources: Sources, generation: Generatio
 
 
 def _search_words(retrieval: Retrieval, sources: Sources) -> RowVectors | None:
-    """Make candidates of what full text finds; return their vectors, None where these cannot be read.
+    """Make candidates of what full text finds; return their vectors, None if these cannot be read.
 
     Beside the embedding of the query there is time for that, and for the hints that later stages need.
     """

@@ -86,7 +86,7 @@ class Effects:
         return PAUSE_S if self._unwritten else None
 
     def _take_in(self) -> None:
-        """Have the hot buffer and the sessions know; nothing is written. Where that fails the marks wait."""
+        """Have the hot buffer and the sessions know; nothing is written. If that fails the marks wait."""
         marks, self._noted = self._noted, []
         try:
             self._notify(mark for mark in marks if mark.session)

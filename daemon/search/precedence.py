@@ -1,4 +1,4 @@
-"""What gives way to what: questions to their answers, tool output to people, the former state to what holds now.
+"""Which hits give way to others: questions to their answers, tool output to people, the former state to what holds now.
 
 A turn that only asks is shown by what answers it, at its place. Asked again by the same person in other words, and not
 answered again, it is named there. A question that nobody answered, and what a tool printed, keep a share of their

@@ -207,7 +207,7 @@ def _shorten(text: str, limit: int) -> str:
 
 
 def encode_failure(request_id: int, error: BaseException) -> tuple[bytes, bool]:
-    """Return the reply frame of whatever a handler raised, and True; what is not ours is logged."""
+    """Return the reply frame of an error that a handler raised, and True; one that is not ours is logged."""
     if not isinstance(error, MemorydError):
         log.error("a call failed", exc_info=error)
         is_memory = isinstance(error, MemoryError)

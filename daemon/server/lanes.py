@@ -1,7 +1,7 @@
 """Lanes: bounded queues of calls in front of worker threads. A full lane refuses at once instead of letting wait.
 
 The workers take turns by client: the next call is the first one of the client whose last turn is longest ago, and one
-client has at most half of the workers, so whoever sends much or what takes long does not hold up the others. Work that
+client has at most half of the workers, so one that sends many or long calls does not hold up the others. Work that
 is long ends early and returns what is left of it, which waits for its client's next turn. Threads: any may call.
 """
 

@@ -99,7 +99,7 @@ def find_bucket(took_s: float) -> int:
 
 
 def percentile(counts: list[int], percent: float) -> float:
-    """Return the nearest-rank percentile in seconds, interpolated inside its bucket; 0 where nothing was counted."""
+    """Return the nearest-rank percentile in seconds, interpolated inside its bucket; 0 if nothing was counted."""
     total = sum(counts)
     if not total:
         return 0.0

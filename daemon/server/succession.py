@@ -1,7 +1,7 @@
 """How the daemon hands over to its successor: when an upgrade calls for one, and how it takes over the socket.
 
-The listening socket outlives the daemon, so whoever connects meanwhile waits in its queue and is not refused. Where a
-service manager holds it (systemd), the daemon ends with `RESTART` and is started again. Else the process becomes the
+The listening socket outlives the daemon, so a client that connects meanwhile waits in its queue and is not refused. If
+a service manager (systemd) holds it, the daemon ends with `RESTART` and is started again. Else the process becomes the
 successor (exec): same process id, same arguments, the socket passed by its number.
 """
 

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def read_interval_s() -> float | None:
-    """Return how often systemd wants to hear from this process, None where it does not."""
+    """Return how often systemd wants to hear from this process, None if it does not."""
     limit_us, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID")
     if not limit_us.isdigit() or not int(limit_us) or pid not in (None, str(os.getpid())):
         return None
