@@ -118,11 +118,11 @@ def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
 
 
 def _suggest(name: str) -> str:
-    """Return a question that names the command most like a misspelt one, empty where none is like it."""
+    """Return a question that names the command most like a misspelt one, empty if none is like it."""
     from difflib import get_close_matches  # here: no other call needs it
 
-    found = get_close_matches(name, sorted({command.split()[0] for command in list_commands()}), n=1, cutoff=0.6)
-    return f"did you mean `memctl {found[0]}`? " if found else ""
+    matches = get_close_matches(name, sorted({command.split()[0] for command in list_commands()}), n=1, cutoff=0.6)
+    return f"did you mean `memctl {matches[0]}`? " if matches else ""
 
 
 def find_next_word(argv: Sequence[str], start: int) -> int | None:
@@ -178,8 +178,8 @@ def add_id(parser: argparse.ArgumentParser) -> None:
 
 def add_reach(parser: argparse._ActionsContainer) -> None:
     """Declare `--reach`."""
-    seen = "own and enclosing namespaces, own and inner, own only, everything"
-    about = f"what is seen: {seen} (default: all, and visible with --namespace)"
+    meaning = "own and enclosing namespaces, own and inner, own only, everything"
+    about = f"what is seen: {meaning} (default: all, and visible with --namespace)"
     parser.add_argument("--reach", choices=get_args(Reach), help=about)
 
 
@@ -249,9 +249,9 @@ EXPERIMENTS = (
 
 def query_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the given parameters of a search as fields of a call."""
-    given = {name: getattr(args, name) for name in _QUERY if getattr(args, name) is not None}
-    given |= {} if args.touch else {"touch": False}
-    return {"limit": args.limit, "offset": args.offset, **given, **dict(args.experiment or []), **filters_of(args)}
+    values = {name: getattr(args, name) for name in _QUERY if getattr(args, name) is not None}
+    values |= {} if args.touch else {"touch": False}
+    return {"limit": args.limit, "offset": args.offset, **values, **dict(args.experiment or []), **filters_of(args)}
 
 
 # Types of values -----------------------------------------------------------------------------------------------------
@@ -314,10 +314,10 @@ def parse_where(text: str) -> dict[str, Any]:
     """Return the conditions that JSON text is, or `KEY=VALUE` and the like with != > >= < <=."""
     if text.lstrip().startswith("{"):
         return parse_metadata(text)
-    found = _COMPARISON.fullmatch(text)
-    if not found:
+    match = _COMPARISON.fullmatch(text)
+    if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is neither a JSON object nor KEY=VALUE, KEY>VALUE or the like")
-    key, sign, value = found.groups()
+    key, sign, value = match.groups()
     return {key.strip(): {_OPERATORS[sign]: parse_scalar(value.strip())}}
 
 

@@ -197,7 +197,7 @@ def find_default_verb(first: str) -> str | None:
 
 def find_capability(first: str) -> str | None:
     """Return the capability, there or not, whose commands begin with a word."""
-    return next((name for name, listed in CAPABILITIES.items() if first in listed.commands), None)
+    return next((name for name, entry in CAPABILITIES.items() if first in entry.commands), None)
 
 
 def verbs(first: str) -> list[str]:
@@ -210,12 +210,14 @@ def summary(first: str = "", columns: int = 80) -> str:
     from textwrap import wrap
 
     groups = list_all().groups
-    chosen = {group: [name for name in rows if first in ("", name.split()[0])] for group, rows in groups.items()}
-    broadest = max(len(name) for names in chosen.values() for name in names)
+    names_by_group = {
+        group: [name for name in rows if first in ("", name.split()[0])] for group, rows in groups.items()
+    }
+    broadest = max(len(name) for names in names_by_group.values() for name in names)
     lines = []
-    for group, names in chosen.items():
+    for group, names in names_by_group.items():
         lines += [f"\n{group}:"] if names else []
         for name in names:
-            begun, *others = wrap(groups[group][name].help, columns - broadest - 4)
-            lines += [f"  {name:<{broadest}}  {begun}", *(f"{'':{broadest + 4}}{other}" for other in others)]
+            first_line, *others = wrap(groups[group][name].help, columns - broadest - 4)
+            lines += [f"  {name:<{broadest}}  {first_line}", *(f"{'':{broadest + 4}}{other}" for other in others)]
     return "\n".join(lines)

@@ -31,9 +31,9 @@ def _format_section(section: dict[str, Any]) -> str:
 
 
 def _show_path(args: Namespace) -> None:
-    found = paths.config_path()
-    there = found.is_file()
-    show(args, {"path": str(found), "exists": there}, lambda: str(found))
+    path = paths.config_path()
+    there = path.is_file()
+    show(args, {"path": str(path), "exists": there}, lambda: str(path))
     if not there and not args.json:
         print_note("memctl: the file is not there, so the defaults hold.")
 

@@ -7,13 +7,13 @@ from memoryd.client.memctl.arguments import Usage
 from memoryd.client.memctl.output import print_note
 
 
-def confirm(word: str, warning: str, shown: str, otherwise: str) -> None:
-    """Show `shown` and go on only when `word` is typed; else raise `MemorydError` with `otherwise`.
+def confirm(word: str, warning: str, preview: str, otherwise: str) -> None:
+    """Show `preview` and go on only when `word` is typed; else raise `MemorydError` with `otherwise`.
 
     Where there is no terminal to ask on, raise `Usage` with the warning.
     """
     if not (sys.stdin and sys.stdin.isatty()):
         raise Usage(f"{warning} Give --yes, as there is no terminal to ask on.")
-    print_note(f"{shown}\nType {word} to go on:")
+    print_note(f"{preview}\nType {word} to go on:")
     if sys.stdin.readline().strip() != word:
         raise MemorydError(otherwise)

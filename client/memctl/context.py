@@ -31,15 +31,15 @@ def _show_context(args: Namespace) -> None:
         touch=args.touch,
         **filters_of(args),
     )
-    made = send(args, call)
-    if args.json or made.text:
-        show(args, made, lambda: made.text.rstrip("\n"))
-    if not made.text:
-        more = f" beyond the {made.repeated} that the session has" if made.repeated else ""
+    context = send(args, call)
+    if args.json or context.text:
+        show(args, context, lambda: context.text.rstrip("\n"))
+    if not context.text:
+        more = f" beyond the {context.repeated} that the session has" if context.repeated else ""
         print_note(f"memctl: nothing relevant{more}.")
-    elif made.omitted:
-        print_note(f"memctl: {made.tokens} tokens; {made.omitted} more would be relevant (--max-tokens).")
-    say_degraded(made.degraded)
+    elif context.omitted:
+        print_note(f"memctl: {context.tokens} tokens; {context.omitted} more would be relevant (--max-tokens).")
+    say_degraded(context.degraded)
 
 
 COMMANDS = {

@@ -29,57 +29,59 @@ def _erase(args: Namespace) -> None:
     fields = _read_fields(args)
     if not fields:
         raise Usage("say what is to be erased: ids, --session, --since, --where … (see `memctl erase --help`).")
-    found: Erased = send(args, Erase(dry_run=True, **fields))
-    if args.dry_run or not (found.count or args.session):
-        show(args, found, lambda: _found_text(args, found))
+    preview: Erased = send(args, Erase(dry_run=True, **fields))
+    if args.dry_run or not (preview.count or args.session):
+        show(args, preview, lambda: _found_text(args, preview))
         return
     if not args.yes:
-        warning = f"This erases {count_text(found.count, 'memory')} for good; it cannot be undone."
-        confirm("erase", warning, f"{_found_text(args, found)}\nmemctl: {warning}", "Nothing was erased.")
-    done: Erased = send(args, Erase(copies=args.copies, **fields))
+        warning = f"This erases {count_text(preview.count, 'memory')} for good; it cannot be undone."
+        confirm("erase", warning, f"{_found_text(args, preview)}\nmemctl: {warning}", "Nothing was erased.")
+    report: Erased = send(args, Erase(copies=args.copies, **fields))
     from memoryd.client.agents.hooks import spool
 
-    spool.erase({*done.ids, *done.derived}, args.session)
-    show(args, done, lambda: _erased_text(done))
+    spool.erase({*report.ids, *report.derived}, args.session)
+    show(args, report, lambda: _erased_text(report))
 
 
 def _read_fields(args: Namespace) -> dict[str, Any]:
     fields = filters_of(args)
-    given = {"ids": [*args.targets, *fields.get("ids", [])], "session": args.session, "after": args.since}
-    return fields | {name: value for name, value in given.items() if value not in (None, [])}
+    options = {"ids": [*args.targets, *fields.get("ids", [])], "session": args.session, "after": args.since}
+    return fields | {name: value for name, value in options.items() if value not in (None, [])}
 
 
-def _found_text(args: Namespace, found: Erased) -> str:
+def _found_text(args: Namespace, preview: Erased) -> str:
     """Return what would be erased: each with its beginning, what was made of it, what else holds it."""
-    if not found.count:
+    if not preview.count:
         return "Nothing is to be erased: the filters leave nothing."
-    page = send(args, List(ids=found.ids[:_SHOWN], all_states=True, limit=_SHOWN, reach="all"))
+    page = send(args, List(ids=preview.ids[:_SHOWN], all_states=True, limit=_SHOWN, reach="all"))
     texts = {memory.id: " ".join(memory.content.split())[:_CHARS] for memory in page.memories}
-    shown = [f"{id[:8]}  {texts.get(id, '(a turn of L0, or deleted)')}" for id in found.ids[:_SHOWN]]
-    if found.count > len(shown):
-        shown.append(f"… and {found.count - len(shown):,} more")
-    return "\n".join([*shown, *_describe(found)])
+    lines_shown = [f"{id[:8]}  {texts.get(id, '(a turn of L0, or deleted)')}" for id in preview.ids[:_SHOWN]]
+    if preview.count > len(lines_shown):
+        lines_shown.append(f"… and {preview.count - len(lines_shown):,} more")
+    return "\n".join([*lines_shown, *_describe(preview)])
 
 
-def _describe(found: Erased) -> list[str]:
+def _describe(report: Erased) -> list[str]:
     lines = []
-    if found.derived:
-        lines.append(f"With it: {count_text(len(found.derived), 'memory')} made of it.")
-    if found.copies:
-        lines += ["These copies of the database hold it (--copies rewrites them):", *map("  {}".format, found.copies)]
+    if report.derived:
+        lines.append(f"With it: {count_text(len(report.derived), 'memory')} made of it.")
+    if report.copies:
+        lines += ["These copies of the database hold it (--copies rewrites them):", *map("  {}".format, report.copies)]
     return lines
 
 
-def _erased_text(done: Erased) -> str:
-    lines = [f"Erased {count_text(done.count, 'memory')}. Copies outside the data directory are not known here."]
-    if done.rewritten:
-        lines.append(f"Rewritten: {', '.join(done.rewritten)}.")
-    lines += _describe(done)
-    if done.left:
+def _erased_text(report: Erased) -> str:
+    lines = [f"Erased {count_text(report.count, 'memory')}. Copies outside the data directory are not known here."]
+    if report.rewritten:
+        lines.append(f"Rewritten: {', '.join(report.rewritten)}.")
+    lines += _describe(report)
+    if report.left:
         still = "Words of it are still in these files; another memory may say the same:"
-        lines += [still, *map("  {}".format, done.left)]
-    if done.absent:
-        lines.append(f"Not installed: {', '.join(done.absent)}. Their tables may keep words of it until they are back.")
+        lines += [still, *map("  {}".format, report.left)]
+    if report.absent:
+        lines.append(
+            f"Not installed: {', '.join(report.absent)}. Their tables may keep words of it until they are back."
+        )
     return "\n".join(lines)
 
 

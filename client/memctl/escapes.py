@@ -27,4 +27,4 @@ def decode_json(data: bytes | msgspec.Raw, kind: type[T]) -> T:
 
 def replace_lone_surrogates(text: str) -> str:
     """Return JSON without escapes of surrogates that are no pair."""
-    return _ESCAPE.sub(lambda found: r"\ufffd" if found[1] else found[0], text) if r"\u" in text else text
+    return _ESCAPE.sub(lambda match: r"\ufffd" if match[1] else match[0], text) if r"\u" in text else text

@@ -32,7 +32,7 @@ def _explain(args: Namespace) -> None:
     if bool(args.query) + (args.last is not None) + args.recent > 1:
         raise Usage("give a QUERY, --last [ID] or --recent, only one of them.")
     if args.recent:
-        show_result(args, methods.traces(limit=args.limit), _recent_text, lambda found: found.traces)
+        show_result(args, methods.traces(limit=args.limit), _recent_text, lambda page: page.traces)
     elif args.last is not None:
         show_result(args, calls.trace(args.last or None), trace_text)
     elif not args.query:
@@ -42,9 +42,9 @@ def _explain(args: Namespace) -> None:
         show_result(args, call, lambda explained: trace_text(explained.trace))
 
 
-def _recent_text(found: TraceList) -> str:
+def _recent_text(page: TraceList) -> str:
     rows = []
-    for t in found:
+    for t in page:
         by = t.token or t.namespace or "(root)"
         rows.append([t.id[:8], iso(t.at) or "", t.kind, f"{t.given}", by, to_one_line(t.query)])
     return format_table(["TRACE", "AT", "CALL", "GIVEN", "BY", "QUERY"], rows, "No searches are kept.", right=(3,))
@@ -60,8 +60,8 @@ def trace_text(trace: Trace) -> str:
     ]
     if trace.degraded:
         head.append(("left out", paint(", ".join(trace.degraded), "yellow")))
-    found = [stages_text(trace.stages), _tiers_text(trace), _candidates_text(trace.candidates)]
-    return "\n\n".join(filter(None, [format_fields(head, indent=""), *found]))
+    parts = [stages_text(trace.stages), _tiers_text(trace), _candidates_text(trace.candidates)]
+    return "\n\n".join(filter(None, [format_fields(head, indent=""), *parts]))
 
 
 def stages_text(stages: list[StageTrace]) -> str:
@@ -84,11 +84,11 @@ def _tiers_text(trace: Trace) -> str:
     for tier in get_args(Tier):
         here = [candidate for candidate in trace.candidates if candidate.tier == tier]
         if here:
-            kept = sum(not candidate.lost for candidate in here)
+            number = sum(not candidate.lost for candidate in here)
             brought = Counter(origin for candidate in here for origin in candidate.origins)
             how = ", ".join(f"{origin} {brought[origin]}" for origin in ORIGINS if brought[origin])
             bar = draw_bar(len(here) / most, BAR).ljust(BAR)
-            rows.append([TIERS.get(tier, tier), bar, f"{len(here)}", f"{kept}", how])
+            rows.append([TIERS.get(tier, tier), bar, f"{len(here)}", f"{number}", how])
     return format_table(["TIER", "", "CANDIDATES", "HITS", "BROUGHT BY"], rows, right=(2, 3)) if rows else ""
 
 

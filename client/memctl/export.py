@@ -22,7 +22,7 @@ SHOWN = 10  # files that are named one by one
 
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("--markdown", metavar="DIR", help="write a Markdown file per memory into this folder")
-    parser.add_argument("--force", action="store_true", help="also write over what is not, or no longer, as exported")
+    parser.add_argument("--force", action="store_true", help="also overwrite files that differ from what was exported")
     add_filters(parser)
 
 
@@ -31,30 +31,30 @@ def _export(args: Namespace) -> int:
         return _export_markdown(args)
     if args.force:
         raise Usage("--force is for --markdown.")
-    listed: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     left_out: dict[str, int] = {}
     for part in _fetch_parts(args):
         left_out = part.left_out
         if args.json:
-            listed += [to_plain(record) for record in part]
+            records += [to_plain(record) for record in part]
         else:
             say_bytes(b"".join(format_json(record) for record in part))
     if args.json:
-        say_json(listed)
-    if said := _left_out_text(left_out):
-        print_note(said)
+        say_json(records)
+    if warning := _left_out_text(left_out):
+        print_note(warning)
     return 0
 
 
 def _fetch_parts(args: Namespace) -> Iterator[Exported]:
     filters = filters_of(args)
     with client_for(args) as client, ProgressBar("export") as bar:
-        after, done = "", 0
+        after, number = "", 0
         while True:
             part = client.call(apply_options(args, export_memories(after, **filters)))
             yield part
-            done += len(part)
-            bar.update(done, max(part.total, done))
+            number += len(part)
+            bar.update(number, max(part.total, number))
             if part.next is None:
                 return
             after = part.next
@@ -78,20 +78,20 @@ def _export_markdown(args: Namespace) -> int:
 def _text(report: Report) -> str:
     total = report.written + report.unchanged
     changes = f"{report.written:,} written, {report.unchanged:,} as they were, {report.removed:,} removed"
-    done = f"Exported {count_text(total, 'memory')} to {report.folder}: {changes}."
-    return "\n".join(filter(None, [done, _left_out_text(report.left_out)]))
+    sentence = f"Exported {count_text(total, 'memory')} to {report.folder}: {changes}."
+    return "\n".join(filter(None, [sentence, _left_out_text(report.left_out)]))
 
 
 def _trouble_text(report: Report) -> str:
-    said = []
+    lines = []
     if report.edited:
         more = f" and {len(report.edited) - SHOWN:,} more" if len(report.edited) > SHOWN else ""
         names = ", ".join(report.edited[:SHOWN])
-        said.append(f"Not as they were exported and left as they are: {names}{more}. Import them, or give --force.")
+        lines.append(f"Not as they were exported and left as they are: {names}{more}. Import them, or give --force.")
     if report.stale:
-        left = count_text(report.stale, "file")
-        said.append(f"{left} of deleted memories were left, being most of the folder; --force removes them.")
-    return " ".join(said)
+        files = count_text(report.stale, "file")
+        lines.append(f"{files} of deleted memories were left, being most of the folder; --force removes them.")
+    return " ".join(lines)
 
 
 def _left_out_text(counts: dict[str, int]) -> str:

@@ -177,8 +177,8 @@ def _read_entries(folder: Path, scope: dict[str, Any], force: bool) -> dict[str,
         return {}
     header, entries = _read(journal)
     if header.scope != scope:
-        held = ", ".join(f"{name} {value}" for name, value in header.scope.items() if value) or "everything"
-        raise Invalid(f"{folder} is an export of something else ({held}); choose another folder.")
+        filters = ", ".join(f"{name} {value}" for name, value in header.scope.items() if value) or "everything"
+        raise Invalid(f"{folder} is an export of something else ({filters}); choose another folder.")
     return entries
 
 

@@ -33,7 +33,9 @@ def _show_history(args: Namespace) -> None:
         if args.id is not None:
             raise Usage("give an ID or --operation OP, not both.")
         one = methods.operation(args.operation, args.limit, args.offset)
-        show_result(args, one, lambda done: f"{_operations_text([done.operation])}\n\n{_steps_text(done.changes)}")
+        show_result(
+            args, one, lambda detail: f"{_operations_text([detail.operation])}\n\n{_steps_text(detail.changes)}"
+        )
     elif args.id is None:
         call = methods.operations(args.limit, args.offset, args.after, args.before, args.kind or [])
         show_result(args, call, lambda log: _operations_text(log.operations), lambda log: log.operations)
@@ -50,10 +52,10 @@ def _operations_text(operations: list[Operation]) -> str:
     return format_table(headers, rows, "No operations.", flexible=4, right=(3,))
 
 
-def _changes_text(found: Changes) -> str:
-    rows = [[c.operation[:8], iso(c.at) or "", c.kind, c.action, _changed_text(c)] for c in found]
+def _changes_text(history: Changes) -> str:
+    rows = [[c.operation[:8], iso(c.at) or "", c.kind, c.action, _changed_text(c)] for c in history]
     table = format_table(["OP", "AT", "KIND", "ACTION", "CHANGED"], rows)
-    return f"{paint(found.id, 'cyan')}\n{table}"
+    return f"{paint(history.id, 'cyan')}\n{table}"
 
 
 def _steps_text(changes: list[OperationChange]) -> str:
@@ -79,19 +81,19 @@ def _format_value(name: str, value: Any) -> str:
 
 def _declare_undo(parser: ArgumentParser) -> None:
     parser.add_argument("operation", nargs="?", metavar="OP", help="its id; by default the latest")
-    parser.add_argument("--yes", action="store_true", help="without OP: do not ask, as where no terminal is")
+    parser.add_argument("--yes", action="store_true", help="without OP: do not ask, for use without a terminal")
     add_reach(parser)
 
 
 def _undo(args: Namespace) -> None:
     asks = args.operation is None and not (args.yes or args.json) and sys.stdin is not None and sys.stdin.isatty()
-    chosen = _ask_for_latest(args) if asks else args.operation
-    if asks and chosen is None:
+    operation = _ask_for_latest(args) if asks else args.operation
+    if asks and operation is None:
         print("Nothing was undone.")
         return
-    undone = send(args, methods.undo(chosen))
-    said = f"Undid operation {undone.undone[:8]} ({count_text(len(undone.ids), 'memory')})"
-    show(args, undone, lambda: f"{said}; {undo_text(undone.operation)} does it again.")
+    undone = send(args, methods.undo(operation))
+    sentence = f"Undid operation {undone.undone[:8]} ({count_text(len(undone.ids), 'memory')})"
+    show(args, undone, lambda: f"{sentence}; {undo_text(undone.operation)} does it again.")
 
 
 def _ask_for_latest(args: Namespace) -> str | None:
@@ -100,9 +102,9 @@ def _ask_for_latest(args: Namespace) -> str | None:
     latest = next((one for one in log.operations if one.undone_by is None and _is_undone_unnamed(one)), None)
     if latest is None:
         return None
-    done = send(args, methods.operation(latest.id, SHOWN))
+    detail = send(args, methods.operation(latest.id, SHOWN))
     by = ", ".join(filter(None, [latest.token, latest.session, latest.process])) or "the daemon itself"
-    print(f"{_operations_text([latest])}\nby {make_printable(by)}\n\n{_steps_text(done.changes)}")
+    print(f"{_operations_text([latest])}\nby {make_printable(by)}\n\n{_steps_text(detail.changes)}")
     print_note(f"Undo operation {latest.id[:8]}? [y/N]")
     return latest.id if sys.stdin.readline().strip().lower() in ("y", "yes") else None
 

@@ -60,12 +60,12 @@ def _import(args: Namespace) -> None:
     with open_spool() as spool:
         items = _move_below(_open_source(args.source, spool), (args.namespace or "").strip("/"))
         total, foreign = _check(items)  # all of it, before anything is sent
-        done = send(args, items, total)
+        report = send(args, items, total)
     for where in foreign[:SHOWN]:
         print_note(f"{where}: not a memory of an export, left out")
     if len(foreign) > SHOWN:
         print_note(f"{len(foreign) - SHOWN:,} more files are no memories of an export")
-    return show(args, done, lambda: report_text(done))
+    return show(args, report, lambda: report_text(report))
 
 
 def _move_below(items: Items, namespace: str) -> Items:
@@ -160,18 +160,18 @@ def _parse(where: str, data: Any, parse: Callable[[Any], Record | None]) -> Reco
 
 def _check(items: Items) -> tuple[int, list[str]]:
     """Read everything once; return how many memories there are and which files hold none; raise `Invalid`."""
-    seen: dict[str, str] = {}
+    places: dict[str, str] = {}
     foreign: list[str] = []
     for where, record, _ in items():
         if record is None:
             foreign.append(where)
-        elif first := seen.get(record.id):
+        elif first := places.get(record.id):
             raise Invalid(f"{where} and {first} hold the same memory {record.id[:8]}. Nothing was imported.")
         else:
-            seen[record.id] = where
-    if not seen:
+            places[record.id] = where
+    if not places:
         raise Invalid("There are no memories to import.")
-    return len(seen), foreign
+    return len(places), foreign
 
 
 COMMANDS = {

@@ -27,18 +27,18 @@ _COLOURS = {"done": "green", "failed": "red", "interrupted": "yellow", "quaranti
 
 
 def _list(args: Namespace) -> None:
-    show_result(args, methods.jobs(), _list_text, lambda found: found.jobs)
+    show_result(args, methods.jobs(), _list_text, lambda page: page.jobs)
 
 
-def _list_text(found: JobList) -> str:
+def _list_text(page: JobList) -> str:
     rows = []
-    for job in found.jobs:
+    for job in page.jobs:
         last = job.last
         every = format_span(job.every_s) if job.every_s else "–"
-        began = f"{format_span(max(0.0, found.at - last.started_at))} ago" if last else "never"
+        began = f"{format_span(max(0.0, page.at - last.started_at))} ago" if last else "never"
         ended = [last.outcome, format_duration(last)] if last else ["", ""]
         did = _outcome_text(last) if last else job.about
-        rows.append([job.name, job.state, every, began, *ended, _next_text(job, found.at), did])
+        rows.append([job.name, job.state, every, began, *ended, _next_text(job, page.at), did])
     return format_table(["JOB", "STATE", "EVERY", "LAST RUN", "OUTCOME", "TOOK", "NEXT", "DID"], rows, right=(2, 5))
 
 
@@ -96,9 +96,9 @@ def _run(args: Namespace) -> int:
     return complain(f"The job {run.job} failed: {run.error}", 1) if run.outcome == "failed" else 0
 
 
-def _fill(client: Client, run: JobRun, wanted: int) -> None:
+def _fill(client: Client, run: JobRun, number: int) -> None:
     """Fetch the rest of a plan that does not fit into one reply."""
-    while len(run.steps) < min(wanted, run.total):
+    while len(run.steps) < min(number, run.total):
         part = client.call(methods.run_job(run.job, dry_run=True, plan=run.plan, offset=len(run.steps), limit=PAGE))
         if not part.steps:
             return
@@ -146,11 +146,11 @@ def _declare_names(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", metavar="NAME", help=f"jobs, or `{ALL}`")
 
 
-def _change_each(order: Callable[[str], Call[Job]], said: str, args: Namespace) -> None:
+def _change_each(order: Callable[[str], Call[Job]], verb: str, args: Namespace) -> None:
     with client_for(args) as client:
         names = [job.name for job in client.jobs().jobs] if args.names == [ALL] else args.names
-        changed = [client.call(order(name)) for name in names]
-    show(args, changed, lambda: said.format(", ".join(job.name for job in changed)))
+        jobs = [client.call(order(name)) for name in names]
+    show(args, jobs, lambda: verb.format(", ".join(job.name for job in jobs)))
 
 
 # history -------------------------------------------------------------------------------------------------------------
@@ -162,12 +162,12 @@ def _declare_history(parser: ArgumentParser) -> None:
 
 
 def _show_history(args: Namespace) -> None:
-    show_result(args, methods.job_history(args.name, limit=args.limit), _history_text, lambda found: found.runs)
+    show_result(args, methods.job_history(args.name, limit=args.limit), _history_text, lambda page: page.runs)
 
 
-def _history_text(found: JobRuns) -> str:
+def _history_text(page: JobRuns) -> str:
     rows = []
-    for run in found.runs:
+    for run in page.runs:
         how = [run.outcome, format_duration(run), (run.operation or "")[:8]]
         rows.append([f"{run.run}", iso(run.started_at) or "", run.job, run.by, *how, _outcome_text(run)])
     return format_table(["RUN", "AT", "JOB", "BY", "OUTCOME", "TOOK", "OP", "DID"], rows, "No runs.", right=(0, 5))

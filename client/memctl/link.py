@@ -73,7 +73,7 @@ def _introduce_places() -> None:
 
 
 def own_token() -> str:
-    """Return the token that memctl presents: of the environment, else the owner's, empty where there is none."""
+    """Return the token that memctl presents: of the environment, else the owner's, empty if there is none."""
     return os.environ.get("MEMORYD_TOKEN") or paths.owner_token()
 
 
@@ -95,7 +95,7 @@ def show_result(
 
 
 def ask_running(args: argparse.Namespace, call: Call[R]) -> R:
-    """Send one call to a daemon that runs already; raise `Unavailable` where none does."""
+    """Send one call to a daemon that runs already; raise `Unavailable` if none does."""
     with client_for(args, autostart=False) as client:
         try:
             return client.call(call)
@@ -106,8 +106,8 @@ def ask_running(args: argparse.Namespace, call: Call[R]) -> R:
 def say_redacted(kinds: Redacted) -> None:
     """Say on stderr what was removed before it was stored."""
     if kinds:
-        removed = describe_credentials(kinds)
-        print_note(f"memctl: removed before storing: {removed}. --allow-secrets stores texts as they are.")
+        credentials = describe_credentials(kinds)
+        print_note(f"memctl: removed before storing: {credentials}. --allow-secrets stores texts as they are.")
 
 
 def describe_credentials(kinds: Redacted) -> str:
@@ -118,22 +118,21 @@ def describe_credentials(kinds: Redacted) -> str:
 
 
 def apply_options(args: argparse.Namespace, call: C) -> C:
-    """Return the call at the namespace and with the reach of the options, and with credentials where these are asked
-    for.
+    """Return the call with the namespace and the reach of the options; `--allow-secrets` lets it store credentials.
 
-    Where no namespace is named, what keeps something, what looks for a key, a context and a call with `--reach` are at
-    the project's; the others see everything, so they are at the root.
+    Without a namespace, calls that store something or look for a key, contexts, and calls with `--reach` use that of
+    the project. The others see everything, so they are at the root.
     """
     if getattr(args, "allow_secrets", False):
         call = msgspec.structs.replace(call, allow_secrets=True)
     if not isinstance(call, Scoped):
         return call
-    named, reach = named_namespace(args), reach_of(args)
-    if named is None and _is_placed(args, call):
-        named = current_namespace()
-        if named and method_name(type(call)) == _CONTEXT:  # what an agent gets there, which is not all there is
+    namespace, reach = named_namespace(args), reach_of(args)
+    if namespace is None and _is_placed(args, call):
+        namespace = current_namespace()
+        if namespace and method_name(type(call)) == _CONTEXT:  # what an agent gets there, which is not all there is
             reach = getattr(args, "reach", None)
-    return msgspec.structs.replace(call, namespace=named or "", reach=reach)
+    return msgspec.structs.replace(call, namespace=namespace or "", reach=reach)
 
 
 def _is_placed(args: argparse.Namespace, call: Scoped[Any]) -> bool:
@@ -149,8 +148,8 @@ def named_namespace(args: argparse.Namespace) -> str | None:
 
 def namespace_of(args: argparse.Namespace) -> str:
     """Return where something is kept: the namespace that is named, else the project's, else the root."""
-    named = named_namespace(args)
-    return current_namespace() if named is None else named
+    namespace = named_namespace(args)
+    return current_namespace() if namespace is None else namespace
 
 
 def describe_project(args: argparse.Namespace) -> str:
@@ -161,8 +160,8 @@ def describe_project(args: argparse.Namespace) -> str:
 
 def reach_of(args: argparse.Namespace) -> Reach | None:
     """Return what the command sees: all of it, with a namespace what is visible from there, with a token its bounds."""
-    given: Reach | None = getattr(args, "reach", None)
+    reach: Reach | None = getattr(args, "reach", None)
     if os.environ.get("MEMORYD_TOKEN"):
-        return given
-    named = os.environ.get("MEMORYD_NAMESPACE") if args.namespace is None else args.namespace
-    return given or ("visible" if named else "all")
+        return reach
+    namespace = os.environ.get("MEMORYD_NAMESPACE") if args.namespace is None else args.namespace
+    return reach or ("visible" if namespace else "all")

@@ -22,13 +22,13 @@ def _declare_links(parser: ArgumentParser) -> None:
 
 def _show_links(args: Namespace) -> None:
     if ids := args.dismiss or args.restore:
-        show_result(args, methods.dismiss_link(ids[0], ids[1], bool(args.restore)), lambda done: done.message)
+        show_result(args, methods.dismiss_link(ids[0], ids[1], bool(args.restore)), lambda report: report.message)
     else:
-        show_result(args, methods.links(args.limit), _text, lambda found: found.links)
+        show_result(args, methods.links(args.limit), _text, lambda page: page.links)
 
 
-def _text(found: Disagreements) -> str:
-    lines = [f"{_line(link.newer)}\n  disagrees with {_line(link.older)}" for link in found.links]
+def _text(page: Disagreements) -> str:
+    lines = [f"{_line(link.newer)}\n  disagrees with {_line(link.older)}" for link in page.links]
     return "\n".join(lines) or "No memories contradict each other."
 
 

@@ -17,7 +17,7 @@ BACKUPS = "backups"  # in the data directory
 
 
 class Copy(msgspec.Struct):
-    """A copy of a database; `operation` is its latest operation, None where that is not known."""
+    """A copy of a database; `operation` is its latest operation, None if that is not known."""
 
     path: str
     size_bytes: int
@@ -48,7 +48,7 @@ def read_output(module: str, arguments: Sequence[str], *, progress: bool = False
     """
     require_daemon()
     watched = bool(progress and sys.stderr and sys.stderr.isatty())
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-P", "-m", module, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -56,13 +56,13 @@ def read_output(module: str, arguments: Sequence[str], *, progress: bool = False
         env={**os.environ, **variables},
         check=False,
     )
-    if done.returncode and watched:
+    if process.returncode and watched:
         raise SystemExit(1)  # it has said why on the terminal
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").splitlines()
-        sentences = [line for line in said if line and not line.startswith("{")]
+    if process.returncode:
+        lines = process.stderr.decode("utf-8", "replace").splitlines()
+        sentences = [line for line in lines if line and not line.startswith("{")]
         raise MemorydError(sentences[-1] if sentences else "It failed without a word.")
-    return done.stdout
+    return process.stdout
 
 
 def list_copies(data_dir: Path) -> list[Copy]:

@@ -53,10 +53,10 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _add(args: Namespace) -> None:
-    given = {**arguments.merge(args.metadata), **({"tags": args.tag} if args.tag else {})}
+    metadata = {**arguments.merge(args.metadata), **({"tags": args.tag} if args.tag else {})}
     names = "type summary importance source created_at expires_at pinned supersedes path".split()
     values = {name: getattr(args, name) for name in names if getattr(args, name) != "never"}
-    memory = new_memory({"content": read_content(args.content), "metadata": given, **values})
+    memory = new_memory({"content": read_content(args.content), "metadata": metadata, **values})
     call = protocol.Add(memory=memory, dedup=not args.no_dedup, dedup_threshold=args.dedup_threshold)
     show_result(args, call, lambda added: added_text(args, added))
 
@@ -67,10 +67,10 @@ def added_text(args: Namespace, added: protocol.Added) -> str:
     lines = [f"{what}: {paint(added.id, 'cyan')}"]
     if added.namespace:
         there = make_printable(added.namespace)
-        seen = "seen there and from every namespace inside it"
+        readers = "seen there and from every namespace inside it"
         if named_namespace(args) is None:
-            seen = "seen by sessions of that project"
-        lines.append(f"Kept in {there}: {seen}.")
+            readers = "seen by sessions of that project"
+        lines.append(f"Kept in {there}: {readers}.")
     elif added.namespace is not None:
         lines.append("Kept at /: yours, found everywhere when asked for.")
     if added.contradicts:
@@ -110,9 +110,9 @@ def _put(args: Namespace) -> None:
     call = calls.put(
         args.key, read_content(args.content), type=args.type, metadata=metadata, ttl_s=args.ttl, searchable=searchable
     )
-    said = {"created": "Stored", "updated": "Replaced", "unchanged": "Unchanged"}
+    words = {"created": "Stored", "updated": "Replaced", "unchanged": "Unchanged"}
     name = make_printable(args.key) + describe_project(args)
-    show_result(args, call, lambda done: f"{said[done.outcome]}: {name} ({paint(done.id, 'cyan')})")
+    show_result(args, call, lambda outcome: f"{words[outcome.outcome]}: {name} ({paint(outcome.id, 'cyan')})")
 
 
 # get, list -----------------------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def _get(args: Namespace) -> None:
             args,
             methods.get_around(args.id, around=args.around),
             lambda turns: "\n".join(map(turn_text, turns)) or "No turn is kept.",
-            lambda found: found.turns,
+            lambda page: page.turns,
         )
     else:
         show_result(args, methods.get(args.id or "", key=args.key or "", renew=args.renew), memory_text)
@@ -167,8 +167,8 @@ def memory_text(memory: protocol.Memory) -> str:
         ("notes", " / ".join(memory.usefulness.notes) if memory.usefulness else None),
         ("summary", memory.summary),
     ]
-    named = [(name, make_printable(value)) for name, value in rows if value]
-    head = format_fields([*named, *_format_file_rows(memory)], indent="")
+    pairs = [(name, make_printable(value)) for name, value in rows if value]
+    head = format_fields([*pairs, *_format_file_rows(memory)], indent="")
     return f"{head}\n\n{make_printable(memory.content)}"
 
 
@@ -211,8 +211,8 @@ def _list_text(memories: list[protocol.Memory], total: int) -> str:
     rows = [
         [m.id[:8], iso(m.created_at) or "", m.type, *([m.namespace] if spaces else []), m.content] for m in memories
     ]
-    shown = f"{len(memories)} of {count_text(total, 'memory')}"
-    return f"{format_table(headers, rows)}\n{paint(shown, 'dim')}"
+    sentence = f"{len(memories)} of {count_text(total, 'memory')}"
+    return f"{format_table(headers, rows)}\n{paint(sentence, 'dim')}"
 
 
 # update, tag, delete -------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def _update(args: Namespace) -> None:
     if not changes:
         raise arguments.Usage("nothing to change; give --content, --type, --metadata … (see `memctl update --help`).")
     call = calls.update(args.id, **changes)
-    show_result(args, call, lambda changed: f"Changed: {changed.memory.id} (operation {changed.operation[:8]})")
+    show_result(args, call, lambda result: f"Changed: {result.memory.id} (operation {result.operation[:8]})")
 
 
 def _tag_arguments(parser: ArgumentParser) -> None:
@@ -258,12 +258,12 @@ def _tag(args: Namespace) -> None:
     except ArgumentTypeError as error:
         raise arguments.Usage(f"{error}.") from None
     call = protocol.Tag(id=args.id, tags=tags, values=values)
-    show_result(args, call, lambda done: f"Tagged: {done.memory.id} {_format_tags(done.memory)}".rstrip())
+    show_result(args, call, lambda result: f"Tagged: {result.memory.id} {_format_tags(result.memory)}".rstrip())
 
 
 def _format_tags(memory: protocol.Memory) -> str:
-    shown = {key: value for key, value in memory.metadata.items() if key != "heading" or memory.tier != "documents"}
-    return "  ".join(make_printable(f"{key}={_value(value)}") for key, value in shown.items())
+    values = {key: value for key, value in memory.metadata.items() if key != "heading" or memory.tier != "documents"}
+    return "  ".join(make_printable(f"{key}={_value(value)}") for key, value in values.items())
 
 
 def _value(value: Any) -> str:
@@ -290,23 +290,25 @@ def _delete(args: Namespace) -> None:
     if args.dry_run or args.all_states:
         raise arguments.Usage("--dry-run and --all-states go with filters like --where.")
     call = calls.delete(*args.targets, key=args.key)
-    show_result(args, call, lambda gone: _deleted_text(len(gone.ids), gone.operation))
+    show_result(args, call, lambda report: _deleted_text(len(report.ids), report.operation))
 
 
 def _delete_where(args: Namespace, filters: dict[str, Any]) -> None:
-    gone = send(args, protocol.DeleteWhere(dry_run=args.dry_run, all_states=args.all_states, **filters))
-    if args.json or not args.dry_run or not gone.ids:
-        show(args, gone, lambda: _deleted_text(gone.count, gone.operation, gone.documents))
+    report = send(args, protocol.DeleteWhere(dry_run=args.dry_run, all_states=args.all_states, **filters))
+    if args.json or not args.dry_run or not report.ids:
+        show(args, report, lambda: _deleted_text(report.count, report.operation, report.documents))
         return
-    page = send(args, calls.list_(ids=gone.ids[:_SHOWN], all_states=True, limit=_SHOWN, reach=args.reach or "subtree"))
-    print(f"{_list_text(page.memories, gone.count)}\nThese would be deleted; leave out --dry-run to do it.")
+    page = send(
+        args, calls.list_(ids=report.ids[:_SHOWN], all_states=True, limit=_SHOWN, reach=args.reach or "subtree")
+    )
+    print(f"{_list_text(page.memories, report.count)}\nThese would be deleted; leave out --dry-run to do it.")
 
 
 def _deleted_text(count: int, operation: str | None, documents: int = 0) -> str:
-    kept = f"\n{count_text(documents, 'part')} of files stay; edit the files." if documents else ""
+    note = f"\n{count_text(documents, 'part')} of files stay; edit the files." if documents else ""
     if operation is None:
-        return f"No memory is deleted: the filters leave none.{kept}"
-    return f"Deleted {count_text(count, 'memory')}; {undo_text(operation)} brings back what was deleted.{kept}"
+        return f"No memory is deleted: the filters leave none.{note}"
+    return f"Deleted {count_text(count, 'memory')}; {undo_text(operation)} brings back what was deleted.{note}"
 
 
 # feedback ------------------------------------------------------------------------------------------------------------
@@ -314,9 +316,9 @@ def _deleted_text(count: int, operation: str | None, documents: int = 0) -> str:
 
 def _declare_feedback(parser: ArgumentParser) -> None:
     arguments.add_id(parser)
-    said = parser.add_mutually_exclusive_group(required=True)
-    said.add_argument("--useful", action="store_true", help="it helped: it ranks a little higher from now on")
-    said.add_argument("--useless", action="store_true", help="it did not: it ranks a little lower")
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument("--useful", action="store_true", help="it helped: it ranks a little higher from now on")
+    group.add_argument("--useless", action="store_true", help="it did not: it ranks a little lower")
     parser.add_argument("--note", default="", metavar="TEXT", help="why, for those who look at the memory")
     arguments.add_secrets(parser)
     arguments.add_reach(parser)
@@ -326,9 +328,9 @@ def _give_feedback(args: Namespace) -> None:
     show_result(args, methods.feedback(args.id, args.useful, args.note), _rating_text)
 
 
-def _rating_text(changed: protocol.Changed) -> str:
-    rated = feedback_text(changed.memory.usefulness)
-    return f"Noted: {changed.memory.id[:8]} is {rated}; {undo_text(changed.operation)} takes it back."
+def _rating_text(result: protocol.Changed) -> str:
+    rated = feedback_text(result.memory.usefulness)
+    return f"Noted: {result.memory.id[:8]} is {rated}; {undo_text(result.operation)} takes it back."
 
 
 def feedback_text(usefulness: protocol.Usefulness | None) -> str:

@@ -11,11 +11,11 @@ from memoryd.client.memctl.output import say_bytes, say_json
 
 
 def _print_metrics(args: Namespace) -> None:
-    found = ask_running(args, stats_call())
+    stats = ask_running(args, stats_call())
     if args.json:
-        say_json(found)
+        say_json(stats)
     else:
-        say_bytes(format_stats(found).encode())
+        say_bytes(format_stats(stats).encode())
 
 
 COMMANDS = {

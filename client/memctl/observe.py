@@ -38,8 +38,8 @@ PER_CALL = 200  # lines of a seed
 
 
 def _observe_arguments(parser: ArgumentParser) -> None:
-    said = "what was said; without any, JSON lines on stdin; `off`, `on`, `status`: pause it, resume it, show pauses"
-    parser.add_argument("turns", nargs="*", metavar="TURN", help=said)
+    meaning = "what was said; without any, JSON lines on stdin; `off`, `on`, `status`: pause it, resume it, show pauses"
+    parser.add_argument("turns", nargs="*", metavar="TURN", help=meaning)
     parser.add_argument("--folder", metavar="DIR", help="with off and on: in this folder and below it")
     parser.add_argument("--role", default="user", metavar="R", help="who said it: user (the default), assistant …")
     add_secrets(parser)
@@ -85,12 +85,12 @@ def _change_pauses(args: Namespace) -> None:
     show_result(args, calls[args.turns[0]], _pauses_text)
 
 
-def _pauses_text(found: protocol.Observing) -> str:
-    if not found.pauses:
+def _pauses_text(pauses: protocol.Observing) -> str:
+    if not pauses.pauses:
         return "Everything is observed."
     lines = [
         f"{pause.kind} {pause.name or '(all)'}{'' if pause.since else '  (settings, [observe] never)'}"
-        for pause in found.pauses
+        for pause in pauses.pauses
     ]
     return "\n".join(["Nothing is observed in:", *(f"  {line}" for line in lines)])
 
@@ -138,20 +138,20 @@ def _seed(args: Namespace) -> None:
     lines = [_line(args, here, name, number, item) for number, item in enumerate(_json_lines(name, data), start=1)]
     if not lines:
         raise Invalid(f"There is nothing in {name}.")
-    done = protocol.Seeded(turns=0, created=0, merged=0)
+    report = protocol.Seeded(turns=0, created=0, merged=0)
     with client_for(args) as client, ProgressBar("seed", len(lines)) as progress:
-        sent = 0
+        number_sent = 0
         for call, size in _build_calls(lines):
 
-            def on_progress(event: protocol.Progress, before: int = sent) -> None:
+            def on_progress(event: protocol.Progress, before: int = number_sent) -> None:
                 progress.update(before + event.done)
 
             call = msgspec.structs.replace(call, allow_secrets=args.allow_secrets)
-            _add(done, client.call(call, on_progress))
-            sent += size
-            progress.update(sent)
-    say_redacted(done.redacted)
-    show(args, done, lambda: _seeded_text(done, describe_project(args)))
+            _add(report, client.call(call, on_progress))
+            number_sent += size
+            progress.update(number_sent)
+    say_redacted(report.redacted)
+    show(args, report, lambda: _seeded_text(report, describe_project(args)))
 
 
 def _read_file(path: str) -> list[bytes]:
@@ -197,14 +197,14 @@ def _add(total: protocol.Seeded, part: protocol.Seeded) -> None:
         setattr(total, name, getattr(total, name) + getattr(part, name))
 
 
-def _seeded_text(done: protocol.Seeded, where: str) -> str:
-    told = [
-        f"{count_text(done.turns, 'turn')} taken in" if done.turns else "",
-        f"{count_text(done.created, 'memory')} created" if done.created else "",
-        f"{done.merged:,} merged into others" if done.merged else "",
-        f"{done.skipped:,} known already" if done.skipped else "",
+def _seeded_text(report: protocol.Seeded, where: str) -> str:
+    parts = [
+        f"{count_text(report.turns, 'turn')} taken in" if report.turns else "",
+        f"{count_text(report.created, 'memory')} created" if report.created else "",
+        f"{report.merged:,} merged into others" if report.merged else "",
+        f"{report.skipped:,} known already" if report.skipped else "",
     ]
-    return f"Seeded{where}: {', '.join(filter(None, told))}."
+    return f"Seeded{where}: {', '.join(filter(None, parts))}."
 
 
 COMMANDS = {

@@ -43,10 +43,10 @@ def show(args: argparse.Namespace, value: Any, text: Callable[[], str]) -> None:
 
 
 def say(text: str) -> None:
-    """Print text to stdout; of control characters colours and links to files are left; `?` is what has no code."""
+    """Print text to stdout: without control characters but for colours and links, `?` for what it cannot encode."""
     if sys.stdout:
-        shown = _SHOWN.sub(lambda found: found[0] if found[1] else _REPLACED, text)
-        _write(f"{shown}\n".encode(sys.stdout.encoding, "replace"))
+        printable = _SHOWN.sub(lambda match: match[0] if match[1] else _REPLACED, text)
+        _write(f"{printable}\n".encode(sys.stdout.encoding, "replace"))
 
 
 def say_json(value: Any) -> None:
@@ -57,7 +57,7 @@ def say_json(value: Any) -> None:
 
 def escape_controls(data: bytes) -> bytes:
     """Return JSON whose texts cannot steer a terminal: JSON itself lets DEL, C1 and marks of direction pass."""
-    return _STEERING.sub(lambda found: f"\\u{ord(found[0].decode()):04x}".encode(), data)
+    return _STEERING.sub(lambda match: f"\\u{ord(match[0].decode()):04x}".encode(), data)
 
 
 def say_bytes(data: bytes) -> None:
@@ -96,10 +96,10 @@ def complain(text: str, code: int) -> int:
 def to_plain(value: Any) -> Any:
     """Return a result as plain values for JSON: its times become ISO 8601 text, metadata stays as it is."""
     if type(value).__name__ == "Change":  # its module is imported where there is one
-        changed = {
+        changes = {
             name: [_plain_value(name, old), _plain_value(name, new)] for name, (old, new) in value.changed.items()
         }
-        return {**_plain_fields(value), "changed": changed}
+        return {**_plain_fields(value), "changed": changes}
     if isinstance(value, msgspec.Struct):
         return _plain_fields(value)
     if isinstance(value, list | tuple):
@@ -121,7 +121,7 @@ def _plain_value(name: str, value: Any) -> Any:
 
 
 def columns() -> int:
-    """Return the width of the terminal, 100 where there is none."""
+    """Return the width of the terminal, 100 if there is none."""
     try:
         return max(40, os.get_terminal_size(1).columns or DEFAULT_COLUMNS)
     except OSError:

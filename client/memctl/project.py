@@ -24,14 +24,14 @@ BATCH = 100  # memories of one operation
 
 
 def _list(args: Namespace) -> None:
-    found = projects.read_table()["projects"]
-    show(args, found, lambda: _list_text(found))
+    entries = projects.read_table()["projects"]
+    show(args, entries, lambda: _list_text(entries))
 
 
-def _list_text(found: list[Project]) -> str:
+def _list_text(entries: list[Project]) -> str:
     rows = [
         list(map(make_printable, [one["namespace"], one["remote"], ", ".join(map(shorten_home, one["folders"]))]))
-        for one in found
+        for one in entries
     ]
     none = "No projects yet; a hook or `memctl mcp` notes the one that its agent works in."
     return format_table(["NAMESPACE", "CLONED FROM", "FOLDERS"], rows, none, flexible=2)
@@ -49,16 +49,16 @@ def _declare_rename(parser: ArgumentParser) -> None:
 
 def _rename(args: Namespace) -> None:
     new = _check_name(args.new)
-    old, chosen = _choose_projects(projects.read_table(), args.project)
-    _check_free(projects.read_table(), chosen, new, args.join)
+    old, entries = _choose_projects(projects.read_table(), args.project)
+    _check_free(projects.read_table(), entries, new, args.join)
     report: dict[str, Any] = {"namespace": new, "former": old, "moved": 0, "left": 0, "operations": []}
-    if not args.name_only and len(chosen) == len(_find_projects(projects.read_table(), old)):
+    if not args.name_only and len(entries) == len(_find_projects(projects.read_table(), old)):
         with client_for(args) as client:
             report |= _move(client, old, new)
-    with projects.change_table() as known:
-        _, chosen = _choose_projects(known, args.project)
-        _check_free(known, chosen, new, args.join)
-        for project in chosen:
+    with projects.change_table() as table:
+        _, entries = _choose_projects(table, args.project)
+        _check_free(table, entries, new, args.join)
+        for project in entries:
             project["namespace"] = new
     show(args, report, lambda: _renamed_text(report))
 
@@ -71,25 +71,25 @@ def _check_name(name: str) -> str:
     return "/".join(parts)
 
 
-def _choose_projects(known: ProjectTable, name: str) -> tuple[str, list[Project]]:
+def _choose_projects(table: ProjectTable, name: str) -> tuple[str, list[Project]]:
     """Return the namespace and the projects meant: the one that a path is in, else all of a namespace."""
     if name.startswith((".", "/", "~")):
         path = os.path.realpath(os.path.expanduser(name))
-        chosen = [one for one in known["projects"] if any(f"{path}/".startswith(f"{at}/") for at in one["folders"])]
+        entries = [one for one in table["projects"] if any(f"{path}/".startswith(f"{at}/") for at in one["folders"])]
     else:
-        chosen = _find_projects(known, name.strip("/"))
-    if not chosen:
+        entries = _find_projects(table, name.strip("/"))
+    if not entries:
         raise NotFound(f"There is no project {name!r}; `memctl project list` shows them.")
-    return chosen[-1]["namespace"], chosen
+    return entries[-1]["namespace"], entries
 
 
-def _find_projects(known: ProjectTable, namespace: str) -> list[Project]:
-    return [project for project in known["projects"] if project["namespace"] == namespace]
+def _find_projects(table: ProjectTable, namespace: str) -> list[Project]:
+    return [project for project in table["projects"] if project["namespace"] == namespace]
 
 
-def _check_free(known: ProjectTable, chosen: list[Project], new: str, join: bool) -> None:
-    others = [project for project in _find_projects(known, new) if project not in chosen]
-    if new == chosen[-1]["namespace"]:
+def _check_free(table: ProjectTable, entries: list[Project], new: str, join: bool) -> None:
+    others = [project for project in _find_projects(table, new) if project not in entries]
+    if new == entries[-1]["namespace"]:
         raise Invalid(f"The project is called {new} already.")
     if others and not join:
         there = ", ".join(others[0]["folders"]) or others[0]["remote"]
@@ -105,9 +105,9 @@ def _move(client: Client, old: str, new: str) -> dict[str, Any]:
         shared = client.call(Share(ids=[memory.id for memory in page], to=new, move=True))
         operations.append(shared.operation)
         moved += len(shared)
-    left = client.call(Turns(namespace=old, reach="exact")).total
-    left += client.call(List(namespace=old, reach="exact", limit=1)).total
-    return {"moved": moved, "left": left, "operations": operations}
+    rest = client.call(Turns(namespace=old, reach="exact")).total
+    rest += client.call(List(namespace=old, reach="exact", limit=1)).total
+    return {"moved": moved, "left": rest, "operations": operations}
 
 
 def _renamed_text(report: dict[str, Any]) -> str:

@@ -46,14 +46,14 @@ def format_markdown(record: Record) -> bytes:
     """Return a record as a Markdown file."""
     fields = to_plain(record)
     content = fields.pop("content")
-    shown = [name for name in fields if name in ALWAYS or fields[name]]  # of the others those that say something
-    head = "\n".join(f"{name}: {_format_value(fields[name])}" for name in shown)
+    names = [name for name in fields if name in ALWAYS or fields[name]]  # of the others those that say something
+    head = "\n".join(f"{name}: {_format_value(fields[name])}" for name in names)
     return f"{FENCE}\n{head}\n{FENCE}\n{content}\n".encode()
 
 
 def _format_value(value: Any) -> str:
     text = msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def parse_json(line: bytes | msgspec.Raw) -> Record:
@@ -104,13 +104,13 @@ def convert_record(fields: dict[str, Any]) -> Record:
     """Return the record of plain fields; raise `Invalid` for unknown ones, which would be lost silently."""
     if unknown := fields.keys() - FIELDS:
         raise Invalid(f"A memory has no field {', '.join(sorted(unknown))[:80]}.")
-    given = dict(fields)
+    values = dict(fields)
     for name in TIMES:
-        if isinstance(given.get(name), str):
-            given[name] = seconds(given[name])
+        if isinstance(values.get(name), str):
+            values[name] = seconds(values[name])
     try:
-        given["relations"] = [_convert_link(link) for link in given.get("relations", [])]
-        record = msgspec.convert(given, Record)
+        values["relations"] = [_convert_link(link) for link in values.get("relations", [])]
+        record = msgspec.convert(values, Record)
         msgspec.msgpack.encode(record)
     except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise Invalid(f"Not a memory: {error}.") from None

@@ -44,7 +44,7 @@ Items = Callable[[], Iterator[Item]]
 
 
 def open_spool() -> IO[bytes]:
-    """Return a file without a name for what is read once and sent later: memories, so it is beside the others."""
+    """Return a nameless file for memories that are read once and sent later. It is in the data directory."""
     folder = paths.data_dir() / "tmp"
     for path in (folder.parent, folder):
         make_private(path)
@@ -52,7 +52,7 @@ def open_spool() -> IO[bytes]:
 
 
 def require_file(path: Path) -> None:
-    """Raise `Invalid` for what is there and no file: a folder, or a pipe or a device, which may have no end."""
+    """Raise `Invalid` for a folder, and for a pipe or a device, which may have no end."""
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
         what = "a folder, not a file" if stat.S_ISDIR(mode) else "neither a file nor a folder"
@@ -72,74 +72,77 @@ def read_lines(file: IO[bytes], name: str) -> Iterator[bytes]:
 
 def send(args: Namespace, items: Items, total: int) -> Imported:
     """Send all items as one operation, with a bar; raise `Invalid` that names the place of a bad one."""
-    done = Imported(dry_run=args.dry_run)
+    report = Imported(dry_run=args.dry_run)
     with client_for(args) as client, ProgressBar("import", total) as bar:
-        sent = 0
-        found = (item for item in items() if item.record)
-        for batch in split_batches(found, PER_CALL, lambda item: count_bytes(item.record)):
-            fresh = _drop_known(client, batch, args, done)
+        number = 0
+        records = (item for item in items() if item.record)
+        for batch in split_batches(records, PER_CALL, lambda item: count_bytes(item.record)):
+            fresh = _drop_known(client, batch, args, report)
             call = import_memories(
                 [item.record for item in fresh if item.record],
                 overwrite=args.overwrite,
                 dry_run=args.dry_run,
-                operation=done.operation,
+                operation=report.operation,
                 allow_secrets=args.allow_secrets,
             )
             try:
                 part = client.call(call) if fresh else Imported()
             except Invalid as error:
-                raise _locate_error(error, fresh, done) from None
-            done.add(part)
-            done.redacted = sum_kinds((done.redacted, part.redacted))
-            sent += len(batch)
-            bar.update(sent)
-    say_redacted(done.redacted)
-    return done
+                raise _locate_error(error, fresh, report) from None
+            report.add(part)
+            report.redacted = sum_kinds((report.redacted, part.redacted))
+            number += len(batch)
+            bar.update(number)
+    say_redacted(report.redacted)
+    return report
 
 
-def _drop_known(client: Client, batch: list[Item], args: Namespace, done: Imported) -> list[Item]:
-    """Return what is to be sent: without what has no time of its own and is stored already with that content."""
+def _drop_known(client: Client, batch: list[Item], args: Namespace, report: Imported) -> list[Item]:
+    """Return what is to be sent: all but undated items that are stored already with the same content."""
     undated = [item.record.id for item in batch if item.record and item.time != "own"]
     if not undated or args.overwrite:
         return batch
-    stored = {record.id: record for record in client.export_memories(ids=undated, limit=PER_CALL, reach="all")}
+    by_id = {record.id: record for record in client.export_memories(ids=undated, limit=PER_CALL, reach="all")}
     fresh = []
     for item in batch:
-        known = stored.get(item.record.id) if item.record and item.time != "own" else None
-        if item.record is None or known is None:
+        present = by_id.get(item.record.id) if item.record and item.time != "own" else None
+        if item.record is None or present is None:
             fresh.append(item)
-        elif item.time == "unknown" or known.content == item.record.content:
-            done.unchanged += 1
+        elif item.time == "unknown" or present.content == item.record.content:
+            report.unchanged += 1
         else:
-            item.record.created_at = known.created_at
+            item.record.created_at = present.created_at
             fresh.append(item)
     return fresh
 
 
-def _locate_error(error: Invalid, batch: list[Item], done: Imported) -> Invalid:
+def _locate_error(error: Invalid, batch: list[Item], report: Imported) -> Invalid:
     """Return an error of the daemon with the place of the record that it means."""
     index = error.data.get("index")
     if not isinstance(index, int) or index >= len(batch):
         return error
     reason = error.message.removeprefix(f"Memory {index}: ")
-    before = f" What came before is imported: `memctl undo {done.operation[:8]}`." if done.operation else ""
+    before = f" What came before is imported: `memctl undo {report.operation[:8]}`." if report.operation else ""
     return Invalid(f"{batch[index].where}: {reason}{before}", error.data)
 
 
-def report_text(done: Imported) -> str:
+def report_text(report: Imported) -> str:
     """Say what an import did."""
-    would, number = "Would import" if done.dry_run else "Imported", count_text(done.created + done.replaced, "memory")
-    lines = [f"{would} {number}: {done.created:,} new, {done.replaced:,} changed."]
-    if done.unchanged:
-        lines.append(f"{count_text(done.unchanged, 'memory')} already as imported.")
-    if done.kept:
+    would, number = (
+        "Would import" if report.dry_run else "Imported",
+        count_text(report.created + report.replaced, "memory"),
+    )
+    lines = [f"{would} {number}: {report.created:,} new, {report.replaced:,} changed."]
+    if report.unchanged:
+        lines.append(f"{count_text(report.unchanged, 'memory')} already as imported.")
+    if report.kept:
         lines.append(
-            f"{count_text(len(done.kept), 'memory')} kept as stored, being as new or newer"
+            f"{count_text(len(report.kept), 'memory')} kept as stored, being as new or newer"
             " (--overwrite replaces them): "
-            f"{', '.join(id[:8] for id in done.kept[:SHOWN])}{' …' if len(done.kept) > SHOWN else ''}"
+            f"{', '.join(id[:8] for id in report.kept[:SHOWN])}{' …' if len(report.kept) > SHOWN else ''}"
         )
-    if done.skipped:
-        lines.append(f"{count_text(done.skipped, 'chunk')} of files left out: add their folder as a workspace.")
-    if done.operation:
-        lines.append(f"`{paint(f'memctl undo {done.operation[:8]}', 'cyan')}` takes it back.")
+    if report.skipped:
+        lines.append(f"{count_text(report.skipped, 'chunk')} of files left out: add their folder as a workspace.")
+    if report.operation:
+        lines.append(f"`{paint(f'memctl undo {report.operation[:8]}', 'cyan')}` takes it back.")
     return "\n".join(lines)

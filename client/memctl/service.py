@@ -148,12 +148,14 @@ def _stop(args: Namespace) -> None:
 
 
 def _stop_service(args: Namespace) -> None:
-    """Stop socket and daemon of the service: while systemd holds the socket, whoever connects starts the daemon."""
+    """Stop socket and daemon of the service: while systemd holds the socket, the next client starts the daemon."""
     from memoryd.client.transport import activation
 
-    done = activation.run_systemctl("stop", activation.SOCKET_UNIT, activation.SERVICE_UNIT, limit_s=args.timeout + 60)
-    if done.returncode:
-        raise MemorydError(f"The service could not be stopped: {done.stderr.strip()}")
+    process = activation.run_systemctl(
+        "stop", activation.SOCKET_UNIT, activation.SERVICE_UNIT, limit_s=args.timeout + 60
+    )
+    if process.returncode:
+        raise MemorydError(f"The service could not be stopped: {process.stderr.strip()}")
     message = "The service memoryd has stopped; the next client or `memctl up` starts it again."
     show(args, Done(message="Stopped."), lambda: message)
 
@@ -162,8 +164,8 @@ def _stop_service(args: Namespace) -> None:
 
 
 def _show_status(args: Namespace) -> None:
-    found = ask_running(args, status_call())
-    show(args, found, lambda: _status_text(found))
+    status = ask_running(args, status_call())
+    show(args, status, lambda: _status_text(status))
 
 
 def _status_text(status: Status) -> str:
@@ -196,13 +198,13 @@ def _status_text(status: Status) -> str:
 
 
 def unread_text(status: Status) -> str:
-    """Return how much is in languages that the model does not read, empty where it is little."""
+    """Return how much is in languages that the model does not read, empty if it is little."""
     if not status.unread:
         return ""
     first, *others = status.unread.languages
-    named = f"{first} and {others[0]}" if len(others) == 1 else ", ".join([first, *others[:2]])
+    names = f"{first} and {others[0]}" if len(others) == 1 else ", ".join([first, *others[:2]])
     more = " …" if len(others) > 2 else ""
-    return f"{status.unread.share:.0%} of the texts are in {named}{more}, which {status.model.name} does not read"
+    return f"{status.unread.share:.0%} of the texts are in {names}{more}, which {status.model.name} does not read"
 
 
 def better_model(status: Status) -> str:
@@ -216,8 +218,8 @@ def clock_text(clock: ClockState | None) -> str:
     if clock is None or clock.state == "steady":
         return ""
     way = "ahead" if clock.off_s > 0 else "back"
-    left = duration_text(clock.counts_in_s or 0.0)
-    return f"{duration_text(abs(clock.off_s))} {way}, or the machine was off: nothing is deleted by that for {left}"
+    rest = duration_text(clock.counts_in_s or 0.0)
+    return f"{duration_text(abs(clock.off_s))} {way}, or the machine was off: nothing is deleted by that for {rest}"
 
 
 def threads_text(threads: list[ThreadState]) -> str:

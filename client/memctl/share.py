@@ -26,8 +26,8 @@ def _share(args: Namespace) -> None:
 def _text(shared: Shared, to: str) -> str:
     where = make_printable(to) or "the root"
     rows = [[one.origin[:8], one.outcome, one.id[:8]] for one in shared]
-    said = f"Shared {count_text(len(rows), 'memory')} with {where}; {undo_text(shared.operation)} takes it back."
-    return f"{format_table(['ID', 'OUTCOME', 'THERE'], rows)}\n{said}"
+    sentence = f"Shared {count_text(len(rows), 'memory')} with {where}; {undo_text(shared.operation)} takes it back."
+    return f"{format_table(['ID', 'OUTCOME', 'THERE'], rows)}\n{sentence}"
 
 
 def _declare_namespaces(parser: ArgumentParser) -> None:
@@ -42,10 +42,10 @@ def _declare_namespaces(parser: ArgumentParser) -> None:
 
 def _list_namespaces(args: Namespace) -> None:
     names = ("prefix", "depth", "limit", "offset")
-    found = send(args, Namespaces(**{name: getattr(args, name) for name in names}))
-    rows = [[make_printable(one.name) or "(root)", f"{one.memories:,}"] for one in found.namespaces]
-    more = f"{len(rows)} of {count_text(found.total, 'namespace')}"
-    show(args, found.namespaces, lambda: f"{format_table(['NAMESPACE', 'MEMORIES'], rows, right=(1,))}\n{more}")
+    page = send(args, Namespaces(**{name: getattr(args, name) for name in names}))
+    rows = [[make_printable(one.name) or "(root)", f"{one.memories:,}"] for one in page.namespaces]
+    more = f"{len(rows)} of {count_text(page.total, 'namespace')}"
+    show(args, page.namespaces, lambda: f"{format_table(['NAMESPACE', 'MEMORIES'], rows, right=(1,))}\n{more}")
 
 
 COMMANDS = {

@@ -78,19 +78,19 @@ def stem(word: str) -> str:
 
 def make_snippet(content: str, query: str, size: int, lines: int, paint: Callable[[str], str]) -> list[str]:
     """Return the best part of a content in at most `lines` lines of `size` columns, the words of the query painted."""
-    wanted = query_of(query)
+    words = query_of(query)
     text, begins = _join_lines(content[:MAX_CHARS])
-    start = _find_start(text, begins, wanted, _count_fitting(text, size * lines))
-    shown = wrap(("… " if start else "") + text[start : start + 2 * size * lines], size, lines)
-    return [_paint_words(line, wanted, paint) for line in shown]
+    start = _find_start(text, begins, words, _count_fitting(text, size * lines))
+    lines_shown = wrap(("… " if start else "") + text[start : start + 2 * size * lines], size, lines)
+    return [_paint_words(line, words, paint) for line in lines_shown]
 
 
 def _join_lines(content: str) -> tuple[str, list[int]]:
     """Return a text on one line, and where its lines and sentences begin."""
-    found = [" ".join(make_printable(line).split()) for line in content.split("\n")]
-    found = [line for line in found if line]
-    text = " ".join(found)
-    begins = {0, *accumulate((len(line) + 1 for line in found[:-1]), initial=0)}
+    texts = [" ".join(make_printable(line).split()) for line in content.split("\n")]
+    texts = [line for line in texts if line]
+    text = " ".join(texts)
+    begins = {0, *accumulate((len(line) + 1 for line in texts[:-1]), initial=0)}
     return text, sorted(begins | {match.end() for match in _SENTENCE.finditer(text)})
 
 
@@ -100,11 +100,11 @@ def _count_fitting(text: str, columns: int) -> int:
     return max(1, int(FILLED * columns * len(sample) / max(width(sample), 1)))
 
 
-def _find_start(text: str, begins: list[int], wanted: QueryWords, room: int) -> int:
+def _find_start(text: str, begins: list[int], words: QueryWords, room: int) -> int:
     """Return where to begin, so that as many different words of the query as possible are shown."""
     if len(text) <= room:
         return 0
-    marks = _find_marks(text, wanted)
+    marks = _find_marks(text, words)
     if not marks:
         return 0
     first, last = _find_densest(marks, room)
@@ -119,7 +119,7 @@ def _find_start(text: str, begins: list[int], wanted: QueryWords, room: int) -> 
 
 def _find_densest(marks: list[_Mark], room: int) -> tuple[int, int]:
     """Return the start of the first and the end of the last mark of the best stretch that fits."""
-    best, found, until = (0, 0), (marks[0].start, marks[0].end), 0
+    best, span, until = (0, 0), (marks[0].start, marks[0].end), 0
     within: dict[str, int] = {}
     for number, mark in enumerate(marks):
         while until < len(marks) and marks[until].end - mark.start <= room:
@@ -127,12 +127,12 @@ def _find_densest(marks: list[_Mark], room: int) -> tuple[int, int]:
             until += 1
         value = len(within), min(until - number, 2 * len(within))
         if until > number and value > best:
-            best, found = value, (mark.start, marks[until - 1].end)
+            best, span = value, (mark.start, marks[until - 1].end)
         within[mark.what] = within.get(mark.what, 1) - 1
         if not within[mark.what]:
             del within[mark.what]
         until = max(until, number + 1)
-    return found
+    return span
 
 
 def _find_word_begin(text: str, at: int) -> int:
@@ -140,23 +140,23 @@ def _find_word_begin(text: str, at: int) -> int:
     return blank + 1 if blank >= 0 else at
 
 
-def _find_marks(text: str, wanted: QueryWords) -> list[_Mark]:
-    known: dict[str, str] = {}
-    found = list[_Mark]()
+def _find_marks(text: str, words: QueryWords) -> list[_Mark]:
+    stems: dict[str, str] = {}
+    marks = list[_Mark]()
     for match in _WORD.finditer(text):
         word = match[0]
-        if word not in known:
-            known[word] = stem(word)
-        if known[word] in wanted.stems:
-            found.append(_Mark(match.start(), match.end(), known[word]))
-    for part in wanted.parts:
-        found += [_Mark(match.start(), match.end(), part) for match in re.finditer(re.escape(part), text, re.I)]
-    return sorted(found)
+        if word not in stems:
+            stems[word] = stem(word)
+        if stems[word] in words.stems:
+            marks.append(_Mark(match.start(), match.end(), stems[word]))
+    for part in words.parts:
+        marks += [_Mark(match.start(), match.end(), part) for match in re.finditer(re.escape(part), text, re.I)]
+    return sorted(marks)
 
 
-def _paint_words(line: str, wanted: QueryWords, paint: Callable[[str], str]) -> str:
+def _paint_words(line: str, words: QueryWords, paint: Callable[[str], str]) -> str:
     parts, at = list[str](), 0
-    for mark in _find_marks(line, wanted):
+    for mark in _find_marks(line, words):
         if mark.start >= at:
             parts += [line[at : mark.start], paint(line[mark.start : mark.end])]
             at = mark.end

@@ -99,8 +99,8 @@ def _state_text(daemon: Runtime) -> str:
 def waiting_text(queues: dict[str, int]) -> str:
     """Return what waits in which queue, but for the call that asks; empty when nothing does."""
     others = {name: number - (name == "interactive") for name, number in queues.items()}
-    shown = [(number, QUEUES.get(name, (name, name))) for name, number in others.items() if number]
-    return ", ".join(f"{number:,} {one if number == 1 else many}" for number, (one, many) in shown)
+    pairs = [(number, QUEUES.get(name, (name, name))) for name, number in others.items() if number]
+    return ", ".join(f"{number:,} {one if number == 1 else many}" for number, (one, many) in pairs)
 
 
 def jobs_text(jobs: list[Job], now: float, *, plain: bool = False) -> str:
@@ -109,7 +109,7 @@ def jobs_text(jobs: list[Job], now: float, *, plain: bool = False) -> str:
     for job in jobs:
         state = "failing" if job.failures and job.state == "waiting" else job.state
         groups.setdefault(state, []).append(job.name)
-    told = [
+    parts = [
         paint(f"{state}: {', '.join(groups[state])}", *(["yellow"] if state in NEEDY and not plain else []))
         for state in ("running", "queued", "quarantined", "failing", "paused")
         if state in groups
@@ -117,8 +117,8 @@ def jobs_text(jobs: list[Job], now: float, *, plain: bool = False) -> str:
     due = [(job.next_run_at, job.name) for job in jobs if job.next_run_at is not None and job.state == "waiting"]
     if due:
         at, name = min(due)
-        told.append(f"next: {name} in {duration_text(max(0.0, at - now))}")
-    return "; ".join(told) or ("none runs by itself" if jobs else "")
+        parts.append(f"next: {name} in {duration_text(max(0.0, at - now))}")
+    return "; ".join(parts) or ("none runs by itself" if jobs else "")
 
 
 def _llm_text(usage: LlmUsage) -> str:
@@ -129,16 +129,16 @@ def _llm_text(usage: LlmUsage) -> str:
 
 
 def _counts_text(counts: dict[str, int]) -> str:
-    ordered = sorted(counts.items(), key=lambda item: -item[1])
-    shown = [f"{make_printable(name) or '(root)'} {number:,}" for name, number in ordered[:TOP]]
-    return ", ".join(shown + ([f"and {count_text(len(ordered) - TOP, 'other')}"] if len(ordered) > TOP else []))
+    pairs = sorted(counts.items(), key=lambda item: -item[1])
+    parts = [f"{make_printable(name) or '(root)'} {number:,}" for name, number in pairs[:TOP]]
+    return ", ".join(parts + ([f"and {count_text(len(pairs) - TOP, 'other')}"] if len(pairs) > TOP else []))
 
 
 def _clients_text(daemon: Runtime) -> str:
-    ordered = sorted(daemon.clients, key=lambda client: (-client.calls, client.pid))
-    rows = [client_row(client, daemon.at) for client in ordered[:CLIENTS]]
+    clients = sorted(daemon.clients, key=lambda client: (-client.calls, client.pid))
+    rows = [client_row(client, daemon.at) for client in clients[:CLIENTS]]
     text = format_table(["PID", "CLIENT", "CONNECTED", "CALLS", "UNDER WAY"], rows, flexible=1, right=(0, 2, 3, 4))
-    more = len(ordered) - len(rows)
+    more = len(clients) - len(rows)
     return text + (f"\n{paint(f'and {more:,} more', 'dim')}" if more > 0 else "")
 
 
@@ -167,7 +167,7 @@ def rate_of(method: MethodStats) -> float:
 
 
 def rate_text(rate: float) -> str:
-    """Return calls per second in few digits, empty where there were none."""
+    """Return calls per second in few digits, empty if there were none."""
     return "" if not rate else f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}" if rate >= 0.1 else "<0.1"
 
 

@@ -17,7 +17,7 @@ def format_table(
     flexible: int = -1,
     right: Sequence[int] = (),
 ) -> str:
-    """Return rows under headers, or `empty` where there are none and that is given.
+    """Return rows under headers, or `empty` if there are none and that is given.
 
     Column `flexible` is shortened to fit, columns in `right` are set flush right.
     """
@@ -68,10 +68,10 @@ def shorten(text: str, limit: int) -> str:
     """Return text of at most `limit` columns; what was cut off is shown as `…`."""
     if len(text) <= limit * 4 and width(text) <= limit:
         return text
-    kept = text[: max(limit - 1, 0)]
-    while kept and width(kept) > limit - 1:
-        kept = kept[:-1]
-    return kept.rstrip() + "…" if limit > 0 else ""
+    beginning = text[: max(limit - 1, 0)]
+    while beginning and width(beginning) > limit - 1:
+        beginning = beginning[:-1]
+    return beginning.rstrip() + "…" if limit > 0 else ""
 
 
 def pad(text: str, size: int, right: bool = False) -> str:
@@ -92,19 +92,19 @@ def disagreement_lines(ids: Sequence[str], texts: Sequence[str]) -> list[str]:
 
 def wrap(text: str, size: int, lines: int) -> list[str]:
     """Return at most `lines` lines of `size` columns; the last one is shortened."""
-    words, found = to_one_line(text).split(" "), [""]
+    words, wrapped = to_one_line(text).split(" "), [""]
     for at, word in enumerate(words):
-        longer = f"{found[-1]} {word}".lstrip()
+        longer = f"{wrapped[-1]} {word}".lstrip()
         if width(longer) <= size:
-            found[-1] = longer
-        elif len(found) == lines:
-            found[-1] = shorten(" ".join([found[-1], *words[at:]]).lstrip(), size)
+            wrapped[-1] = longer
+        elif len(wrapped) == lines:
+            wrapped[-1] = shorten(" ".join([wrapped[-1], *words[at:]]).lstrip(), size)
             break
-        elif found[-1]:
-            found.append(word)
+        elif wrapped[-1]:
+            wrapped.append(word)
         else:
-            found[-1] = word
-    return [shorten(line, size) for line in found]
+            wrapped[-1] = word
+    return [shorten(line, size) for line in wrapped]
 
 
 def text_of(value: object) -> str:

@@ -42,11 +42,11 @@ def _declare_tail(parser: ArgumentParser) -> None:
 
 
 def _parse_kinds(text: str) -> list[str]:
-    given = [kind.strip() for kind in text.split(",")]
-    for kind in given:
+    kinds = [kind.strip() for kind in text.split(",")]
+    for kind in kinds:
         if kind not in _SEEN:
             raise ArgumentTypeError(f"{kind!r} is none of {', '.join(_SEEN)}")
-    return given
+    return kinds
 
 
 def _parse_count(text: str) -> int:
@@ -58,15 +58,15 @@ def _parse_count(text: str) -> int:
 def _follow_events(args: Namespace) -> int | None:
     """Print events until `--count`, Ctrl-C or nobody reads; when the daemon ends, wait for the next one."""
     with client_for(args, autostart=False) as client:
-        left = args.count
-        followed = _subscribe(client, args, left)
+        rest = args.count
+        followed = _subscribe(client, args, rest)
         try:
             while True:
                 with followed:
-                    left = _print_events(followed, args, left)
-                if left == 0:
+                    rest = _print_events(followed, args, rest)
+                if rest == 0:
                     return None
-                followed = _wait_for_daemon(client, args, left)
+                followed = _wait_for_daemon(client, args, rest)
         except KeyboardInterrupt:
             return INTERRUPTED
 
@@ -75,24 +75,24 @@ def _subscribe(client: Client, args: Namespace, limit: int | None) -> Subscripti
     return client.subscribe(args.kind, reach=reach_of(args), limit=limit)
 
 
-def _print_events(followed: Subscription, args: Namespace, left: int | None) -> int | None:
+def _print_events(followed: Subscription, args: Namespace, rest: int | None) -> int | None:
     """Print what comes; return how many events are still wanted when the daemon has ended, 0 when it is enough."""
     try:
         for event in followed:
             _show(event, args.json)
-            if left is not None and event.kind != "missed":
-                left -= 1
+            if rest is not None and event.kind != "missed":
+                rest -= 1
     except Unavailable:
-        return left
+        return rest
     return 0
 
 
-def _wait_for_daemon(client: Client, args: Namespace, left: int | None) -> Subscription:
+def _wait_for_daemon(client: Client, args: Namespace, rest: int | None) -> Subscription:
     print_note("memctl: the daemon has ended; events go on when one answers.")
     while True:
         time.sleep(AGAIN_S)
         try:
-            followed = _subscribe(client, args, left)
+            followed = _subscribe(client, args, rest)
         except Unavailable:
             continue
         print_note("memctl: a daemon answers again; what happened meanwhile is not shown.")

@@ -50,8 +50,8 @@ def _format_levels(report: protocol.TierReport) -> str:
     for tier in report.tiers:
         bar = pad(draw_bar(_scale_logarithmic(tier.count, most), BAR), BAR)
         used = size_text(tier.ram_bytes) if tier.ram_bytes else "–"
-        held = [count_text(tier.count, tier.unit), used, _day(tier.oldest_at), _day(tier.newest_at)]
-        rows.append([tier.title or tier.name, bar, *held, _format_remark(tier, report)])
+        cells = [count_text(tier.count, tier.unit), used, _day(tier.oldest_at), _day(tier.newest_at)]
+        rows.append([tier.title or tier.name, bar, *cells, _format_remark(tier, report)])
     return format_table(["TIER", "", "HOLDS", "IN RAM", "OLDEST", "NEWEST", ""], rows, right=(2, 3))
 
 
@@ -65,9 +65,9 @@ def _day(at: float | None) -> str:
 
 
 def _format_remark(tier: protocol.TierState, report: protocol.TierReport) -> str:
-    held = f"in {count_text(report.nodes, 'node')}" if tier.name == "L2" and report.nodes else ""
+    nodes = f"in {count_text(report.nodes, 'node')}" if tier.name == "L2" and report.nodes else ""
     limit = f"at most {tier.limit:,} each" if tier.limit else ""
-    return ", ".join(filter(None, [held, limit]))
+    return ", ".join(filter(None, [nodes, limit]))
 
 
 def _format_flows(report: protocol.TierReport) -> str:
@@ -75,24 +75,24 @@ def _format_flows(report: protocol.TierReport) -> str:
     if not came:
         return paint("No turns were observed so far: `memctl observe`, or client.observe(…).", "dim")
     here = next((tier.count for tier in report.tiers if tier.name == "L0"), 0)
-    lost = []
+    losses = []
     for name in ("skipped", "dropped", "gone"):
         kinds = _group(report.flows, name)
-        lost.append((name, sum(kinds.values()), _format_reasons(kinds)))
-    kept = came - here - sum(number for _, number, _ in lost)
-    rows = [("in L0", here, ""), ("memories", kept, "each with the id of its turn"), *lost]
-    shown = [
+        losses.append((name, sum(kinds.values()), _format_reasons(kinds)))
+    remaining = came - here - sum(number for _, number, _ in losses)
+    rows = [("in L0", here, ""), ("memories", remaining, "each with the id of its turn"), *losses]
+    bars = [
         (name, f"{number:>9,}  {pad(draw_bar(number / came, BAR), BAR)}  {paint(reasons, 'dim')}".rstrip())
         for name, number, reasons in rows
         if number or name in ("in L0", "memories")
     ]
     evidence = report.flows.get("evidence", 0)
-    told = f"; {count_text(evidence, 'time')} something recalled was merely repeated" if evidence else ""
+    remark = f"; {count_text(evidence, 'time')} something recalled was merely repeated" if evidence else ""
     unjudged = ", ".join(f"{number:,} to {job}" for job, number in report.waiting.items() if number)
     waiting = f"; the judge has {unjudged}" if unjudged else ""
     most = max(report.heard.values(), default=0)
     queued = f"; {count_text(most, 'turn')} of conversations that go on" if most else ""
-    return f"{paint('TURNS', 'bold')}  {came:,} observed{told}{waiting}{queued}\n{format_fields(shown)}"
+    return f"{paint('TURNS', 'bold')}  {came:,} observed{remark}{waiting}{queued}\n{format_fields(bars)}"
 
 
 def _group(flows: dict[str, int], name: str) -> dict[str, int]:
@@ -105,26 +105,26 @@ def _group(flows: dict[str, int], name: str) -> dict[str, int]:
 
 
 def _format_reasons(kinds: dict[str, int]) -> str:
-    ordered = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{name} {number:,}" for name, number in ordered if number)
+    pairs = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{name} {number:,}" for name, number in pairs if number)
 
 
 def _format_namespaces(report: protocol.TierReport) -> str:
     ring = next((tier.limit for tier in report.tiers if tier.name == "L0"), 0)
-    shown = report.namespaces[:LISTED]
-    tiers = [name for name in (*protocol.MEMORY_TIERS, "documents") if any(one.tiers.get(name) for one in shown)]
+    entries = report.namespaces[:LISTED]
+    tiers = [name for name in (*protocol.MEMORY_TIERS, "documents") if any(one.tiers.get(name) for one in entries)]
     rows = [
         [_draw_ring(one, ring), *(f"{one.tiers.get(name, 0):,}" for name in tiers), one.namespace or "(root)"]
-        for one in shown
+        for one in entries
     ]
     text = format_table([f"L0 of {ring}", *tiers, "NAMESPACE"], rows, right=range(1, len(tiers) + 1))
-    more = len(report.namespaces) - len(shown)
+    more = len(report.namespaces) - len(entries)
     return f"{text}\n{paint(f'and {more} more', 'dim')}" if more > 0 else text
 
 
 def _draw_ring(one: protocol.NamespaceTiers, ring: int) -> str:
-    held = one.tiers.get("L0", 0)
-    return f"{pad(draw_bar(held / ring if ring else 0.0, RING), RING)} {held:>2}"
+    number = one.tiers.get("L0", 0)
+    return f"{pad(draw_bar(number / ring if ring else 0.0, RING), RING)} {number:>2}"
 
 
 def _turns_text(active: protocol.ActiveTurns) -> str:
@@ -138,8 +138,8 @@ def _turns_text(active: protocol.ActiveTurns) -> str:
         rows.append([turn.id[:8], importance, turn.role, *where, turn.content])
     text = format_table(["ID", "IMPORTANCE", "ROLE", *(["NAMESPACE"] if spaces else []), "CONTENT"], rows)
     guessed = " · ? not judged yet" if any(not turn.judged for turn in active) else ""
-    shown = f"{len(active)} of {count_text(active.total, 'turn')}, newest first{guessed}"
-    return f"{text}\n{paint(shown, 'dim')}"
+    sentence = f"{len(active)} of {count_text(active.total, 'turn')}, newest first{guessed}"
+    return f"{text}\n{paint(sentence, 'dim')}"
 
 
 def _skipped_text(skipped: protocol.SkippedTurns) -> str:
@@ -156,23 +156,23 @@ def _consolidate_arguments(parser: ArgumentParser) -> None:
 
 
 def _consolidate(args: Namespace) -> None:
-    done = send_with_bar(args, methods.consolidate(dry_run=args.dry_run), "consolidate")
-    show(args, done, lambda: _consolidated_text(done))
+    report = send_with_bar(args, methods.consolidate(dry_run=args.dry_run), "consolidate")
+    show(args, report, lambda: _consolidated_text(report))
 
 
-def _consolidated_text(done: protocol.Consolidated) -> str:
+def _consolidated_text(report: protocol.Consolidated) -> str:
     rows = [
-        ("judged", f"{done.judged:,}", "judgements that were waiting"),
-        ("promoted", f"{done.promoted:,}", "turns of L0, now memories"),
-        ("dropped", f"{done.dropped:,}", "turns of L0 that matter too little (`drop_unimportant`)"),
-        ("moved", f"{done.moved:,}", "other memories from L1 to L2"),
+        ("judged", f"{report.judged:,}", "judgements that were waiting"),
+        ("promoted", f"{report.promoted:,}", "turns of L0, now memories"),
+        ("dropped", f"{report.dropped:,}", "turns of L0 that matter too little (`drop_unimportant`)"),
+        ("moved", f"{report.moved:,}", "other memories from L1 to L2"),
     ]
-    rows += [(name, f"{number:,}", "graph") for name, number in done.clustered.items() if number]
-    text = format_table(["DONE" if not done.dry_run else "WOULD DO", "", ""], rows, right=(1,))
-    if done.dry_run:
+    rows += [(name, f"{number:,}", "graph") for name, number in report.clustered.items() if number]
+    text = format_table(["DONE" if not report.dry_run else "WOULD DO", "", ""], rows, right=(1,))
+    if report.dry_run:
         return f"{text}\n{paint('Nothing was changed.', 'dim')}"
-    undo = f"; `memctl undo {done.operation[:8]}` takes the moves back" if done.operation else ""
-    return f"{text}\n{paint(f'{ms_text(done.took_ms)} ms{undo}', 'dim')}"
+    undo = f"; `memctl undo {report.operation[:8]}` takes the moves back" if report.operation else ""
+    return f"{text}\n{paint(f'{ms_text(report.took_ms)} ms{undo}', 'dim')}"
 
 
 COMMANDS = {

@@ -22,15 +22,16 @@ def _add(args: Namespace) -> None:
     namespace = named_namespace(args)
     if not namespace:
         raise Usage("which namespace is the token for? give --namespace NS (see `memctl token add --help`).")
-    made = show_result(args, AddToken(name=args.name, namespace=namespace, role=args.role), lambda made: made.token)
+    added = show_result(args, AddToken(name=args.name, namespace=namespace, role=args.role), lambda added: added.token)
     if not args.json:
         print_note(
-            f"{made.name} speaks for {made.namespace} as {made.role}. The token is shown this once; set MEMORYD_TOKEN."
+            f"{added.name} speaks for {added.namespace} as {added.role}. The token is shown this once;"
+            " set MEMORYD_TOKEN."
         )
 
 
 def _list(args: Namespace) -> None:
-    show_result(args, ListTokens(), _list_text, lambda found: found.tokens)
+    show_result(args, ListTokens(), _list_text, lambda page: page.tokens)
 
 
 def _list_text(tokens: TokenList) -> str:

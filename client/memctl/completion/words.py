@@ -40,22 +40,22 @@ class Word(NamedTuple):
 
 def print_words(args: argparse.Namespace) -> None:
     """Print what may stand in place of the last word, a line each."""
-    found = suggest(args.line.split("\n")[1:] or [""], args)
-    if found:
-        say("\n".join(f"{word.text}\t{shorten(to_one_line(word.about), ABOUT)}".rstrip() for word in found))
+    words = suggest(args.line.split("\n")[1:] or [""], args)
+    if words:
+        say("\n".join(f"{word.text}\t{shorten(to_one_line(word.about), ABOUT)}".rstrip() for word in words))
 
 
 def suggest(typed: Sequence[str], args: argparse.Namespace) -> list[Word]:
     """Return the words that may take the place of the last one of `typed` and begin as it does."""
-    *before, begun = typed
+    *before, beginning = typed
     line = _parse_line(before)
     if line.name is None:
-        words = [] if begun.startswith("-") else line.next_names
-        words = words or _suggest_next(_make_global_parser(), line, begun, args)
+        words = [] if beginning.startswith("-") else line.next_names
+        words = words or _suggest_next(_make_global_parser(), line, beginning, args)
     else:
-        words = _suggest_next(command_of(line.name)[1], line, begun, args)
-        words = [*([] if begun.startswith("-") else line.next_names), *words]
-    return [word for word in words if word.text.startswith(begun) or word.text in PATHS]
+        words = _suggest_next(command_of(line.name)[1], line, beginning, args)
+        words = [*([] if beginning.startswith("-") else line.next_names), *words]
+    return [word for word in words if word.text.startswith(beginning) or word.text in PATHS]
 
 
 class _Line(NamedTuple):
@@ -79,18 +79,18 @@ def _parse_line(before: Sequence[str]) -> _Line:
     if second is not None and rest[second] in choices:
         return _Line(f"{name} {rest.pop(second)}", [], rest)
     default = find_default_verb(name)
-    meant = f"{name} {default}" if default else None
+    full_name = f"{name} {default}" if default else None
     next_names = [] if second is not None or _is_waiting(rest) else [Word(*pair) for pair in choices.items()]
-    return _Line(meant, next_names, rest)
+    return _Line(full_name, next_names, rest)
 
 
 def _list_commands() -> list[Word]:
     """Return the commands; one of several verbs represents all of them."""
-    found: dict[str, str] = {}
+    helps: dict[str, str] = {}
     for name, row in list_commands().items():
         first = name.split()[0]
-        found[first] = row.help if first == name else f"{', '.join(verbs(first))}"
-    return [Word(*pair) for pair in found.items()]
+        helps[first] = row.help if first == name else f"{', '.join(verbs(first))}"
+    return [Word(*pair) for pair in helps.items()]
 
 
 def _is_waiting(rest: Sequence[str]) -> bool:
@@ -108,44 +108,44 @@ def _make_global_parser() -> Parser:
 # Arguments -----------------------------------------------------------------------------------------------------------
 
 
-def _suggest_next(parser: Parser, line: _Line, begun: str, args: argparse.Namespace) -> list[Word]:
+def _suggest_next(parser: Parser, line: _Line, beginning: str, args: argparse.Namespace) -> list[Word]:
     """Return what may follow the words of a command: the value of an option, an option, or a positional argument."""
     waiting, positional, bare = _parse_state(parser, line.rest)
-    if waiting and (waiting.nargs is None or waiting.nargs == "+" or not begun.startswith("-")):
+    if waiting and (waiting.nargs is None or waiting.nargs == "+" or not beginning.startswith("-")):
         return _list_values(waiting, line.name or "", args)
-    name, equals, _ = begun.partition("=")
+    name, equals, _ = beginning.partition("=")
     if equals and (option := _find_option(parser, name)) and option.nargs != 0 and not bare:
         return [word.continue_from(f"{name}=") for word in _list_values(option, line.name or "", args)]
-    if begun.startswith("-") and not bare:
+    if beginning.startswith("-") and not bare:
         return _list_options(parser, line.rest)
-    found = _list_values(positional, line.name or "", args) if positional else []
-    return found if found or begun or bare or line.next_names else _list_options(parser, line.rest)
+    words = _list_values(positional, line.name or "", args) if positional else []
+    return words if words or beginning or bare or line.next_names else _list_options(parser, line.rest)
 
 
 def _parse_state(parser: Parser, rest: Sequence[str]) -> tuple[argparse.Action | None, argparse.Action | None, bool]:
     """Return the option that waits for a value, the positional argument that is next, and whether `--` was typed."""
     waiting: argparse.Action | None = None
-    bare, seen = False, 0
+    bare, number = False, 0
     for word in rest:
         if bare or not word.startswith("-") or word == "-":
             if waiting is None:
-                seen += 1
+                number += 1
             waiting = waiting if waiting and waiting.nargs in ("+", "*") else None
         elif word == "--":
             bare, waiting = True, None
         else:
             option = None if "=" in word else _find_option(parser, word)
             waiting = option if option and option.nargs != 0 else None
-    return waiting, _find_positional(parser, seen), bare
+    return waiting, _find_positional(parser, number), bare
 
 
-def _find_positional(parser: Parser, seen: int) -> argparse.Action | None:
+def _find_positional(parser: Parser, number: int) -> argparse.Action | None:
     """Return the positional argument that the next word belongs to; one for many words takes all that follow."""
     actions = [action for action in parser._get_positional_actions() if action.help != argparse.SUPPRESS]
     for action in actions:
-        if action.nargs in ("+", "*") or seen == 0:
+        if action.nargs in ("+", "*") or number == 0:
             return action
-        seen -= 1
+        number -= 1
     return None
 
 
@@ -155,14 +155,14 @@ def _find_option(parser: Parser, word: str) -> argparse.Action | None:
 
 def _list_options(parser: Parser, rest: Sequence[str]) -> list[Word]:
     """Return the options that are not given yet, and those that may be given again."""
-    given = {id(option) for word in rest if (option := _find_option(parser, word))}
+    options_there = {id(option) for word in rest if (option := _find_option(parser, word))}
     return [
         Word(text, option.help or "")
         for option in parser._get_optional_actions()
         for text in option.option_strings
         if text.startswith("--")
         and option.help != argparse.SUPPRESS
-        and (id(option) not in given or isinstance(option, argparse._AppendAction))
+        and (id(option) not in options_there or isinstance(option, argparse._AppendAction))
     ]
 
 
@@ -170,7 +170,7 @@ def _list_options(parser: Parser, rest: Sequence[str]) -> list[Word]:
 
 
 def _list_values(action: argparse.Action, command: str, args: argparse.Namespace) -> list[Word]:
-    """Return what the value of an argument of a command may be, nothing where it may be anything."""
+    """Return what the value of an argument of a command may be, nothing if it may be anything."""
     if action.choices:
         return [Word(str(choice)) for choice in action.choices]
     kind = _value_kind(action, command)
@@ -221,8 +221,8 @@ def _list_models() -> list[Word]:
 
     from memoryd.client.memctl.local import read_output
 
-    listed = msgspec.json.decode(read_output("memoryd.models", ["list", "--json"]))
-    return [Word(row["name"], row["description"]) for row in listed]
+    models = msgspec.json.decode(read_output("memoryd.models", ["list", "--json"]))
+    return [Word(row["name"], row["description"]) for row in models]
 
 
 def _list_projects() -> list[Word]:

@@ -52,7 +52,7 @@ def _call_rates(stats: Stats, former: Stats | None, seconds: float) -> dict[str,
 
 
 def _shared_lines(roots: list[SharedRoot]) -> list[Line]:
-    """Return a line about what is shared with other machines, none where nothing is."""
+    """Return a line about what is shared with other machines, none if nothing is."""
     if not roots:
         return []
     parts = [f"{root.root} {root.state}, {count_text(root.waiting, 'change')} waiting" for root in roots]

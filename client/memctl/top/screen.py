@@ -33,7 +33,7 @@ class Section(NamedTuple):
     """A table: its headers, rows of cells and the style of each row; the first column takes what is left.
 
     Columns in `words` are flush left as the first one is, numbers flush right. It gets `least` rows before any other
-    section gets more. `empty` is shown where there is no row.
+    section gets more. `empty` is shown if there is no row.
     """
 
     headers: tuple[str, ...]
@@ -157,7 +157,7 @@ def _write(text: str) -> None:
 
 
 def terminal_size() -> tuple[int, int]:
-    """Return columns and rows of the terminal; 0 rows where there is none."""
+    """Return columns and rows of the terminal; 0 rows if there is none."""
     try:
         found = os.get_terminal_size(1)
     except OSError:

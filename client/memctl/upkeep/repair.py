@@ -164,7 +164,7 @@ def _delete(client: Client, ids: list[str]) -> list[str]:
 
 
 def _ask(args: Namespace, name: str, warning: str) -> None:
-    """Go on only when the name was typed; raise `Usage` where nobody can be asked."""
+    """Go on only when the name was typed; raise `Usage` if nobody can be asked."""
     if args.yes:
         return
     confirm(name, warning, f"memctl: {warning}", "Nothing was deleted.")

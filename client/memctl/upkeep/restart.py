@@ -1,8 +1,8 @@
 """Stopping a daemon for work on its database, and starting it again as it was.
 
-The work is made ready beside the database and taken up by whoever holds the lock of the data directory next: by the
-process that did it when no daemon runs, else by the daemon at its start, whoever starts it. So no client that starts a
-daemon in between meets half of it.
+The work is made ready beside the database and taken up by the next process that holds the lock of the data
+directory: this one if no daemon runs, else the next daemon. So a client that starts a daemon in between never meets
+half of it.
 """
 
 import time
@@ -25,7 +25,7 @@ _LOCK_S = 10.0
 
 
 def get_status(args: Namespace) -> Status | None:
-    """Return the status of the daemon that answers, None where none does."""
+    """Return the status of the daemon that answers, None if none does."""
     with client_for(args, autostart=False) as client:
         try:
             return client.status() if spawn.is_answering(client.socket_path) else None
