@@ -57,6 +57,6 @@ AGENTS: dict[str, PastAgent] = {
     ),
     "gemini": PastAgent("Gemini CLI", "gemini", ".gemini", ("tmp/*/chats/*.json", "tmp/*/chats/*.jsonl")),
     "cline": PastAgent("Cline", "cline", ".cline", ("data/sessions/*/*.messages.json",), "CLINE_DIR"),
-    "copilot": PastAgent("Copilot CLI", "copilot", ".copilot", ("session-state/*/events.jsonl",)),
+    "copilot": PastAgent("Copilot CLI", "copilot", ".copilot", ("session-state/*/events.jsonl",), "COPILOT_HOME"),
     "opencode": PastAgent("OpenCode", "opencode", ".local/share/opencode", ("opencode.db",), "XDG_DATA_HOME/opencode"),
 }

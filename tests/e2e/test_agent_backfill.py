@@ -1,0 +1,43 @@
+"""What hooks of the real agents have observed is not taken in again from the files that the agents wrote meanwhile."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from model_api import model_api
+from test_agent_hosts import AGENTS, ANSWER
+
+from absent import needs
+from memoryd.client.memctl import run
+from waiting import wait_until
+from workbench import Process
+
+pytestmark = needs("backfill")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_backfill_finds_a_session_that_hooks_observed_and_takes_nothing_of_it(
+    agent: str, real: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, place = real.folder / "home", real.folder / "billing"
+    home.mkdir()
+    (place / ".git").mkdir(parents=True)
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    with model_api(ANSWER) as api:
+        words, environment = AGENTS[agent](api, home)
+        assert run(["hooks", "install", agent]) == 0
+        asking = {**os.environ, **real.environment, **environment, "HOME": str(home), "PWD": str(place)}
+        ended = subprocess.run(words, cwd=place, env=asking, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+        assert ANSWER in ended.stdout.decode(), ended.stderr.decode()[-2000:]
+    with real.client("billing") as client:
+        wait_until(lambda: client.tiers().flows.get("observed", 0) == 2)
+    command = [sys.executable, "-m", "memoryd.client.memctl", "backfill", "--agent", agent, "--json"]
+    done = json.loads(subprocess.run(command, cwd=place, env=asking, capture_output=True, check=True).stdout)
+    assert [(row["namespace"], row["turns"]) for row in done["projects"]] == [("billing", 2)]
+    assert (done["taken"], done["known"]) == (0, 2)
