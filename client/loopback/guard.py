@@ -46,7 +46,7 @@ class HttpRefusal(NamedTuple):
     headers: Mapping[str, str] = MappingProxyType({})
 
 
-Check = Callable[[LoopbackRequest], HttpRefusal | None]
+RequestCheck = Callable[[LoopbackRequest], HttpRefusal | None]
 
 
 def own_hosts(port: int) -> frozenset[str]:
@@ -79,7 +79,7 @@ class Guard:
     """Runs guards before an application and seals what it sends; paths that begin with `private` want the token."""
 
     def __init__(
-        self, app: ASGIApp, checks: Sequence[Check], hosts: Collection[str], token: str, private: str = "/"
+        self, app: ASGIApp, checks: Sequence[RequestCheck], hosts: Collection[str], token: str, private: str = "/"
     ) -> None:
         self._app, self._checks, self._hosts, self._token, self._private = app, checks, hosts, token, private
 

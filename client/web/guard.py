@@ -18,9 +18,9 @@ from pathlib import Path
 from shutil import rmtree
 
 from memoryd.client.loopback.guard import (
-    Check,
     HttpRefusal,
     LoopbackRequest,
+    RequestCheck,
     check_host,
     check_origin,
     check_token,
@@ -69,7 +69,7 @@ def check_content(asked: LoopbackRequest) -> HttpRefusal | None:
 
 
 POSTED = ("/api/call", "/open")
-GUARDS: tuple[Check, ...] = (
+GUARDS: tuple[RequestCheck, ...] = (
     check_method,
     check_host,
     check_origin,

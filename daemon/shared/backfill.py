@@ -21,7 +21,7 @@ _WORTH_ASKING = 20  # texts without a vector: fewer are embedded sooner than the
 Ask = Callable[[Callable[[ServerConnection], Any]], Any]
 
 
-class Backfill:
+class SharedBackfill:
     """One root's vectors. One thread."""
 
     def __init__(self, core: Core, root: str, machine: str) -> None:

@@ -22,7 +22,7 @@ from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import erasing
 from memoryd.daemon.shared import applying, exchange, offering, room, schema, server
-from memoryd.daemon.shared.backfill import Backfill
+from memoryd.daemon.shared.backfill import SharedBackfill
 from memoryd.daemon.shared.messages import Head, Offered, RemoteMemory
 from memoryd.daemon.shared.server import ServerConnection
 from memoryd.daemon.shared.session import Applied, ExchangeSession
@@ -67,7 +67,7 @@ class Engine:
         self.server: ServerConnection | None = None
         self.channel = ""  # on which the server reports changes of the root
         self._may_push = True
-        self._backfill = Backfill(core, root.name, machine)
+        self._backfill = SharedBackfill(core, root.name, machine)
         self.max_rows = 0  # memories of the root on this machine; 0: all
         self.has_more = False  # vectors are still to be made
 

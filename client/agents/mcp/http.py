@@ -26,10 +26,10 @@ from memoryd.client.agents.mcp.tools import Tool
 from memoryd.client.errors import MemorydError
 from memoryd.client.loopback.guard import (
     ADDRESS,
-    Check,
     Guard,
     HttpRefusal,
     LoopbackRequest,
+    RequestCheck,
     check_host,
     check_origin,
     check_token,
@@ -49,7 +49,7 @@ def check_method(asked: LoopbackRequest) -> HttpRefusal | None:
     return None if asked.method == "POST" else HttpRefusal(405, "Requests are sent by POST.", {"allow": "POST"})
 
 
-GUARDS: tuple[Check, ...] = (check_host, check_origin, check_token, check_method)
+GUARDS: tuple[RequestCheck, ...] = (check_host, check_origin, check_token, check_method)
 
 
 def serve(args: argparse.Namespace, tools: dict[str, Tool], port: int) -> int:
