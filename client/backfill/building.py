@@ -57,11 +57,14 @@ class PastSession:
 
     def ask(self, text: str, at: float | None, key: str, folder: str = "") -> None:
         """Take in a prompt of the user; `key` is what its program calls it."""
-        prompt = "" if _ADDED.fullmatch(text) else clean_prompt(_clean(text))
-        if not prompt:
+        if _ADDED.fullmatch(text):
             self.left_out[HOST] += 1
             return
         self.close()
+        prompt = clean_prompt(_clean(text))
+        if not prompt:  # a command, which may be answered too
+            self.left_out[HOST] += 1
+            return
         self.turns.append(self._make("user", prompt, at, key, folder))
 
     def answer(self, text: str, at: float | None, key: str, folder: str = "") -> None:

@@ -18,9 +18,9 @@ from memoryd.client.backfill.building import (
 )
 
 _WRITES = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
+_COMMANDS = ("<command-name>", "<command-message>")  # which the agent may answer
 _ADDED = (  # what begins so was typed by nobody
-    "<command-name>",
-    "<command-message>",
+    *_COMMANDS,
     "<local-command-",
     "<bash-",
     "<system-reminder>",
@@ -56,6 +56,8 @@ def _read_user(session: PastSession, entry: dict[str, Any]) -> None:
         session.left_out[TOOLS] += 1
         return
     text = get_text(message, "content") or _join_text(blocks)
+    if text.lstrip().startswith(_COMMANDS):
+        session.close()
     if entry.get("isMeta") or entry.get("isCompactSummary") or text.lstrip().startswith(_ADDED):
         session.left_out[HOST] += 1
     elif text.strip():

@@ -79,6 +79,18 @@ def test_of_answers_before_the_next_prompt_the_last_one_stays(folder: Path) -> N
     assert session.left_out["said between tools"] == 1
 
 
+@pytest.mark.parametrize("command", ["/review now", "<command-message>review</command-message>"])
+def test_what_a_command_is_answered_takes_the_place_of_no_other_answer(command: str, folder: Path) -> None:
+    said_ = [
+        ("user", "Why is it slow?"),
+        ("assistant", "It sorts twice."),
+        ("user", command),
+        ("assistant", "All fine."),
+    ]
+    (session,) = claude_code.read(lines(folder / "s.jsonl", *[claude(*one) for one in said_]), folder)
+    assert said(session) == [said_[0], said_[1], said_[3]]
+
+
 def test_a_prompt_that_was_typed_twice_is_two_turns(folder: Path) -> None:
     (session,) = codex.read(
         lines(folder / f"rollout-x-{ID}.jsonl", *[codex_message("user", "Go on with that")] * 2), folder
