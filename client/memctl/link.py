@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from memoryd.client import projects
-from memoryd.client.errors import Unauthenticated, Unavailable
+from memoryd.client.errors import Forbidden, Unauthenticated, Unavailable
 from memoryd.client.memctl.output import make_printable, print_note, show
 from memoryd.client.project import current_namespace, namespace_of_environment
 from memoryd.client.protocol import Call, Reach, Redacted, Scoped, method_name
@@ -29,13 +29,22 @@ _PLACED = frozenset(("add", "complete_task", "end_session", "observe", "put", _C
 class OwnersClient(Client):
     """A client that presents the owner's token to a daemon that wants one, unless `MEMORYD_TOKEN` says who it is."""
 
+    names_reach = False  # whether the user named the reach of the call
+
     def call(self, call: Call[R], on_progress: OnProgress | None = None) -> R:
-        """Send one call; if the token at hand is not the daemon's, try the one that the daemon names, or none."""
+        """Send one call; if the token at hand is not the daemon's, try the one that the daemon names, or none.
+
+        Where the socket is bound to a token, everything means what that may see.
+        """
         try:
             return super().call(call, on_progress)
         except Unauthenticated as error:
             self._become_owner(error)
             return super().call(call, on_progress)
+        except Forbidden:
+            if self.names_reach or getattr(call, "reach", None) != "all":
+                raise
+            return super().call(msgspec.structs.replace(call, reach=None), on_progress)
 
     def subscribe(self, *args: Any, **options: Any) -> "Subscription":
         """Follow events; as `call`, try the owner's token when none or another is refused."""
@@ -57,9 +66,11 @@ def client_for(args: argparse.Namespace, *, autostart: bool = True) -> Client:
     autostart = autostart and not args.no_autostart
     if not args.json:
         _introduce_places()
-    return OwnersClient(
+    client = OwnersClient(
         named_namespace(args) or "", socket=args.socket, token=own_token(), timeout_s=args.timeout, autostart=autostart
     )
+    client.names_reach = getattr(args, "reach", None) is not None
+    return client
 
 
 def _introduce_places() -> None:

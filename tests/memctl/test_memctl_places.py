@@ -1,5 +1,6 @@
 """Where a memory goes that no namespace is named for: to the project of the current folder, else to the root."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +124,19 @@ def test_who_had_memories_before_is_told_once_where_they_go_now(
 def test_a_new_database_needs_no_word_of_it(process: Any, memctl: Memctl) -> None:
     assert memctl("status").err == ""
     assert (process.data / INTRODUCED).exists()
+
+
+def test_on_a_socket_that_is_bound_to_a_token_everything_is_what_that_may_see(
+    start_daemon: Callable[..., Any], folder: Path, memctl: Memctl
+) -> None:
+    place = folder / "box" / "s"
+    daemon = start_daemon(access={"sockets": {str(place): "box"}})
+    with daemon.client() as owner:
+        owner.add_token("box", "acme/box")
+    for namespace, text in (("acme", "cache of all"), ("acme/other", "cache of others")):
+        with daemon.client(namespace) as client:
+            client.add(text)
+    found = memctl("search", "cache", "--socket", str(place))
+    assert ("cache of all" in found.out, "cache of others" in found.out) == (True, False)
+    assert "cache of others" in memctl("search", "cache", "--socket", str(daemon.socket)).out
+    assert "not 'all'" in memctl("search", "cache", "--reach", "all", "--socket", str(place)).err
