@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
-TESTS = {"langgraph_store": "langgraph-checkpoint", "openai_session": "openai-agents", "anthropic_tool": "anthropic"}
+TESTS = {
+    "langgraph_store": "langgraph-checkpoint",
+    "openai_session": "openai-agents",
+    "anthropic_tool": "anthropic",
+    "hermes_provider": "hermes-agent",
+}
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

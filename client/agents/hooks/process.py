@@ -123,15 +123,15 @@ def handle(event: str, agent: str, data: bytes, answer: HostOutput, unsent: list
         answering.note_files(asked.session, answering.list_edited(asked))
     link = None
     with suppress(Silent):
-        link = _open_link(event)
+        link = open_link(event)
         _report(link, asked, answer)
     answer.give("")
-    _note(link, unsent)
+    note(link, unsent)
     if event == hosts.START:
         answering.forget_files()
 
 
-def _open_link(event: str) -> Any:
+def open_link(event: str) -> Any:
     """Return a link to the daemon; at the start of a session it is started where none answers."""
     from memoryd.client.agents.hooks.wire import DaemonLink, Silent
 
@@ -162,7 +162,7 @@ def _report(link: Any, asked: Any, answer: HostOutput) -> None:
             link.call("index_workspace", workspace=path)
 
 
-def _note(link: Any, unsent: list[dict[str, Any]]) -> None:
+def note(link: Any, unsent: list[dict[str, Any]]) -> None:
     """Send calls, in order; from the first one on that the daemon does not take now they are spooled."""
     from memoryd.client.agents.hooks import spool
 
