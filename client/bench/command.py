@@ -37,8 +37,8 @@ def _declare(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--way",
         choices=(*WAYS, "both"),
-        help="how it is stored (each way that the data allows): questions by session, turn or `both`, or observe; "
-        "conversations by add, neighbours or observe; a team's set by team",
+        help="how it is stored: questions by session, turn, `both` of these (the default) or observe; "
+        "conversations by add, neighbours or observe (each); a team's set by team",
     )
     parser.add_argument(
         "--limit", "--limit-questions", dest="limit", type=int, metavar="N", help="only the first N questions"
@@ -88,7 +88,8 @@ def _evaluate(args: Namespace, materials: Sequence[Material], keep: bool) -> tup
 
 def _choose_ways(args: Namespace, kind: str) -> Sequence[str]:
     allowed = KINDS[kind].ways
-    asked = ("session", "turn") if args.way == "both" else (args.way,) if args.way else allowed
+    by_both = args.way == "both" or (args.way is None and kind == "questions")  # observing takes a minute a question
+    asked = ("session", "turn") if by_both else (args.way,) if args.way else allowed
     if not set(asked) <= set(allowed):
         raise Usage(f"{args.path} holds {kind}, which --way {args.way} does not store; use {' or '.join(allowed)}.")
     return asked

@@ -6,11 +6,11 @@ import subprocess
 import sys
 
 import pytest
-from model_api import model_api
 from test_agent_hosts import AGENTS, ANSWER
 
 from absent import needs
 from memoryd.client.memctl import run
+from model_api import model_api
 from waiting import wait_until
 from workbench import Process
 

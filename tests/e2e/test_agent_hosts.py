@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from model_api import ModelApi, model_api
 
 from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.memctl import run
+from model_api import ModelApi, model_api
 from waiting import wait_until
 from workbench import Process
 

@@ -167,7 +167,7 @@ def test_questions_have_figures_of_contexts_too(memctl: Memctl, folder: Path) ->
     session = {"id": "s1", "date": "2023/05/20 (Sat) 02:21", "turns": said}
     line = {"id": "q", "type": "single", "question": "green bicycle", "gold_sessions": ["s1"], "sessions": [session]}
     report = run_twice(memctl, "eval", write(folder / "q.jsonl", [line]))
-    assert list(report["ways"]) == ["session", "turn", "observe"]
+    assert list(report["ways"]) == ["session", "turn"]
     for way in report["ways"].values():
         assert (way["total"]["recall_1"], way["total"]["kept"]) == (1.0, 1.0)
         assert way["total"]["contexts"]["400"]["hit"] == 1.0

@@ -53,6 +53,6 @@ COMMANDS = {
         "  memctl mcp                            # for the project of the current folder\n"
         "  memctl mcp --namespace acme/api       # for this namespace\n"
         "  claude mcp add memory -- memctl mcp   # have Claude Code start it\n"
-        "  memctl mcp --http                     # for hosts that take an address; it is printed with the token",
+        "  memctl mcp --http                     # for hosts that take an address",
     )
 }
