@@ -20,7 +20,7 @@ from memoryd.client.patterns import compile_late
 
 _ENDING = ".messages.json"
 _LEAD = "lead"  # the agent that the user talks to
-_TYPED = compile_late(r"<user_input[^>]*>(.*?)</user_input>", re.DOTALL)
+_TYPED = compile_late(r"<user_input[^<>]*>(.*?)(?:</user_input>|\Z)", re.DOTALL)
 
 
 def read(path: Path, home: Path) -> Iterator[PastSession]:
