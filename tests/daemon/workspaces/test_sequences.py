@@ -1,6 +1,7 @@
 """After any sequence of edits the index is the one that a new database would have: chunks, ids, links, vectors."""
 
 import random
+from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,7 @@ def test_after_any_sequence_of_edits_the_index_is_what_a_new_one_would_be(folder
             indexing.index(core, workspace)
         settle(core)
         followed = state(core)
-        disk, memory = disk_and_memory(core)
-        assert disk == memory
+        wait_until(lambda: eq(*disk_and_memory(core)))  # the index follows the commit
         assert fulltext.find_problems(core.store.path) == []
     with running(folder / "anew", CountingEmbedder()) as core:
         indexing.index(core, registry.add(core, str(root), None, ()))
