@@ -1,6 +1,7 @@
 # make demo: several processes remember and find each other's memories.   make test: the test suite.
-# make check: format, lint, types, imports, slow tests.                   make bench: every benchmark.
+# make check: format, lint, types, imports, spelling, guides, slow tests.                   make bench: every benchmark.
 # make demo-team: three machines share a memory through a PostgreSQL server of its own, which fails over.
+# make docs: the guides as a site, in build/site.
 # make release: the source distribution and the wheel in dist/, each tried in an environment of its own.
 # make stress: the long forms of tests, some twenty minutes.
 # make fuzz: ten minutes of random input for each target; FUZZ_S=180 makes that three.
@@ -14,7 +15,7 @@ PARALLEL := --numprocesses $(shell expr `nproc` + 1) --dist loadfile
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
 export MEMORYD_MODEL_DIR ?= $(CURDIR)/.cache/models
 
-.PHONY: demo demo-team test check stress fuzz bench soak format protocol release clean
+.PHONY: demo demo-team test check stress fuzz bench soak format protocol docs release clean
 
 demo: $(VENV)/installed
 	$(BIN)/memctl demo
@@ -30,6 +31,8 @@ check: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell client daemon models scheduler systemd docs *.md
+	$(MAKE) docs
 	$(BIN)/python -m pytest $(PARALLEL) -m slow
 
 stress: $(VENV)/installed
@@ -57,6 +60,9 @@ protocol: $(VENV)/installed
 	$(BIN)/python tests/contract/readme_document.py > README.next
 	mv README.next README.md
 
+docs: $(VENV)/docs-installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 release: $(VENV)/installed
 	$(BIN)/python tests/release.py
 
@@ -64,6 +70,10 @@ $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	$(BIN)/python -m compileall -q client daemon models scheduler
+	touch $@
+
+$(VENV)/docs-installed: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 clean:

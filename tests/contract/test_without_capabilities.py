@@ -23,7 +23,8 @@ _HEART = [
     "tests/daemon/core",
     "tests/daemon/memories/test_adding.py",
 ]
-_FILES = ["pyproject.toml", "Makefile", "README.md", "ARCHITECTURE.md", "PROTOCOL.md", "CHANGELOG.md", "docs", "tests"]
+_PAGES = ["README", "ARCHITECTURE", "PROTOCOL", "CHANGELOG", "CONTRIBUTING", "PERFORMANCE", "RELIABILITY", "SECURITY"]
+_FILES = ["pyproject.toml", "Makefile", "docs", "tests", *(f"{name}.md" for name in _PAGES)]
 
 
 class Copy:

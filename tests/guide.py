@@ -1,0 +1,299 @@
+"""README and the guides, run as a reader would: block by block, in a home folder and with a daemon of their own.
+
+What the kinds of blocks mean:
+
+- `console`: `$ CALL`, then what it prints. A line `…` stands for any lines. A call may fail if it prints something.
+- `sh`: calls whose output is not shown; each ends well. `cd` and `export` hold for the rest of the page.
+- `python`: a program; a block `text` after it is what it prints.
+- any language with `title="PATH"`: the content of that file, which is written.
+- `text title="Claude Code, …"`: a session of an agent whose hooks are installed: `> PROMPT`, `● ANSWER`, and after `⎿ `
+  what the hook gave the agent.
+
+Ids, dates, durations and scores differ each time and may do so; all else is what really comes out.
+`python tests/guide.py docs/PAGE.md …` writes what comes out into the pages.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hosting import Agent
+from memoryd.client.agents.hooks.hosts import HOSTS, PROMPT, START, STOP
+from places import make_folder
+
+CHECKOUT = Path(__file__).parents[1]
+HOME, RUN = "/home/ada", "/run/user/1000"  # what a page shows for the reader's folders
+SETTLED_S = 100
+_SERVER = "it asks a server of PostgreSQL; docs/machines.md has the same and is run with one"
+# Lines of shell blocks that are not run, and why not. Whoever adds one says who runs it instead.
+NOT_RUN = {
+    "git clone … && cd memoryd": "it needs the network; all of this runs in a checkout",
+    "make demo": "it makes an environment of its own; test_memctl_demo.py runs the command",
+    "make test": "that is what runs this",
+    ".venv/bin/memctl demo --decay": "test_memctl_demo.py runs it",
+    "pip install 'memoryd[daemon,mcp,web]'": "it needs the network",
+    "pip install 'memoryd[daemon,shared]'": "it needs the network",
+    "memctl service install": "it changes the user's systemd; test_memctl_systemd.py runs it",
+    "memctl web": "it serves until it is ended; tests/memctl/web runs it",
+    "memctl web --port 9000 --no-open": "it serves until it is ended; tests/memctl/web runs it",
+    "memctl mcp --http": "it serves until it is ended; test_mcp_http.py runs it",
+    "memctl doctor": "it judges this machine; tests/memctl/doctor runs it",
+    "memctl shared migrate --dsn 'host=db.example dbname=team user=owner'": _SERVER,
+    "memctl shared grant acme ann --dsn 'host=db.example dbname=team user=owner'": _SERVER,
+    "memctl shared add acme --dsn 'host=db.example dbname=team user=ann'": _SERVER,
+}
+_OPENING = re.compile(r'(?P<indent> *)```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?$')
+_GIVEN = "⎿ "
+_CHANCE = (
+    (r"\b[0-9a-f]{32}\b", "ID"),
+    (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
+    (r"\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d)?)?", "DATE"),
+    (r"\b\d{1,2} [A-Z][a-z]+ \d{4}\b", "DATE"),
+    (r"\b\d\d:\d\d(:\d\d)?\b", "TIME"),
+    (r"\b(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{8}\b|\b\d{8}\b", "ID"),
+    (r"\b\d+(\.\d+)? ?(ms|s|kB|MB|GB)\b", "SIZE"),
+    (r"\bpid \d+", "pid N"),
+    (r"\bmemoryd \d+\.\d+\.\d+\b", "memoryd VERSION"),
+    (r"(?m)^[01]\.\d{2,3}\b", "SCORE"),
+    (r" {2,}", "  "),
+)
+
+
+class Block(NamedTuple):
+    """A block of code of a page: its language, the title beside it, its lines, the number of its first line."""
+
+    language: str
+    title: str
+    lines: list[str]
+    number: int
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+class Call(NamedTuple):
+    """A call of a `console` block and the output that the page shows for it."""
+
+    words: str
+    shown: str
+
+
+def read_blocks(page: str) -> list[Block]:
+    """Return the blocks of a page, without the indentation of their fence."""
+    blocks: list[Block] = []
+    indent = None
+    for number, line in enumerate(page.splitlines(), 1):
+        if indent is not None and line == f"{indent}```":
+            indent = None
+        elif indent is not None:
+            blocks[-1].lines.append(line.removeprefix(indent))
+        elif line.lstrip().startswith("```"):
+            opening = _OPENING.match(line)
+            assert opening, f"line {number}: a block begins with its language and nothing but a title: {line}"
+            blocks.append(Block(opening["language"], opening["title"] or "", [], number + 1))
+            indent = opening["indent"]
+    return blocks
+
+
+def split_calls(block: Block) -> list[Call]:
+    """Return the calls of a `console` block."""
+    parts = f"\n{block.text}".split("\n$ ")
+    assert not parts[0].strip(), f"line {block.number}: a console block begins with `$ `"
+    calls = []
+    for part in parts[1:]:
+        words, *output = re.sub(r"\\\n", "\\\\\0", part).split("\n")
+        calls.append(Call(words.replace("\0", "\n"), "\n".join(output).strip()))
+    return calls
+
+
+def list_commands(page: str) -> list[str]:
+    """Return the lines of all `sh` blocks without their comments, and the calls of `console` blocks."""
+    commands = []
+    for block in read_blocks(page):
+        if block.language == "sh" and not block.title:
+            commands += [strip_comment(line) for line in join_lines(block.lines)]
+        elif block.language == "console":
+            commands += [call.words for call in split_calls(block)]
+    return [command for command in commands if command]
+
+
+def join_lines(lines: Sequence[str]) -> list[str]:
+    """Return commands of which some are continued on the next line by a backslash."""
+    return re.sub(r"\\\n", "\\\\\0", "\n".join(lines)).replace("\n", "\n\n").replace("\0", "\n").split("\n\n")
+
+
+def strip_comment(line: str) -> str:
+    return re.sub(r"(^|\s+)# .*", "", line)
+
+
+class Reader:
+    """Somebody who types what a page says, in a home and with a daemon of their own."""
+
+    def __init__(self, folder: Path, models: Path, place: Path | None = None) -> None:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORYD_", "XDG_", "GIT_"))}
+        self.folder = folder
+        self.place = place or folder
+        self._variables = folder / ".variables"
+        self.environment = {
+            **kept,
+            "PATH": f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}",
+            "HOME": str(folder),
+            "USER": "ada",
+            "LANG": "C.UTF-8",
+            "XDG_RUNTIME_DIR": str(folder / "run"),
+            "MEMORYD_MODEL_DIR": str(models),
+        }
+        (folder / "run").mkdir(mode=0o700)
+
+    def run(self, *words: str) -> str:
+        """Run a program and return its output; it must end well."""
+        done = self.try_to_run(*words)
+        assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def try_to_run(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """Run a program."""
+        return subprocess.run(
+            words, env=self.environment, cwd=self.place, capture_output=True, text=True, timeout=SETTLED_S
+        )
+
+    def type(self, call: str) -> "subprocess.CompletedProcess[str]":
+        """Run a line in the page's shell; what it says on both outputs is in `stdout`, as on a terminal."""
+        restore = f'[ -e "{self._variables}" ] && . "{self._variables}"'
+        keep = f'code=$?; export -p > "{self._variables}"; pwd > "{self._variables}.place"; exit $code'
+        done = subprocess.run(
+            ["bash", "-c", f"{restore}\n{call}\n{keep}"],
+            env=self.environment,
+            cwd=self.place,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SETTLED_S,
+        )
+        where = Path(f"{self._variables}.place")
+        if where.exists():
+            self.place = Path(where.read_text().strip())
+        return done
+
+    def show(self, text: str) -> str:
+        """Return an output as a page shows it."""
+        return text.replace(f"{self.folder}/run", RUN).replace(str(self.folder), HOME).strip("\n")
+
+    def settle(self) -> None:
+        """Wait until the model is there and has read what was stored; readers take their time."""
+        until = time.monotonic() + SETTLED_S
+        while time.monotonic() < until:
+            done = self.try_to_run("memctl", "status", "--no-autostart", "--json")
+            if done.returncode:
+                return
+            status = json.loads(done.stdout)
+            if status["model"]["state"] == "ready" and not status["pending_embeddings"]:
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"not settled: {done.stdout}")
+
+    def write(self, title: str, text: str) -> None:
+        """Write the file that a block shows."""
+        path = Path(title.replace("~", str(self.folder), 1))
+        path = path if path.is_absolute() else self.place / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+
+    def talk(self, title: str, lines: Sequence[str]) -> list[str]:
+        """Have a session with an agent; return its lines with what the hooks gave the agent."""
+        [name] = [name for name, host in HOSTS.items() if title.startswith(f"{host.title},")]
+        session = str(uuid.uuid5(uuid.NAMESPACE_URL, title))
+        agent = Agent(name, self.folder, self.place, session)
+        agent.environment = self.environment
+        shown = [f"{_GIVEN}{line}" for line in agent.hook(START, source="startup").said.splitlines()]
+        for line in (line for line in lines if not line.startswith(_GIVEN)):
+            shown.append(line)
+            if line.startswith("> "):
+                given = agent.hook(PROMPT, prompt=line[2:]).said
+                shown += [f"{_GIVEN}{line}" for line in given.splitlines()]
+            elif line.startswith("● "):
+                agent.hook(STOP, last_assistant_message=line[2:])
+        self.run("memctl", "session", "end", session, "--wait")
+        return [self.show(line) for line in shown]
+
+
+def replay(reader: Reader, page: str) -> Iterator[tuple[Block, str]]:
+    """Run a page; yield each block that shows what comes out, and its text with what came out now."""
+    output = ""
+    for block in read_blocks(page):
+        reader.settle()
+        if block.language == "python" and not block.title:
+            output = reader.show(reader.run(sys.executable, "-c", block.text))
+        elif block.language == "text" and block.title:
+            yield block, "\n".join(reader.talk(block.title, block.lines))
+        elif block.language == "text":
+            yield block, output
+        elif block.title:
+            reader.write(block.title, block.text)
+        elif block.language == "console":
+            yield block, "\n".join(_type_calls(reader, block))
+        elif block.language == "sh":
+            for command in filter(None, map(strip_comment, join_lines(block.lines))):
+                if command not in NOT_RUN:
+                    done = reader.type(command)
+                    assert done.returncode == 0, f"line {block.number}: {command}: {done.stdout}"
+        else:
+            raise AssertionError(f"line {block.number}: nothing runs a block of {block.language} without a title")
+
+
+def _type_calls(reader: Reader, block: Block) -> Iterator[str]:
+    for call in split_calls(block):
+        yield f"$ {call.words}"
+        output = call.shown
+        if strip_comment(call.words) not in NOT_RUN:
+            reader.settle()
+            done = reader.type(call.words)
+            output = reader.show(done.stdout)
+            assert done.returncode == 0 or output, f"line {block.number}: {call.words} fails without a word"
+        if output:
+            yield call.shown if is_like(call.shown, output) else output
+
+
+def without_chance(text: str) -> str:
+    """Return a text without ids, dates, times, durations, sizes and scores, which differ each time."""
+    for pattern, word in _CHANCE:
+        text = re.sub(pattern, word, text)
+    return text.strip()
+
+
+def is_like(shown: str, output: str) -> bool:
+    """Return whether an output is what a page shows, in which a line `…` stands for any lines."""
+    parts = re.split(r"(?m)^…$\n?", without_chance(shown))
+    pattern = r"(?:.*\n)*".join(re.escape(part) for part in parts)
+    return re.fullmatch(f"{pattern}\n?", f"{without_chance(output)}\n") is not None
+
+
+def write_page(path: Path, models: Path) -> None:
+    """Run a page and write what comes out into it."""
+    folder = make_folder()
+    reader = Reader(folder, models)
+    lines = path.read_text().splitlines()
+    try:
+        changes = [(block, text) for block, text in replay(reader, path.read_text())]
+        for block, text in reversed(changes):
+            if not is_like(block.text, text):
+                lines[block.number - 1 : block.number - 1 + len(block.lines)] = text.splitlines()
+        path.write_text("\n".join(lines) + "\n")
+    finally:
+        reader.try_to_run("memctl", "down")
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        write_page(Path(argument), Path(os.environ.get("MEMORYD_MODEL_DIR") or CHECKOUT / ".cache/models"))
