@@ -494,8 +494,9 @@ def unshare_root(root: str, drop: bool = False, force: bool = False) -> shared_c
 def backfill(
     namespace: str = "",
     session: str = "",
-    folder: str = "",
-    turns: list[protocol.NewTurn] = [],
+    turns: list[backfill_calls.PastTurn] = [],
+    before: int = 0,
+    after: int = 0,
     operation: str | None = None,
     dry_run: bool = False,
     allow_secrets: bool = False,
@@ -506,8 +507,9 @@ def backfill(
     return Backfill(
         namespace=namespace,
         session=session,
-        folder=folder,
         turns=turns,
+        before=before,
+        after=after,
         operation=operation,
         dry_run=dry_run,
         allow_secrets=allow_secrets,

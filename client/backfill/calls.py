@@ -1,9 +1,20 @@
 """Backfill: turns of past sessions, kept as memories in one operation."""
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from memoryd.client.protocol.base import Call, Redacted, rpc
-from memoryd.client.protocol.tiers import TurnList
+from memoryd.client.protocol.tiers import MAX_TURNS, NewTurn
+
+AROUND = 8  # turns before and after those that are kept, which say what answers what
+
+
+class PastTurn(NewTurn, kw_only=True, frozen=True, omit_defaults=True):
+    """A turn of a past session; it needs its time and its id."""
+
+    folder: str = ""
+    """the folder in which it was said"""
 
 
 class Backfilled(Struct, kw_only=True):
@@ -36,10 +47,12 @@ class Backfill(Call[Backfilled], kw_only=True, frozen=True):
     """where they are kept"""
     session: str = ""
     """the conversation's name"""
-    folder: str = ""
-    """the folder that it was about"""
-    turns: TurnList = []
+    turns: Annotated[list[PastTurn], Meta(max_length=MAX_TURNS)] = []
     """in the order in which they were said, at most 500, with time and id"""
+    before: int = 0
+    """how many turns at the beginning are not kept, only looked at: the others may answer them"""
+    after: int = 0
+    """how many turns at the end are not kept, only looked at"""
     operation: str | None = None
     """the whole id of a backfill to go on with; left out: a new one"""
     dry_run: bool = False

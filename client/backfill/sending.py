@@ -4,7 +4,6 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import groupby
 from pathlib import Path
 from typing import IO
 
@@ -12,12 +11,11 @@ import msgspec
 
 from memoryd.client.agents.hooks.answering import find_speaker
 from memoryd.client.backfill.building import SaidTurn
-from memoryd.client.backfill.calls import Backfill, Backfilled
+from memoryd.client.backfill.calls import AROUND, Backfill, Backfilled, PastTurn
 from memoryd.client.backfill.finding import FoundSession, SessionQuery, name_place, read_turns
 from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.progress import ProgressBar
-from memoryd.client.protocol import NewTurn
 from memoryd.client.protocol.tiers import MAX_TURNS
 from memoryd.client.transport import paths
 from memoryd.client.transport.batches import split_batches, sum_kinds
@@ -52,7 +50,7 @@ def send(args: Namespace, wanted: SessionQuery, sessions: Sequence[FoundSession]
                 part = client.call(msgspec.structs.replace(call, operation=operation))
                 _add(done.total, part)
                 _add(done.places.setdefault((session.agent, call.namespace), Backfilled()), part)
-                sent += len(call.turns)
+                sent += len(call.turns) - call.before - call.after
                 bar.update(sent)
     done.total.operation = operation if done.total.taken else None
     if operation:
@@ -79,30 +77,39 @@ def _running_path() -> Path:
 def _build_calls(
     args: Namespace, wanted: SessionQuery, session: FoundSession, turns: Iterable[SaidTurn]
 ) -> Iterator[Backfill]:
-    """Yield the calls that send a session: one for each folder that was worked in at a stretch, or more."""
+    """Yield the calls that send a session: for each namespace one, or more with some turns of those around them."""
     speaker = find_speaker()
-    for folder, said in groupby(turns, key=lambda turn: turn.folder):
-        place = wanted.namespace if wanted.namespace is not None else name_place(folder, not args.dry_run)
-        given = [
-            NewTurn(
-                role=turn.role,
-                content=turn.text,
-                created_at=turn.at,
-                id=turn.id,
-                speaker=speaker if turn.role == "user" else "",
-                files=turn.files,
-            )
-            for turn in said
-        ]
-        for part in split_batches(given, MAX_TURNS):
+    places: dict[str, list[PastTurn]] = {}
+    for turn in turns:
+        place = wanted.namespace if wanted.namespace is not None else name_place(turn.folder, not args.dry_run)
+        places.setdefault(place, []).append(_build_turn(turn, speaker))
+    for place, said in places.items():
+        begin = 0
+        for part in split_batches(said, MAX_TURNS - 2 * AROUND):
+            end = begin + len(part)
+            before, after = said[max(0, begin - AROUND) : begin], said[end : end + AROUND]
             yield Backfill(
                 namespace=place,
                 session=session.name,
-                folder=folder,
-                turns=part,
+                turns=[*before, *part, *after],
+                before=len(before),
+                after=len(after),
                 dry_run=args.dry_run,
                 allow_secrets=args.allow_secrets,
             )
+            begin = end
+
+
+def _build_turn(turn: SaidTurn, speaker: str) -> PastTurn:
+    return PastTurn(
+        role=turn.role,
+        content=turn.text,
+        created_at=turn.at,
+        id=turn.id,
+        speaker=speaker if turn.role == "user" else "",
+        files=turn.files,
+        folder=turn.folder,
+    )
 
 
 def _add(total: Backfilled, part: Backfilled) -> None:

@@ -3,25 +3,26 @@
 As `conversations/observing` decides it turn by turn; here the whole session is there. Pure functions.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from memoryd.client.protocol import NewTurn
-from memoryd.daemon.conversations import gate
-from memoryd.daemon.conversations.observing import PAIR_WITHIN_S
+from memoryd.client.backfill.calls import PastTurn
+from memoryd.daemon.conversations import gate, pairing
+from memoryd.daemon.conversations.observing import PAUSED
 from memoryd.daemon.core.checks import content_hash
-from memoryd.daemon.language import asking, rating
+from memoryd.daemon.language import rating
 from memoryd.daemon.memories.adding import NEIGHBOURS, SHORT_CHARS
+from memoryd.daemon.store.turns import RecentTurn
 
 
-class PastTurn(NamedTuple):
-    """A turn of a past session: why the gate refuses it (None: it does not), and the id of the turn that it answers.
+class PlannedTurn(NamedTuple):
+    """A turn of a past session: why it is refused (None: it is not), and the id of the turn that it answers.
 
     `asked`: it answers a question in few words, which say something only there.
     """
 
-    turn: NewTurn
+    turn: PastTurn
     key: bytes
     importance: float
     refused: str | None
@@ -30,39 +31,69 @@ class PastTurn(NamedTuple):
     asked: bool
 
 
-def plan(turns: Sequence[NewTurn]) -> list[PastTurn]:
-    """Return what is known of each turn of a session, in the order in which they were said."""
-    planned: list[PastTurn] = []
-    last: NewTurn | None = None  # the one before that is kept
+def plan(turns: Sequence[PastTurn], is_paused: Callable[[str], bool]) -> list[PlannedTurn]:
+    """Return what is known of each turn of a session, in the order in which they were said.
+
+    `is_paused` says whether what is said in a folder is not observed.
+    """
+    planned: list[PlannedTurn] = []
+    said = _SaidBefore()
     for turn in turns:
-        refused = gate.check(turn.content)
-        asked = last is not None and _is_short_answer(last, turn)
+        at = turn.created_at or 0.0
+        refused = PAUSED if is_paused(turn.folder) else gate.check(turn.content)
+        asked = pairing.find_asked(said.turns[-1] if said.turns else None, turn, at)
         if asked and refused in gate.QUIET:
             refused = None
-        answers = last.id if last is not None and (asked or _answers(last, turn)) else None
-        importance = 0.0 if refused else rating.importance(turn.content)
-        planned.append(PastTurn(turn, content_hash(turn.content), importance, refused, "", answers, asked))
-        last = last if refused else turn
+        if refused:
+            said.skip(turn.role)
+            planned.append(PlannedTurn(turn, b"", 0.0, refused, "", None, False))
+            continue
+        answered = asked or said.find_answered(turn, at)
+        key, importance = content_hash(turn.content), rating.importance(turn.content)
+        planned.append(PlannedTurn(turn, key, importance, None, "", answered and answered.key, asked is not None))
+        said.keep(turn, at, answered)
     return _add_neighbours(planned)
 
 
-def _is_short_answer(said: NewTurn, turn: NewTurn) -> bool:
-    is_asked = said.role != turn.role and asking.is_question(said.content) and gate.is_short_answer(turn.content)
-    return is_asked and _is_recent(said, turn)
+class _SaidBefore:
+    """What was said in a session up to a turn."""
+
+    def __init__(self) -> None:
+        self.turns: list[RecentTurn] = []
+        self._request: RecentTurn | None = None  # what the user said last, until it is answered
+        self._skips: dict[str, int] = {}  # by role: how many turns were said before the last one that was refused
+
+    def keep(self, turn: PastTurn, at: float, answered: RecentTurn | None) -> None:
+        """Note a turn that is kept."""
+        text = turn.content
+        own = RecentTurn(str(turn.id), at, turn.role, turn.speaker, text[:60], text[-100:])
+        self.turns.append(own)
+        if turn.role == "user":
+            self._request = own
+        elif answered is self._request:
+            self._request = None
+
+    def skip(self, role: str) -> None:
+        """Note that a turn of a role is not kept: what follows may answer it."""
+        self._skips[role] = len(self.turns)
+
+    def find_answered(self, turn: PastTurn, at: float) -> RecentTurn | None:
+        """Return the turn that another one answers: a question, else for the assistant what the user said last."""
+        asked = pairing.find_question(self.turns[: -pairing.LOOK_BACK - 1 : -1], turn, at)
+        if asked is not None and self._is_last_heard(asked):
+            return asked
+        request = self._request
+        if turn.role != "assistant" or request is None or not pairing.can_answer(turn):
+            return None
+        return request if pairing.is_recent(request, at) and self._is_last_heard(request) else None
+
+    def _is_last_heard(self, asked: RecentTurn) -> bool:
+        """Return whether nothing that its speaker said after a turn was refused."""
+        skipped = self._skips.get(asked.role)
+        return skipped is None or asked not in self.turns[:skipped]
 
 
-def _answers(said: NewTurn, turn: NewTurn) -> bool:
-    """Return whether a turn answers the one before it: a question, or to the assistant whatever was said."""
-    if said.role == turn.role or asking.only_asks(turn.content):
-        return False
-    return (turn.role == "assistant" or asking.is_question(said.content)) and _is_recent(said, turn)
-
-
-def _is_recent(said: NewTurn, turn: NewTurn) -> bool:
-    return 0 <= (turn.created_at or 0.0) - (said.created_at or 0.0) <= PAIR_WITHIN_S
-
-
-def _add_neighbours(planned: Sequence[PastTurn]) -> list[PastTurn]:
+def _add_neighbours(planned: Sequence[PlannedTurn]) -> list[PlannedTurn]:
     """Give short turns the short ones around them, by which they are found as well."""
     kept = [one for one in planned if not one.refused]
     texts = [one.turn.content for one in kept]

@@ -7,7 +7,7 @@ import msgspec
 from memoryd.client.backfill.calls import Backfill, Backfilled
 from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.transport.batches import split_batches
-from memoryd.daemon.backfill.planning import PastTurn, plan
+from memoryd.daemon.backfill.planning import PlannedTurn, plan
 from memoryd.daemon.backfill.tables import said
 from memoryd.daemon.conversations import observing
 from memoryd.daemon.core.checks import metadata_text
@@ -40,19 +40,22 @@ def backfill(core: Core, call: Backfill, caller: Caller = USER) -> "Parts[Backfi
             begun.operation = core.store.write(lambda transaction: _begin(core, transaction, call)).result()
         return begun
     done = Backfilled(operation=call.operation, dry_run=call.dry_run)
-    if core.pauses.find(TurnPlace(call.namespace, call.session, call.folder)):
-        done.left_out = {observing.PAUSED: len(call.turns)}
-        return done
-    planned = plan(call.turns)
-    stored: dict[str, str] = {}
-    if call.dry_run:
-        number = core.store.namespaces.find_number(call.namespace)
-        with core.store.reading() as connection:
-            for one in planned:
-                _count(done, _compare(core, connection, call, -1 if number is None else number, one, stored))
-        return done
+    planned = plan(call.turns, lambda folder: _is_paused(core, call, folder))
+    own = planned[call.before : len(planned) - call.after]
+    for one in own:
+        if one.refused:
+            _count(done, one.refused)
+    wanted = [one for one in own if not one.refused]
+    number = core.store.namespaces.find_number(call.namespace)
+    number = -1 if number is None else number
+    with core.store.reading() as connection:
+        stored = _find_stored(core, connection, call, number, planned[: call.before])
+        if call.dry_run:
+            for one in wanted:
+                _count(done, _compare(core, connection, call, number, one, stored))
+            return done
     kept = 0
-    for part in split_batches(planned, PART, lambda one: len(one.turn.content.encode()), PART_BYTES):
+    for part in split_batches(wanted, PART, lambda one: len(one.turn.content.encode()), PART_BYTES):
         if kept:
             yield
         try:
@@ -61,13 +64,32 @@ def backfill(core: Core, call: Backfill, caller: Caller = USER) -> "Parts[Backfi
             done.operation = _keep(core, call, part, stored, done)
         except Exception as error:
             operations = [] if done.operation is None else [done.operation]
-            raise cut_short(error, kept, len(planned), operations) from None
+            raise cut_short(error, kept, len(wanted), operations) from None
         kept += len(part)
     return done
 
 
+def _is_paused(core: Core, call: Backfill, folder: str) -> bool:
+    return core.pauses.find(TurnPlace(call.namespace, call.session, folder)) is not None
+
+
+def _find_stored(
+    core: Core, connection: Connection, call: Backfill, number: int, before: Sequence[PlannedTurn]
+) -> dict[str, str]:
+    """Return under which ids turns that were sent before are stored."""
+    stored: dict[str, str] = {}
+    there = [one for one in before if not one.refused]
+    return {
+        str(one.turn.id): stored[str(one.turn.id)]
+        for one in there
+        if _compare(core, connection, call, number, one, stored) != TAKEN
+    }
+
+
 def _check(call: Backfill, caller: Caller) -> None:
     namespaces.check(call.namespace)
+    if min(call.before, call.after) < 0 or call.before + call.after > len(call.turns):
+        raise Invalid(f"Of {len(call.turns)} turns {call.before} and {call.after} cannot be only looked at.")
     if not call.turns:
         return
     observing.check(call.namespace, call.session, call.turns, caller)
@@ -90,7 +112,7 @@ def _begin(core: Core, transaction: Transaction, call: Backfill) -> str:
     return operation
 
 
-def _keep(core: Core, call: Backfill, part: Sequence[PastTurn], stored: dict[str, str], done: Backfilled) -> str:
+def _keep(core: Core, call: Backfill, part: Sequence[PlannedTurn], stored: dict[str, str], done: Backfilled) -> str:
     """Store a part of the turns in one transaction; return the operation."""
     begun = msgspec.structs.replace(call, operation=done.operation)
 
@@ -115,12 +137,10 @@ def _keep(core: Core, call: Backfill, part: Sequence[PastTurn], stored: dict[str
 
 
 def _compare(
-    core: Core, connection: Connection, call: Backfill, number: int, one: PastTurn, stored: dict[str, str]
+    core: Core, connection: Connection, call: Backfill, number: int, one: PlannedTurn, stored: dict[str, str]
 ) -> str:
     """Return what becomes of a turn: `TAKEN`, `KNOWN`, or why it is left out; note what is stored of it."""
     id = str(one.turn.id)
-    if one.refused:
-        return one.refused
     same = id if turns.find_id(connection, id) else said.find(connection, call.session, one.key, SOURCE)
     if same:
         stored[id] = same
@@ -135,7 +155,7 @@ def _compare(
     return TAKEN
 
 
-def _make_row(core: Core, call: Backfill, number: int, one: PastTurn, stored: dict[str, str]) -> Row:
+def _make_row(core: Core, call: Backfill, number: int, one: PlannedTurn, stored: dict[str, str]) -> Row:
     turn = one.turn
     at = core.clock() if turn.created_at is None else turn.created_at
     described = StoredTurn(

@@ -6,12 +6,11 @@ Acknowledged means journaled. One call is one transaction: its turns are all tak
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from itertools import takewhile
 from typing import NamedTuple
 
 from memoryd.client.errors import Conflict, Forbidden, Invalid
 from memoryd.client.protocol import NewTurn, Observe, Observed, ObservedTurn
-from memoryd.daemon.conversations import citing, gate, promoting, thinking
+from memoryd.daemon.conversations import citing, gate, pairing, promoting, thinking
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import asking
@@ -28,12 +27,8 @@ from memoryd.daemon.store.writer import Transaction
 
 REPEATED, DUPLICATE, KNOWN = "repeats a recalled memory", "duplicate", "observed before"
 PAUSED = "observing is paused"
-PAIR_WITHIN_S = 900.0  # an answer belongs to a question at most so much older
 FIRST_GUESS = 0.5  # the importance of a turn until it is judged
 _MAX_SESSION_BYTES = 256
-_LOOK_BACK = 8  # turns, for the one that a turn answers
-_MORE = 2  # turns of one's own between a question and a further answer
-_FEW_CHARS = 20  # of a reply that says little without what it replies to
 
 
 class Taken(NamedTuple):
@@ -166,18 +161,9 @@ def _note_repeat(place: TurnTarget, accepted: ObservedTurn, is_repeat: bool) -> 
 
 
 def _find_asked(place: TurnTarget, turn: NewTurn) -> str | None:
-    """Return the question that a short turn follows directly; of users without a name each may be another one."""
-    if turn.role == "tool" or not gate.is_short_answer(turn.content):
-        return None
-    last = next(iter(turns.read_latest(place.connection, place.number, place.session, 1)), None)
-    if last is None or not asking.is_question(last.end) or not _is_recent(place, turn, last):
-        return None
-    own = _name_speaker(turn)
-    return None if own == _find_speaker(last) and own != ("user", "") else last.key
-
-
-def _is_recent(place: TurnTarget, turn: NewTurn, said: RecentTurn) -> bool:
-    return 0 <= _time_of(place, turn) - said.at <= PAIR_WITHIN_S
+    latest = turns.read_latest(place.connection, place.number, place.session, 1)
+    asked = pairing.find_asked(next(iter(latest), None), turn, _time_of(place, turn))
+    return None if asked is None else asked.key
 
 
 def _is_known(place: TurnTarget, id: str, key: bytes) -> bool:
@@ -237,33 +223,12 @@ def _accept(place: TurnTarget, taken: Taken, key: bytes, answers: str | None) ->
 
 
 def _find_answered(place: TurnTarget, turn: NewTurn) -> str | None:
-    """Return the turn that another one answers.
-
-    That is the question with which somebody else spoke last, whoever asks and whoever answers, also after a first
-    answer; else what a reply of a few words replies to, and for the assistant whatever the user said last.
-    """
-    if turn.role == "tool" or asking.only_asks(turn.content):
-        return None
-    latest = turns.read_latest(place.connection, place.number, place.session, _LOOK_BACK)
-    said = [one for one in latest if one.role != "tool"]
-    own = _name_speaker(turn)
-    mine = list(takewhile(lambda one: _find_speaker(one) == own, said))
-    theirs = list(takewhile(lambda one: _find_speaker(one) != own, said[len(mine) :]))
-    asked = next((one for one in theirs if asking.is_question(one.end)), None) if len(mine) <= _MORE else None
-    is_short = len(turn.content) - len(asking.find_label(turn.content)) <= _FEW_CHARS
-    if asked is None and not mine and is_short:
-        asked = next(iter(theirs), None)
-    if asked is not None and _is_recent(place, turn, asked) and _is_last_heard(place, asked):
+    """Return the turn that another one answers: a question, else for the assistant whatever the user said last."""
+    latest = turns.read_latest(place.connection, place.number, place.session, pairing.LOOK_BACK)
+    asked = pairing.find_question(latest, turn, _time_of(place, turn))
+    if asked is not None and _is_last_heard(place, asked):
         return asked.key
-    return _find_requested(place, turn) if turn.role == "assistant" else None
-
-
-def _name_speaker(turn: NewTurn) -> tuple[str, str]:
-    return turn.role, turn.speaker or asking.find_label(turn.content)
-
-
-def _find_speaker(said: RecentTurn) -> tuple[str, str]:
-    return said.role, said.speaker or asking.find_label(said.beginning)
+    return _find_requested(place, turn) if turn.role == "assistant" and pairing.can_answer(turn) else None
 
 
 def _is_last_heard(place: TurnTarget, asked: RecentTurn) -> bool:
@@ -278,7 +243,7 @@ def _find_requested(place: TurnTarget, turn: NewTurn) -> str | None:
     if place.heard is False:
         return None
     at = _time_of(place, turn)
-    asked = turns.find_question(place.connection, place.number, place.session, at, PAIR_WITHIN_S)
+    asked = turns.find_question(place.connection, place.number, place.session, at, pairing.WITHIN_S)
     if asked is None:
         return None
     key, asked_at = asked

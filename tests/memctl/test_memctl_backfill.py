@@ -142,6 +142,40 @@ def test_it_takes_in_what_was_said_once_and_an_undo_takes_it_back(home: Path, da
     assert memctl("backfill", "--json").json["taken"] == 4
 
 
+def test_a_session_of_more_than_one_call_is_paired_and_counted_as_one(
+    home: Path, daemon: "Daemon", memctl: Memctl
+) -> None:
+    made = make_home(home, 1, 1102)
+    (path,) = AGENTS["claude-code"].list_files()
+    path.write_text(path.read_text().partition("\n")[2])  # without the first prompt, calls end within a pair
+    assert memctl("backfill", "--json").json["taken"] == made.turns - 1
+    with daemon.client() as client:
+        pages = (client.list(limit=1000, offset=offset, reach="all") for offset in (0, 1000))
+        turns = {memory.content: memory for page in pages for memory in page}
+        for asked, answer in made.said[0][2][1:]:
+            assert turns[answer].metadata["answers"] == turns[asked].id
+    assert memctl("backfill", "--json").json["known"] == made.turns - 1
+
+
+def test_an_answer_that_was_given_in_another_folder_of_the_project_is_paired(
+    home: Path, daemon: "Daemon", memctl: Memctl
+) -> None:
+    put_sample(home, "claude-code")
+    (path,) = AGENTS["claude-code"].list_files()
+    lines = path.read_text().splitlines(keepends=True)
+    at = next(number for number, line in enumerate(lines) if ANSWER in line)
+    lines[at] = lines[at].replace('"cwd":"/home/me/billing"', '"cwd":"/home/me/billing/deploy"')
+    assert "deploy" in lines[at]
+    path.write_text("".join(lines))
+    root = home / "me" / "billing"
+    (root / ".git").mkdir(parents=True)
+    path.write_text(path.read_text().replace("/home/me/billing", str(root)))
+    assert memctl("backfill", "--json").json["taken"] == 4
+    with daemon.client("billing") as client:
+        turns = {memory.content: memory for memory in client.list(limit=10)}
+    assert turns[ANSWER].metadata["answers"] == turns[SECOND].id
+
+
 def test_what_hooks_have_observed_is_not_taken_in(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
     session = read_sample(home, "codex")
     with daemon.client("billing") as client:

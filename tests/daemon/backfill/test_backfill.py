@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from conversing import observe, problems
-from memoryd.client.backfill.calls import Backfill, Backfilled
+from memoryd.client.backfill.calls import Backfill, Backfilled, PastTurn
 from memoryd.client.errors import Conflict, Forbidden, Invalid
-from memoryd.client.protocol import List, Memory, NewTurn
+from memoryd.client.protocol import List, Memory, NewTurn, PauseObserving
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store.caller import Caller
 from workbench import add, ask, undo
@@ -17,15 +18,19 @@ ASKED = ("user", "Which database does the billing service use at the moment?")
 ANSWERED = ("assistant", "It uses Postgres 15, and the mail service still has its own SQLite file.")
 
 
-def turns(*said: tuple[str, str], step_s: float = 10.0, first: int = 0) -> list[NewTurn]:
+def turns(*said: tuple[str, str], step_s: float = 10.0, first: int = 0) -> list[PastTurn]:
     return [
-        NewTurn(role=role, content=content, id=f"{first + number:032x}", created_at=AT + number * step_s)
+        PastTurn(role=role, content=content, id=f"{first + number:032x}", created_at=AT + number * step_s)
         for number, (role, content) in enumerate(said)
     ]
 
 
-def take(core: Core, given: list[NewTurn], **options: Any) -> Backfilled:
+def take(core: Core, given: list[PastTurn], **options: Any) -> Backfilled:
     return ask(core, Backfill(turns=given, session="s1", **{"namespace": "api", **options}))
+
+
+def to_observe(turn: PastTurn) -> NewTurn:
+    return NewTurn(role=turn.role, content=turn.content, id=turn.id, created_at=turn.created_at)
 
 
 def stored(core: Core) -> dict[str, Memory]:
@@ -117,6 +122,71 @@ def test_a_dry_run_says_the_same_and_changes_nothing(core: Core) -> None:
     assert take(core, given, dry_run=True).known == 2
 
 
+def test_turns_around_those_of_a_call_are_only_looked_at(core: Core) -> None:
+    said = turns(ASKED, ANSWERED, ("user", "Then move it to kestrel-9 by Friday"))
+    assert take(core, said[:2], after=1).taken == 1
+    done = take(core, said, before=1, after=1)
+    assert (done.taken, done.known) == (1, 0)
+    assert set(stored(core)) == {ASKED[1], ANSWERED[1]}
+    assert stored(core)[ANSWERED[1]].metadata["answers"] == said[0].id
+    with core.store.reading() as connection:
+        near = dict(connection.execute("SELECT content, neighbours FROM memories"))
+    assert near == {ASKED[1]: ANSWERED[1], ANSWERED[1]: f"{ASKED[1]}\n{said[2].content}"}
+    assert problems(core) == []
+
+
+def test_what_is_only_looked_at_and_was_never_stored_is_answered_by_nothing(core: Core) -> None:
+    assert take(core, turns(ASKED, ANSWERED), before=1).taken == 1
+    assert "answers" not in stored(core)[ANSWERED[1]].metadata
+
+
+@pytest.mark.parametrize(("before", "after"), [(3, 0), (0, 3), (1, 2), (-1, 0), (0, -1)])
+def test_more_turns_than_there_are_cannot_be_only_looked_at(before: int, after: int, core: Core) -> None:
+    with pytest.raises(Invalid, match="cannot be only looked at"):
+        take(core, turns(ASKED, ANSWERED), before=before, after=after)
+
+
+OTHER = ("assistant", "The nightly report of the mail service was moved to the old cluster")
+SAID = [
+    ("a question and its answer", [ASKED, ANSWERED]),
+    ("what the agent asked", [("assistant", "Which of the two clusters shall I deploy to?"), ("user", "The old one.")]),
+    ("a request", [("user", "Move the nightly report to the old cluster"), OTHER]),
+    ("two requests", [("user", "Move the nightly report"), ("user", "And then stop the queue"), OTHER]),
+    ("two answers to a request", [("user", "Move the nightly report"), OTHER, ("assistant", "The queue stands still")]),
+    ("two answers to a question", [ASKED, ANSWERED, ("assistant", "Postgres 16 comes with the next release")]),
+    ("what is not kept between", [("user", "Move the nightly report"), ("user", "ok"), OTHER]),
+    ("a question not kept", [ASKED, ("user", "ok?"), ANSWERED]),
+    ("a question back", [("user", "Move the nightly report"), ("assistant", "Which cluster does it move to?")]),
+    ("a request after a question", [ASKED, ANSWERED, ("user", "Move the report"), ("assistant", f"Done: {OTHER[1]}")]),
+    ("only a reply", [OTHER, ("user", "super good!")]),
+]
+
+
+@pytest.mark.parametrize(("what", "said"), SAID, ids=[what for what, _ in SAID])
+def test_what_answers_what_is_as_it_is_when_turns_are_observed(
+    what: str, said: list[tuple[str, str]], core: Core
+) -> None:
+    for turn in turns(*said, first=100):
+        observe(core, to_observe(turn), session="s0", namespace="observed")
+    with core.store.reading() as connection:
+        sql = "SELECT a.content, q.content FROM turns a LEFT JOIN turns q ON q.key = a.answers"
+        observed = dict(connection.execute(sql))
+    take(core, turns(*said))
+    made = {memory.id: memory for memory in stored(core).values()}
+    answered = {one.content: made.get(one.metadata.get("answers", "")) for one in made.values()}
+    assert {content: asked and asked.content for content, asked in answered.items()} == observed
+
+
+def test_what_was_said_in_a_folder_that_is_paused_is_left_out(core: Core) -> None:
+    said = turns(ASKED, ANSWERED)
+    ask(core, PauseObserving(kind="folder", name="/work/secret"))
+    given = [msgspec.structs.replace(said[0], folder="/work"), msgspec.structs.replace(said[1], folder="/work/secret")]
+    done = take(core, given)
+    assert (done.taken, done.left_out) == (1, {"observing is paused": 1})
+    with core.store.reading() as connection:
+        assert dict(connection.execute("SELECT content, neighbours FROM memories")) == {ASKED[1]: ""}
+
+
 def test_short_turns_are_found_by_those_around_them(core: Core) -> None:
     take(core, turns(ASKED, ("assistant", "It is the old one"), ("user", "Then move it to kestrel-9 by Friday")))
     with core.store.reading() as connection:
@@ -128,7 +198,7 @@ def test_short_turns_are_found_by_those_around_them(core: Core) -> None:
 def test_a_turn_without_its_time_or_its_id_is_refused(lacking: str, core: Core) -> None:
     fields = {"id": "0" * 32, "created_at": AT, lacking: None}
     with pytest.raises(Invalid, match=f"Turn 0 has no {lacking}"):
-        take(core, [NewTurn(role="user", content="Something that was said", **fields)])  # type: ignore[arg-type]
+        take(core, [PastTurn(role="user", content="Something that was said", **fields)])  # type: ignore[arg-type]
     assert stored(core) == {}
 
 

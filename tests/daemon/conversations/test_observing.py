@@ -360,6 +360,11 @@ LONG = f"It was closed for repairs, so we took the train to the coast and walked
             [None, None, 0],
             id="what a tool printed is no answer",
         ),
+        pytest.param(
+            [("user", "Which port?"), ("assistant", LONG), ("user", FACTS[0]), ("assistant", f"Done: {FACTS[1]}")],
+            [None, 0, None, 2],
+            id="a word before a colon does not make the assistant another speaker",
+        ),
     ],
 )
 def test_an_answer_belongs_to_the_question_of_the_other_speaker(
