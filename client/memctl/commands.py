@@ -113,6 +113,9 @@ _KERNEL: dict[str, dict[str, CommandRow]] = {
         "stats": CommandRow("stats", "what is stored, how the daemon is used and who is connected"),
         "metrics": CommandRow("metrics", "all figures in the text format of Prometheus"),
         "doctor": CommandRow("commands", "check everything and say how to fix what is wrong", "doctor"),
+        "uninstall": CommandRow(
+            "commands", "remove it from this machine: hooks, service, data, models, sockets", "leaving"
+        ),
     },
     "Access": {
         "token list": CommandRow("token", "who has a token, for which namespace"),

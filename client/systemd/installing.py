@@ -73,10 +73,17 @@ def install(place: Installation, client: Client, start: bool) -> Installed:
     return result
 
 
+def find_units() -> tuple[dict[str, Path], dict[str, Path]]:
+    """Return the unit files that are there, by their names: those that memctl wrote, and those that it did not."""
+    there = {name: activation.unit_folder() / name for name in (SOCKET_UNIT, SERVICE_UNIT)}
+    there = {name: path for name, path in there.items() if path.is_file()}
+    ours = {name: path for name, path in there.items() if is_ours(_read_text(path) or "")}
+    return ours, {name: path for name, path in there.items() if name not in ours}
+
+
 def uninstall() -> Removed:
     """Stop and disable the service and remove its files; the data stays."""
-    found = {name: activation.unit_folder() / name for name in (SOCKET_UNIT, SERVICE_UNIT)}
-    ours = {name: path for name, path in found.items() if path.is_file() and is_ours(_read_text(path) or "")}
+    ours, foreign = find_units()
     manager = not activation.find_obstacle()
     if known := [name for name in ours if manager and _is_known(name)]:
         _run_systemctl("disable", "--now", *known, limit_s=activation.START_LIMIT_S)
@@ -90,7 +97,7 @@ def uninstall() -> Removed:
     if known:
         _run_systemctl("daemon-reload")
         run_systemctl("reset-failed", *known)
-    return Removed([str(path) for path in ours.values()], [str(p) for p in found.values() if p.is_file()])
+    return Removed([str(path) for path in ours.values()], [str(path) for path in foreign.values()])
 
 
 def is_lingering() -> bool:

@@ -50,6 +50,22 @@ def test_installing_starts_it_says_so_and_again_changes_nothing(manager: UserMan
     assert (manager.data / "memoryd.sqlite").exists()
 
 
+def test_uninstalling_memoryd_stops_the_service_and_leaves_no_unit_no_socket_and_no_data(manager: UserManager) -> None:
+    manager.memctl("service", "install")
+    with manager.client() as client:
+        client.add("gone with the rest")
+    away = {"MEMORYD_MODEL_DIR": str(manager.home / "models")}  # those of this checkout stay
+    done = msgspec.json.decode(manager.memctl("uninstall", "--yes", "--json", **away).stdout)
+    removed = [part["what"] for part in done["parts"]]
+    assert removed == ["service", "service", "daemon", "socket", "data", "settings"]
+    assert list(manager.units.rglob("*")) == []
+    assert manager.shows("LoadState") == "not-found"
+    assert not manager.socket.parent.exists()
+    assert not manager.data.exists()
+    assert not (manager.config / "memoryd").exists()
+    (manager.config / "memoryd").mkdir(mode=0o700)
+
+
 def test_the_watchdog_ends_a_daemon_that_hangs_and_starts_another(manager: UserManager) -> None:
     manager.drop_in("WatchdogSec=2\nTimeoutAbortSec=2\nTimeoutStopSec=5")
     manager.memctl("service", "install")

@@ -1,0 +1,1 @@
+"""Taking memoryd off a machine: what there is of it, and how each part is removed."""

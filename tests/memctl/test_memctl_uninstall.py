@@ -1,0 +1,215 @@
+"""uninstall: what there is of memoryd in a home folder is shown and removed, and everything else is as it was before.
+
+Hooks, unit files and the daemon are real; the home folder is a temporary one.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+from fake_daemon import Memctl
+
+from configs import NO_JOBS, NO_MODEL
+from memoryd.client.agents.hooks.hosts import HOSTS
+from memoryd.client.errors import MemorydError
+from memoryd.client.leaving.commands import _check_gone, _find_program_command
+from memoryd.client.leaving.finding import Part
+from memoryd.client.systemd.units import current_place, format_units
+from memoryd.client.transport import activation, paths
+
+FOREIGN = Path(__file__).parents[1] / "data" / "hooks"
+
+
+@pytest.fixture
+def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder in which agents are configured, with a folder of the user's beside them, and no memoryd yet."""
+    made = folder / "home"
+    (made / "notes").mkdir(parents=True)
+    (made / "notes" / "tea.md").write_text("Green tea\n")
+    for name in [name for name in os.environ if name.startswith(("MEMORYD_", "XDG_"))]:
+        monkeypatch.delenv(name)
+    for host in HOSTS.values():
+        monkeypatch.delenv(host.home, raising=False)
+    (folder / "run").mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder / "run"))
+    monkeypatch.setenv("HOME", str(made))
+    for agent, host in HOSTS.items():
+        for name in host.files:
+            sample = FOREIGN / agent / f"{Path(name).name}.foreign"
+            if sample.exists():
+                (made / name).parent.mkdir(parents=True, exist_ok=True)
+                (made / name).write_bytes(sample.read_bytes())
+    return made
+
+
+@pytest.fixture
+def installed(home: Path, memctl: Memctl) -> Iterator[Path]:
+    """The same home with all there can be of memoryd: hooks, units, a daemon with memories and a copy, a model."""
+    config = home / ".config" / "memoryd" / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f"{NO_MODEL}\n{NO_JOBS}")
+    model = home / ".cache" / "memoryd" / "models" / "mini"
+    model.mkdir(parents=True)
+    (model / "manifest.json").write_text("{}")
+    (model.parent / ".lock").touch()
+    for agent in HOSTS:
+        assert memctl("hooks", "install", agent).code == 0
+    memctl("add", "Ada drinks green tea", "--namespace", "ada")
+    memctl("backup")
+    units = activation.unit_folder()
+    (units / activation.WANTED).parent.mkdir(parents=True)
+    for name, text in format_units(current_place(paths.socket_path(), None, None, "")).items():
+        (units / name).write_text(text)
+    yield home
+    if (home / ".local/share/memoryd/memoryd.lock").exists():
+        memctl("down")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return all files below a folder, and its folders that are empty."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b""
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() or (path.is_dir() and not any(path.iterdir()))
+    }
+
+
+def test_nothing_is_left_and_the_files_of_agents_are_as_they_were_to_the_byte(
+    home: Path, request: pytest.FixtureRequest, memctl: Memctl
+) -> None:
+    before = contents(home)
+    request.getfixturevalue("installed")
+    pid = memctl("status", "--json").json["pid"]
+    assert len(contents(home)) > len(before)
+    done = memctl("uninstall", "--yes")
+    assert done.out.startswith("Removed:\n  hooks ")
+    assert "(1 memory, " in done.out
+    after = contents(home)
+    assert {name: data for name, data in after.items() if data} == before
+    assert [name for name in after if "memoryd" in name] == [name for name in before if "memoryd" in name]
+    assert not Path(f"/proc/{pid}").exists() or Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
+    assert list(Path(os.environ["XDG_RUNTIME_DIR"]).iterdir()) == []
+    assert memctl("uninstall", "--yes").out.startswith("There is nothing of memoryd here but the program.\n")
+
+
+def test_a_dry_run_names_everything_and_changes_nothing(installed: Path, memctl: Memctl) -> None:
+    before = {name: data for name, data in contents(installed).items() if "memoryd.sqlite" not in name}
+    report = memctl("uninstall", "--dry-run", "--json").json
+    assert report["dry_run"] is True
+    assert list(dict.fromkeys(part["what"] for part in report["parts"])) == [
+        *("hooks", "service", "daemon", "socket", "data", "models", "settings")
+    ]
+    paths_of = {part["path"] for part in report["parts"]}
+    assert {str(installed / name) for host in HOSTS.values() for name in host.files} <= paths_of
+    assert str(installed / ".cache/memoryd/models") in paths_of
+    assert "Would be removed:" in memctl("uninstall", "--dry-run").out
+    assert {name: data for name, data in contents(installed).items() if "memoryd.sqlite" not in name} == before
+
+
+def test_without_a_terminal_it_wants_yes_and_does_nothing(installed: Path, memctl: Memctl) -> None:
+    refused = memctl("uninstall")
+    assert refused.code == 2
+    assert "This removes memoryd with 1 memory; it cannot be undone. Give --yes" in refused.err
+    assert memctl("search", "tea", "--json").json[0]["content"] == "Ada drinks green tea"
+
+
+def test_the_data_can_be_kept_and_is_found_by_a_later_installation(installed: Path, memctl: Memctl) -> None:
+    report = memctl("uninstall", "--keep-data", "--yes", "--json").json
+    assert {part["what"] for part in report["parts"]} == {"hooks", "service", "daemon", "socket", "models"}
+    assert not (installed / ".cache" / "memoryd").exists()
+    assert not (installed / ".claude/settings.json.memoryd.bak").exists()
+    assert (installed / ".config/memoryd/config.toml").exists()
+    assert memctl("search", "tea", "--json").json[0]["content"] == "Ada drinks green tea"
+
+
+def test_what_memoryd_did_not_write_stays_and_is_named(installed: Path, memctl: Memctl) -> None:
+    own = [".local/share/memoryd/mine.sqlite", ".config/memoryd/key", ".cache/memoryd/models/mine/weights"]
+    for name in own:
+        (installed / name).parent.mkdir(exist_ok=True)
+        (installed / name).write_text("mine")
+    (activation.unit_folder() / activation.SERVICE_UNIT).write_text("[Service]\nExecStart=/usr/bin/true\n")
+    remains = memctl("uninstall", "--yes", "--json").json["remains"]
+    unit = str(activation.unit_folder() / activation.SERVICE_UNIT)
+    named = [str(installed / name) for name in (*own[:2], ".cache/memoryd/models/mine")]
+    assert sorted(one["name"] for one in remains) == sorted([unit, *named])
+    assert {(installed / name).read_text() for name in own} == {"mine"}
+    assert Path(unit).exists()
+
+
+def test_what_was_written_into_a_file_of_an_agent_meanwhile_stays_and_no_copy_of_it_is_left(
+    installed: Path, memctl: Memctl
+) -> None:
+    path = installed / ".claude" / "settings.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "model": "another"}))
+    memctl("uninstall", "--yes")
+    kept = json.loads(path.read_text())
+    assert kept["model"] == "another"
+    assert "memctl" not in path.read_text()
+    assert list(installed.rglob("*.memoryd.bak")) == []
+
+
+def test_hooks_of_projects_go_too(home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = home / ".config" / "memoryd" / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f"{NO_MODEL}\n{NO_JOBS}")
+    project = home / "api"
+    (project / ".git").mkdir(parents=True)
+    monkeypatch.chdir(project)
+    memctl("add", "The API caches in Valkey")  # which makes the project known
+    memctl("hooks", "install", "cursor", "--project", ".")
+    assert (project / ".cursor" / "hooks.json").exists()
+    memctl("uninstall", "--yes")
+    assert not (project / ".cursor" / "hooks.json").exists()
+
+
+def test_a_file_of_an_agent_that_cannot_be_read_and_mentions_memctl_keeps_all_as_it_is(
+    installed: Path, memctl: Memctl
+) -> None:
+    (installed / ".cursor" / "hooks.json").write_text('{"hooks": memctl')
+    (installed / ".gemini" / "settings.json").write_text("{ mine, broken")
+    refused = memctl("uninstall", "--yes")
+    assert (refused.code, ".cursor/hooks.json" in refused.err, "mentions memctl" in refused.err) == (1, True, True)
+    assert memctl("search", "tea", "--json").json[0]["content"] == "Ada drinks green tea"
+    (installed / ".cursor" / "hooks.json").unlink()
+    assert memctl("uninstall", "--yes").code == 0
+    assert (installed / ".gemini" / "settings.json").read_text() == "{ mine, broken"
+
+
+def test_a_daemon_that_an_agent_has_started_meanwhile_is_reported(folder: Path) -> None:
+    part = Part("socket", folder / "again", lambda: None)
+    _check_gone([part])
+    with socket.socket(socket.AF_UNIX) as again:
+        again.bind(str(part.path))
+        with pytest.raises(MemorydError, match="End its sessions"):
+            _check_gone([part])
+
+
+@pytest.mark.parametrize(
+    ("prefix", "command"),
+    [
+        ("/home/ada/.local/share/pipx/venvs/memoryd", "pipx uninstall memoryd"),
+        ("/home/ada/.local/share/uv/tools/memoryd", "uv tool uninstall memoryd"),
+    ],
+)
+def test_the_command_that_removes_the_program_is_that_of_the_tool_that_installed_it(
+    prefix: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _find_program_command().endswith("python -m pip uninstall memoryd")
+    monkeypatch.setattr("sys.prefix", prefix)
+    assert _find_program_command() == command
+
+
+def test_a_data_folder_with_the_users_own_folders_loses_only_what_is_memoryds(
+    installed: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memctl("down")
+    shared = installed / "mixed"
+    copytree(installed / ".local/share/memoryd", shared)
+    copytree(installed / "notes", shared / "notes")
+    monkeypatch.setenv("MEMORYD_DATA_DIR", str(shared))
+    memctl("uninstall", "--yes")
+    assert contents(shared) == {"notes/tea.md": b"Green tea\n"}
