@@ -59,6 +59,10 @@ protocol: $(VENV)/installed
 	mv client/methods.next client/methods.py
 	$(BIN)/python tests/contract/readme_document.py > README.next
 	mv README.next README.md
+	$(BIN)/python tests/contract/python_document.py > docs/python.next
+	mv docs/python.next docs/python.md
+	$(BIN)/python tests/contract/mcp_document.py > docs/mcp.next
+	mv docs/mcp.next docs/mcp.md
 
 docs: $(VENV)/docs-installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -1,0 +1,237 @@
+"""Print docs/python.md with its entries of methods written anew: python tests/contract/python_document.py
+
+The page is written by hand but for what is between `<!-- methods: NAMES -->` and `<!-- end of methods -->`: an entry
+for each of the clients' methods that are named there, from signatures and docstrings.
+"""
+
+import re
+from collections.abc import Iterator
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Any
+
+from msgspec import UNSET
+from msgspec import inspect as types
+from protocol_document import docstring, field_meanings
+
+from memoryd.client import Client, methods, protocol
+from memoryd.client.errors import Conflict, Forbidden, MemorydError, ModelUnavailable, NotFound, StorageFull
+from memoryd.client.method import method
+from memoryd.client.protocol import DECLARED, METHODS
+
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+_ENTRIES = re.compile(r"(?<=<!-- methods:)([\w\s]*)-->\n.*?(?=<!-- end of methods -->)", re.DOTALL)
+_CALLS = {call.__name__: call for call in METHODS}
+# Those that the clients have by themselves, and the call that each sends.
+OWN = {"add_many": protocol.AddMany, "subscribe": protocol.Subscribe}
+NOT_FOR_PROGRAMS = {"hello", "authenticate", "backfill"}  # of transports, hooks and memctl
+# Arguments that are no field of the call, or mean more than the field does.
+_ARGUMENTS = {
+    "id": "id or unique prefix",
+    "key": "a key or several, of memories in the namespace itself",
+    "lines": "`start_line` and `end_line`: a part of the memory by its lines",
+    "memories": "mappings of the fields of [`NewMemory`](../PROTOCOL.md#newmemory), or such values",
+    "turns": "mappings of the fields of [`NewTurn`](../PROTOCOL.md#newturn), or such values",
+    "entries": "mappings with `key` and `memory`, itself a mapping",
+    "messages": "mappings with `role` and `content`, as chat APIs have them",
+    "running_summary": "the `summary` of the result of the call before",
+    "records": "those that `export_memories` returned",
+    "to": "the namespace to share to, as a text or a tuple; `/` is the root",
+    "values": "metadata to set, by keyword",
+    "on_progress": "called with a [`Progress`](../PROTOCOL.md#progress) now and then",
+    "idle_s": "end when nothing has happened for so long; left out: never",
+    "process": "`process(query, hits)` returns the hits to go on with",
+    "call": "a value of a class of `memoryd.client.protocol`, where no method fits",
+}
+_SCOPES = (protocol.Scoped, protocol.Filtered)
+_LIKE = {**dict.fromkeys(("related", "explain", "why_not"), "search"), "put": "add"}
+_IDS = {"id", "ids", "other"}
+# When a method raises what is not said by its declaration; a test asks for what is not found.
+_NOT_FOUND = {
+    "undo": "there is no such operation, or none to undo",
+    "operation": "there is no such operation",
+    "trace": "no such trace is kept any more",
+    "run_job": "there is no such job or plan",
+    "pause_job": "there is no such job",
+    "resume_job": "there is no such job",
+    "revoke_token": "there is no such token",
+    "graph_node": "there is no such node",
+    "related": "no memory has this id",
+    "get": "no memory that you see has this id or key",
+    **dict.fromkeys(
+        ("remember", "flush", "index_workspace", "list_files", "remove_workspace", "workspace_status"),
+        "there is no such workspace",
+    ),
+}
+_CONFLICT = {
+    "undo": "what it did was changed again since, or was erased",
+    "share": "a memory is superseded, or its key is another's there",
+    "feedback": "it is a turn that is still in L0",
+    "add": "the `id` that you give is another memory's",
+    "related": "its vector is not made yet",
+    "add_token": "the name is taken",
+    "add_workspace": "the folder, or one around or in it, is a workspace already",
+    "backup": "the file exists",
+    "run_job": "it is under way, or the plan is of another job",
+    "delete": "it is a part of a file",
+    "update": "it is a part of a file",
+}
+
+
+def document() -> str:
+    """Return the text of the page."""
+    return _ENTRIES.sub(lambda found: f"{found[1]}-->\n{_write_entries(found[1].split())}", PAGE.read_text())
+
+
+def list_named() -> list[str]:
+    """Return the methods that the page names, in its order."""
+    return [name for found in _ENTRIES.finditer(PAGE.read_text()) for name in found[1].split()]
+
+
+def list_methods() -> set[str]:
+    """Return the methods of a client that send a call."""
+    return {name for name in dir(Client) if isinstance(_find(name), method)} | OWN.keys()
+
+
+def find_call(name: str) -> type[protocol.Call[Any]]:
+    """Return the call that a method sends."""
+    if name in OWN:
+        return OWN[name]
+    text = str(signature(_find(name).build).return_annotation)
+    return _CALLS[text.rpartition(".")[2]]
+
+
+def list_errors(name: str) -> dict[type[MemorydError], str]:
+    """Return what a method raises beside what all may raise, and when."""
+    call, parameters = find_call(name), set(_list_parameters(name))
+    declared, raised = DECLARED[call], dict[type[MemorydError], str]()
+    if name in _NOT_FOUND or parameters & _IDS:
+        raised[NotFound] = f"when {_NOT_FOUND.get(name, 'no memory that you see has this id')}"
+    if name in _CONFLICT:
+        raised[Conflict] = f"when {_CONFLICT[name]}"
+    if declared.grows:
+        raised[StorageFull] = "when the database has reached its limit"
+    if declared.access == "owner":
+        raised[Forbidden] = "for a client with a token: it is the owner's"
+    if name == "use_model":
+        raised[ModelUnavailable] = "when the model is not installed"
+    return raised
+
+
+def _find(name: str) -> Any:
+    return next((vars(base)[name] for base in Client.__mro__ if name in vars(base)), None)
+
+
+def _list_parameters(name: str) -> dict[str, Parameter]:
+    found = _find(name)
+    parameters = dict(signature(found.build if isinstance(found, method) else found).parameters)
+    parameters.pop("self", None)
+    return parameters
+
+
+def _write_entries(names: list[str]) -> str:
+    return (
+        "".join(f"\n{line}" if line.startswith("###") else line for name in names for line in _write_entry(name)) + "\n"
+    )
+
+
+def _write_entry(name: str) -> Iterator[str]:
+    call = find_call(name)
+    result = protocol.result_type(call)
+    yield f"### {name}\n\n"
+    yield f"`{name}({_format_signature(name)})`\n\n"
+    yield f"{_read_docstring(name)}\n\n"
+    lines = list(_describe_parameters(name, call))
+    yield "".join(f"{line}\n" for line in lines) + "\n" * bool(lines)
+    if name == "subscribe":
+        yield "Iterates over values of [`Event`](../PROTOCOL.md#event).\n"
+    else:
+        fields = ", ".join(f"`{field}`" for field in result.__struct_fields__)
+        yield f"Returns [`{result.__name__}`](../PROTOCOL.md#{result.__name__.lower()}): {fields}.\n"
+    if raised := list_errors(name):
+        yield "Raises " + "; ".join(f"`{error.__name__}` {when}" for error, when in raised.items()) + ".\n"
+
+
+def _format_signature(name: str) -> str:
+    """Return the arguments with their defaults and no types, which the meanings say."""
+    words, is_named = [], False
+    for parameter in _list_parameters(name).values():
+        if parameter.kind is Parameter.KEYWORD_ONLY and not is_named:
+            is_named = True
+            if not any(word.startswith("*") for word in words):
+                words.append("*")
+        star = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        default = "" if parameter.default is Parameter.empty else f"={_format_default(parameter.default)}"
+        words.append(f"{star}{parameter.name}{default}")
+    return ", ".join(words)
+
+
+def _format_default(value: object) -> str:
+    return "UNSET" if value is UNSET else repr(value).replace("'", '"')
+
+
+def _read_docstring(name: str) -> str:
+    """Return what a method does: its own docstring, and what that of its call says beside the same."""
+    own = " ".join((_find(name).__doc__ or "").split())
+    parts = [" ".join(part.split()) for part in docstring(find_call(name)).split("\n\n")]
+    return "\n\n".join([own, *parts[1:]] if own == parts[0] or name in written_by_contract() else [own])
+
+
+def written_by_contract() -> set[str]:
+    """Return the methods that are generated from their calls."""
+    return {name for name in dir(methods.DeclaredMethods) if not name.startswith("_")}
+
+
+def _describe_parameters(name: str, call: type[protocol.Call[Any]]) -> Iterator[str]:
+    parameters = _list_parameters(name)
+    filters = set(protocol.Filtered.__struct_fields__) - {"ids"} if issubclass(call, protocol.Filtered) else set()
+    meanings = _read_meanings(name, call)
+    for parameter in parameters:
+        if parameter == "reach" or parameter in filters or (parameter == "ids" and name == "erase"):
+            continue
+        if parameter == "fields":
+            yield from _describe_fields(name, call, set(parameters), meanings)
+            continue
+        meaning = meanings.get(parameter) or _ARGUMENTS.get(parameter)
+        assert meaning, f"say in _ARGUMENTS what {parameter} of {name} is"
+        yield _describe(parameter, meaning, call)
+    if filters and "fields" not in parameters:
+        yield "- the [filters](#filters)"
+
+
+def _describe_fields(
+    name: str, call: type[protocol.Call[Any]], named: set[str], meanings: dict[str, str]
+) -> Iterator[str]:
+    """Yield what may be given by keyword beside the named arguments."""
+    if name in _LIKE:
+        yield f"- `**fields`: whatever [{_LIKE[name]}](#{_LIKE[name]}) takes"
+        return
+    filters = set(protocol.Filtered.__struct_fields__) if issubclass(call, protocol.Filtered) else set()
+    if filters:
+        yield "- `**fields`: the [filters](#filters)" + (", and by keyword:" if set(meanings) - filters - named else "")
+    for field, meaning in meanings.items():
+        if field not in filters | named | {"namespace", "reach"}:
+            yield _describe(field, meaning, call)
+
+
+def _describe(field: str, meaning: str, call: type[protocol.Call[Any]]) -> str:
+    """Return the line of an argument: its meaning in Python's words, and which values there are."""
+    described: Any = types.type_info(call)
+    info = next((one.type for one in described.fields if one.name == field), None)
+    kinds = [info, *getattr(info, "types", ()), getattr(info, "item_type", None)]
+    values = next((kind.values for kind in kinds if isinstance(kind, types.LiteralType)), ())
+    listed = f" ({', '.join(f'`{value}`' for value in values)})" if values and f"`{values[0]}`" not in meaning else ""
+    said = re.sub(r"\bnull\b", "`None`", re.sub(r"^(true|false):", lambda found: f"`{found[1].title()}`:", meaning))
+    return f"- `{field}`: {said}{listed}"
+
+
+def _read_meanings(name: str, call: type[protocol.Call[Any]]) -> dict[str, str]:
+    """Return what each field means that a method takes: those of its call, and of the memory that it stores."""
+    structs = [base for base in call.__mro__ if issubclass(base, protocol.Call) and base is not protocol.Call]
+    own = [struct for struct in structs if struct.__module__ != protocol.Call.__module__ or struct in _SCOPES]
+    stored = [protocol.NewMemory] if name in ("add", "put") else []
+    return {field: text for struct in (*stored, *own) for field, text in field_meanings(struct).items()}
+
+
+if __name__ == "__main__":
+    print(document(), end="")

@@ -1,0 +1,58 @@
+"""docs/python.md has an entry for each method of the clients, which says what the code says."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from python_document import NOT_FOR_PROGRAMS, PAGE, document, list_errors, list_methods, list_named
+
+from absent import needs
+from memoryd.client import Client, NotFound
+
+UNKNOWN = "f" * 32
+# What the methods are called with that take more than an id, or another name for it.
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "dismiss_link": {"id": UNKNOWN, "other": UNKNOWN},
+    "erase": {"ids": [UNKNOWN]},
+    "feedback": {"id": UNKNOWN, "useful": True},
+    "flush": {"turns": [{"role": "user", "content": "We deploy on Tuesdays"}], "workspace": "absent"},
+    "graph_node": {"node": 4711},
+    "index_workspace": {"workspace": "absent"},
+    "list_files": {"workspace": "absent"},
+    "operation": {"operation": UNKNOWN},
+    "pause_job": {"name": "absent"},
+    "purge_shared": {"ids": [UNKNOWN]},
+    "remember": {"text": "We deploy on Tuesdays", "workspace": "absent"},
+    "remove_workspace": {"workspace": "absent"},
+    "resolve_conflict": {"id": UNKNOWN, "both": True},
+    "resume_job": {"name": "absent"},
+    "revoke_token": {"name": "absent"},
+    "run_job": {"name": "absent"},
+    "share": {"to": "acme"},
+    "undo": {"operation": UNKNOWN},
+    "update": {"id": UNKNOWN, "content": "x"},
+    "why_not": {"id": UNKNOWN, "query": "x"},
+    "workspace_status": {"workspace": "absent"},
+}
+BY_POSITION = ("delete", "forget", "share")
+
+
+@needs()
+def test_the_page_is_what_the_code_says() -> None:
+    assert PAGE.read_text() == document(), "run: make protocol"
+
+
+@needs()
+def test_each_method_has_one_entry() -> None:
+    named = Counter(list_named())
+    assert [name for name, number in named.items() if number > 1] == []
+    assert list_methods() - NOT_FOR_PROGRAMS == set(named), "name it in a list of methods in docs/python.md"
+
+
+@needs()
+@pytest.mark.parametrize("name", [name for name in list_named() if NotFound in list_errors(name)])
+def test_what_is_said_to_raise_not_found_does(name: str, client: Client) -> None:
+    ids = [UNKNOWN] if name in BY_POSITION else []
+    arguments = ARGUMENTS.get(name, {} if ids else {"id": UNKNOWN})
+    with pytest.raises(NotFound):
+        getattr(client, name)(*ids, **arguments)
