@@ -34,6 +34,7 @@ class Blocking:
 
 
 Make = Callable[..., Any]
+LIMIT_S = 120.0  # of one call: several megabytes on a busy machine
 
 
 @pytest.fixture(params=["Client", "AsyncClient"])
@@ -43,7 +44,7 @@ def make(request: pytest.FixtureRequest, daemon: "Daemon") -> Iterator[Make]:
         made: list[Client] = []
 
         def sync(namespace: str | Sequence[str] = "") -> Client:
-            made.append(daemon.client(namespace))
+            made.append(daemon.client(namespace, timeout_s=LIMIT_S))
             return made[-1]
 
         yield sync
@@ -54,7 +55,7 @@ def make(request: pytest.FixtureRequest, daemon: "Daemon") -> Iterator[Make]:
     opened: list[AsyncClient] = []
 
     def asynchronous(namespace: str | Sequence[str] = "") -> Blocking:
-        opened.append(AsyncClient(namespace, socket=daemon.socket, autostart=False))
+        opened.append(AsyncClient(namespace, socket=daemon.socket, autostart=False, timeout_s=LIMIT_S))
         return Blocking(opened[-1], loop)
 
     yield asynchronous
