@@ -1,7 +1,7 @@
 """`make release`: build the source distribution and the wheel, and try each in an environment of its own.
 
-An archive that cannot be installed by itself, has another version, or in which the demonstration fails ends this with
-exit code 1. Both stay in `dist/`.
+An archive that cannot be installed by itself, has another version, lacks a file of the packages (also plugins, pages,
+units), or in which the demonstration fails ends this with exit code 1. Both stay in `dist/`.
 """
 
 import os
@@ -16,6 +16,7 @@ import memoryd
 
 CHECKOUT = Path(__file__).parent.parent
 DIST = CHECKOUT / "dist"
+PACKAGES = CHECKOUT / "src" / "memoryd"
 
 
 def main() -> None:
@@ -43,7 +44,17 @@ def try_out(archive: Path, folder: Path) -> None:
     run("pip", "install", "--quiet", "--disable-pip-version-check", f"{archive}[daemon]")
     version = run("memctl", "--version").split()[-1]
     assert version == memoryd.__version__, version
+    installed = Path(run("python", "-c", "import memoryd; print(memoryd.__path__[0])").strip())
+    lacking = list_files(PACKAGES) - list_files(installed)
+    assert not lacking, f"{archive.name} lacks {', '.join(sorted(lacking))}"
     run("memctl", "demo", "--path", str(CHECKOUT / "docs"))
+
+
+def list_files(package: Path) -> set[str]:
+    """Return the names of the files of a package, also where its folders are symbolic links."""
+    walked = os.walk(package, followlinks=True)
+    paths = [Path(folder, name).relative_to(package) for folder, _, names in walked for name in names]
+    return {str(path) for path in paths if path.suffix != ".pyc"}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Links of the pages lead somewhere: to a file of the checkout, and to a heading of it."""
 
 import re
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -22,6 +23,7 @@ def list_links(page: Path) -> list[str]:
     ]
 
 
+@cache
 def list_anchors(page: Path) -> set[str]:
     """Return the names of a page's headings, as GitHub and the site of the guides make them."""
     tokens = _PARSER.parse(page.read_text())
