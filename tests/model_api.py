@@ -1,23 +1,34 @@
-"""The API of a language model as agents ask it, in four ways: it says one sentence and keeps what it was asked."""
+"""The API of a language model as agents ask it, in four ways: it answers as it is told and keeps what it was asked."""
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 Events = list[tuple[str, dict[str, Any]]]
+CALL = "call_1"  # the id of a tool's call
+
+
+class ModelAnswer(NamedTuple):
+    """What the model says, what it thinks before, and the tool with its arguments that it then calls, if any."""
+
+    text: str
+    thought: str = ""
+    tool: str = ""
+    arguments: Mapping[str, Any] = MappingProxyType({})
 
 
 class ModelApi(ThreadingHTTPServer):
-    """A server on a free port; `asked` is what came, `says` what it answers."""
+    """A server on a free port; `asked` is what came, `answer` gives what is said to a request."""
 
     daemon_threads = True
 
-    def __init__(self, says: str) -> None:
+    def __init__(self, answer: Callable[[str], ModelAnswer]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.says = says
+        self.answer = answer
         self.asked: list[str] = []
 
     @property
@@ -36,25 +47,25 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply(b"", "application/json")
 
     def do_GET(self) -> None:
-        self._reply(b"{}", "application/json")
+        self._reply(b'{"data": [], "models": []}', "application/json")
 
     def do_POST(self) -> None:
         asked = self.rfile.read(int(self.headers.get("content-length") or 0)).decode("utf-8", "replace")
         if "/messages" in self.path and "count_tokens" not in self.path:
-            self.server.asked.append(asked)
-            self._stream(_messages(self.server.says))
+            self._stream(_messages(self._answer(asked)))
         elif "/responses" in self.path:
-            self.server.asked.append(asked)
-            self._stream(_responses(self.server.says))
+            self._stream(_responses(self._answer(asked)))
         elif "/chat/completions" in self.path:
-            self.server.asked.append(asked)
-            chunks = [json.dumps(chunk) for chunk in _completions(self.server.says)]
+            chunks = [json.dumps(chunk) for chunk in _completions(self._answer(asked))]
             self._reply("".join(f"data: {chunk}\n\n" for chunk in [*chunks, "[DONE]"]).encode(), "text/event-stream")
         elif "streamGenerateContent" in self.path:
-            self.server.asked.append(asked)
-            self._reply(b"data: " + json.dumps(_generated(self.server.says)).encode() + b"\n\n", "text/event-stream")
+            self._reply(b"data: " + json.dumps(_generated(self._answer(asked))).encode() + b"\n\n", "text/event-stream")
         else:
             self._reply(b"{}", "application/json")
+
+    def _answer(self, asked: str) -> ModelAnswer:
+        self.server.asked.append(asked)
+        return self.server.answer(asked)
 
     def _stream(self, events: Events) -> None:
         lines = [f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n" for name, data in events]
@@ -68,54 +79,75 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-def _messages(text: str) -> Events:
+def _messages(answer: ModelAnswer) -> Events:
     """Return the stream of Anthropic's Messages API."""
     usage = {"input_tokens": 10, "output_tokens": 1}
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": usage}
-    delta = {"stop_reason": "end_turn", "stop_sequence": None}
-    return [
-        ("message_start", {"message": {**message, "stop_reason": None, "stop_sequence": None}}),
-        ("content_block_start", {"index": 0, "content_block": {"type": "text", "text": ""}}),
-        ("content_block_delta", {"index": 0, "delta": {"type": "text_delta", "text": text}}),
-        ("content_block_stop", {"index": 0}),
-        ("message_delta", {"delta": delta, "usage": {"output_tokens": 20}}),
-        ("message_stop", {}),
-    ]
+    blocks: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    if answer.thought:
+        thought = {"type": "thinking_delta", "thinking": answer.thought}
+        blocks.append(({"type": "thinking", "thinking": "", "signature": "c2ln"}, thought))
+    blocks.append(({"type": "text", "text": ""}, {"type": "text_delta", "text": answer.text}))
+    if answer.tool:
+        call = {"type": "tool_use", "id": CALL, "name": answer.tool, "input": {}}
+        blocks.append((call, {"type": "input_json_delta", "partial_json": json.dumps(dict(answer.arguments))}))
+    events: Events = [("message_start", {"message": {**message, "stop_reason": None, "stop_sequence": None}})]
+    for index, (block, delta) in enumerate(blocks):
+        events += [
+            ("content_block_start", {"index": index, "content_block": block}),
+            ("content_block_delta", {"index": index, "delta": delta}),
+            ("content_block_stop", {"index": index}),
+        ]
+    stop = {"stop_reason": "tool_use" if answer.tool else "end_turn", "stop_sequence": None}
+    return [*events, ("message_delta", {"delta": stop, "usage": {"output_tokens": 20}}), ("message_stop", {})]
 
 
-def _responses(text: str) -> Events:
+def _responses(answer: ModelAnswer) -> Events:
     """Return the stream of OpenAI's Responses API."""
-    content = [{"type": "output_text", "text": text, "annotations": []}]
-    item = {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": content}
+    items: list[dict[str, Any]] = []
+    if answer.thought:
+        summary = [{"type": "summary_text", "text": answer.thought}]
+        items.append({"type": "reasoning", "id": "rs_1", "summary": summary, "content": [], "encrypted_content": None})
+    content = [{"type": "output_text", "text": answer.text, "annotations": []}]
+    items.append({"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": content})
+    if answer.tool:
+        call = {"type": "function_call", "id": "fc_1", "call_id": CALL, "name": answer.tool}
+        items.append({**call, "arguments": json.dumps(dict(answer.arguments)), "status": "completed"})
     usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
     details = {"input_tokens_details": None, "output_tokens_details": None}
-    return [
-        ("response.created", {"response": {"id": "r1"}}),
-        ("response.output_item.done", {"output_index": 0, "item": item}),
-        ("response.completed", {"response": {"id": "r1", "output": [item], "usage": {**usage, **details}}}),
-    ]
+    end = {"response": {"id": "r1", "output": items, "usage": {**usage, **details}}}
+    done = [("response.output_item.done", {"output_index": at, "item": item}) for at, item in enumerate(items)]
+    return [("response.created", {"response": {"id": "r1"}}), *done, ("response.completed", end)]
 
 
-def _completions(text: str) -> list[dict[str, Any]]:
+def _completions(answer: ModelAnswer) -> list[dict[str, Any]]:
     """Return the stream of OpenAI's Chat Completions API."""
-    chunk = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-    said = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}
+    base = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": answer.text}]
+    if answer.tool:
+        function = {"name": answer.tool, "arguments": json.dumps(dict(answer.arguments))}
+        deltas.append({"tool_calls": [{"index": 0, "id": CALL, "type": "function", "function": function}]})
+    chunks = [{**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    reason = "tool_calls" if answer.tool else "stop"
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    end = {"index": 0, "delta": {}, "finish_reason": "stop"}
-    return [{**chunk, "choices": [said]}, {**chunk, "choices": [end], "usage": usage}]
+    return [*chunks, {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}], "usage": usage}]
 
 
-def _generated(text: str) -> dict[str, Any]:
+def _generated(answer: ModelAnswer) -> dict[str, Any]:
     """Return the one part of a stream of Google's Gemini API."""
-    candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
+    parts: list[dict[str, Any]] = [{"text": answer.thought, "thought": True}] if answer.thought else []
+    parts.append({"text": answer.text})
+    if answer.tool:
+        parts.append({"functionCall": {"id": CALL, "name": answer.tool, "args": dict(answer.arguments)}})
+    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
     usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
     return {"candidates": [candidate], "usageMetadata": usage}
 
 
 @contextmanager
-def model_api(says: str) -> Iterator[ModelApi]:
-    """Serve until the block ends."""
-    server = ModelApi(says)
+def model_api(answer: str | Callable[[str], ModelAnswer]) -> Iterator[ModelApi]:
+    """Serve until the block ends; a text is the answer to whatever is asked."""
+    server = ModelApi((lambda asked: ModelAnswer(answer)) if isinstance(answer, str) else answer)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

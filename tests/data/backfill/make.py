@@ -16,10 +16,12 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from model_api import CALL, ModelAnswer, model_api
 
 HERE = Path(__file__).parent
 FIRST = "Write down in notes.md that billing migrations need --lock-timeout 5s."
@@ -31,148 +33,32 @@ LONGEST, MOST = 300, 40  # characters of a text, entries of a list, that are kep
 NOTE = "Billing migrations need --lock-timeout 5s.\n"
 
 
-def _patch() -> str:
-    return f"*** Begin Patch\n*** Add File: notes.md\n+{NOTE}*** End Patch\n"
+def _answer(asked: str, work: str) -> ModelAnswer:
+    """Return what the model says to a request: the step that it has come to is seen by what it holds."""
+    if SECOND in asked:
+        return ModelAnswer(ANSWER)
+    if '"tools"' not in asked or FIRST not in asked:
+        return ModelAnswer("A note on billing")  # a title
+    if CALL in asked or "functionResponse" in asked:
+        return ModelAnswer(DONE)
+    tool, arguments = _find_tool(asked, f"{work}/notes.md")
+    return ModelAnswer(BEFORE, "**Notes**\nThe user wants a note.", tool, arguments)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: "_Model"
-
-    def log_message(self, *words: object) -> None:
-        pass
-
-    def do_HEAD(self) -> None:
-        self._reply(b"", "application/json")
-
-    def do_GET(self) -> None:
-        self._reply(b'{"data": [], "models": []}', "application/json")
-
-    def do_POST(self) -> None:
-        asked = self.rfile.read(int(self.headers.get("content-length") or 0)).decode("utf-8", "replace")
-        self.server.asked.append(asked)
-        step = self._find_step(asked)
-        if "/messages" in self.path and "count_tokens" not in self.path:
-            self._stream(_messages(step, self.server.work))
-        elif "/responses" in self.path:
-            self._stream(_responses(step))
-        elif "/chat/completions" in self.path:
-            chunks = [f"data: {json.dumps(chunk)}\n\n" for chunk in _chat(step, self.server.work, asked)]
-            self._reply("".join([*chunks, "data: [DONE]\n\n"]).encode(), "text/event-stream")
-        elif "streamGenerateContent" in self.path:
-            data = json.dumps(_generated(step, self.server.work)).encode()
-            self._reply(b"data: " + data + b"\n\n", "text/event-stream")
-        elif "generateContent" in self.path:
-            self._reply(json.dumps(_generated("second", self.server.work)).encode(), "application/json")
-        else:
-            self._reply(b"{}", "application/json")
-
-    def _find_step(self, asked: str) -> str:
-        if SECOND in asked:
-            return "second"
-        has_tools = '"tools"' in asked
-        if not has_tools or FIRST not in asked:
-            return "title"
-        return "done" if "call_1" in asked or "functionResponse" in asked else "write"
-
-    def _stream(self, events: list[tuple[str, dict[str, Any]]]) -> None:
-        lines = [f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n" for name, data in events]
-        self._reply("".join(lines).encode(), "text/event-stream")
-
-    def _reply(self, data: bytes, kind: str) -> None:
-        self.send_response(200)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-
-class _Model(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.asked: list[str] = []
-        self.work = ""
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-_TEXTS = {"write": BEFORE, "done": DONE, "second": ANSWER, "title": "A note on billing"}
-
-
-def _messages(step: str, work: str) -> list[tuple[str, dict[str, Any]]]:
-    usage = {"input_tokens": 10, "output_tokens": 1}
-    message = {"id": f"msg_{step}", "type": "message", "role": "assistant", "model": "claude-test", "content": []}
-    blocks: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    if step == "write":
-        thought = {"type": "thinking_delta", "thinking": "The user wants a note."}
-        blocks.append(({"type": "thinking", "thinking": "", "signature": "c2ln"}, thought))
-    blocks.append(({"type": "text", "text": ""}, {"type": "text_delta", "text": _TEXTS[step]}))
-    if step == "write":
-        given = json.dumps({"file_path": f"{work}/notes.md", "content": NOTE})
-        tool = {"type": "tool_use", "id": "call_1", "name": "Write", "input": {}}
-        blocks.append((tool, {"type": "input_json_delta", "partial_json": given}))
-    events = [("message_start", {"message": {**message, "usage": usage, "stop_reason": None, "stop_sequence": None}})]
-    for index, (block, delta) in enumerate(blocks):
-        events += [
-            ("content_block_start", {"index": index, "content_block": block}),
-            ("content_block_delta", {"index": index, "delta": delta}),
-            ("content_block_stop", {"index": index}),
-        ]
-    stop = {"stop_reason": "tool_use" if step == "write" else "end_turn", "stop_sequence": None}
-    return [*events, ("message_delta", {"delta": stop, "usage": {"output_tokens": 20}}), ("message_stop", {})]
-
-
-def _responses(step: str) -> list[tuple[str, dict[str, Any]]]:
-    content = [{"type": "output_text", "text": _TEXTS[step], "annotations": []}]
-    items: list[dict[str, Any]] = []
-    if step == "write":
-        summary = [{"type": "summary_text", "text": "The user wants a note."}]
-        items.append({"type": "reasoning", "id": "rs_1", "summary": summary, "content": [], "encrypted_content": None})
-    message = {"type": "message", "id": f"m_{step}", "role": "assistant", "status": "completed", "content": content}
-    items.append(message)
-    if step == "write":
-        given = json.dumps({"cmd": f"apply_patch <<'EOF'\n{_patch()}EOF\n"})
-        call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "exec_command"}
-        items.append({**call, "arguments": given, "status": "completed"})
-    usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-    details = {"input_tokens_details": None, "output_tokens_details": None}
-    done = [("response.output_item.done", {"output_index": at, "item": item}) for at, item in enumerate(items)]
-    end = {"response": {"id": f"r_{step}", "output": items, "usage": {**usage, **details}}}
-    return [("response.created", {"response": {"id": f"r_{step}"}}), *done, ("response.completed", end)]
-
-
-def _generated(step: str, work: str) -> dict[str, Any]:
-    parts: list[dict[str, Any]] = [{"text": _TEXTS[step]}]
-    if step == "write":
-        parts.insert(0, {"text": "**Notes**\nThe user wants a note.", "thought": True})
-        given = {"file_path": f"{work}/notes.md", "content": NOTE}
-        parts.append({"functionCall": {"id": "call_1", "name": "write_file", "args": given}})
-    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
-    usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
-    return {"candidates": [candidate], "usageMetadata": usage}
-
-
-def _chat(step: str, work: str, asked: str) -> list[dict[str, Any]]:
-    base = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "test"}
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": _TEXTS[step]}]
-    if step == "write":
-        path = f"{work}/notes.md"
-        called: dict[str, Any] = {"name": "write", "arguments": {"filePath": path, "content": NOTE}}  # of OpenCode
-        if '"file_text"' in asked:
-            called = {"name": "create", "arguments": {"path": path, "file_text": NOTE}}  # of Copilot CLI
-        elif '"new_text"' in asked:
-            called = {"name": "editor", "arguments": {"path": path, "new_text": NOTE}}  # of Cline
-        called["arguments"] = json.dumps(called["arguments"])
-        tool = {"index": 0, "id": "call_1", "type": "function", "function": called}
-        deltas.append({"tool_calls": [tool]})
-    chunks = [{**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
-    reason = "tool_calls" if step == "write" else "stop"
-    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    return [*chunks, {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}], "usage": usage}]
+def _find_tool(asked: str, path: str) -> tuple[str, dict[str, Any]]:
+    """Return the tool for writing of those that a request offers, and how it is called."""
+    if '"exec_command"' in asked:  # Codex
+        patch = f"*** Begin Patch\n*** Add File: notes.md\n+{NOTE}*** End Patch\n"
+        return "exec_command", {"cmd": f"apply_patch <<'EOF'\n{patch}EOF\n"}
+    if '"file_text"' in asked:  # Copilot CLI
+        return "create", {"path": path, "file_text": NOTE}
+    if '"new_text"' in asked:  # Cline
+        return "editor", {"path": path, "new_text": NOTE}
+    if '"write_file"' in asked:  # Gemini CLI
+        return "write_file", {"file_path": path, "content": NOTE}
+    if '"filePath"' in asked:  # OpenCode
+        return "write", {"filePath": path, "content": NOTE}
+    return "Write", {"file_path": path, "content": NOTE}  # Claude Code
 
 
 # The programs --------------------------------------------------------------------------------------------------------
@@ -246,18 +132,15 @@ def make(programs: Path, agent: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         home, work = Path(folder, "home", "me"), Path(folder, "home", "me", "billing")
         (work / ".git").mkdir(parents=True)
-        server = _Model()
-        server.work = str(work)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        commands, environment = start(server.url, home)
-        path = f"{programs / 'node_modules' / '.bin'}:{os.environ['PATH']}"
-        given = {"PATH": path, "HOME": str(home), "USER": "me", "TERM": "dumb", **environment}
-        for words in commands:
-            done = subprocess.run(
-                words, cwd=work, env=given, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180
-            )
-            print(words[0], done.returncode, done.stdout[-300:], done.stderr[-600:], file=sys.stderr)
-        server.shutdown()
+        with model_api(lambda asked: _answer(asked, str(work))) as server:
+            commands, environment = start(server.url, home)
+            path = f"{programs / 'node_modules' / '.bin'}:{os.environ['PATH']}"
+            given = {"PATH": path, "HOME": str(home), "USER": "me", "TERM": "dumb", **environment}
+            for words in commands:
+                done = subprocess.run(
+                    words, cwd=work, env=given, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180
+                )
+                print(words[0], done.returncode, done.stdout[-300:], done.stderr[-600:], file=sys.stderr)
         shutil.rmtree(HERE / agent, ignore_errors=True)
         for pattern in kept:
             for source in sorted(home.glob(pattern)):
