@@ -46,7 +46,12 @@ class PastAgent(NamedTuple):
         return read(path, self.find_home())
 
 
+_LOGS = "antigravity*/brain/*/.system_generated/logs"  # of its CLI, its IDE and its manager of agents
+
 AGENTS: dict[str, PastAgent] = {
+    "antigravity": PastAgent(
+        "Antigravity", "antigravity", ".gemini", (f"{_LOGS}/transcript_full.jsonl", f"{_LOGS}/transcript.jsonl")
+    ),
     "claude-code": PastAgent("Claude Code", "claude_code", ".claude", ("projects/*/*.jsonl",), "CLAUDE_CONFIG_DIR"),
     "codex": PastAgent(
         "Codex",
