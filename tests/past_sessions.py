@@ -28,6 +28,14 @@ _WORK = "rename,split,test,document,move,simplify,review,profile,delete,port".sp
 _OUTPUT = "ok   tests/test_{0}.py::test_{1} PASSED\n" * 12
 
 
+class SpokenSession(NamedTuple):
+    """A session that is to be in a home folder: its project, when it began, what was said."""
+
+    project: str
+    at: float
+    said: list[SaidPair]
+
+
 class MadeHome(NamedTuple):
     """What was made: how many sessions and turns, and by session its project, its name and what was said."""
 
@@ -64,18 +72,28 @@ def make_home(
     """Write so many sessions of Claude Code, Codex and Gemini CLI with so many turns in all."""
     each = turns // sessions // 2
     said = list(pairs) if pairs is not None else list(invent(sessions * each))
+    parts = list(split_evenly(said, each))[:sessions]
+    return write_home(
+        home,
+        (
+            SpokenSession(f"project{number % projects}", START + number * 40_000.0, of_one)
+            for number, of_one in enumerate(parts)
+        ),
+    )
+
+
+def write_home(home: Path, sessions: Iterable[SpokenSession]) -> MadeHome:
+    """Write sessions as Claude Code, Codex and Gemini CLI do, by turns; a word that is empty was not said."""
     made, random_ = MadeHome(0, 0, []), random.Random(11)
-    for number, of_one in enumerate(split_evenly(said, each)):
-        if number == sessions:
-            break
-        folder = home / "work" / f"project{number % projects}"
+    for number, session in enumerate(sessions):
+        folder = home / "work" / session.project
         (folder / ".git").mkdir(parents=True, exist_ok=True)
-        at = START + number * 40_000.0
         write = (_write_claude_code, _write_codex, _write_gemini)[number % 3]
         id = uuid.UUID(int=random_.getrandbits(128), version=4)
-        write(home, folder, id, at, of_one)
-        made.said.append((folder.name, str(id), of_one))
-    return made._replace(sessions=len(made.said), turns=sum(2 * len(pairs) for _, _, pairs in made.said))
+        write(home, folder, id, session.at, session.said)
+        made.said.append((folder.name, str(id), session.said))
+    turns = sum(bool(text) for _, _, pairs in made.said for pair in pairs for text in pair)
+    return made._replace(sessions=len(made.said), turns=turns)
 
 
 def _iso(at: float) -> str:
@@ -112,7 +130,7 @@ def _write_claude_code(home: Path, folder: Path, id: uuid.UUID, at: float, pairs
             [{**call, "input": {"file_path": f"{folder}/src/a{number}.py", "content": "x = 1\n"}}],
             begun + 4,
         )
-        result = _OUTPUT.format(number, asked.split()[-1])
+        result = _OUTPUT.format(number, number)
         add("user", [{"tool_use_id": f"t{number}", "type": "tool_result", "content": result}], begun + 5)
         add("assistant", [{"type": "text", "text": answered}], begun + 9)
     _write_lines(home / ".claude" / "projects" / place / f"{id}.jsonl", lines)

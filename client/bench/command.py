@@ -164,7 +164,7 @@ def _judge(args: Namespace, rows: Sequence[unasked.TimelineRow]) -> tuple[str, l
 
 @contextmanager
 def replay_alone(
-    config_path: Path, rows: Sequence[unasked.TimelineRow]
+    config_path: Path, rows: Sequence[unasked.TimelineRow], play: type[replaying.ReplayPlayer] | None = None
 ) -> Iterator[tuple[EvaluatedDaemon, list[replaying.Injection]]]:
     """Replay data of `unasked` on a daemon of its own; it ends with the context."""
     config = ["--config", str(config_path)]
@@ -179,7 +179,7 @@ def replay_alone(
         _run_alone([*config, "--seed", "0"], began_at) as (place, daemon),
         replaying.set_hooks_environment(daemon.socket, daemon.data_dir),
     ):
-        yield place, replaying.replay(place, rows, rests)
+        yield place, replaying.replay(place, rows, rests, play)
 
 
 # The daemon ----------------------------------------------------------------------------------------------------------

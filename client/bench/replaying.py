@@ -99,12 +99,17 @@ def set_hooks_environment(socket: Path, data_dir: Path) -> Iterator[None]:
         os.environ.update(former)
 
 
-def replay(place: EvaluatedDaemon, rows: Sequence[TimelineRow], rests: Mapping[str, Rest]) -> list[Injection]:
+def replay(
+    place: EvaluatedDaemon,
+    rows: Sequence[TimelineRow],
+    rests: Mapping[str, Rest],
+    play: "type[ReplayPlayer] | None" = None,
+) -> list[Injection]:
     """Replay all that happened, within `set_hooks_environment`, and return what the hook gave at each test point.
 
-    `rests` are by what is made of a conversation, as `tiers` names it.
+    `rests` are by what is made of a conversation, as `tiers` names it; `play` has the events happen.
     """
-    player = _Player(place, rests)
+    player = (play or ReplayPlayer)(place, rests)
     found: list[Injection] = []
     try:
         with ProgressBar("replaying", len(rows)) as progress:
@@ -120,7 +125,7 @@ def replay(place: EvaluatedDaemon, rows: Sequence[TimelineRow], rests: Mapping[s
     return found
 
 
-class _Player:
+class ReplayPlayer:
     """Plays one event after the other. Ids follow from those of the data, so that two runs are alike."""
 
     def __init__(self, place: EvaluatedDaemon, rests: Mapping[str, Rest]) -> None:

@@ -3,7 +3,8 @@
 400 sessions for 40,000 turns, as many for other `--sizes`; what is said is invented, or of the file of JSON lines
 (role, content) that `--conversations FILE` names. By words: how long a run takes; how long searches beside a second
 one take, which is killed three times and then made twice; whether the sums agree. Then the same turns are observed in
-another database, and the same questions are asked of both. With `--model` the default model is there.
+another database, and the same questions are asked of both. With `--model` the default model is there, and the rate at
+which vectors come is compared with that of the model alone. Harder questions: `bench_backfill_quality.py`.
 """
 
 import argparse
@@ -11,13 +12,14 @@ import json
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +27,18 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import itertools
 
-from harness import NO_MODEL, Daemon, Report, percentile, prepared, progress
+from harness import NO_MODEL, Daemon, Report, model_dir, percentile, prepared, progress, timed
 
 from memoryd.client import Client
 from memoryd.client.backfill.building import BETWEEN, HOST, THINKING, TOOLS
+from memoryd.models.catalog import DEFAULT
+from memoryd.models.embedder import load
 from past_sessions import MadeHome, SaidPair, make_home
 
 _TURNS_OF_A_SESSION = 100
 _QUESTIONS, _HITS = 60, 5
 _KILLS = 3
+_SAMPLE = 1500  # texts
 _REST_S = 10.0
 _OF_FILES = (TOOLS, THINKING, BETWEEN, HOST)  # what was left out before anything was sent
 
@@ -73,11 +78,13 @@ def _measure(report: Report, config: str, home: Path, made: MadeHome) -> None:
     questions = _choose_questions(made)
     with prepared(config=config) as daemon:
         daemon.start()
-        dry_s, _ = _backfill(daemon, home, "--dry-run")
-        whole_s, done = _backfill(daemon, home)
-        again_s, again = _backfill(daemon, home)
+        dry_s, _ = take_in(daemon, home, "--dry-run")
+        began = time.perf_counter()
+        whole_s, done = take_in(daemon, home)
         if daemon.has_model:
-            _wait_for_vectors(daemon)
+            wait_for_vectors(daemon)
+            report.table("Vectors", [_compare_rates(daemon, time.perf_counter() - began)])
+        again_s, again = take_in(daemon, home)
         with daemon.client() as client:
             hits = _count_hits(client, questions)
             began = time.perf_counter()
@@ -98,12 +105,33 @@ def _measure(report: Report, config: str, home: Path, made: MadeHome) -> None:
         daemon.start()
         observe_s = _observe(daemon, made)
         if daemon.has_model:
-            _wait_for_vectors(daemon)
+            wait_for_vectors(daemon)
         with daemon.client() as client:
             observed = _count_hits(client, questions)
     rows = [{"by": "backfill", "hit@5": hits}, {"by": "observe", "hit@5": observed}]
     report.table(f"{len(questions)} questions of {made.turns:,} turns", rows)
     report.note(f"To observe them took {observe_s:.0f} s.")
+
+
+def _compare_rates(daemon: Daemon, took_s: float) -> dict[str, Any]:
+    """Return at which rate the daemon made vectors, and at which the model alone does of some of the same texts."""
+    with closing(sqlite3.connect(f"file:{daemon.data / 'memoryd.sqlite'}?mode=ro", uri=True)) as connection:
+        (made,) = connection.execute("SELECT count(*) FROM vec_embeddings").fetchone()
+        texts = [
+            text for (text,) in connection.execute("SELECT content FROM memories UNION SELECT content FROM contexts")
+        ]
+    embedder = load(DEFAULT, model_dir())
+    sample = random.Random(5).sample(texts, min(_SAMPLE, len(texts)))
+    embedder.embed_texts(sample[:20])
+    alone_s = timed(lambda: embedder.embed_texts(sample)) / 1000
+    daemons, models = made / took_s, len(sample) / alone_s
+    return {
+        "vectors": made,
+        "s": took_s,
+        "per s": daemons,
+        "model alone per s": models,
+        "share %": 100 * daemons / models,
+    }
 
 
 def _choose_questions(made: MadeHome) -> list[tuple[str, str]]:
@@ -127,7 +155,8 @@ def _start(daemon: Daemon, home: Path, *words: str) -> "subprocess.Popen[bytes]"
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, cwd=home)
 
 
-def _backfill(daemon: Daemon, home: Path, *words: str) -> tuple[float, dict[str, Any]]:
+def take_in(daemon: Daemon, home: Path, *words: str) -> tuple[float, dict[str, Any]]:
+    """Run `memctl backfill` for a home folder; return its seconds and what it reports."""
     began = time.perf_counter()
     out, _ = _start(daemon, home, *words).communicate()
     return time.perf_counter() - began, json.loads(out)
@@ -136,7 +165,7 @@ def _backfill(daemon: Daemon, home: Path, *words: str) -> tuple[float, dict[str,
 def _measure_killed(report: Report, daemon: Daemon, home: Path, made: MadeHome) -> None:
     """Kill a run three times while somebody searches, then make it twice; report the sums and the searches."""
     with daemon.client() as client:
-        _backfill(daemon, home, "--agent", "gemini", "--since", "2030-01-01")  # so that memctl is warm
+        take_in(daemon, home, "--agent", "gemini", "--since", "2030-01-01")  # so that memctl is warm
         rows = []
         with _searching(daemon) as times:
             for number in range(_KILLS):
@@ -145,9 +174,9 @@ def _measure_killed(report: Report, daemon: Daemon, home: Path, made: MadeHome) 
                     time.sleep(0.02)
                 running.kill()
                 running.communicate()
-            _, done = _backfill(daemon, home)
+            _, done = take_in(daemon, home)
         rows.append({"searches": "beside", "p50 ms": percentile(times, 50), "p95 ms": percentile(times, 95)})
-        _, again = _backfill(daemon, home)
+        _, again = take_in(daemon, home)
         with _searching(daemon) as times:
             time.sleep(_REST_S)
         rows.append({"searches": "alone", "p50 ms": percentile(times, 50), "p95 ms": percentile(times, 95)})
@@ -198,7 +227,8 @@ def _observe(daemon: Daemon, made: MadeHome) -> float:
     return time.perf_counter() - began
 
 
-def _wait_for_vectors(daemon: Daemon) -> None:
+def wait_for_vectors(daemon: Daemon) -> None:
+    """Wait until everything has its vectors."""
     with daemon.client() as client:
         while client.status().pending_embeddings:
             time.sleep(0.5)
