@@ -71,6 +71,7 @@ def count_tokens(texts: list[str], tokenizer: str = "", *, reach: Reach | None =
 
 def erase(
     session: str | None = None,
+    matching: str | None = None,
     copies: bool = False,
     dry_run: bool = False,
     *,
@@ -88,6 +89,7 @@ def erase(
     """Erase memories and turns for good: nothing on disk holds them any more, and no undo brings them back."""
     return protocol.Erase(
         session=session,
+        matching=matching,
         copies=copies,
         dry_run=dry_run,
         reach=reach,

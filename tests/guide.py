@@ -52,8 +52,14 @@ NOT_RUN = {
 }
 _OPENING = re.compile(r'(?P<indent> *)```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?$')
 _GIVEN = "⎿ "
+_PATIENT = """import sys
+from memoryd.client.agents.hooks import answering, process
+answering.DEADLINE_MS, process.LIMIT_S, process.LIMITS_S, process._RESERVE_S = 60_000, 60.0, {}, -60.0
+process.main(sys.argv[1:])
+"""
 _CHANCE = (
     (r"\b[0-9a-f]{32}\b", "ID"),
+    (r"\b\d{8}T\d{6}Z\b", "TIME"),
     (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
     (r"\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d)?)?", "DATE"),
     (r"\b\d{1,2} [A-Z][a-z]+ \d{4}\b", "DATE"),
@@ -61,10 +67,20 @@ _CHANCE = (
     (r"\b(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{8}\b|\b\d{8}\b", "ID"),
     (r"\b\d+(\.\d+)? ?(ms|s|kB|MB|GB)\b", "SIZE"),
     (r"\bpid \d+", "pid N"),
+    (r"\b\d+ tokens\b", "N tokens"),
+    (r"\b\d+% sure\b", "N% sure"),
     (r"\bmemoryd \d+\.\d+\.\d+\b", "memoryd VERSION"),
     (r"(?m)^[01]\.\d{2,3}\b", "SCORE"),
     (r" {2,}", "  "),
 )
+
+
+class PatientAgent(Agent):
+    """An agent whose hooks have a minute, so that what they say does not depend on how busy the machine is."""
+
+    def command(self, event: str) -> list[str]:
+        """Return the words of the hook, with other limits."""
+        return [sys.executable, "-P", "-c", _PATIENT, event, "--agent", self.name]
 
 
 class Block(NamedTuple):
@@ -213,7 +229,9 @@ class Reader:
         """Have a session with an agent; return its lines with what the hooks gave the agent."""
         [name] = [name for name, host in HOSTS.items() if title.startswith(f"{host.title},")]
         session = str(uuid.uuid5(uuid.NAMESPACE_URL, title))
-        agent = Agent(name, self.folder, self.place, session)
+        self.run("memctl", "up")
+        self.settle()
+        agent = PatientAgent(name, self.folder, self.place, session)
         agent.environment = self.environment
         shown = [f"{_GIVEN}{line}" for line in agent.hook(START, source="startup").said.splitlines()]
         for line in (line for line in lines if not line.startswith(_GIVEN)):

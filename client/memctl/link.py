@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 C = TypeVar("C", bound=Call[Any])
 
-_CONTEXT = "get_context"
-_PLACED = frozenset(("add", "complete_task", "end_session", "observe", "put", _CONTEXT))
+_CONTEXT, _UNASKED = "get_context", "get_unasked"  # what an agent gets
+_PLACED = frozenset(("add", "complete_task", "end_session", "observe", "put", _CONTEXT, _UNASKED))
 
 
 class OwnersClient(Client):
@@ -141,7 +141,8 @@ def apply_options(args: argparse.Namespace, call: C) -> C:
     namespace, reach = named_namespace(args), reach_of(args)
     if namespace is None and _is_placed(args, call):
         namespace = current_namespace()
-        if namespace and method_name(type(call)) == _CONTEXT:  # what an agent gets there, which is not all there is
+        # What an agent gets there is not all there is, and at a start or a prompt not so at the root either.
+        if method_name(type(call)) == _UNASKED or (namespace and method_name(type(call)) == _CONTEXT):
             reach = getattr(args, "reach", None)
     return msgspec.structs.replace(call, namespace=namespace or "", reach=reach)
 

@@ -1,6 +1,8 @@
 """Erasing for good: what no undo brings back."""
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from memoryd.client.protocol.base import Filtered, rpc
 
@@ -22,6 +24,8 @@ class Erased(Struct, kw_only=True):
     """copies that held some of it and were rewritten"""
     left: list[str] = []
     """files of the data directory in which words of it were found afterwards: another memory may say the same"""
+    notes: list[str] = []
+    """files of workspaces that mention the text of `matching`; nothing is erased from them"""
     absent: list[str] = []
     """parts of memoryd that are not installed and left tables: these may keep words of it until the part is back"""
     dry_run: bool = False
@@ -34,12 +38,14 @@ class Erase(Filtered[Erased], kw_only=True, frozen=True):
 
     With them go their former versions, facts and summaries made of them, shared copies, vectors, the words in full
     text, what other memories hold of them as neighbours, and traces. What was deleted before and is still in the
-    history is erased too, when its id or its session is given. Parts of files are not: erase them in the file. Copies
-    elsewhere, and texts that an agent has in its own files, are not known here.
+    history is erased too, when its id, its session or `matching` is given. Parts of files are not: erase them in the
+    file. Copies elsewhere, and texts that an agent has in its own files, are not known here.
     """
 
     session: str | None = None
     """only what was said in this session, skipped turns included"""
+    matching: Annotated[str, Meta(min_length=1)] | None = None
+    """only what mentions this text, in any case, in its content, summary, key or metadata, now or formerly"""
     copies: bool = False
     """rewrite the copies in the data directory that hold it"""
     dry_run: bool = False

@@ -4,7 +4,7 @@ A crash between two parts leaves whole parts; the call made again does the rest.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -31,11 +31,13 @@ T = TypeVar("T")
 @handles(Erase)
 def erase(core: Core, call: Erase) -> "Parts[Erased]":
     """Erase what a filter leaves; with `dry_run` only return what that would be."""
-    ids = _choose(core, call)
+    chosen = _choose(core, call)
+    ids = chosen.ids
     with core.store.reading() as connection:
         derived = erasing.find_derived(connection, ids)
     every = [*ids, *derived]
     report = Erased(count=len(ids), ids=ids[:_MAX_IDS], derived=derived[:_MAX_IDS], dry_run=call.dry_run)
+    report.notes = chosen.notes[:_MAX_IDS]
     if not call.dry_run:
         texts = yield from _erase_all(core, call, every, report)
         with core.store.reading() as connection:
@@ -67,7 +69,7 @@ def _erase_all(core: Core, call: Erase, every: Sequence[str], report: Erased) ->
             report.operation = report.operation or operation
             texts += part_texts
             erased += len(part)
-        yield from clean(core, call.session)
+        yield from clean(core, call.session, call.matching)
     except Exception as error:
         operations = [] if report.operation is None else [report.operation]
         raise cut_short(error, erased, len(every), operations, "erased") from None
@@ -76,34 +78,51 @@ def _erase_all(core: Core, call: Erase, every: Sequence[str], report: Erased) ->
     return texts
 
 
-def _choose(core: Core, call: Erase) -> list[str]:
-    """Return the ids of what matches the call: memories, turns, and deleted memories that only the history has."""
+class _Chosen(NamedTuple):
+    """What a call is about: ids of memories and turns, deleted ones too, and files that mention the text as well."""
+
+    ids: list[str]
+    notes: list[str]
+
+
+def _choose(core: Core, call: Erase) -> _Chosen:
+    """Return what matches the call: memories, turns, and deleted memories that only the history has."""
     metadata = {**call.metadata, "session": call.session} if call.session is not None else call.metadata
     full_call = msgspec.structs.replace(
         call, metadata=metadata, reach=call.reach or ("subtree" if call.namespace else "all")
     )
     selection = compile_filter(full_call, core.store.namespaces)
-    if not selection.condition:
+    mention = None if call.matching is None else erasing.Mention(call.matching)
+    if not selection.condition and mention is None:
         raise Invalid("The filter is empty and would erase everything; say what is to be erased.")
     condition, values = selection.full_condition(core.clock(), True)
     with core.store.reading() as connection:
-        pairs, _ = queries.find_deletable(connection, condition, values)
+        notes: list[str] = []
+        if mention:
+            stored, notes = erasing.find_mentions(connection, mention, condition, values)
+        else:
+            stored = [id for id, _ in queries.find_deletable(connection, condition, values)[0]]
         active = select_turns(connection, selection, full_call, core.active.list_turns(selection.reached))
-        past = _find_past(connection, call, selection.reached) + erasing.find_erased(connection, call.ids)
-    ids = list(dict.fromkeys([id for id, _ in pairs] + [turn.key for turn in active] + past))
+        active = [turn for turn in active if not mention or mention.is_in(turn)]
+        past = _find_past(connection, call, mention, selection.reached) + erasing.find_erased(connection, call.ids)
+    ids = list(dict.fromkeys(stored + [turn.key for turn in active] + past))
     for prefix in call.ids:
         choose_unique(prefix, [id for id in ids if id.startswith(prefix)])
-    return ids
+    return _Chosen(ids, notes)
 
 
-def _find_past(connection: Connection, call: Erase, reached: frozenset[int] | None) -> list[str]:
-    """Return what the history has of memories and turns with one of the ids, or of the session, that a call gives."""
-    if (not call.ids and call.session is None) or call.metadata or call.where or call.type or call.source:
+def _find_past(
+    connection: Connection, call: Erase, mention: erasing.Mention | None, reached: frozenset[int] | None
+) -> list[str]:
+    """Return what the history has of memories and turns by the ids, the session and the text that a call gives."""
+    is_about_past = bool(call.ids) or call.session is not None or mention is not None
+    if not is_about_past or call.metadata or call.where or call.type or call.source:
         return []
     return [
         one.id
         for one in erasing.find_past(connection)
         if (not call.ids or one.id.startswith(tuple(call.ids)))
+        and (mention is None or mention.is_in(one.held))
         and (call.session is None or (one.session is not None and one.session[1] == call.session))
         and (reached is None or one.namespace in reached)
         and (call.after is None or one.created_at > call.after)
@@ -134,10 +153,13 @@ def _forget(core: Core, ids: Sequence[str], erased: erasing.ErasedRows) -> None:
     core.recalls.forget(ids)
 
 
-def clean(core: Core, session: str | None = None) -> Iterator[None]:
+def clean(core: Core, session: str | None = None, matching: str | None = None) -> Iterator[None]:
     """Take the words out of full text and the free pages, and fold the log into the file."""
     if session is not None:
         _write(core, lambda transaction: turns.forget_skipped(transaction.connection, session))
+    if matching is not None:
+        mention = erasing.Mention(matching)
+        _write(core, lambda transaction: turns.forget_skipped_with(transaction.connection, mention.is_in_text))
     is_first = True
     while _write(core, lambda transaction, first=is_first: erasing.merge(transaction.connection, first)):  # type: ignore[misc]
         is_first = False

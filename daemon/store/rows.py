@@ -69,7 +69,12 @@ def _row(values: Sequence[Any]) -> Row:
 
 def select(connection: apsw.Connection, where: str, values: Sequence[Any]) -> list[Row]:
     """Return the rows for a condition (and ORDER BY, LIMIT) on the alias `m`."""
-    return [_row(cells) for cells in connection.execute(f"{_SELECT} WHERE {where}", values)]
+    return list(iterate(connection, where, values))
+
+
+def iterate(connection: apsw.Connection, where: str, values: Sequence[Any]) -> Iterator[Row]:
+    """Yield the rows for a condition as `select` does, one at a time."""
+    yield from map(_row, connection.execute(f"{_SELECT} WHERE {where}", values))
 
 
 def select_beginnings(connection: apsw.Connection, where: str, values: Sequence[Any], chars: int) -> list[Row]:

@@ -28,6 +28,17 @@ def test_it_asks_shows_and_erases(memctl: Memctl, client: Any) -> None:
     assert memctl("erase", "--where", "nothing=here", "--yes").out.startswith("Nothing is to be erased")
 
 
+def test_all_that_mentions_a_word_is_shown_and_erased(memctl: Memctl, client: Any) -> None:
+    client.observe(SAID, session="work-1")
+    kept = client.add("Herons fish at dawn").id
+    shown = memctl("erase", "--matching", "VAULT", "--dry-run").out
+    assert "abababab  We decided that the vault is behind the painting." in shown
+    assert "Erased 2 memories." in memctl("erase", "--matching", "vault", "--yes").out
+    assert [memory["id"] for memory in memctl("list", "--json").json] == [kept]
+    assert memctl("erase", "--matching", "vault").out.startswith("Nothing is to be erased")
+    assert memctl("erase", "--matching", "").code == 1
+
+
 def test_observing_is_paused_shown_and_resumed(memctl: Memctl, client: Any, folder: Path) -> None:
     assert memctl("observe", "status").out == "Everything is observed.\n"
     assert "folder" in memctl("observe", "off", "--folder", str(folder)).out
@@ -49,3 +60,11 @@ def test_what_waits_to_be_sent_is_erased_too(folder: Path, monkeypatch: pytest.M
     assert b"Noted" in (folder / "hooks.spool").read_bytes()
     spool.erase(set(), "work-1")
     assert (folder / "hooks.spool").read_bytes() == b""
+
+
+def test_what_waits_to_be_sent_and_mentions_a_text_is_erased_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORYD_DATA_DIR", str(folder))
+    assert spool.append({"method": "observe", "turns": [*SAID, {"role": "user", "content": "Herons"}], "session": "s"})
+    spool.erase(set(), None, "The VAULT")
+    assert b"vault" not in (folder / "hooks.spool").read_bytes()
+    assert b"Herons" in (folder / "hooks.spool").read_bytes()

@@ -84,6 +84,17 @@ def test_what_reads_sees_everything_until_a_reach_is_asked_for(checkout: Path, m
     assert found("--namespace", "/") == {"mine"}
 
 
+def test_a_preview_of_hooks_is_what_an_agent_gets_there(
+    checkout: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memctl("add", "Deploys run on Tuesdays", "--type", "rule", "--namespace", "other")
+    memctl("observe", "The importer reads CSV files now.", "--session", "s1", "--role", "assistant")
+    assert "The importer reads CSV files now." in memctl("hooks", "preview").out
+    assert "Tuesdays" not in memctl("hooks", "preview").out
+    monkeypatch.chdir("/")
+    assert "nothing comes up at a start" in memctl("hooks", "preview").err
+
+
 def test_a_context_in_a_project_is_what_an_agent_gets_there(checkout: Path, memctl: Memctl) -> None:
     memctl("add", "Valkey is the cache of the API", "--type", "decision")
     memctl("add", "Valkey is the cache of the page", "--type", "decision", "--namespace", "web")

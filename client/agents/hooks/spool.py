@@ -310,21 +310,21 @@ def _take_out(where: str, beginning: bytes) -> None:
             os.ftruncate(file, len(rest))
 
 
-def erase(ids: set[str], session: str | None) -> None:
-    """Take turns with some ids, and all calls of a session, out of what waits and what was set aside."""
+def erase(ids: set[str], session: str | None, matching: str | None = None) -> None:
+    """Take turns with some ids, or with a text, and all calls of a session out of what waits and was set aside."""
     for where in (path(), aside_path()):
         if not os.path.exists(where):
             continue
         with _lock(where, os.O_RDWR) as file:
             data = os.pread(file, os.fstat(file).st_size, 0)
-            rest = b"".join(_strip_line(line, ids, session) for line in data.splitlines(keepends=True))
+            rest = b"".join(_strip_line(line, ids, session, matching) for line in data.splitlines(keepends=True))
             if rest != data:
                 os.pwrite(file, rest.ljust(len(data), b"\n"), 0)  # nothing is left beyond its end either
                 os.fdatasync(file)
                 os.ftruncate(file, len(rest))
 
 
-def _strip_line(line: bytes, ids: set[str], session: str | None) -> bytes:
+def _strip_line(line: bytes, ids: set[str], session: str | None, matching: str | None) -> bytes:
     call = _decode(line)
     if call is None:
         return line
@@ -333,10 +333,18 @@ def _strip_line(line: bytes, ids: set[str], session: str | None) -> bytes:
     turns = call.get("turns")
     if not isinstance(turns, list):
         return line
-    left = [turn for turn in turns if not (isinstance(turn, dict) and turn.get("id") in ids)]
+    left = [turn for turn in turns if not (isinstance(turn, dict) and _is_meant(turn, ids, matching))]
     if len(left) == len(turns):
         return line
     return msgspec.json.encode({**call, "turns": left}) + b"\n" if left else b""
+
+
+def _is_meant(turn: dict[str, Any], ids: set[str], matching: str | None) -> bool:
+    """Return whether a turn has one of the ids or mentions the text."""
+    if matching is None or turn.get("id") in ids:
+        return turn.get("id") in ids
+    texts = [turn.get("content"), turn.get("speaker"), *(turn.get("files") or ())]
+    return any(matching.casefold() in text.casefold() for text in texts if isinstance(text, str))
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import pytest
 
+from absent import needs
 from memoryd.client import Client
 from memoryd.client.errors import Conflict, NotFound
 from memoryd.client.protocol import Backup, Erase, Erased
@@ -144,6 +145,61 @@ def test_what_was_deleted_before_is_erased_from_the_history(daemon: "Daemon", cl
     assert [change.action for change in client.history(added.id).changes] == []
     with pytest.raises(NotFound):
         client.get(added.id)
+
+
+@pytest.mark.parametrize("text", ["quokkafarm", "QUOKKAFARM", "quokkafarm owes"])
+def test_all_that_mentions_a_text_is_erased(said: tuple["Daemon", Client], text: str) -> None:
+    """A turn, what was made of it, a former text, a deleted memory, a summary, a key, metadata; and nothing else."""
+    daemon, client = said
+    saying = f"the {text.lower()} it is"
+    for fields in (
+        {"content": f"In the content {saying}"},
+        {"content": "Nothing here", "metadata": {"note": [f'"{saying}"']}},
+        {"content": "Nor here", "summary": saying},
+    ):
+        client.add(**fields)
+    client.put(saying, "Under a key")
+    client.observe([{"role": "user", "content": f"We decided to sell: {saying}"}], session="s9")
+    former = client.add(f"Formerly {saying}").id
+    client.update(former, content="Now it says something else")
+    gone = client.add(f"Deleted, {saying}").id
+    client.delete(gone)
+    kept = client.list(limit=1000)
+    found = erase(client, matching=text, dry_run=True)
+    assert {former, gone} <= set(found.ids)
+    assert erase(client, matching=text).count == found.count
+    assert holding(daemon.core.folder, [text.lower()]) == []
+    left = {memory.id for memory in client.list(limit=1000)}
+    assert left == {memory.id for memory in kept} - {*found.ids, *found.derived}
+    assert left
+    assert erase(client, matching=text, dry_run=True).count == 0
+
+
+def test_skipped_turns_that_mention_a_text_are_forgotten(daemon: "Daemon", client: Client) -> None:
+    client.observe([{"role": "user", "content": text} for text in ("ok", "thanks", "OK!")], session="s1")
+    assert len(client.skipped()) == 3
+    assert erase(client, matching="ok").count == 0
+    assert [skip.content for skip in client.skipped()] == ["thanks"]
+
+
+def test_what_mentions_a_text_is_erased_within_the_other_filters(daemon: "Daemon", client: Client) -> None:
+    for namespace in ("acme", "acme/api", "other"):
+        with daemon.client(namespace) as there:
+            there.add("The vault is open")
+    assert erase(client, matching="vault", namespace="acme").count == 2
+    assert erase(client, matching="vault", type=["lesson"]).count == 0
+    assert [memory.namespace for memory in client.list(reach="all")] == ["other"]
+
+
+@needs("workspaces")
+def test_files_that_mention_a_text_are_named_and_left(daemon: "Daemon", client: Client, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# Vault\n\nThe vault is behind the painting.\n")
+    (tmp_path / "b.md").write_text("# Herons\n\nHerons fish at dawn.\n")
+    client.add_workspace(str(tmp_path), namespace="notes")
+    wait_until(lambda: client.list(tier=["documents"]))
+    found = erase(client, matching="painting")
+    assert (found.count, found.notes) == (0, [str(tmp_path / "a.md")])
+    assert "painting" in (tmp_path / "a.md").read_text()
 
 
 def test_the_vectors_of_what_was_erased_are_deleted(daemon: "Daemon", client: Client) -> None:
