@@ -6,6 +6,8 @@ What the kinds of blocks mean:
 - `sh`: calls whose output is not shown; each ends well. `cd` and `export` hold for the rest of the page.
 - `python`: a program; a block `text` after it is what it prints.
 - any language with `title="PATH"`: the content of that file, which is written.
+- `<!-- there is PATH: SOURCE -->`: what the reader has already, a file of the checkout or `models`: the embedding
+  models, where they are by default; without it they are in the checkout, and must not be removed.
 - `text title="Claude Code, …"`: a session of an agent whose hooks are installed: `> PROMPT`, `● ANSWER`, and after `⎿ `
   what the hook gave the agent.
 
@@ -32,23 +34,20 @@ from places import make_folder
 CHECKOUT = Path(__file__).parents[1]
 HOME, RUN = "/home/ada", "/run/user/1000"  # what a page shows for the reader's folders
 SETTLED_S = 100
-_SERVER = "it asks a server of PostgreSQL; docs/machines.md has the same and is run with one"
+_HOURS = "it takes an hour and sets that are not in the checkout; test_quality_sets.py runs its parts"
 # Lines of shell blocks that are not run, and why not. Whoever adds one says who runs it instead.
 NOT_RUN = {
-    "git clone … && cd memoryd": "it needs the network; all of this runs in a checkout",
-    "make demo": "it makes an environment of its own; test_memctl_demo.py runs the command",
-    "make test": "that is what runs this",
-    ".venv/bin/memctl demo --decay": "test_memctl_demo.py runs it",
-    "pip install 'memoryd[daemon,mcp,web]'": "it needs the network",
-    "pip install 'memoryd[daemon,shared]'": "it needs the network",
+    "git clone … && cd memoryd && make release": "it needs the network; `make release` is what runs the lines after it",
+    'uv tool install "dist/memoryd-0.2.0-py3-none-any.whl[daemon,mcp,web]"': "tests/release.py runs it",
+    'pipx install "dist/memoryd-0.2.0-py3-none-any.whl[daemon,mcp,web]"': "tests/release.py runs it",
+    'pip install "dist/memoryd-0.2.0-py3-none-any.whl[daemon,mcp,web]"': "tests/release.py runs it",
+    'pip install "dist/memoryd-0.2.0.tar.gz[daemon,mcp,web]"': "tests/release.py runs it",
+    "python tests/benchmarks/quality.py --longmemeval longmemeval_s.json --locomo locomo10.json": _HOURS,
     "memctl service install": "it changes the user's systemd; test_memctl_systemd.py runs it",
     "memctl web": "it serves until it is ended; tests/memctl/web runs it",
     "memctl web --port 9000 --no-open": "it serves until it is ended; tests/memctl/web runs it",
     "memctl mcp --http": "it serves until it is ended; test_mcp_http.py runs it",
     "memctl doctor": "it judges this machine; tests/memctl/doctor runs it",
-    "memctl shared migrate --dsn 'host=db.example dbname=team user=owner'": _SERVER,
-    "memctl shared grant acme ann --dsn 'host=db.example dbname=team user=owner'": _SERVER,
-    "memctl shared add acme --dsn 'host=db.example dbname=team user=ann'": _SERVER,
 }
 _OPENING = re.compile(r'(?P<indent> *)```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?$')
 _GIVEN = "⎿ "
@@ -57,6 +56,7 @@ from memoryd.client.agents.hooks import answering, process
 answering.DEADLINE_MS, process.LIMIT_S, process.LIMITS_S, process._RESERVE_S = 60_000, 60.0, {}, -60.0
 process.main(sys.argv[1:])
 """
+_THERE = re.compile(r"<!-- there is (\S+): (\S+) -->")
 _CHANCE = (
     (r"\b[0-9a-f]{32}\b", "ID"),
     (r"\b\d{8}T\d{6}Z\b", "TIME"),
@@ -156,7 +156,7 @@ class Reader:
 
     def __init__(self, folder: Path, models: Path, place: Path | None = None) -> None:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORYD_", "XDG_", "GIT_"))}
-        self.folder = folder
+        self.folder, self._models = folder, models
         self.place = place or folder
         self._variables = folder / ".variables"
         self.environment = {
@@ -184,6 +184,7 @@ class Reader:
 
     def type(self, call: str) -> "subprocess.CompletedProcess[str]":
         """Run a line in the page's shell; what it says on both outputs is in `stdout`, as on a terminal."""
+        assert "uninstall --yes" not in call or "MEMORYD_MODEL_DIR" not in self.environment, "it removes these models"
         restore = f'[ -e "{self._variables}" ] && . "{self._variables}"'
         keep = f'code=$?; export -p > "{self._variables}"; pwd > "{self._variables}.place"; exit $code'
         done = subprocess.run(
@@ -203,7 +204,10 @@ class Reader:
 
     def show(self, text: str) -> str:
         """Return an output as a page shows it."""
-        return text.replace(f"{self.folder}/run", RUN).replace(str(self.folder), HOME).strip("\n")
+        run = self.folder / "run"
+        for place, shown in ((run, RUN), (f"~/{run.name}", RUN), (self.folder, HOME), (sys.prefix, f"{HOME}/venv")):
+            text = text.replace(f"{place}/", f"{shown}/").replace(str(place), shown)
+        return text.strip("\n")
 
     def settle(self) -> None:
         """Wait until the model is there and has read what was stored; readers take their time."""
@@ -220,10 +224,22 @@ class Reader:
 
     def write(self, title: str, text: str) -> None:
         """Write the file that a block shows."""
+        self._make_place(title).write_text(f"{text}\n")
+
+    def bring(self, title: str, source: str) -> None:
+        """Put a copy of something where the reader has it already."""
+        path = self._make_place(title)
+        if source == "models":
+            shutil.copytree(self._models, path)
+            del self.environment["MEMORYD_MODEL_DIR"]
+        else:
+            shutil.copy(CHECKOUT / source, path)
+
+    def _make_place(self, title: str) -> Path:
         path = Path(title.replace("~", str(self.folder), 1))
         path = path if path.is_absolute() else self.place / path
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{text}\n")
+        return path
 
     def talk(self, title: str, lines: Sequence[str]) -> list[str]:
         """Have a session with an agent; return its lines with what the hooks gave the agent."""
@@ -248,6 +264,8 @@ class Reader:
 def replay(reader: Reader, page: str) -> Iterator[tuple[Block, str]]:
     """Run a page; yield each block that shows what comes out, and its text with what came out now."""
     output = ""
+    for title, source in _THERE.findall(page):
+        reader.bring(title, source)
     for block in read_blocks(page):
         reader.settle()
         if block.language == "python" and not block.title:

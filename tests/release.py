@@ -1,10 +1,13 @@
-"""`make release`: build the source distribution and the wheel, and try each in an environment of its own.
+"""`make release`: build the source distribution and the wheel, and install them as README says.
 
-An archive that cannot be installed by itself, has another version, lacks a file of the packages (also plugins, pages,
-units), or in which the demonstration fails ends this with exit code 1. Both stay in `dist/`.
+Each line of README that installs an archive of `dist/` is run with a home folder and an environment of its own, with
+uv and pipx from the package index. An archive that cannot be installed by itself, has another version, lacks a file of
+the packages (also plugins, pages, units), or in which the demonstration fails ends this with exit code 1. Both stay in
+`dist/`.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,35 +22,53 @@ DIST = CHECKOUT / "dist"
 PACKAGES = CHECKOUT / "src" / "memoryd"
 
 
+README = (CHECKOUT / "README.md").read_text()
+# How this machine reaches the package index is kept of the environment, and where models are.
+_KEPT = ("LANG", "MEMORYD_MODEL_DIR", "PIP_", "UV_", "SSL_", "HTTP_PROXY", "HTTPS_PROXY", "https_proxy", "http_proxy")
+_LINES = re.compile(r"^((?:uv tool|pipx|pip) install \"dist/.*?\")", re.MULTILINE)
+
+
 def main() -> None:
     shutil.rmtree(DIST, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "build", "--outdir", str(DIST), str(CHECKOUT)], check=True)
     archives = sorted(DIST.iterdir())
     assert [archive.suffix for archive in archives] == [".whl", ".gz"], archives
-    for archive in archives:
+    lines = _LINES.findall(README)
+    assert all(any(archive.name in line for line in lines) for archive in archives), "README installs each of them"
+    for line in lines:
         with tempfile.TemporaryDirectory(prefix="memoryd-release-") as folder:
-            try_out(archive, Path(folder))
-        print(f"{archive.name}: {archive.stat().st_size / 1e6:.1f} MB, installs and runs", flush=True)
+            try_out(line, Path(folder))
+        print(f"{line}: installs and runs", flush=True)
+    for archive in archives:
+        print(f"{archive.name}: {archive.stat().st_size / 1e6:.1f} MB", flush=True)
 
 
-def try_out(archive: Path, folder: Path) -> None:
-    """Install an archive and run the demonstration, away from this checkout."""
+def try_out(line: str, folder: Path) -> None:
+    """Run a line of README in a new environment, then the demonstration with what it installed."""
     venv.create(folder / "environment", with_pip=True)
-    programs = folder / "environment" / "bin"
-    kept = {name: value for name, value in os.environ.items() if name in ("LANG", "MEMORYD_MODEL_DIR")}
-    environment = {**kept, "HOME": str(folder), "PATH": f"{programs}:{os.environ['PATH']}"}
+    programs, tools = folder / "environment" / "bin", folder / ".local" / "bin"  # uv and pipx link programs there
+    kept = {name: value for name, value in os.environ.items() if name.startswith(_KEPT)}
+    environment = {**kept, "HOME": str(folder), "PATH": f"{tools}:{programs}:{os.environ['PATH']}"}
 
-    def run(*words: str) -> str:
-        done = subprocess.run(words, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    def run(command: str) -> str:
+        done = subprocess.run(
+            ["bash", "-ec", command], cwd=CHECKOUT, env=environment, stdout=subprocess.PIPE, text=True, check=True
+        )
         return done.stdout
 
-    run("pip", "install", "--quiet", "--disable-pip-version-check", f"{archive}[daemon]")
-    version = run("memctl", "--version").split()[-1]
+    tool = line.split()[0]
+    if tool != "pip":
+        run(f"pip install --quiet --disable-pip-version-check {tool}")
+    run(line)
+    installed = Path(run("command -v memctl").strip())
+    assert installed.parent == (programs if tool == "pip" else tools), installed
+    version = run("memctl --version").split()[-1]
     assert version == memoryd.__version__, version
-    installed = Path(run("python", "-c", "import memoryd; print(memoryd.__path__[0])").strip())
-    lacking = list_files(PACKAGES) - list_files(installed)
-    assert not lacking, f"{archive.name} lacks {', '.join(sorted(lacking))}"
-    run("memctl", "demo", "--path", str(CHECKOUT / "docs"))
+    python = installed.read_text().splitlines()[0].removeprefix("#!")
+    package = Path(run(f'{python} -P -c "import memoryd; print(memoryd.__path__[0])"').strip())
+    lacking = list_files(PACKAGES) - list_files(package)
+    assert not lacking, f"{line}: it lacks {', '.join(sorted(lacking))}"
+    run("memctl demo --path docs")
 
 
 def list_files(package: Path) -> set[str]:

@@ -1,3 +1,3 @@
 """memoryd: one memory for every agent on a machine."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

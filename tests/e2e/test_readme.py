@@ -1,8 +1,9 @@
-"""README.md: what its first example shows, and its table of commands. `test_guides.py` runs its blocks."""
+"""README.md: what its first sessions show, how it is installed, its commands. `test_guides.py` runs its blocks."""
 
 import re
 from pathlib import Path
 
+import memoryd
 from absent import needs
 from guide import read_blocks
 from memoryd.client.memctl.commands import list_commands
@@ -10,12 +11,20 @@ from memoryd.client.memctl.commands import list_commands
 README = (Path(__file__).parents[2] / "README.md").read_text()
 
 
-def test_the_first_example_finds_its_memory_and_has_a_context() -> None:
-    blocks = read_blocks(README)
-    assert blocks[0].language == "python"
-    first = next(block.text for block in blocks if block.language == "text")
-    assert float(first.split()[0]) > 0.5
-    assert "<memories>" in first
+def test_the_second_session_is_given_what_was_decided_in_the_first() -> None:
+    first, second = (block for block in read_blocks(README) if block.title.startswith("Claude Code"))
+    assert any("Valkey" in line for line in first.lines if line.startswith("> "))
+    assert any("Valkey" in line for line in second.lines if line.startswith("⎿ "))
+
+
+def test_what_is_installed_is_what_a_release_of_this_version_builds() -> None:
+    names = re.findall(r"dist/([\w.-]+?\.(?:whl|tar\.gz))", README)
+    version = memoryd.__version__
+    assert set(names) == {f"memoryd-{version}-py3-none-any.whl", f"memoryd-{version}.tar.gz"}
+
+
+def test_it_can_be_read_in_one_go() -> None:
+    assert len(README.splitlines()) <= 150
 
 
 @needs()

@@ -11,6 +11,7 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from figures import counted
 
+import memoryd
 from memoryd.client import protocol
 from memoryd.client.errors import AmbiguousId, Busy, Internal, Invalid, NotFound
 
@@ -236,7 +237,7 @@ def test_a_socket_path_that_is_too_long_is_explained(memctl: Memctl) -> None:
 
 
 def test_help_and_version_go_to_stdout(memctl: Memctl) -> None:
-    assert memctl("--version").out == "memctl 0.1.0\n"
+    assert memctl("--version").out == f"memctl {memoryd.__version__}\n"
     assert "search " in memctl("--help").out
     assert "model pull" in memctl("model", "--help").out
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from user_manager import NO_MODEL, UserManager
 
+import memoryd
 from installation import NEW, OLD, Busy, Installation, check_kept
 from memoryd.client import Unavailable
 from memoryd.client.protocol import Shutdown
@@ -32,7 +33,7 @@ def test_the_first_client_that_connects_starts_the_daemon_and_is_answered(manage
 
 def test_installing_starts_it_says_so_and_again_changes_nothing(manager: UserManager) -> None:
     done = manager.memctl("service", "install")
-    assert done.stdout.startswith("Installed; memoryd 0.1.0 runs, pid ")
+    assert done.stdout.startswith(f"Installed; memoryd {memoryd.__version__} runs, pid ")
     texts = {path.name: path.read_text() for path in manager.units.glob("memoryd.*")}
     pid = manager.shows("MainPID")
     again = msgspec.json.decode(manager.memctl("service", "install", "--json").stdout)
@@ -161,7 +162,7 @@ def test_a_restart_on_request_and_a_reinstallation_fail_no_call_of_eight_clients
 
 
 def test_the_service_takes_over_from_a_daemon_that_a_client_started_and_no_call_fails(manager: UserManager) -> None:
-    assert manager.memctl("up").stdout.startswith("memoryd 0.1.0 runs")
+    assert manager.memctl("up").stdout.startswith(f"memoryd {memoryd.__version__} runs")
     with Busy(manager.socket) as busy:
         done = msgspec.json.decode(manager.memctl("service", "install", "--json").stdout)
         busy.go_on()
@@ -198,7 +199,7 @@ def test_a_service_that_cannot_start_is_given_up_and_says_where_to_look(manager:
     wait_until(lambda: manager.shows("ActiveState") == "failed")
     assert int(manager.shows("NRestarts")) <= 5
     (manager.config / "memoryd" / "config.toml").write_text(NO_MODEL)
-    assert "memoryd 0.1.0 runs" in manager.memctl("service", "install").stdout
+    assert f"memoryd {memoryd.__version__} runs" in manager.memctl("service", "install").stdout
 
 
 def test_systemd_finds_nothing_wrong_with_the_units_and_their_hardening_holds(manager: UserManager) -> None:

@@ -1,0 +1,64 @@
+"""docs/troubleshooting.md has what each check of doctor says, word for word."""
+
+import ast
+import re
+from importlib import import_module
+from pathlib import Path
+
+from absent import needs
+from memoryd.client.capabilities import list_modules
+from memoryd.client.doctor import patient
+from memoryd.client.doctor.checks import list_areas, list_checks
+from memoryd.client.memctl import local
+
+PAGE = (Path(__file__).parents[3] / "docs" / "troubleshooting.md").read_text()
+_ROW = re.compile(r"^\| (`[\w-]+`|) \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
+_MODULES = ["agents", "database", "files", "installation", "models", "service", "settings", "work"]
+_SHORTEST = 6  # characters of a part of a sentence that says something
+
+
+def list_rows() -> list[tuple[str, str]]:
+    """Return the check and what it says, of each row."""
+    rows, check = [], ""
+    for found in _ROW.finditer(PAGE):
+        check = found[1].strip("`") or check
+        rows.append((check, found[2]))
+    return rows
+
+
+def list_said() -> str:
+    """Return all texts in the modules of checks, those of one sentence in a line, with `…` for what is put in."""
+    modules = [import_module(f"memoryd.client.doctor.{name}") for name in _MODULES]
+    modules += [patient, local, import_module("memoryd.client.projects")]
+    modules += map(import_module, list_modules("client", "checks").values())
+    lines = []
+    for module in modules:
+        for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
+            if isinstance(node, ast.JoinedStr):
+                parts = [part.value if isinstance(part, ast.Constant) else "…" for part in node.values]
+                lines.append("".join(map(str, parts)))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                lines.append(node.value)
+    return "\n".join(lines)
+
+
+@needs()
+def test_each_check_has_its_entry_in_the_section_of_its_area() -> None:
+    for area, checks in list_areas().items():
+        section = PAGE.split(f"### {area}\n")[1].split("\n### ")[0]
+        named = set(re.findall(r"^\| `([\w-]+)` \|", section, re.MULTILINE))
+        assert named == set(checks), f"write a row for each check of {area} in docs/troubleshooting.md"
+    assert {check for check, _ in list_rows()} == set(list_checks())
+
+
+@needs()
+def test_what_a_check_is_said_to_say_is_in_its_code() -> None:
+    said = list_said()
+    missing = [
+        f"{check}: {part}"
+        for check, text in list_rows()
+        for quoted in re.findall(r'"([^"]+)"', text)
+        for part in quoted.split("…")
+        if len(part.strip()) >= _SHORTEST and part.strip(" ,;:") not in said
+    ]
+    assert missing == []
