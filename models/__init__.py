@@ -9,7 +9,8 @@ switches the telemetry of these libraries off; `session` alone imports ONNX Runt
 import os
 
 from memoryd.models.bench import BenchRow, bench
-from memoryd.models.catalog import CATALOG, DEFAULT, Floors, ModelSpec
+from memoryd.models.calibration import Calibration, Floors, calibrate, edition
+from memoryd.models.catalog import CATALOG, DEFAULT, ModelSpec
 from memoryd.models.embedder import Embedder, load
 from memoryd.models.errors import ModelBroken, ModelError, ModelMissing, ModelUnreachable
 from memoryd.models.folder import Manifest, default_models_dir, installed, read_manifest, verify
@@ -19,6 +20,7 @@ __all__ = [
     "CATALOG",
     "DEFAULT",
     "BenchRow",
+    "Calibration",
     "Embedder",
     "Floors",
     "Manifest",
@@ -29,7 +31,9 @@ __all__ = [
     "ModelUnreachable",
     "ReportStage",
     "bench",
+    "calibrate",
     "default_models_dir",
+    "edition",
     "import_directory",
     "installed",
     "load",

@@ -4,8 +4,7 @@ A hash pins a file for every source. An empty hash means that none could be publ
 checked against what the hub itself declares for it, and the manifest of the installed model pins what was received
 (trust on first use).
 
-Floors are cosines, measured per model: `duplicate` and `relevant` by tests/benchmarks/bench_floors.py, `join` and
-`merge` by bench_join.py there; `calibrated=False` marks an estimate.
+What a model's cosines mean is in no row: `calibration` finds it when the model is installed.
 """
 
 from typing import Literal
@@ -16,20 +15,6 @@ Pooling = Literal["mean", "cls"]
 ModelKind = Literal["onnx", "static"]
 
 DEFAULT = "all-MiniLM-L6-v2"
-
-
-class Floors(Struct, frozen=True):
-    """Cosines above which two texts count as …"""
-
-    duplicate: float
-    """… saying the same thing (a guard against look-alikes follows)."""
-    relevant: float
-    """… worth showing for each other."""
-    join: float
-    """… belonging to one topic."""
-    merge: float
-    """… centres of the same topic."""
-    calibrated: bool = True
 
 
 class Hub(Struct, frozen=True):
@@ -57,7 +42,6 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
     kind: ModelKind
     max_tokens: int
     pooling: Pooling
-    floors: Floors
     query_prefix: str = ""
     document_prefix: str = ""
 
@@ -89,12 +73,6 @@ _ROWS = (
         dimensions=384,
         max_tokens=256,
         pooling="mean",
-        # Of hand-written pairs 90 % of the rephrasings and 74 % of the look-alikes are above 0.88 (81 and 59 % above
-        # 0.92, which a full stop can cost); unlike statements reach 0.70.
-        # join, merge: tests/benchmarks/bench_join.py. Nodes joined at 0.50 agree best with the sessions of long chats
-        # (88 % of the pairs in a node are of one session, 2 % by chance) and with the files of a code base; of the
-        # halves of one session every second pair of centres is above 0.85, of different sessions fewer than 1 in 100.
-        floors=Floors(duplicate=0.88, relevant=0.35, join=0.50, merge=0.85),
         size_mb=91,
         files={
             "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
@@ -120,7 +98,6 @@ _ROWS = (
         dimensions=384,
         max_tokens=512,
         pooling="cls",
-        floors=Floors(duplicate=0.95, relevant=0.65, join=0.75, merge=0.95, calibrated=False),
         size_mb=134,
         files={
             "model.safetensors": "3c9f31665447c8911517620762200d2245a2518d6e7208acc78cd9db317e21ad",
@@ -138,7 +115,6 @@ _ROWS = (
         dimensions=384,
         max_tokens=512,
         pooling="cls",
-        floors=Floors(duplicate=0.96, relevant=0.70, join=0.80, merge=0.96, calibrated=False),
         size_mb=90,
         files={
             "model.safetensors": "ee789e0b1d6ecbbd5ce37b474af556cc1a1319cee4417d9e3b11f82e90300706",
@@ -157,7 +133,6 @@ _ROWS = (
         dimensions=384,
         max_tokens=512,
         pooling="mean",
-        floors=Floors(duplicate=0.97, relevant=0.83, join=0.88, merge=0.97, calibrated=False),
         size_mb=488,
         files={
             "model.safetensors": "1a55775f53449dac10a2bcbc312469fac40b96d53198c407081a831f81c98477",
@@ -176,7 +151,6 @@ _ROWS = (
         dimensions=256,
         max_tokens=4096,
         pooling="mean",
-        floors=Floors(duplicate=0.92, relevant=0.35, join=0.60, merge=0.93),
         size_mb=19,
         files={
             "table.safetensors": "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5",

@@ -5,17 +5,19 @@ calling thread (plus `threads` - 1 of ONNX Runtime's). Texts are run one at a ti
 from 32 tokens up, padding is never computed, and the vector of a text cannot depend on its neighbours.
 """
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from memoryd.models.catalog import CATALOG, Floors
+from memoryd.models.calibration import Calibration, Floors, calibrate, edition
 from memoryd.models.errors import ModelBroken
-from memoryd.models.folder import Manifest, check_sizes, describe_damage, model_folder, read_manifest
+from memoryd.models.folder import Manifest, check_sizes, describe_damage, model_folder, read_manifest, write_manifest
 
 Embeddings = NDArray[np.float32]
 
@@ -65,10 +67,16 @@ class _Loaded(ABC):
 
         self.name, self.fingerprint, self.format = manifest.name, manifest.fingerprint, manifest.format
         self.dimensions, self.max_tokens = manifest.dimensions, manifest.max_tokens
-        known = CATALOG.get(manifest.name)  # may have been calibrated again since the model was installed
-        self.floors = known.floors if known else manifest.floors
+        self.calibration = manifest.calibration
         self._manifest = manifest
         self._tokens = Tokens(folder / "tokenizer.json", manifest.max_tokens, special=manifest.kind == "onnx")
+
+    @property
+    def floors(self) -> Floors:
+        """The cosines from which its texts count as duplicates, relevant or related; `load` knows them."""
+        if self.calibration is None:
+            raise ValueError("The model is not calibrated.")
+        return self.calibration.floors
 
     def embed_query(self, text: str) -> Embeddings:
         """Return the unit vector of a search query, shape (dimensions,)."""
@@ -140,7 +148,7 @@ def _unit(vector: Embeddings) -> Embeddings:
 
 
 def load(name: str, models_dir: Path, threads: int = 1) -> Embedder:
-    """Open an installed model.
+    """Open an installed model; calibrate it when that was never done with this edition of the bundled set.
 
     Checks the sizes of its files, not their hashes (`verify` does that). Raises ModelMissing when it is not installed
     and ModelBroken when a file is damaged or cannot be run; both messages name the command that fixes it.
@@ -148,12 +156,26 @@ def load(name: str, models_dir: Path, threads: int = 1) -> Embedder:
     manifest, folder = read_manifest(name, models_dir), model_folder(name, models_dir)
     check_sizes(manifest, folder)
     try:
-        return open_folder(manifest, folder, threads)
+        embedder = open_folder(manifest, folder, threads)
+        if manifest.calibration is None or manifest.calibration.edition != edition():
+            embedder.calibration = calibrate_model(embedder)
+            with contextlib.suppress(OSError):  # a folder that cannot be written: it is calibrated at each start
+                write_manifest(replace(manifest, calibration=embedder.calibration), folder)
+        return embedder
     except (ModelBroken, OSError, ValueError) as error:
         raise describe_damage(name, str(error).rstrip(".")) from error
 
 
-def open_folder(manifest: Manifest, folder: Path, threads: int) -> Embedder:
+def calibrate_model(embedder: Embedder) -> Calibration:
+    """Run the bundled set through a model: some 450 short texts."""
+
+    def embed_questions(texts: Sequence[str]) -> Embeddings:
+        return np.stack([embedder.embed_query(text) for text in texts])
+
+    return calibrate(embed_questions, embedder.embed_texts)
+
+
+def open_folder(manifest: Manifest, folder: Path, threads: int) -> OnnxEmbedder | StaticEmbedder:
     """Open the model in `folder`, wherever that is; the caller has checked its files."""
     if manifest.kind == "static":
         return StaticEmbedder(manifest, folder)

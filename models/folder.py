@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from memoryd.models.calibration import Calibration
 from memoryd.models.catalog import ModelFacts
 from memoryd.models.errors import ModelBroken, ModelError, ModelMissing
 
@@ -43,6 +44,8 @@ class Manifest(Recipe, frozen=True, kw_only=True):
     dimensions: int
     files: dict[str, FileRecord]
     fingerprint: str = ""
+    calibration: Calibration | None = None
+    """What its cosines mean; None: it was installed before there was a bundled set."""
 
 
 def fingerprint(manifest: Manifest) -> str:
@@ -85,6 +88,16 @@ def read_manifest(name: str, models_dir: Path) -> Manifest:
         raise ModelMissing(f"Model {name} is not installed; run: memctl model pull {name}") from None
     except (OSError, msgspec.MsgspecError) as error:
         raise describe_damage(name, f"its manifest cannot be read ({error})") from error
+
+
+def write_manifest(manifest: Manifest, folder: Path) -> None:
+    """Write the manifest of the model in a folder, whole or not at all."""
+    fresh = folder / f".{MANIFEST}.{os.getpid()}"
+    try:
+        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+        fresh.replace(folder / MANIFEST)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def installed(models_dir: Path) -> dict[str, Manifest]:

@@ -60,7 +60,7 @@ class WordEmbedder:
     format = "words/1"
     dimensions = 64
     max_tokens = 256
-    floors = Floors(duplicate=0.92, relevant=0.3, join=0.7, merge=0.93)
+    floors = Floors(duplicate=0.92, relevant=0.3, related=0.3, join=0.7, merge=0.93)
 
     def embed_query(self, text: str) -> Vector:
         return self.embed_texts([text])[0]

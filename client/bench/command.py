@@ -83,7 +83,7 @@ def _evaluate(args: Namespace, materials: Sequence[Material], keep: bool) -> tup
     def work(place: EvaluatedDaemon, below: str) -> list[scoring.Score]:
         return evaluate(place, materials, EvaluationRun(below, args.together, keep, args.unrelated))
 
-    return _run_work(args, work, _first_time(materials))
+    return _run_work(args, work, first_time(materials))
 
 
 def _choose_ways(args: Namespace, kind: str) -> Sequence[str]:
@@ -95,7 +95,7 @@ def _choose_ways(args: Namespace, kind: str) -> Sequence[str]:
     return asked
 
 
-def _first_time(materials: Sequence[Material]) -> float | None:
+def first_time(materials: Sequence[Material]) -> float | None:
     """Return when the first thing of material came about whose questions are asked at a time of their own."""
     timed = [material for material in materials if any(one.at is not None for one in material.questions)]
     return min((item.what.created_at or 0.0 for material in timed for item in material.items), default=None)
@@ -176,7 +176,7 @@ def replay_alone(
         rests["extract"] = replaying.Rest(quiet_s, max(replaying.LONGEST_S, quiet_s))
     began_at = next(row.seconds for row in rows if isinstance(row, unasked.TimelineEvent))
     with (
-        _run_alone([*config, "--seed", "0"], began_at) as (place, daemon),
+        run_alone([*config, "--seed", "0"], began_at) as (place, daemon),
         replaying.set_hooks_environment(daemon.socket, daemon.data_dir),
     ):
         yield place, replaying.replay(place, rows, rests, play)
@@ -191,12 +191,12 @@ def _run_work(
     """Do some work with the daemon of the arguments, below a namespace; return the model's name and the result."""
     if args.here:
         return _run_here(args, work)
-    with _run_alone(["--config", str(paths.config_path(args.config))], began_at) as (place, _):
+    with run_alone(["--config", str(paths.config_path(args.config))], began_at) as (place, _):
         return _model_name(place), work(place, "bench-eval")
 
 
 @contextmanager
-def _run_alone(options: Sequence[str], began_at: float | None) -> Iterator[tuple[EvaluatedDaemon, PrivateDaemon]]:
+def run_alone(options: Sequence[str], began_at: float | None) -> Iterator[tuple[EvaluatedDaemon, PrivateDaemon]]:
     """Run a daemon whose jobs wait to be asked; with `began_at` its time is set by whoever has it."""
     with run_private_daemon(options, clock=began_at) as daemon:
         place = EvaluatedDaemon(lambda space: daemon.client(space, LONG_CALL_S))

@@ -131,9 +131,11 @@ def _declare_use(parser: ArgumentParser) -> None:
 
 def _use(args: Namespace) -> None:
     with client_for(args) as client:
+        former = client.status().model.name
         client.call(UseModel(name=args.name))
         model = client.status().model if args.no_wait else _wait_for_model(client, args.name)
-    show(args, model, lambda: f"Model in use: {model_text(model)}.")
+    back = f" `memctl model use {former}` switches back." if former != args.name else ""
+    show(args, model, lambda: f"Model in use: {model_text(model)}.{back}")
 
 
 def _wait_for_model(client: Client, name: str) -> ModelState:

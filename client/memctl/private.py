@@ -1,5 +1,7 @@
 """A daemon for one purpose: in a temporary folder of its own, stopped and removed at the end whatever happens.
 
+Also when memctl is killed: a shell beside it waits for its end, stops what is left in the folder and removes that.
+
 It never meets the user's daemon or data: socket, database and log lie in that folder. Only the models are shared.
 """
 
@@ -21,6 +23,11 @@ from memoryd.client.protocol import Shutdown
 from memoryd.client.transport.paths import MAX_SOCKET_PATH_BYTES
 from memoryd.client.transport.sync import Client
 
+PID_FILE = "pid"
+_GUARD = """cat > /dev/null
+[ -d "$1" ] || exit 0
+read -r pid < "$1/$2" && kill -KILL "$pid"
+while [ -d "$1" ] && [ $((tries += 1)) -le 20 ]; do rm -rf "$1" && sleep 0.2; done"""
 START_LIMIT_S = 60.0
 STOP_LIMIT_S = 15.0
 
@@ -63,6 +70,7 @@ class PrivateDaemon:
                 )
         finally:
             os.close(report)
+        (self.folder / PID_FILE).write_text(f"{self.pid}\n")
         try:
             self._await_ready(ready)
         finally:
@@ -81,6 +89,7 @@ class PrivateDaemon:
             self._process.kill()
             self._process.wait()
             self._process = None
+            (self.folder / PID_FILE).unlink(missing_ok=True)
 
     def stop(self) -> None:
         """Ask the daemon to end; kill it when it does not."""
@@ -102,8 +111,7 @@ def run_private_daemon(
     begins there, and continues only when somebody sets the time of the file `clock`.
     """
     require_daemon()
-    with _catch_signals():
-        folder = _make_short_folder()
+    with make_guarded_folder() as folder:
         if config:
             (folder / "config.toml").write_text(config, "utf-8")
             arguments = [*arguments, "--config", str(folder / "config.toml")]
@@ -117,7 +125,25 @@ def run_private_daemon(
             yield daemon
         finally:
             daemon.stop()
+
+
+@contextmanager
+def make_guarded_folder() -> Iterator[Path]:
+    """Make a temporary folder that is removed at the end, also on Ctrl-C, SIGTERM, and when this process is killed."""
+    with _catch_signals():
+        folder = _make_short_folder()
+        guard = subprocess.Popen(
+            ["/bin/sh", "-c", _GUARD, "sh", str(folder), PID_FILE],
+            stdin=subprocess.PIPE,  # ends with this process
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            yield folder
+        finally:
             shutil.rmtree(folder, ignore_errors=True)
+            guard.communicate()
 
 
 def _make_short_folder() -> Path:

@@ -226,9 +226,10 @@ class Why(Struct, kw_only=True):
 class Query(Filtered[R], kw_only=True, frozen=True):
     """The parameters that every kind of search takes.
 
-    `fusion` is `weighted` (`vector_weight` x cosine + the rest x BM25 / best BM25, or / half of what the query's words
-    weigh, where the best has less) or `rrf` (k = 60). `min_score` cuts on the fused score, `min_similarity` on the
-    cosine, `floor` on the confidence. The search stops at `deadline_ms` with the best finished answer.
+    `fusion` is `weighted` (`vector_weight` x cosine, of any model on the scale of the default one, + the rest x BM25 /
+    best BM25, or / half of what the query's words weigh, where the best has less) or `rrf` (k = 60). `min_score` cuts
+    on the fused score, `min_similarity` on the cosine, `floor` on the confidence. The search stops at `deadline_ms`
+    with the best finished answer.
 
     `profile` is a named set of all of this. `half_life_days` multiplies the score by 2^(-age / half-life), except for
     what is pinned or from a file that is not dated. `mmr_lambda` below 1 trades score for variety. `graph` adds

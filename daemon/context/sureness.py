@@ -70,7 +70,7 @@ class _Sums(NamedTuple):
 
 
 class Baseline:
-    """What memories of one kind are compared with: by row the cosine with the prompt and the language."""
+    """What memories of one kind are compared with: by row the rescaled cosine with the prompt, and the language."""
 
     def __init__(self, cosines: Mapping[int, tuple[float, str]]) -> None:
         self.known = cosines
@@ -110,7 +110,7 @@ def read_standing(connection: Connection, retrieval: Retrieval, selection: Filte
         rows = queries.find_latest(connection, selection, retrieval.passed, kind, limit)
         texts = {row: text for row, text in rows if kind == "saved" or list_statements("assistant", text)}
         numbers, matrix = generation.read_exact(connection, list(texts))
-        cosines = (matrix @ vector).tolist()
+        cosines = map(generation.embedder.floors.rescale, (matrix @ vector).tolist())
         baselines[kind] = Baseline(
             {row: (cosine, _find_language(texts[row])) for row, cosine in zip(numbers, cosines, strict=True)}
         )
@@ -127,8 +127,11 @@ def measure(
     weights = weigh_held(retrieval, [one.row for one in memories], is_telling)
     for one, weight in zip(memories, weights, strict=True):
         compared = standing[one.kind]
-        cosine = compared.known[one.row][0] if one.cosine is None and one.row in compared.known else one.cosine
-        if cosine is None:
+        if one.cosine is not None and retrieval.generation is not None:
+            cosine = retrieval.generation.embedder.floors.rescale(one.cosine)
+        elif one.row in compared.known:
+            cosine = compared.known[one.row][0]
+        else:
             measured.append(None)
             continue
         above, count = compared.measure(one.row, cosine, _find_language(one.text))

@@ -3,14 +3,16 @@
 The same interface as a local model. Whoever a client waits for makes one attempt of at most `WAIT_S`; the queue sends
 batches, waits longer and tries again. A server that fails several times in a row is left alone for a moment, so that a
 dead one costs searches nothing. Vectors are checked (how many, how long, finite) and made unit vectors here. What a
-model's cosines mean is not known beforehand, so its floors are estimates.
+model's cosines mean is found when it is first loaded, which takes some 450 short texts, and kept in the models folder.
 """
 
 import hashlib
+import os
 import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -21,7 +23,7 @@ from msgspec import Struct
 from memoryd.daemon.config import EmbeddingApiConfig
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.system.remote import Address, Breaker, Passing, Remote, RemoteFailed, RequestRefused
-from memoryd.models import Embedder, Floors, ModelUnreachable
+from memoryd.models import Calibration, Embedder, Floors, ModelUnreachable, calibrate, edition
 
 PREFIX = "openai:"
 ABOUT_TEXT = frozenset({400, 413, 422})  # answers to a text that is too long or otherwise not to the server's taste
@@ -32,9 +34,7 @@ RETRIES = 2  # in the background
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 20.0
 _FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S = 3, 5.0, 60.0
 _PROBE = "dimensions"
-_USUAL = Floors(duplicate=0.92, relevant=0.35, join=0.50, merge=0.85, calibrated=False)
-_CROWDED = Floors(duplicate=0.97, relevant=0.78, join=0.84, merge=0.96, calibrated=False)
-_FLOORS = {"text-embedding-ada-002": _CROWDED}  # unlike texts have cosines of about 0.7 there
+_CALIBRATIONS = ".api"  # in the models folder: a file for each model of a server
 
 
 class _Item(Struct):
@@ -84,6 +84,7 @@ class Models:
         except RemoteFailed as error:
             if not (isinstance(error, Passing) and self._config.dimensions):
                 raise ModelUnreachable(str(error)) from None
+        made.floors = _read_floors(made, folder) or _calibrate(made, folder)
         return made
 
     def close(self) -> None:
@@ -92,13 +93,50 @@ class Models:
         self._remote.close()
 
 
+def _cut(texts: Sequence[str], size: int) -> list[Sequence[str]]:
+    return [texts[start : start + size] for start in range(0, len(texts), size)]
+
+
+def _place_calibration(model: "ApiEmbedder", folder: Path) -> Path:
+    return folder / _CALIBRATIONS / f"{model.fingerprint.rsplit(':', 1)[-1]}.json"
+
+
+def _read_floors(model: "ApiEmbedder", folder: Path) -> Floors | None:
+    """Return the floors that were found before with this edition of the bundled set."""
+    try:
+        known = msgspec.json.decode(_place_calibration(model, folder).read_bytes(), type=Calibration)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return known.floors if known.edition == edition() else None
+
+
+def _calibrate(model: "ApiEmbedder", folder: Path) -> Floors:
+    """Run the bundled set through a model and keep what it tells; raise `ModelUnreachable`."""
+
+    def embed(texts: Sequence[str]) -> Vector:
+        return np.concatenate([model.embed_batch(part) for part in _cut(texts, model.batch)])
+
+    try:
+        made = calibrate(embed, embed)
+    except RemoteFailed as error:
+        raise ModelUnreachable(str(error)) from None
+    path = _place_calibration(model, folder)
+    fresh = path.with_suffix(f".{os.getpid()}")
+    with suppress(OSError):  # a folder that cannot be written: it is calibrated at each start
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_bytes(msgspec.json.encode(made))
+        fresh.replace(path)
+    return made.floors
+
+
 class ApiEmbedder:
     """One model of one server."""
+
+    floors: Floors  # `Models.load` finds them
 
     def __init__(self, name: str, config: EmbeddingApiConfig, remote: Remote, closing: threading.Event) -> None:
         self.name, self.model, self.format = name, name.removeprefix(PREFIX), ""
         self.batch, self.max_tokens = config.batch, config.max_tokens
-        self.floors = _FLOORS.get(self.model, _USUAL)
         self._config, self._remote, self._closing = config, remote, closing
         self._breaker = Breaker(_FAILURES, _LEFT_ALONE_S, _LONGEST_ALONE_S, time.monotonic)
         self._reason = ""  # of the latest failure

@@ -1,9 +1,10 @@
 """Stage: how likely each hit is to the point, 0 to 1, by itself alone; and the floor that a call asks of that.
 
 A logistic regression on the five best hits of each question of the development sets, and of questions asked where
-nothing answers them: the cosine on the scale of its model (0 at the floor of what is relevant, 1 at that of
-duplicates), the share of the question's words that the hit holds, each by its rarity, and whether an identifier or a
-proper name of the question is missing from the hit. What comes with a hit (its question, its answers) counts as well.
+nothing answers them, with the default model: the cosine on the scale of its model (0 where it is `far`, 1 where it is
+`near`: calibration finds both), the share of the question's words that the hit holds, each by its rarity, and whether
+an identifier or a proper name of the question is missing from the hit. What comes with a hit (its question, its
+answers) counts as well.
 """
 
 import math
@@ -45,7 +46,7 @@ def _rate(retrieval: Retrieval, similarity: float | None, share: float, missing:
         factors, nearness = _WORDS_ALONE, 0.0
     else:
         floors = retrieval.generation.embedder.floors
-        nearness = (max(0.0, similarity) - floors.relevant) / (floors.duplicate - floors.relevant)
+        nearness = (max(0.0, similarity) - floors.far) / (floors.near - floors.far)
         factors, nearness = _BOTH, min(max(nearness, _NEARNESS[0]), _NEARNESS[1])
     value = sum(factor * measure for factor, measure in zip(factors, (1.0, nearness, share, *missing), strict=True))
     return 1.0 / (1.0 + math.exp(-value))

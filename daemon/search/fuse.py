@@ -1,8 +1,9 @@
 """Stage 3: one score of cosine and BM25.
 
-`weighted`: w x max(0, cosine) + (1 - w) x BM25, both between 0 and 1. BM25 is 1 for the best, unless even that has
-less than half of what the query's words weigh: then words say little about it, and the cosine decides. `rrf`: the sum
-of 1 / (60 + rank) over both arms (Cormack, Clarke, Buettcher 2009), scaled so that first in both gives 1.
+`weighted`: w x max(0, cosine) + (1 - w) x BM25, both between 0 and 1. The cosine is on one scale for all models
+(`Floors.rescale`): in some, unlike texts have one of 0.8, and words would decide all. BM25 is 1 for the best, unless
+even that has less than half of what the query's words weigh: then words say little about it, and the cosine decides.
+`rrf`: the sum of 1 / (60 + rank) over both arms (Cormack, Clarke, Buettcher 2009), scaled so that the best is 1.
 `similarity`: the cosine alone.
 """
 
@@ -50,7 +51,7 @@ def _weight(retrieval: Retrieval, sources: Sources, method: str) -> float:
 def score_of(candidate: Candidate, retrieval: Retrieval) -> float:
     """Return the weighted score of a candidate, on the scale of this retrieval."""
     words = retrieval.profile.words(candidate.bm25 or 0.0, retrieval.full_bm25)
-    return weigh(candidate.similarity, words, retrieval.weight)
+    return weigh(retrieval.rescale(candidate.similarity), words, retrieval.weight)
 
 
 def weigh(similarity: float | None, words: float, weight: float) -> float:

@@ -218,7 +218,7 @@ def _find_retold(retrieval: Retrieval, connection: Connection, best: Sequence[Ca
     for lower, upper in pairs:
         if lower.row in vector_of and upper.row in vector_of:
             is_about = shares_answer(retrieval.call.query, upper.content, lower.content)
-            if float(vector_of[lower.row] @ vector_of[upper.row]) >= (floors.relevant if is_about else floors.join):
+            if float(vector_of[lower.row] @ vector_of[upper.row]) >= (floors.related if is_about else floors.join):
                 yield lower.row, upper.row
 
 

@@ -36,7 +36,7 @@ def _rank_by_profile(retrieval: Retrieval, sources: Sources) -> None:
         if candidate.record is not None:
             facet = Facet(
                 score=candidate.score,
-                similarity=max(0.0, candidate.similarity or 0.0),
+                similarity=retrieval.rescale(candidate.similarity),
                 row=candidate.record,
                 now=retrieval.now,
                 half_life_days=retrieval.call.half_life_days,

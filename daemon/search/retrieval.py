@@ -116,8 +116,16 @@ class Retrieval:
         has_words = bool(whole) and (bm25 or 0.0) / whole >= _MOST_WORDS
         if similarity is None or self.generation is None:
             return has_words
-        floor = self.generation.embedder.floors.relevant
-        return similarity >= floor or (similarity >= floor - _NEARLY and has_words)
+        floors = self.generation.embedder.floors
+        nearly = floors.rescale(similarity) >= floors.rescale(floors.relevant) - _NEARLY
+        return similarity >= floors.relevant or (nearly and has_words)
+
+    def rescale(self, similarity: float | None) -> float:
+        """Return a cosine on the scale of scores, which is that of the default model; 0 where there is none."""
+        if similarity is None:
+            return 0.0
+        floors = self.generation.embedder.floors if self.generation else None
+        return max(0.0, floors.rescale(similarity) if floors else similarity)
 
     def degrade(self, part: str) -> None:
         """Note that a part was left out."""

@@ -50,7 +50,7 @@ class NamespaceState(NamedTuple):
 
 def abstraction_floor(floors: Floors) -> float:
     """Return the cosine from which clusters belong to one concept: halfway between related and of one node."""
-    return (floors.relevant + floors.join) / 2
+    return (floors.related + floors.join) / 2
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
@@ -76,7 +76,7 @@ def _maintain(core: Core, generation: Generation, state: NamespaceState, numbers
     yield from draft.name()
     if whole and is_due(*_count_new_and_all(draft)):
         yield from plan_concepts(draft, abstraction_floor(generation.embedder.floors))
-        yield from topics(draft, generation.embedder.floors.relevant)
+        yield from topics(draft, generation.embedder.floors.related)
 
 
 # The parts by themselves: what calls ask for --------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def abstract(core: Core, call: GraphAbstract) -> GraphChange:
 @handles(GraphRegroup)
 def regroup(core: Core, call: GraphRegroup) -> GraphChange:
     """Find the topics again."""
-    return _change(core, call, lambda draft: topics(draft, draft.setting.generation.embedder.floors.relevant))
+    return _change(core, call, lambda draft: topics(draft, draft.setting.generation.embedder.floors.related))
 
 
 def _change(

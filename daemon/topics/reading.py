@@ -176,7 +176,7 @@ def _find_similar(core: Core, connection: Connection, node: stored.StoredNode, c
     return [
         calls.Neighbour(node=other, label=labels[other], relation="similar", weight=round(cosine, 4))
         for other, cosine in near
-        if cosine >= generation.embedder.floors.relevant
+        if cosine >= generation.embedder.floors.related
     ]
 
 

@@ -1,4 +1,4 @@
-"""Make a model folder from published files: convert, copy, try out, write the manifest."""
+"""Make a model folder from published files: convert, copy, try out, calibrate, write the manifest."""
 
 import shutil
 from pathlib import Path
@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.models.embedder import open_folder
+from memoryd.models.embedder import calibrate_model, open_folder
 from memoryd.models.errors import ModelBroken
-from memoryd.models.folder import MANIFEST, FileRecord, Manifest, Recipe, fingerprint, hash_file
+from memoryd.models.folder import FileRecord, Manifest, Recipe, fingerprint, hash_file, write_manifest
 from memoryd.models.install.place import ReportStage
 
 TRIAL = "The quick brown fox jumps over the lazy dog."
@@ -35,7 +35,10 @@ def build(source: Path, target: Path, recipe: Recipe, progress: ReportStage) -> 
     )
     dimensions = _try_out(manifest, target)
     manifest = msgspec.structs.replace(manifest, dimensions=dimensions, fingerprint=fingerprint(manifest))
-    (target / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+    progress("calibrate", 0, 1)
+    calibration = calibrate_model(open_folder(manifest, target, threads=1))
+    manifest = msgspec.structs.replace(manifest, calibration=calibration)
+    write_manifest(manifest, target)
     return manifest
 
 

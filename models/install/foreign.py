@@ -8,15 +8,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from memoryd.models.catalog import Floors, Pooling
+from memoryd.models.catalog import Pooling
 from memoryd.models.errors import ModelBroken, ModelError
 from memoryd.models.folder import Recipe, model_folder
 from memoryd.models.install.build import build, find_onnx
 from memoryd.models.install.place import ReportStage, ignore_progress, lock_folder, make_folder
 
-# The floors of a foreign model are unknown. These suit contrastively trained English models of this size; searches work
-# without them, and `duplicate` is followed by a guard that compares the texts themselves.
-ESTIMATE = Floors(duplicate=0.95, relevant=0.50, join=0.70, merge=0.95, calibrated=False)
 USUAL_MAX_TOKENS = 256
 MODULES = {"Transformer", "Pooling", "Normalize"}
 
@@ -52,7 +49,6 @@ def _read_recipe(source: Path, name: str) -> Recipe:
         kind="onnx",
         pooling=_read_pooling(source),
         max_tokens=int(_read_json(source / "sentence_bert_config.json").get("max_seq_length") or USUAL_MAX_TOKENS),
-        floors=ESTIMATE,
         source=f"folder:{source.resolve()}",
         query_prefix=str(prompts.get("query") or ""),
         document_prefix=str(prompts.get("document") or prompts.get("passage") or ""),

@@ -12,7 +12,7 @@ from memoryd.models.errors import ModelError, ModelMissing
 from memoryd.models.folder import model_folder
 
 ReportStage = Callable[[str, int, int], None]
-"""Called with a stage (`wait`, `download`, `convert`, `check`, `ready`), how much of it is done, and its total."""
+"""Called with a stage (`wait`, `download`, `convert`, `check`, `calibrate`, `ready`), how much is done, its total."""
 
 NEW, OLD = ".new-", ".old-"
 

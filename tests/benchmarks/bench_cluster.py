@@ -30,7 +30,7 @@ from memoryd.daemon.core.work import Step
 from memoryd.daemon.store import vectors as stored_vectors
 from memoryd.daemon.topics import clustering
 from memoryd.daemon.topics.writes import apply
-from memoryd.models.catalog import CATALOG, DEFAULT
+from memoryd.models import DEFAULT, Floors
 
 SLICE = 64  # steps
 ROUND = 10_000  # steps that are planned before they are written, as the runner does
@@ -41,7 +41,7 @@ class Known:
     """An embedder that knows the vectors of the texts beforehand."""
 
     name, fingerprint, format, dimensions, max_tokens = DEFAULT, "known", "", 384, 256
-    floors = CATALOG[DEFAULT].floors
+    floors = Floors(duplicate=0.88, relevant=0.35, related=0.35, join=0.50, merge=0.85)
 
     def embed_query(self, text: str) -> Any:
         raise NotImplementedError

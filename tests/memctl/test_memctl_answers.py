@@ -398,9 +398,11 @@ def test_status_and_stats(memctl: Memctl, fake: FakeDaemon, folder: Path) -> Non
 
 def test_a_change_of_model_is_followed_to_its_end(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
     half = protocol.Progress(stage="new", done=1, total=2)
-    states = [{"name": "old", "reembedding": half}, {"name": "old", "reembedding": half}, {"name": "new"}]
+    preparing = {"name": "old", "reembedding": half}
+    states = [{"name": "old"}, preparing, preparing, {"name": "new"}]
     fake.replies |= {protocol.UseModel: protocol.Done(), protocol.GetStatus: lambda: status(folder, **states.pop(0))}
-    assert memctl("model", "use", "new").out == "Model in use: new, ready, 384 dimensions.\n"
+    shown = memctl("model", "use", "new").out
+    assert shown == "Model in use: new, ready, 384 dimensions. `memctl model use old` switches back.\n"
     assert states == []
     fake.replies[protocol.GetStatus] = status(folder, name="old", reembedding=half)
     stuck = memctl("model", "use", "new", "--timeout", "0.3")

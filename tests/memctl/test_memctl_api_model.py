@@ -34,7 +34,8 @@ def test_a_daemon_works_with_a_model_behind_an_api(folder: Path, url: str, memct
         assert (row["dimensions"], row["description"]) == (WORDS.dimensions, f"behind {url}")
         assert f"{NAME}" in memctl("model", "list").out
         used = memctl("model", "use", "openai:another")
-        assert used.out == f"Model in use: openai:another, ready, {WORDS.dimensions} dimensions.\n"
+        state = f"openai:another, ready, {WORDS.dimensions} dimensions"
+        assert used.out == f"Model in use: {state}. `memctl model use {NAME}` switches back.\n"
         assert memctl("search", "Valkey", "--json").json[0]["content"] == "We use Valkey as the cache"
         findings = {found["name"]: found for found in memctl("doctor", "model", "embedding-key", "--json").json}
         assert "embedding-key" not in findings, "one on this machine needs none"

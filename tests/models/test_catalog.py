@@ -28,13 +28,6 @@ def test_weights_and_tokenizers_are_pinned(spec: ModelSpec) -> None:
     assert spec.package is None or set(spec.package.files) == set(spec.files)
 
 
-@ROWS
-def test_floors_rise_in_order(spec: ModelSpec) -> None:
-    floors = spec.floors
-    assert 0 < floors.relevant < floors.join < floors.merge < 1
-    assert floors.join < floors.duplicate < 1
-
-
 def test_rows_are_distinct_and_the_default_is_one_of_them() -> None:
     weights = {spec.files.get("model.safetensors", spec.files.get("table.safetensors")) for spec in CATALOG.values()}
     assert len(weights) == len(CATALOG)

@@ -18,7 +18,7 @@ from tiny_bert import HEADS, LAYERS, WORDS, tiny_tensors, tiny_tokenizer
 from memoryd import models
 from memoryd.models import ModelBroken, ModelError, ModelMissing, ModelUnreachable, import_directory, load
 from memoryd.models import sources as published
-from memoryd.models.catalog import CATALOG, Floors, Hub, ModelSpec, Package
+from memoryd.models.catalog import CATALOG, Hub, ModelSpec, Package
 from memoryd.models.convert.convert import convert
 from memoryd.models.folder import MANIFEST
 from memoryd.models.install.place import lock_folder, sweep
@@ -33,10 +33,9 @@ def left_over(models_dir: Path) -> list[str]:
 def test_an_imported_checkpoint_works(checkpoint: Path, models_dir: Path, stages: Stages) -> None:
     seen, progress = stages
     assert import_directory(checkpoint, models_dir, None, progress) == models_dir / "tiny"
-    assert seen == ["convert", "check", "ready"]
+    assert seen == ["convert", "check", "calibrate", "ready"]
     model = load("tiny", models_dir)
     assert (model.name, model.dimensions, model.max_tokens) == ("tiny", 32, 256)
-    assert not model.floors.calibrated
     expected = embed(tiny_tensors(), [2, 4, 5, 6, 7, 3], HEADS, LAYERS, "mean")
     assert model.embed_query("the quick brown fox") @ expected > 0.999
     assert left_over(models_dir) == []
@@ -186,7 +185,6 @@ SPEC = ModelSpec(
     dimensions=32,
     max_tokens=16,
     pooling="mean",
-    floors=Floors(0.9, 0.3, 0.6, 0.9),
     size_mb=1,
     files={"model.safetensors": "", "tokenizer.json": "", "config.json": ""},
     hub=Hub("someone/tiny", "0" * 40),

@@ -30,7 +30,7 @@ LIFETIMES = {"task_completion": 7, "session_summary": 3, "file_index": 30}
 class Embedder(WordEmbedder):  # type: ignore[misc, valid-type]
     """Takes texts for related as early as real models do, so that nodes fill up and must be split."""
 
-    floors = Floors(duplicate=0.92, relevant=0.3, join=0.5, merge=0.85)
+    floors = Floors(duplicate=0.92, relevant=0.3, related=0.3, join=0.5, merge=0.85)
 
 
 class Plan(NamedTuple):

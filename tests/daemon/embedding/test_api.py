@@ -21,7 +21,7 @@ from memoryd.daemon.embedding.api import ApiEmbedder, Models
 from memoryd.daemon.memories import reading
 from memoryd.daemon.search import candidates
 from memoryd.daemon.system.remote import Passing, RemoteFailed
-from memoryd.models import ModelUnreachable
+from memoryd.models import Calibration, ModelUnreachable, calibrate, edition
 from model_server import ModelServer, after, fails, model_server
 from workbench import CountingEmbedder, add, add_many, found, running, search, wait_until
 
@@ -36,7 +36,9 @@ def server() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def _quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)  # the models folder of `opened`
+    monkeypatch.setattr(api, "calibrate", lambda questions, texts: Calibration(WORDS.floors, {}, edition()))
     monkeypatch.setattr(api, "_FIRST_PAUSE_S", 0.001)
     monkeypatch.setattr(module, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(module, "_LONGEST_PAUSE_S", 0.05)
@@ -74,7 +76,7 @@ def test_vectors_are_unit_vectors_in_the_order_of_the_texts(server: ModelServer)
     np.testing.assert_allclose(made, [WORDS.embed_query(text) for text in texts], atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(made, axis=1), 1.0, atol=1e-6)
     np.testing.assert_allclose(model.embed_query("plums"), WORDS.embed_query("plums"), atol=1e-6)
-    assert (model.name, model.dimensions, model.floors.calibrated) == (NAME, WORDS.dimensions, False)
+    assert (model.name, model.dimensions, model.floors) == (NAME, WORDS.dimensions, WORDS.floors)
     assert [request["path"] for request in server.requests] == ["/v1/embeddings"] * 3
     assert server.requests[1]["model"] == "words"
     assert "dimensions" not in server.requests[1]
@@ -89,6 +91,33 @@ def test_dimensions_are_asked_for_and_expected(server: ModelServer) -> None:
     server.will(of_length(8))
     with pytest.raises(RemoteFailed, match="vectors of 8 numbers instead of 64"):
         model.embed_texts(["a", "b"])
+
+
+def test_a_model_is_calibrated_once_in_few_requests(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def count(embed_questions: Any, embed_texts: Any) -> Calibration:
+        calls.append(1)
+        return calibrate(embed_questions, embed_texts)
+
+    monkeypatch.setattr(api, "calibrate", count)
+    floors = opened(server, batch=100).floors
+    assert 0 < floors.related < floors.join < floors.merge < 1
+    assert len(server.requests) < 10
+    assert all(len(request["input"]) <= 100 for request in server.requests)
+    server.requests.clear()
+    assert opened(server, batch=100).floors == floors
+    assert [request["input"] for request in server.requests] == [["dimensions"]]
+    assert calls == [1]
+
+
+def test_a_model_that_was_never_calibrated_waits_for_its_server(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "calibrate", calibrate)
+    server.will(fails(503))
+    with pytest.raises(ModelUnreachable, match="503"):
+        opened(server, dimensions=64)
 
 
 def test_the_fingerprint_changes_with_address_model_and_dimensions(server: ModelServer) -> None:

@@ -1,15 +1,19 @@
 """A change of model: search goes on with the old vectors, what is written meanwhile is there after it, old ones go."""
 
+import threading
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 
 from memoryd.client.errors import ModelUnavailable
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding import embedder as module
-from memoryd.models import ModelBroken, ModelMissing
+from memoryd.models import Floors, ModelBroken, ModelMissing
 from workbench import CountingEmbedder, add, delete, disk_and_memory, found, running, search, undo, update, wait_until
 
 OLD = Config().model.name
@@ -280,3 +284,61 @@ def test_an_add_that_was_embedded_just_before_the_swap_is_written_just_after_it(
         wait_until(lambda: core.embedding.count_pending() == 0)
         assert search(core, "storks nest")[0].similarity == pytest.approx(1.0, abs=1e-5)
         assert vectors_of(core) == {"new f-new": 4}
+
+
+class CrowdedEmbedder(CountingEmbedder):
+    """A model of which unlike texts have cosines of 0.8 and more: a part of each vector is the same."""
+
+    shared = 4.0  # cosines are (c + 4) / 5
+    floors = Floors(*((floor + 4.0) / 5.0 for floor in msgspec.structs.astuple(CountingEmbedder.floors)))
+
+    def _made(self, text: str) -> Any:
+        vector = super()._made(text)
+        vector[0] = 0.0
+        vector /= np.linalg.norm(vector)
+        vector[0] = self.shared**0.5
+        return vector / np.linalg.norm(vector)
+
+
+def test_there_and_back_nothing_is_lost_or_merged_and_searches_answer_all_the_time(
+    folder: Path, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models, "new", CrowdedEmbedder("new", "f-new", turn=7))
+    limits = [f"The gateway of tenant{number} waits {seconds} seconds" for number in range(20) for seconds in (3, 9)]
+    answers: list[tuple[str, list[str]]] = []
+    failures: list[BaseException] = []
+    stopping = threading.Event()
+
+    def keep_asking(core: Core) -> None:
+        try:
+            for text in cycle(limits):
+                hits = search(core, text, limit=5)
+                answers.append((text, [hit.content for hit in hits]))
+                assert not hits.degraded
+                if stopping.is_set():
+                    return
+        except BaseException as error:
+            failures.append(error)
+
+    with running(folder, models) as core:
+        ids = {add(core, text).id for text in limits}
+        assert len(ids) == len(limits)
+        thread = threading.Thread(target=keep_asking, args=(core,))
+        thread.start()
+        try:
+            for number, name in enumerate(("new", OLD, "new", OLD)):
+                before = len(answers)
+                core.embedding.use(name)
+                wait_until(lambda name=name: core.embedding.report_state().name == name)  # type: ignore[misc]
+                looks_alike = f"The gateway of tenant{number} waits 6 seconds"
+                assert add(core, looks_alike).outcome == "created"
+                assert add(core, limits[number]).outcome == "merged"
+                wait_until(lambda before=before: len(answers) > before or bool(failures))  # type: ignore[misc]
+        finally:
+            stopping.set()
+            thread.join()
+        assert failures == []
+        assert all(text in contents for text, contents in answers)
+        kept, _ = disk_and_memory(core)
+        assert len(kept) == len(limits) + 4
+        assert {hit.id for text in limits for hit in search(core, text, limit=5)} >= ids
