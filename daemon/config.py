@@ -39,7 +39,7 @@ class NetworkConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The socket's side."""
 
-    max_connections: Annotated[PositiveInt, "open connections"] = 512
+    max_connections: Annotated[PositiveInt, "open connections; one more is told that the daemon is busy"] = 512
 
 
 class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,14 +49,20 @@ class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True):
     folder: Annotated[str, "where models lie, relative to this file; empty: $MEMORYD_MODEL_DIR or the cache folder"] = (
         ""
     )
-    fetch: Annotated[bool, "fetch a missing model in the background"] = True
+    fetch: Annotated[
+        bool, "fetch a missing model in the background; false: searches use words alone until it is there"
+    ] = True
 
 
 class SearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Defaults of a search; a call may override them."""
 
-    vector_weight: Annotated[UnitShare, "share of the cosine in a score; the rest is that of the words"] = 0.7
-    candidate_multiplier: Annotated[PositiveInt, "candidates per arm = this x limit, at least 50"] = 4
+    vector_weight: Annotated[
+        UnitShare, "share of meaning in a score, the rest is that of words; higher: paraphrases before exact names"
+    ] = 0.7
+    candidate_multiplier: Annotated[
+        PositiveInt, "candidates per arm = this x limit, at least 50; higher: slower, seldom better"
+    ] = 4
 
 
 class ContextConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -21,21 +21,84 @@ VARIABLES = {
     "NO_COLOR": "when set, memctl uses no colours",
 }
 
+# What people want, what they write into the file, what they notice then.
+WISHES = (
+    (
+        "sessions begin with less",
+        "[hooks] start_tokens = 200",
+        "shorter beginnings, the least important lines left out",
+    ),
+    ("nothing is put beside prompts", "[hooks] prompt_lines = 0", "a prompt goes to the agent as you typed it"),
+    ("more comes up beside prompts", "[hooks] prompt_floor = 0.3", "more lines, and less often right"),
+    ("sessions begin with decisions alone", '[hooks] only = ["pinned", "decision"]', "no preferences, no last session"),
+    (
+        "a folder is private",
+        '[observe] never = ["~/private"]',
+        "nothing said there is kept; `memctl observe status` lists it",
+    ),
+    (
+        "old turns go",
+        "[tiers] turn_days = 365",
+        "turns of more than a year ago are not found any more; pinned ones are",
+    ),
+    ("a model makes facts", '[llm] url = "http://127.0.0.1:11434/v1"', "with `model`: facts appear beside turns"),
+    ("meaning counts more than words", "[search] vector_weight = 0.8", "paraphrases come first, exact names later"),
+    ("nothing goes to the network", "[network] offline = true", "no model is fetched, servers elsewhere are not asked"),
+    ("the file stays small", "[jobs] history_days = 90", "older changes cannot be undone; the job `trim` makes room"),
+    (
+        "more copies are kept",
+        "[jobs] backups = 7",
+        "`memctl backup --list` shows up to seven; each is as large as the file",
+    ),
+    ("models lie elsewhere", '[model] folder = "/srv/models"', "the daemon looks there, and fetches what is missing"),
+    ("agents need a token", "[access] require_token = true", "whoever presents none is refused; `memctl` is not"),
+    (
+        "a password is refused",
+        '[privacy] secrets = "refuse"',
+        "a call with one fails; else it is stored without the password",
+    ),
+    ("notes have local dates", "[workspaces] local_dates = true", "`memctl remember` writes into the file of your day"),
+    (
+        "Prometheus sees it",
+        '[metrics] textfile = "/var/lib/node/memoryd.prom"',
+        "that file has all figures, every 15 s",
+    ),
+)
+
 HEAD = """# Settings
 
 Generated from `daemon/config.py` by `make protocol`; do not edit.
 
-`~/.config/memoryd/config.toml` need not exist; a setting that is left out has the default that is given here. The file
-is TOML: sections in brackets, then `name = value`. A name that is not known or a value out of range keeps the daemon
-from starting, and it says which; former settings are ignored, with a warning in the log. A change takes effect at the
-next start: `memctl down`, `memctl up`.
-`memctl config show` prints the settings in force, `memctl config path` where the file is.
+You need none of these: what is left out has its default. To change one, write it into `~/.config/memoryd/config.toml`
+(`memctl config path` says where the file is), a section in brackets, then `name = value`:
+```toml title="~/.config/memoryd/config.toml"
+[hooks]
+start_tokens = 200
+```
+It counts from the next start on, and no call fails meanwhile:
+```sh
+memctl up --restart
+```
+```console
+$ memctl config show
+…
+[hooks]
+start_tokens    200
+…
+```
+A name that is not known, or a value out of range, keeps the daemon from starting; it says which, and so does
+`memctl doctor configuration`. Former settings are ignored, with a warning in the log.
+
+## What people change
+| you want | write | and notice |
+|---|---|---|
 """
 
 
 def document() -> str:
     """Return the page."""
-    return "\n".join([HEAD, *_sections(), *_variables()])
+    wishes = "".join(f"| {wish} | `{line}` | {notice} |\n" for wish, line, notice in WISHES)
+    return "\n".join([HEAD + wishes, *_sections(), *_variables()])
 
 
 def _sections() -> Iterator[str]:
@@ -45,13 +108,33 @@ def _sections() -> Iterator[str]:
         section = part.type.value_type if is_named else part.type
         yield f"## [{part.name}{'.NAME' * is_named}]\n"
         yield str(section.cls.__doc__).splitlines()[0] + "\n"
-        yield "| setting | default | meaning |\n|---|---|---|"
+        yield "| setting | default | allowed | what it does |\n|---|---|---|---|"
         meanings = get_type_hints(section.cls, include_extras=True)
         for field in section.fields:
             value = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
             meaning = next(meta for meta in meanings[field.name].__metadata__ if isinstance(meta, str))
-            yield f"| `{field.name}` | `{_toml(value)}` | {meaning.replace('|', chr(92) + '|')} |"
+            meaning = meaning.replace("|", "\\|")
+            yield f"| `{field.name}` | `{_toml(value)}` | {_allowed(field.type)} | {meaning} |"
         yield ""
+
+
+def _allowed(kind: Any) -> str:
+    """Return which values a setting may have."""
+    if isinstance(kind, types.Metadata):
+        return _allowed(kind.type)
+    if isinstance(kind, types.LiteralType):
+        return ", ".join(f"`{_toml(value)}`" for value in kind.values)
+    if isinstance(kind, types.IntType | types.FloatType):
+        least = f"from {kind.ge:g}" if kind.ge is not None else f"over {kind.gt:g}" if kind.gt is not None else ""
+        most = f"to {kind.le:g}" if kind.le is not None else ""
+        return " ".join(filter(None, [least, most])) or "a number"
+    names = {
+        types.BoolType: "`true`, `false`",
+        types.StrType: "text",
+        types.ListType: "a list",
+        types.DictType: "a table",
+    }
+    return names[type(kind)]
 
 
 def _toml(value: Any) -> str:

@@ -5,7 +5,8 @@ import tomllib
 from pathlib import Path
 
 import msgspec
-from settings_document import VARIABLES, document
+import pytest
+from settings_document import VARIABLES, WISHES, document
 
 from memoryd.client.doctor import installation
 from memoryd.daemon.config import Config
@@ -29,3 +30,9 @@ def test_the_defaults_on_the_page_written_to_a_file_are_the_defaults() -> None:
 
 def test_every_variable_that_memoryd_reads_is_on_the_page() -> None:
     assert set(VARIABLES) >= installation.VARIABLES
+
+
+@pytest.mark.parametrize(("wish", "line"), [(wish, line) for wish, line, _ in WISHES])
+def test_what_people_are_told_to_write_is_a_setting_that_changes_something(wish: str, line: str) -> None:
+    given = tomllib.loads(line.replace("] ", "]\n", 1))
+    assert msgspec.convert(given, Config) != Config(), wish
