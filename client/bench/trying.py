@@ -34,7 +34,7 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import effective_settings
 from memoryd.client.memctl.model import API, folder_options, pull, run_models
-from memoryd.client.memctl.output import print_note, show
+from memoryd.client.memctl.output import show
 from memoryd.client.memctl.private import PrivateDaemon, make_guarded_folder
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.service import wait_until_ready
@@ -111,7 +111,11 @@ def _declare(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--data", type=Path, metavar="PATH", help="try it on data of `bench eval` instead")
     parser.add_argument("--way", choices=tuple(WAYS), help="with --data: how it is stored (its first way)")
-    parser.add_argument("--keep", action="store_true", help="leave a model installed that was fetched")
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="leave a model installed that was fetched for it, which is else removed at the end",
+    )
 
 
 def _try(args: Namespace) -> None:
@@ -140,7 +144,6 @@ def _provide(args: Namespace, folder: Path) -> Iterator[list[str]]:
     options = folder_options()
     if args.name not in there and not args.name.startswith(API):
         options = options if args.keep else ["--dir", str(folder / "models")]
-        print_note(f"{args.name} is not installed: it is fetched{'' if args.keep else ', and removed at the end'}.")
         pull(args.name, *options)
     yield options
 

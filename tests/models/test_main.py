@@ -23,7 +23,12 @@ def test_import_prints_the_folder(checkpoint: Path, models_dir: Path, capfd: pyt
     assert main(["import", str(checkpoint), "--name", "mine", "--dir", str(models_dir)]) == 0
     printed = capfd.readouterr()
     assert printed.out == f"{models_dir / 'mine'}\n"
-    assert [json.loads(line)["stage"] for line in printed.err.splitlines()] == ["convert", "check", "ready"]
+    assert [json.loads(line)["stage"] for line in printed.err.splitlines()] == [
+        "convert",
+        "check",
+        "calibrate",
+        "ready",
+    ]
 
 
 def test_a_failure_is_one_sentence_and_code_1(models_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
