@@ -14,7 +14,8 @@ from memoryd.daemon.language import words
 _KEPT = 256  # statements: an added one is compared with many
 _NO_CONTENT = words.STOP | words.NEGATIVE
 _NUMBER = compile_late(r"[$€£~]?[0-9]|v[0-9]")
-_COUNTRY = compile_late(r"\bUS\b")  # not "us"
+_NAMES = {"US": "usa", "MIT": "mit-licence"}  # not "us", nor German "mit"
+_NAME = compile_late(r"\b(?:US|MIT)\b")
 _TOKEN = compile_late(
     r"[0-9]+[a-z]+[0-9][a-z0-9]*|[0-9]+ ?月 ?[0-9]+ ?日"  # a hash, a day
     r"|[#$€£~v]?[0-9]+(?:[.,:/-][0-9]+)*[a-z%]*"  # numbers, dates, times
@@ -47,8 +48,8 @@ class Statement(NamedTuple):
 @lru_cache(_KEPT)
 def read_statement(text: str) -> Statement:
     """Return a text as the rules read it."""
-    text = _COUNTRY.sub("usa", unicodedata.normalize("NFKC", text).replace("’", "'")).casefold()
-    text = words.MAY.sub("mai", words.NOT_BEFORE.sub(r"\1\2", words.REASON.sub("", text)))
+    text = _NAME.sub(lambda match: _NAMES[match[0]], unicodedata.normalize("NFKC", text).replace("’", "'")).casefold()
+    text = words.ONE.sub("1", words.MAY.sub("mai", words.NOT_BEFORE.sub(r"\1\2", words.REASON.sub("", text))))
     tokens = list(_tokenize(words.NOISE.sub(" ", words.BUT.sub("only", text))))
     denials = sum(token.key in words.NEGATIVE for token in tokens) + bool(words.NO_LONGER.search(text))
     places = [at for at, token in enumerate(tokens) if token.key not in _NO_CONTENT]
@@ -76,7 +77,9 @@ def stem(word: str) -> str:
         return word
     for tail in ("ing", "ed", "es", "s"):
         if word.endswith(tail) and len(word) - len(tail) >= 3 and not word.endswith("ss"):
-            return word.removesuffix(tail).rstrip("e")
+            rest = word.removesuffix(tail).rstrip("e")
+            is_doubled = tail in ("ing", "ed") and len(rest) > 3 and rest[-1] == rest[-2] and rest[-1] not in "lsz"
+            return rest[:-1] if is_doubled else rest  # rerunning, rerun
     return word.rstrip("e")
 
 

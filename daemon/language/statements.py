@@ -32,6 +32,7 @@ _LEAST_SHARE, _LEAST_SHARE_OF_LONGER = 0.3, 0.25  # of the words of a statement,
 _MEASURED = 1.6  # words that two statements about one quantity share
 _HEAD_CHARS = 2000  # of long texts are compared first: most differ there
 _VALUE_WORDS = 2  # that a value has at most
+_NAME_CHARACTERS = 4  # that the name of a person has at most
 _MOST_CLAUSES = 9  # pairs of clauses that are looked at
 _MEASURE = words.LIGHT | {stem(word) for word in words.MEASURE}
 _ARTICLES = frozenset({"the", "The", "a", "an", "An"})  # "A" is a name as well
@@ -182,14 +183,21 @@ def _is_other_value(one: Statement, two: Statement) -> bool:
         return False
     _, first, last, start, end = blocks[0]
     size = last - first
-    if max(size, end - start) > _VALUE_WORDS or size == len(one.content):
+    values = one.content[first:last], two.content[start:end]
+    is_name = bool(one.keys & words.ROLES) and all(_is_character(word) for value in values for word in value)
+    most = _NAME_CHARACTERS if is_name else _VALUE_WORDS
+    if max(map(len, values)) > most or size == len(one.content):
         return False
     is_last = (last, end) == (len(one.content), len(two.content))
-    if size != end - start and not (is_last and one.words[one.places[first]].before in words.MEANS):
+    if size != end - start and not is_name and not (is_last and one.words[one.places[first]].before in words.MEANS):
         return False
     if not (_is_unbroken(one.places[first:last]) and _is_unbroken(two.places[start:end])):
         return False
     return _is_value(one, two, first, last)
+
+
+def _is_character(word: str) -> bool:
+    return len(word) == 1 and not word.isascii()
 
 
 def _is_unbroken(places: Sequence[int]) -> bool:
@@ -212,7 +220,8 @@ def _is_value(one: Statement, two: Statement, first: int, last: int) -> bool:
         return False  # two events at two times
     if first == 0:  # who: another one only where there is one for it
         return bool(keys & words.ROLES) and not is_amount
-    if old.before in words.FOR or any(word.key in words.IS for word in one.words[one.places[first] :]):
+    is_purpose = old.before in words.FOR and old.key not in words.TIMES
+    if is_purpose or any(word.key in words.IS for word in one.words[one.places[first] :]):
         return False  # of another thing: the limit of X is five
     if is_amount:
         is_named = old.before == one.words[one.places[0]].key or last - first > 1
@@ -224,18 +233,21 @@ def _is_value(one: Statement, two: Statement, first: int, last: int) -> bool:
 def _is_other_measure(one: Statement, two: Statement, only_old: list[str], only_new: list[str]) -> bool:
     """Return whether the statements say two numbers of the same, in other words: one may say what else happened."""
     rest: list[list[str]] = []
-    for said, only in ((one, only_old), (two, only_new)):
+    is_amount = False
+    for said, only, other in ((one, only_old, two), (two, only_new, one)):
         numbers = [word for word in only if is_number(word)]
         if len(numbers) != 1:
             return False
         at = said.places[said.content.index(numbers[0])]
-        unit = said.words[at + 1].key if at + 1 < len(said.words) else ""
-        if unit not in words.UNITS | words.TIMES and said.words[at].before not in words.STOP:
+        unit, before = said.words[at + 1].key if at + 1 < len(said.words) else "", said.words[at].before
+        is_said = unit in words.UNITS | words.TIMES or before in words.STOP
+        if not is_said and before not in other.keys:
             return False
-        rest.append([word for word in only if word not in _MEASURE and word != numbers[0]])
+        is_amount = is_amount or is_said
+        rest.append([word for word in only if word not in _MEASURE and word not in (numbers[0], stem(unit))])
         if any(_is_within(said, word) for word in rest[-1]):
             return False
-    is_shared = _weigh(set(one.content) & set(two.content)) >= _MEASURED
+    is_shared = is_amount and _weigh(set(one.content) & set(two.content)) >= _MEASURED
     return not all(rest) and not (one.keys | two.keys) & words.PAST and is_shared
 
 
@@ -323,7 +335,7 @@ def _is_about_the_same(one: Statement, two: Statement) -> bool:
 
 def _weigh(found: Iterable[str]) -> float:
     """Return how many words these are, without numbers; a character of Chinese is a third of one."""
-    return sum(0.34 if len(word) == 1 and not word.isascii() else 1.0 for word in found if not is_number(word))
+    return sum(0.34 if _is_character(word) else 1.0 for word in found if not is_number(word))
 
 
 def _select_only(one: Statement, other: Statement) -> list[str]:

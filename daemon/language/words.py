@@ -54,7 +54,8 @@ einige paar meist meisten
 _OPPOSITES = """
 open clos wet dry empty full paid unpaid public privat compulsory optional mandatory optional obligatory voluntary
 manual automatic manually automatically onlin offlin lock unlock visibl hidden slow fast cheap expensiv
-pass fail win los on off rais lower left right free busy married singl insid outsid synchronous asynchronous
+pass fail win los includ exclud cover exclud lov hat on off rais lower left right free busy married singl insid outsid
+synchronous asynchronous
 feucht trocken offen geschlossen leer voll geöffnet geschlossen pflicht freiwillig manuell automatisch
 """
 OPPOSITES = frozenset(zip(_OPPOSITES.split()[::2], _OPPOSITES.split()[1::2], strict=True))
@@ -84,7 +85,7 @@ office server client laptop desktop primary replica frontend backend
 ROLES = _set(
     """
 own owns owned owner lead leads led leader manager manage manages responsible charge approve approved approves maintain
-maintains maintainer go goes ask contact responsibility verantwortlich zuständig leitet macht betreut
+maintains maintainer go goes ask contact responsibility verantwortlich zuständig leitet macht betreut 责 担
 """
 )
 OPEN = _set(
@@ -132,12 +133,12 @@ tag tage tagen woche wochen monat monate monaten jahr jahre jahren kilometer leu
 # What has a value, and what says that it has one: other words of this kind say nothing else.
 MEASURE = _set(
     """
-amount balance begin begins bind binds capacity charge charges close closes cost costs cut date dates day daily deadline
-default dosage dose duration end ends entries entry evening expire expires fee gets give gives go goes hold holds hour
-hourly interval last lasts length limit line listen listens long longer max maximum min minimum monthly move night
-nightly number nowadays only open opens operation pay pays per period portion price prescribed quota raised rate
-release releases render rendered return returns run runs schedule scheduled ship ships size spend speed split start
-starts take takes threshold time timeout total use uses valid value weekly weigh weighs wide width yearly
+after amount balance begin begins bind binds capacity charge charges close closes cost costs cut date dates day daily
+deadline default dosage dose duration end ends entries entry evening expire expires fee gets give gives go goes
+hold holds hour hourly interval last lasts length limit line listen listens long longer max maximum min minimum monthly
+move night nightly number nowadays only open opens operation pay pays per period portion price prescribed quota raised
+rate release releases render rendered return returns run runs schedule scheduled ship ships size spend speed split start
+starts take takes threshold time timeout total until use uses valid value weekly weigh weighs wide width yearly
 beträgt betragen dauert gilt gelten kostet kosten zahlen zahlt eingestellt steht liegt höchstens mindestens beginnt
 endet
 设 定 大 小 数 量 值 限 最 共 約 额 費 料 設 開 始 終 了 時 間
@@ -245,7 +246,8 @@ CLAUSE = compile_late(r"[,;，；](?=\D)|\s[–—-]\s")
 NOISE = _compile_phrases(
     """now; no longer; any ?more; any longer; from now on; these days; as always; no wait; put off; not even;
     currently; going forward; from here on(?: out)?; from (?:this|next) \\w+ on; as of (?:today|now); nicht mehr;
-    ab (?:jetzt|heute|sofort); jetzt; nicht einmal; künftig""",
+    ab (?:jetzt|heute|sofort); jetzt; nicht einmal; künftig; sign(?:s|ed)? off;
+    off (?:on|to|work); (?:days?|time) off""",
     r"\binstead of \S+|\bstatt (?:in )?\S+"
     r"|^(?:the |my )?\w+ (?:says|tells me|told me|reckons|meint|sagt)\b(?: that\b)?",
 )
@@ -254,6 +256,7 @@ BUT = compile_late(r"\b(?:nobody|no one|none|nothing) (?:but|except|other than)\
 # Under which circumstances: what is said of others is no contradiction.
 CIRCUMSTANCE = compile_late(r"(?:in|on|at|for|under|during|when|if|while|bei|im|auf|wenn|für|während) ")
 MAY = compile_late(r"(?<=[0-9] )may\b|(?<=\bin )may\b|(?<=\bby )may\b|\bmay(?= [0-9])")  # the month
+ONE = compile_late(r"(?<!of )(?<!half )\b(?:an?|eine[mnr]?)(?= (?:second|minute|hour|sekunde|stunde)\b)")  # so long
 NOT_BEFORE = compile_late(  # it will be then
     r"(?:\b(?:won't|will not|wird nicht)((?: \w+){1,3}) (?:before|vor)|(?:n't|\bnot)((?: \w+){1,3}) (?:until|till))\b"
 )

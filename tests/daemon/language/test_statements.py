@@ -145,3 +145,20 @@ def test_versions_tell_of_a_change_and_look_alikes_hardly_ever() -> None:
     assert len(versions) > 150
     assert told >= 0.55
     assert alike <= 0.02
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_linked"),
+    [
+        ("The LICENSE file says MIT.", "The LICENSE file says Apache-2.0.", True),  # MIT is not German "mit"
+        ("The dedupe step is safe to rerun.", "Rerunning the dedupe step is not safe.", True),
+        ("The upgrade is scheduled for Saturday night.", "The upgrade is scheduled for Sunday night.", True),
+        ("支付模块由林晓负责。", "支付模块由何建国负责。", True),
+        ("服务器部署在国外。", "服务器部署在新加坡。", False),
+        ("The session cache keeps entries for 15 minutes.", "The session cache holds entries for an hour.", True),
+        ("The default port of pickle-api is 7070.", "By default pickle-api binds to port 9191.", True),
+        ("I'm off on leave next month.", "My leave starts on the 2nd of next month.", False),
+    ],
+)
+def test_names_lengths_of_time_and_numbers_are_read_as_meant(old: str, new: str, is_linked: bool) -> None:
+    assert (find_contradiction(old, new) is not None) is is_linked
