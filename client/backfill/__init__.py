@@ -13,8 +13,8 @@ The call `backfill` (`daemon/backfill`) keeps the turns of one session as memori
 recent. They do not pass through L0: the operation log does not record what enters it, and what leaves it belongs to the
 run of a job, so neither could be taken back as a whole. A turn is known by its id, or by its session and text (hooks
 give ids of their own); the gate, duplicates, importance, question and answer are as `observe` has them. A long session
-is several calls; each has some turns of those around it, so that an answer finds its question. No summaries or facts
-are made of past sessions.
+is several calls; each has some turns of those around it, so that an answer finds its question. Before each turn it
+gives way to searches and other calls that somebody waits for. No summaries or facts are made of past sessions.
 
 A run is one operation, which `undo` takes back. Its id is in the file `backfill.running` of the data directory until
 the run is done, so that one that was killed goes on within the same operation. What is there already is found by its

@@ -3,7 +3,7 @@
 As `conversations/observing` decides it turn by turn; here the whole session is there. Pure functions.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ class PlannedTurn(NamedTuple):
     asked: bool
 
 
-def plan(turns: Sequence[PastTurn], is_paused: Callable[[str], bool]) -> list[PlannedTurn]:
+def plan(turns: Iterable[PastTurn], is_paused: Callable[[str], bool]) -> list[PlannedTurn]:
     """Return what is known of each turn of a session, in the order in which they were said.
 
     `is_paused` says whether what is said in a folder is not observed.

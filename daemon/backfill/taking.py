@@ -1,10 +1,10 @@
 """Taking in the turns of one past session: compared and stored part by part, all within one operation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from memoryd.client.backfill.calls import Backfill, Backfilled
+from memoryd.client.backfill.calls import Backfill, Backfilled, PastTurn
 from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.transport.batches import split_batches
 from memoryd.daemon.backfill.planning import PlannedTurn, plan
@@ -40,7 +40,7 @@ def backfill(core: Core, call: Backfill, caller: Caller = USER) -> "Parts[Backfi
             begun.operation = core.store.write(lambda transaction: _begin(core, transaction, call)).result()
         return begun
     done = Backfilled(operation=call.operation, dry_run=call.dry_run)
-    planned = plan(call.turns, lambda folder: _is_paused(core, call, folder))
+    planned = plan(_list_patiently(core, call.turns), lambda folder: _is_paused(core, call, folder))
     own = planned[call.before : len(planned) - call.after]
     for one in own:
         if one.refused:
@@ -60,6 +60,7 @@ def backfill(core: Core, call: Backfill, caller: Caller = USER) -> "Parts[Backfi
             yield
         try:
             core.check_going_on()
+            core.give_way()
             core.store.check_room()
             done.operation = _keep(core, call, part, stored, done)
         except Exception as error:
@@ -67,6 +68,13 @@ def backfill(core: Core, call: Backfill, caller: Caller = USER) -> "Parts[Backfi
             raise cut_short(error, kept, len(wanted), operations) from None
         kept += len(part)
     return done
+
+
+def _list_patiently(core: Core, turns: Sequence[PastTurn]) -> Iterator[PastTurn]:
+    """Yield turns one after the other; before each one those who wait for an answer come first."""
+    for turn in turns:
+        core.give_way()
+        yield turn
 
 
 def _is_paused(core: Core, call: Backfill, folder: str) -> bool:

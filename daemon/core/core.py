@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 
 _KEPT_FROM = 1_000  # vectors
 _TOKENS = "llm_tokens"  # setting: what the language model used today
+_GIVE_WAY_S, _LOOK_AGAIN_S = 0.02, 0.001  # how long work on one thing gives way at most, how often it looks
 _MOMENT = 0.1  # share of its time that background work rests when nobody else is there
 
 
@@ -82,6 +83,9 @@ class Core:
         self.new_id: Callable[[], str] = lambda: secrets.token_hex(16)  # of a memory that has none
         self.options: list[str] = []  # of the process, to start it again as it is
         self.crowded: Callable[[], bool] = lambda: False  # whether clients are being served: the server says so
+        self.awaited: Callable[[], bool] = lambda: (
+            False
+        )  # whether a client waits for an answer at this moment: as above
         self.events = Events(self.store, self.clock)
         self.effects = Effects(self.store, self.hot, self.recalls)
         self.privacy = Privacy(config.privacy)
@@ -124,6 +128,15 @@ class Core:
     def rest(self, took_s: float) -> None:
         """Rest after so much background work: as long again while clients are being served, else for a moment."""
         time.sleep(took_s * (1.0 if self.crowded() else _MOMENT))
+
+    def give_way(self) -> None:
+        """Wait while a client waits for a search or the like, but not for long.
+
+        Long work in Python calls this often: while it runs, each step of a search waits for the interpreter.
+        """
+        give_up_at = time.monotonic() + _GIVE_WAY_S
+        while self.awaited() and time.monotonic() < give_up_at:
+            time.sleep(_LOOK_AGAIN_S)
 
     def close(self) -> None:
         """Stop the background work, write everything down, close the database."""

@@ -49,7 +49,7 @@ class Server:
     ) -> None:
         self.core, self.config, self.jobs = core, config, jobs
         self.served_at = 0.0  # when the latest call began
-        core.crowded = self._is_crowded
+        core.crowded, core.awaited = self._is_crowded, self._is_awaited
         self.meters = Meters()
         self.subscriptions = Subscriptions(core)
         self.connections: set[Connection] = set()
@@ -155,6 +155,10 @@ class Server:
         """Return whether clients are being served, so that background work had better hold back."""
         lately = time.monotonic() - self.served_at < _CROWDED_S
         return lately or any(lane.count() for lane in self._lanes.values())
+
+    def _is_awaited(self) -> bool:
+        """Return whether a client waits for one of the calls that are answered at once."""
+        return self._lanes["interactive"].count() > 0
 
     def submit(self, lane: str, work: LaneWork, client: Connection) -> None:
         """Run a client's work on a lane, which may refuse with `Busy`."""

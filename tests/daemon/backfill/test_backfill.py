@@ -187,6 +187,21 @@ def test_what_was_said_in_a_folder_that_is_paused_is_left_out(core: Core) -> Non
         assert dict(connection.execute("SELECT content, neighbours FROM memories")) == {ASKED[1]: ""}
 
 
+@pytest.mark.parametrize("busy", [0, 3, 1_000_000])
+def test_calls_that_somebody_waits_for_go_first_but_not_for_ever(busy: int, core: Core) -> None:
+    looks = 0
+
+    def is_awaited() -> bool:
+        nonlocal looks
+        looks += 1
+        return looks <= busy
+
+    core.awaited = is_awaited
+    said = turns(ASKED, ANSWERED, ("user", "Then move it to kestrel-9 by Friday"))
+    assert take(core, said).taken == 3
+    assert looks >= len(said)
+
+
 def test_short_turns_are_found_by_those_around_them(core: Core) -> None:
     take(core, turns(ASKED, ("assistant", "It is the old one"), ("user", "Then move it to kestrel-9 by Friday")))
     with core.store.reading() as connection:
