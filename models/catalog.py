@@ -1,8 +1,9 @@
 """The models that can be pulled by name: one row each.
 
-A hash pins a file for every source. An empty hash means that none could be published with the row: then the file is
-checked against what the hub itself declares for it, and the manifest of the installed model pins what was received
-(trust on first use).
+A hash pins a file for every source. An empty hash means that none could be published with the row: then the commit of
+the row pins the file, it is checked against the hash that the hub declares for it there, and the manifest of the
+installed model pins what was received (trust on first use). Where `files` names an ONNX file in place of a checkpoint,
+such as onnx/model_quantized.onnx, it is taken as it is.
 
 What a model's cosines mean is in no row: `calibration` finds it when the model is installed.
 """
@@ -63,6 +64,9 @@ class ModelSpec(ModelFacts, frozen=True, kw_only=True):
 
 
 SEARCH_PREFIX = "Represent this sentence for searching relevant passages: "
+
+# The files of a checkpoint whose hashes are not known beforehand; the commit pins them.
+CHECKPOINT = {"model.safetensors": "", "tokenizer.json": "", "config.json": ""}
 
 _ROWS = (
     ModelSpec(
@@ -142,6 +146,71 @@ _ROWS = (
         query_prefix="query: ",
         document_prefix="passage: ",
         hub=Hub("intfloat/multilingual-e5-small", "614241f622f53c4eeff9890bdc4f31cfecc418b3"),
+    ),
+    ModelSpec(
+        name="e5-small-v2",
+        description="English, 33 M parameters; good at conversations, half as fast as the default.",
+        licence="MIT",
+        kind="onnx",
+        dimensions=384,
+        max_tokens=512,
+        pooling="mean",
+        size_mb=134,
+        files=CHECKPOINT,
+        query_prefix="query: ",
+        document_prefix="passage: ",
+        hub=Hub("intfloat/e5-small-v2", "dca8b1a9dae0d4575df2bf423a5edb485a431236"),
+    ),
+    ModelSpec(
+        name="snowflake-arctic-embed-s",
+        description="English, 33 M parameters; made for retrieval, good at conversations, half as fast as the default.",
+        licence="Apache-2.0",
+        kind="onnx",
+        dimensions=384,
+        max_tokens=512,
+        pooling="cls",
+        size_mb=134,
+        files=CHECKPOINT,
+        query_prefix=SEARCH_PREFIX,
+        hub=Hub("Snowflake/snowflake-arctic-embed-s", "e596f507467533e48a2e17c007f0e1dacc837b33"),
+    ),
+    ModelSpec(
+        name="bekko-embedding-v1-a8m",
+        description="A hundred languages, 106 M parameters, 8 M of them no words: faster than the default; long texts.",
+        languages=(),
+        licence="MIT",
+        kind="onnx",
+        dimensions=384,
+        max_tokens=8192,
+        pooling="mean",
+        size_mb=245,
+        files=CHECKPOINT,
+        hub=Hub("hotchpotch/bekko-embedding-v1-a8m", "a8cedb6b46fad5df6f10e1c94750ff62e298fbd2"),
+    ),
+    ModelSpec(
+        name="granite-embedding-small-english-r2",
+        description="English, 47 M parameters; reads long texts whole and code, half as fast as the default.",
+        licence="Apache-2.0",
+        kind="onnx",
+        dimensions=384,
+        max_tokens=8192,
+        pooling="cls",
+        size_mb=99,
+        files=CHECKPOINT,
+        hub=Hub("ibm-granite/granite-embedding-small-english-r2", "54a8d2616a0844355a5164432d3f6dafb37b17a3"),
+    ),
+    ModelSpec(
+        name="mdbr-leaf-ir",
+        description="English, 23 M parameters; made for retrieval, as fast as the default, vectors twice as long.",
+        licence="Apache-2.0",
+        kind="onnx",
+        dimensions=768,
+        max_tokens=512,
+        pooling="mean",
+        size_mb=92,
+        files=CHECKPOINT | {"modules.json": "", "2_Dense/config.json": "", "2_Dense/model.safetensors": ""},
+        query_prefix=SEARCH_PREFIX,
+        hub=Hub("MongoDB/mdbr-leaf-ir", "2e46f5aac796e621d51f678c306a66ede4712ecb"),
     ),
     ModelSpec(
         name="static",

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.models.convert.bert import OUTPUT, Checkpoint, assemble, read_checkpoint
+from memoryd.models.convert.checkpoint import OUTPUT, Checkpoint, assemble, read_checkpoint
 from memoryd.models.convert.graph import Graph
 from memoryd.models.convert.quantise import Linear, Range, make_rows8, multiply_block8, multiply_fp32
 from memoryd.models.convert.samples import SAMPLES
@@ -24,7 +24,7 @@ PROBE = (32, 64)  # outputs and inputs of the matrix that shows whether sums sat
 def convert(source: Path, target: Path, pooling: str, form: Format) -> str:
     """Write `target` from the checkpoint in `source` (with tokenizer.json); return the format's name and version.
 
-    Raises ModelBroken when the checkpoint is not a BERT-like encoder.
+    Raises ModelBroken when the checkpoint cannot be converted.
     """
     checkpoint = read_checkpoint(source)
     if form == "rows8":
@@ -68,7 +68,8 @@ def observe(checkpoint: Checkpoint, source: Path) -> dict[str, Range]:
     model = assemble(checkpoint, "mean", Linear(note_input), small_table=False)
     values = sorted(set(inputs.values()))
     session = open_session(model.serialise(values), threads=1)
-    tokens = Tokens(source / "tokenizer.json", SAMPLE_TOKENS, special=True)
+    most = min(SAMPLE_TOKENS, checkpoint.encoder.count_positions(checkpoint.tensors))
+    tokens = Tokens(source / "tokenizer.json", most, special=True)
     runs = [session.run(values, {"input_ids": np.array([tokens.ids(text)], np.int64)}) for text in SAMPLES]
     ranges = {value: _measure_range([run[place][0] for run in runs]) for place, value in enumerate(values)}
     return {name: ranges[value] for name, value in inputs.items()}

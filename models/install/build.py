@@ -1,5 +1,6 @@
 """Make a model folder from published files: convert, copy, try out, calibrate, write the manifest."""
 
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -20,7 +21,7 @@ STATIC_FORMAT = "float16"
 def build(source: Path, target: Path, recipe: Recipe, progress: ReportStage) -> Manifest:
     """Fill `target` with a model that works; raise ModelBroken when the files do not make one.
 
-    `source` holds tokenizer.json and one of model.onnx, model.safetensors with config.json, table.safetensors.
+    `source` holds tokenizer.json and one of model.safetensors with config.json, an ONNX file, table.safetensors.
     """
     progress("convert", 0, 1)
     shutil.copyfile(source / "tokenizer.json", target / "tokenizer.json")
@@ -29,7 +30,7 @@ def build(source: Path, target: Path, recipe: Recipe, progress: ReportStage) -> 
     manifest = Manifest(
         **msgspec.structs.asdict(recipe),
         format=form,
-        weights_sha256=hash_file(weights),
+        weights_sha256=_hash_files(weights),
         dimensions=0,
         files={path.name: FileRecord(hash_file(path), path.stat().st_size) for path in sorted(target.iterdir())},
     )
@@ -42,25 +43,41 @@ def build(source: Path, target: Path, recipe: Recipe, progress: ReportStage) -> 
     return manifest
 
 
-def _write_weights(source: Path, target: Path, recipe: Recipe) -> tuple[Path, str]:
-    """Write the model file; return the published file it came from and the format's name."""
+def _write_weights(source: Path, target: Path, recipe: Recipe) -> tuple[list[Path], str]:
+    """Write the model file; return the published files that it came from and the format's name.
+
+    A checkpoint that can be converted goes before an ONNX file: it is stored in the format for this processor.
+    """
     if recipe.kind == "static":
         weights = source / "table.safetensors"
         np.save(target / "table.npy", _read_table(weights))
-        return weights, STATIC_FORMAT
-    if (ready := find_onnx(source)) is not None:
-        shutil.copyfile(ready, target / "model.onnx")
-        return ready, ONNX_AS_IS
+        return [weights], STATIC_FORMAT
+    from memoryd.models.convert.checkpoint import is_known, list_projections
     from memoryd.models.convert.convert import best_format, convert
 
+    checkpoint, ready, projections = source / "model.safetensors", find_onnx(source), list_projections(source)
+    if ready is not None and not (checkpoint.is_file() and is_known(source)):
+        if projections:
+            raise ModelBroken(
+                "modules.json names a Dense layer, which is run only after a checkpoint that is converted."
+            )
+        shutil.copyfile(ready, target / "model.onnx")
+        return [ready], ONNX_AS_IS
     form = convert(source, target / "model.onnx", recipe.pooling, best_format())
-    return source / "model.safetensors", form
+    return [checkpoint, *(folder / "model.safetensors" for folder in projections)], form
 
 
 def find_onnx(source: Path) -> Path | None:
-    """Return the ONNX file of a published folder, if it has one."""
-    places = (source / "model.onnx", source / "onnx" / "model.onnx")
-    return next((path for path in places if path.is_file()), None)
+    """Return the ONNX file of a published folder: model.onnx, or another one if it is the only one."""
+    usual = (source / "model.onnx", source / "onnx" / "model.onnx")
+    others = [*source.glob("*.onnx"), *source.glob("onnx/*.onnx")]
+    return next((path for path in usual if path.is_file()), others[0] if len(others) == 1 else None)
+
+
+def _hash_files(paths: list[Path]) -> str:
+    """Return the hash of a file, or of the hashes of several."""
+    hashes = [hash_file(path) for path in paths]
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 def _read_table(path: Path) -> NDArray[np.float16]:

@@ -1,7 +1,8 @@
 """Install a model from a folder laid out as sentence-transformers does.
 
-Read: tokenizer.json and model.onnx (also in `onnx/`) or model.safetensors with config.json; where present
-`1_Pooling/config.json`, `sentence_bert_config.json`, `config_sentence_transformers.json` (prefixes) and `modules.json`.
+Read: tokenizer.json and model.safetensors with config.json or an ONNX file (also in `onnx/`); where present
+`1_Pooling/config.json`, `config_sentence_transformers.json` (prefixes), `modules.json` with the layers after pooling,
+and what says how many tokens the model reads: `sentence_bert_config.json`, `tokenizer_config.json`.
 """
 
 import json
@@ -15,7 +16,9 @@ from memoryd.models.install.build import build, find_onnx
 from memoryd.models.install.place import ReportStage, ignore_progress, lock_folder, make_folder
 
 USUAL_MAX_TOKENS = 256
-MODULES = {"Transformer", "Pooling", "Normalize"}
+NO_LIMIT = 1_000_000  # tokenizers write such numbers where they have none
+# Families whose first two positions belong to no token.
+SHIFTED = {"roberta", "xlm-roberta", "camembert", "mpnet"}
 
 
 def import_directory(
@@ -23,8 +26,8 @@ def import_directory(
 ) -> Path:
     """Install the model in `source` under `name` (default: the folder's name) and return its new folder.
 
-    An ONNX file is taken as it is, a BERT-like checkpoint is converted. Raises ModelBroken when the folder does not
-    hold a working model; a model already installed under the name is replaced only by one that works.
+    A checkpoint of a known family is converted, else an ONNX file is taken as it is. Raises ModelBroken when the folder
+    does not hold a working model; a model already installed under the name is replaced only by one that works.
     """
     if not source.is_dir():
         raise ModelError(f"{source} is not a folder.")
@@ -41,14 +44,13 @@ def _read_recipe(source: Path, name: str) -> Recipe:
     if not (source / "tokenizer.json").is_file():
         raise ModelBroken(f"{source} has no tokenizer.json.")
     if find_onnx(source) is None and not (source / "model.safetensors").is_file():
-        raise ModelBroken(f"{source} has neither model.onnx nor model.safetensors.")
-    _check_modules(source)
+        raise ModelBroken(f"{source} has neither model.safetensors nor one ONNX file.")
     prompts = _read_json(source / "config_sentence_transformers.json").get("prompts") or {}
     return Recipe(
         name=name,
         kind="onnx",
         pooling=_read_pooling(source),
-        max_tokens=int(_read_json(source / "sentence_bert_config.json").get("max_seq_length") or USUAL_MAX_TOKENS),
+        max_tokens=_read_max_tokens(source),
         source=f"folder:{source.resolve()}",
         query_prefix=str(prompts.get("query") or ""),
         document_prefix=str(prompts.get("document") or prompts.get("passage") or ""),
@@ -67,13 +69,19 @@ def _read_pooling(source: Path) -> Pooling:
     raise ModelBroken(f"{source} pools by {', '.join(sorted(modes))}; only mean and cls are known.")
 
 
-def _check_modules(source: Path) -> None:
-    """Refuse a model with layers after pooling, which would silently be left out."""
-    path = source / "modules.json"
-    modules = json.loads(path.read_text()) if path.is_file() else []
-    kinds = {str(module.get("type", "")).rsplit(".", 1)[-1] for module in modules}
-    if kinds - MODULES:
-        raise ModelBroken(f"{source} has a {', '.join(sorted(kinds - MODULES))} layer, which cannot be run.")
+def _read_max_tokens(source: Path) -> int:
+    """Return how many tokens a model reads: the least of what its files say."""
+    config = _read_json(source / "config.json")
+    positions = config.get("max_position_embeddings")
+    if isinstance(positions, int) and config.get("model_type") in SHIFTED:
+        positions -= 2
+    limits = [
+        _read_json(source / "sentence_bert_config.json").get("max_seq_length"),
+        _read_json(source / "tokenizer_config.json").get("model_max_length"),
+        positions,
+    ]
+    named = [int(limit) for limit in limits if isinstance(limit, int | float) and 0 < limit < NO_LIMIT]
+    return min(named, default=USUAL_MAX_TOKENS)
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.models.catalog import CATALOG, DEFAULT
-from memoryd.models.convert.bert import OUTPUT, Checkpoint, assemble, read_checkpoint
+from memoryd.models.convert.checkpoint import OUTPUT, Checkpoint, assemble, read_checkpoint
 from memoryd.models.convert.convert import observe
 from memoryd.models.convert.graph import Graph
 from memoryd.models.convert.quantise import Linear, make_rows8, multiply_block8, multiply_fp32

@@ -22,14 +22,20 @@ def test_every_row_is_complete(spec: ModelSpec) -> None:
 
 @ROWS
 def test_weights_and_tokenizers_are_pinned(spec: ModelSpec) -> None:
+    """By their hashes, or by the commit of a repository from which alone they come."""
+    weights = {name for name in spec.files if name.endswith((".safetensors", ".onnx"))}
     pinned = {name for name, sha256 in spec.files.items() if len(sha256) == 64}
-    assert {"tokenizer.json", "table.safetensors" if spec.kind == "static" else "model.safetensors"} <= pinned
+    assert weights
     assert spec.hub is None or len(spec.hub.revision) == 40
+    assert {"tokenizer.json", *weights} <= pinned or (spec.hub and not spec.package)
     assert spec.package is None or set(spec.package.files) == set(spec.files)
 
 
 def test_rows_are_distinct_and_the_default_is_one_of_them() -> None:
-    weights = {spec.files.get("model.safetensors", spec.files.get("table.safetensors")) for spec in CATALOG.values()}
+    weights = {
+        spec.files.get("model.safetensors") or spec.files.get("table.safetensors") or (spec.hub and spec.hub.repository)
+        for spec in CATALOG.values()
+    }
     assert len(weights) == len(CATALOG)
     assert DEFAULT in CATALOG
 

@@ -1,10 +1,12 @@
 """The converter: graphs against a reference in numpy, and checkpoints that it must refuse."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from bert_reference import embed
+from small_encoders import SMALL_ENCODERS, make_ids, write_encoder, write_tokenizer
 from tensors import write_tensors
 from tiny_bert import HEADS, LAYERS, tiny_tensors, write_checkpoint
 
@@ -68,17 +70,85 @@ def test_roberta_begins_at_its_third_position(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"model_type": "t5"}, "t5"),
-        ({"hidden_act": "relu"}, "relu"),
+        ({"model_type": "t5"}, "the model type 't5'"),
+        ({"model_type": None}, "the model type None"),
+        ({"hidden_act": "relu"}, "the activation 'relu'"),
+        ({"hidden_act": ["gelu"]}, "the activation"),
         ({"position_embedding_type": "relative_key"}, "relative"),
         ({"num_attention_heads": None}, "config.json"),
-        ({"num_hidden_layers": 9}, "no tensor"),
+        ({"num_hidden_layers": 9}, "no tensor 'encoder.layer.2"),
+        ({"num_hidden_layers": 1}, "has 2 layers, config.json names 1"),
+        ({"model_type": "modernbert", "hidden_activation": "gelu"}, "no tensor 'embeddings.tok_embeddings.weight'"),
     ],
 )
 def test_what_is_no_bert_is_refused(tmp_path: Path, changes: dict[str, object], reason: str) -> None:
     folder = write_checkpoint(tmp_path / "odd", **changes)
     with pytest.raises(ModelBroken, match=reason):
         convert(folder, tmp_path / "model.onnx", "mean", "block8")
+
+
+MODERNBERT = SMALL_ENCODERS["modernbert, mean"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"hidden_activation": "swish"}, "the activation 'swish'"),
+        ({"num_hidden_layers": 7}, "no tensor 'layers.5.attn"),
+        ({"num_hidden_layers": 4}, "has 5 layers, config.json names 4"),
+        ({"num_attention_heads": 5}, "32 channels do not make 5 heads"),
+        ({"global_attn_every_n_layers": 0}, "config.json"),
+        ({"layer_types": ["full_attention"]}, "5 layers and kinds of 1"),
+        ({"layer_types": ["linear_attention"] * 5}, "linear_attention"),
+        ({"rope_scaling": {"type": "linear", "factor": 2}}, "rotary positions"),
+        ({"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 1e4}}}, "rotary positions"),
+    ],
+)
+def test_what_is_no_modernbert_is_refused(tmp_path: Path, changes: dict[str, object], reason: str) -> None:
+    folder = write_encoder(tmp_path / "odd", MODERNBERT)
+    (folder / "config.json").write_text(json.dumps(MODERNBERT.config | changes))
+    with pytest.raises(ModelBroken, match=reason):
+        convert(folder, tmp_path / "model.onnx", "mean", "fp32")
+
+
+def test_newer_and_older_configurations_of_modernbert_say_the_same(tmp_path: Path) -> None:
+    folder = write_encoder(tmp_path / "new", MODERNBERT)
+    convert(folder, tmp_path / "old.onnx", "mean", "fp32")
+    config = dict(MODERNBERT.config)
+    config["rope_parameters"] = {
+        "full_attention": {"rope_type": "default", "rope_theta": config.pop("global_rope_theta")},
+        "sliding_attention": {"rope_type": "default", "rope_theta": config.pop("local_rope_theta")},
+    }
+    interval = config.pop("global_attn_every_n_layers")
+    config["layer_types"] = ["sliding_attention" if layer % interval else "full_attention" for layer in range(5)]
+    (folder / "config.json").write_text(json.dumps(config))
+    convert(folder, tmp_path / "new.onnx", "mean", "fp32")
+    assert (tmp_path / "new.onnx").read_bytes() == (tmp_path / "old.onnx").read_bytes()
+
+
+@pytest.mark.parametrize("form", ["block8", pytest.param("rows8", marks=needs_exact_rows8)])
+@pytest.mark.parametrize("name", ["modernbert, mean", "modernbert, first token", "bert, projected twice"])
+def test_every_format_stores_every_family(tmp_path: Path, name: str, form: Format) -> None:
+    """Random weights make more of a rounding than those of a trained model: a mistake would be far below 0.98."""
+    encoder = SMALL_ENCODERS[name]
+    folder = write_encoder(tmp_path / "source", encoder)
+    write_tokenizer(folder / "tokenizer.json", encoder.config["vocab_size"])
+    convert(folder, tmp_path / "exact.onnx", encoder.pooling, "fp32")
+    convert(folder, tmp_path / "model.onnx", encoder.pooling, form)
+    exact, session = (open_session(tmp_path / f"{name}.onnx", threads=1) for name in ("exact", "model"))
+    for ids in make_ids(encoder):
+        feeds = {"input_ids": np.array([ids], np.int64)}
+        assert session.run(None, feeds)[0][0] @ exact.run(None, feeds)[0][0] >= 0.98
+
+
+@pytest.mark.parametrize("length", [5, 9, 10, 31])
+def test_texts_side_by_side_do_not_see_each_other_through_the_window(tmp_path: Path, length: int) -> None:
+    convert(write_encoder(tmp_path / "source", MODERNBERT), tmp_path / "model.onnx", "mean", "fp32")
+    session = open_session(tmp_path / "model.onnx", threads=1)
+    batch = np.random.default_rng(0).integers(2, 60, (3, length))
+    together = session.run(None, {"input_ids": batch})[0]
+    alone = np.concatenate([session.run(None, {"input_ids": batch[row : row + 1]})[0] for row in range(3)])
+    assert (together * alone).sum(axis=1) == pytest.approx(1, abs=1e-5)
 
 
 def test_an_unknown_pooling_is_refused(checkpoint: Path, tmp_path: Path) -> None:

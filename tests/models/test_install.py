@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 from bert_reference import embed
+from small_encoders import SMALL_ENCODERS, write_encoder
 from tensors import write_tensors
 from tiny_bert import HEADS, LAYERS, WORDS, tiny_tensors, tiny_tokenizer
 
@@ -66,17 +67,32 @@ def test_the_settings_of_sentence_transformers_are_read(checkpoint: Path, models
     assert model.embed_query("fox " * 50) @ expected > 0.999
 
 
+def make_modules(*kinds: str) -> str:
+    """Return a modules.json as sentence-transformers writes it."""
+    rows = enumerate(kinds)
+    return json.dumps(
+        [{"type": f"sentence_transformers.models.{kind}", "path": f"{row}_{kind}" if row else ""} for row, kind in rows]
+    )
+
+
 @pytest.mark.parametrize(
     ("file", "text", "reason"),
     [
         ("tokenizer.json", None, "no tokenizer.json"),
         ("tokenizer.json", "{}", "tokenizer"),
-        ("model.safetensors", None, "neither model.onnx nor model.safetensors"),
-        ("model.onnx", "nonsense", "cannot be run"),
+        ("model.safetensors", None, "neither model.safetensors nor one ONNX file"),
         ("config.json", "{", "config.json"),
         ("sentence_bert_config.json", "{", "not JSON"),
         ("1_Pooling/config.json", '{"pooling_mode_max_tokens": true}', "max_tokens"),
-        ("modules.json", '[{"type": "sentence_transformers.models.Dense"}]', "Dense"),
+        ("modules.json", "{", "modules.json"),
+        ("modules.json", '[{"type": 1}]', "modules.json"),
+        (
+            "modules.json",
+            make_modules("Transformer", "Pooling", "WeightedLayerPooling"),
+            "a WeightedLayerPooling layer",
+        ),
+        ("modules.json", make_modules("Transformer", "Pooling", "Normalize", "Dense"), "order"),
+        ("modules.json", make_modules("Transformer", "Pooling", "Dense"), "config.json in 2_Dense"),
     ],
 )
 def test_a_bad_folder_is_refused_and_leaves_nothing(
@@ -89,6 +105,78 @@ def test_a_bad_folder_is_refused_and_leaves_nothing(
         import_directory(checkpoint, models_dir, None)
     assert models.installed(models_dir) == {}
     assert not models_dir.exists() or left_over(models_dir) == []
+
+
+@pytest.fixture
+def no_checkpoint(checkpoint: Path) -> Path:
+    """A folder with an ONNX file and no checkpoint beside it."""
+    convert(checkpoint, checkpoint / "model_quantized.onnx", "mean", "fp32")
+    (checkpoint / "model.safetensors").unlink()
+    return checkpoint
+
+
+def test_an_onnx_file_of_another_name_is_taken_if_it_is_the_only_one(no_checkpoint: Path, models_dir: Path) -> None:
+    import_directory(no_checkpoint, models_dir)
+    assert models.read_manifest("tiny", models_dir).format == "onnx"
+    shutil.copy(no_checkpoint / "model_quantized.onnx", no_checkpoint / "model_fp16.onnx")
+    with pytest.raises(ModelBroken, match="neither"):
+        import_directory(no_checkpoint, models_dir)
+
+
+def test_an_onnx_file_that_may_lack_a_layer_or_does_not_run_is_refused(no_checkpoint: Path, models_dir: Path) -> None:
+    (no_checkpoint / "modules.json").write_text(make_modules("Transformer", "Pooling", "Dense"))
+    with pytest.raises(ModelBroken, match="Dense layer"):
+        import_directory(no_checkpoint, models_dir)
+    (no_checkpoint / "modules.json").unlink()
+    (no_checkpoint / "model_quantized.onnx").write_text("nonsense")
+    with pytest.raises(ModelBroken, match="cannot be run"):
+        import_directory(no_checkpoint, models_dir)
+
+
+def test_a_checkpoint_of_a_known_family_goes_before_an_onnx_file(checkpoint: Path, models_dir: Path) -> None:
+    convert(checkpoint, checkpoint / "model.onnx", "mean", "fp32")
+    import_directory(checkpoint, models_dir)
+    assert models.read_manifest("tiny", models_dir).format != "onnx"
+    (checkpoint / "config.json").write_text(json.dumps({"model_type": "mpnet"}))
+    import_directory(checkpoint, models_dir)
+    assert models.read_manifest("tiny", models_dir).format == "onnx"
+
+
+def test_a_matrix_after_pooling_is_part_of_the_model(tmp_path: Path, models_dir: Path) -> None:
+    fingerprints = []
+    for seed in (0, 1):
+        folder = write_encoder(tmp_path / f"{seed}" / "projected", SMALL_ENCODERS["bert, projected"])
+        tiny_tokenizer().save(str(folder / "tokenizer.json"))
+        if seed:
+            tensors = {"linear.weight": np.eye(48, 32, dtype=np.float32)}
+            write_tensors(folder / "2_Dense" / "model.safetensors", tensors)
+        import_directory(folder, models_dir)
+        model = load("projected", models_dir)
+        assert (model.dimensions, model.max_tokens) == (48, 260)
+        fingerprints.append(model.fingerprint)
+    assert fingerprints[0] != fingerprints[1]
+
+
+@pytest.mark.parametrize(
+    ("files", "most"),
+    [
+        ({}, 256),
+        ({"sentence_bert_config.json": {"max_seq_length": 6}}, 6),
+        ({"sentence_bert_config.json": {"max_seq_length": None}, "config.json": {"max_position_embeddings": 64}}, 64),
+        ({"config.json": {"max_position_embeddings": 64, "model_type": "roberta"}}, 62),
+        ({"tokenizer_config.json": {"model_max_length": 12}, "config.json": {"max_position_embeddings": 64}}, 12),
+        ({"tokenizer_config.json": {"model_max_length": 1e30}}, 256),
+    ],
+)
+def test_a_model_reads_as_much_as_all_its_files_allow(
+    checkpoint: Path, models_dir: Path, files: dict[str, dict[str, object]], most: int
+) -> None:
+    for name, settings in files.items():
+        path = checkpoint / name
+        before = json.loads(path.read_text()) if path.is_file() else {}
+        path.write_text(json.dumps(before | settings))
+    import_directory(checkpoint, models_dir)
+    assert load("tiny", models_dir).max_tokens == most
 
 
 def test_a_failed_import_keeps_the_model_that_was_there(checkpoint: Path, models_dir: Path) -> None:
