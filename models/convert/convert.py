@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from memoryd.models.convert.checkpoint import OUTPUT, Checkpoint, assemble, read_checkpoint
 from memoryd.models.convert.graph import Graph
-from memoryd.models.convert.quantise import Linear, Range, make_rows8, multiply_block8, multiply_fp32
+from memoryd.models.convert.quantise import SMALL_STEPS, STEPS, Linear, Range, make_rows, multiply_block8, multiply_fp32
 from memoryd.models.convert.samples import SAMPLES
 from memoryd.models.session import open_session
 from memoryd.models.tokens import Tokens
 
-Format = Literal["fp32", "block8", "rows8"]
+Format = Literal["fp32", "block8", "rows7", "rows8"]
+ROW_STEPS: dict[str, int] = {"rows8": STEPS, "rows7": SMALL_STEPS}  # the finer first
 
 # Part of a model's fingerprint: raise it whenever a format's results change, so that vectors are computed again.
 VERSION = 2
@@ -27,8 +28,8 @@ def convert(source: Path, target: Path, pooling: str, form: Format) -> str:
     Raises ModelBroken when the checkpoint cannot be converted.
     """
     checkpoint = read_checkpoint(source)
-    if form == "rows8":
-        graph = assemble(checkpoint, pooling, make_rows8(observe(checkpoint, source)))
+    if form in ROW_STEPS:
+        graph = assemble(checkpoint, pooling, make_rows(observe(checkpoint, source), ROW_STEPS[form]))
     elif form == "block8":
         graph = assemble(checkpoint, pooling, Linear(multiply_block8))
     else:
@@ -38,20 +39,22 @@ def convert(source: Path, target: Path, pooling: str, form: Format) -> str:
 
 
 def best_format() -> Format:
-    """Return the fastest format that computes exactly on this machine's processor."""
-    return "rows8" if is_rows8_exact() else "block8"
+    """Return the fastest format that computes exactly on this machine's processor, of two the finer one."""
+    if are_rows_exact(STEPS):
+        return "rows8"
+    return "rows7" if are_rows_exact(SMALL_STEPS) else "block8"
 
 
-def is_rows8_exact() -> bool:
-    """Return whether ONNX Runtime adds products of 8 bits exactly here.
+def are_rows_exact(steps: int) -> bool:
+    """Return whether ONNX Runtime adds products of bytes and weights of `steps` codes on each side exactly here.
 
-    x86 without AVX512-VNNI or AVX-VNNI adds pairs of them in 16 bits, which the largest codes saturate. The product
+    x86 without AVX512-VNNI or AVX-VNNI adds pairs of them in 16 bits, which the largest codes may saturate. The product
     itself is asked, with the largest codes: the flags of a processor do not say what the library makes of them. One
     row has a kernel of its own.
     """
     graph, ones = Graph(), np.ones(PROBE, np.float32)
     rows = graph.add("Gather", [graph.add_constant("ones", ones), "input_ids"], "rows")
-    terms = make_rows8({}).multiply(graph, "probe", rows, ones)
+    terms = make_rows({}, steps).multiply(graph, "probe", rows, ones)
     session = open_session(graph.serialise([graph.add("Sum", terms, "total")]), threads=1)
     totals = [session.run(None, {"input_ids": np.zeros((1, tokens), np.int64)})[0] for tokens in (1, 8)]
     return all(np.allclose(total, PROBE[1], rtol=0.01) for total in totals)

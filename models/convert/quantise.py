@@ -19,6 +19,7 @@ Floats = NDArray[np.float32]
 BLOCK = 32
 MIDDLE = 128  # the code of zero in unsigned bytes
 STEPS = 127  # codes on each side of zero
+SMALL_STEPS = 63  # of weights whose products with unsigned bytes, two added, fit into 16 bits: 2 x 255 x 63 < 2^15
 INTEGER_COMPUTE = 4  # MatMulNBits accuracy level: multiply as 8-bit integers
 GROUP = 384  # inputs that share one scale per row
 BALANCE = 0.65  # how much of an input channel's size is moved into the weights (0 none, 1 all)
@@ -56,7 +57,7 @@ def multiply_fp32(graph: Graph, name: str, value: str, weight: NDArray[Any]) -> 
 def multiply_block8(graph: Graph, name: str, value: str, weight: NDArray[Any], block: int = BLOCK) -> list[str]:
     """Multiply 8-bit weights with 8-bit inputs, both in blocks of 32 inputs with a scale each.
 
-    Exact integer arithmetic on every processor; the format where there are no 8-bit dot products.
+    Exact integer arithmetic on every processor; slower than fp32 for long texts where there are no 8-bit dot products.
     """
     codes, scales = quantise_blocks(weight, block)
     weights = [graph.add_constant(f"{name}.weight", codes), graph.add_constant(f"{name}.scales", scales)]
@@ -65,20 +66,21 @@ def multiply_block8(graph: Graph, name: str, value: str, weight: NDArray[Any], b
     return [graph.add_contributed("MatMulNBits", [value, *weights], f"{name}.product", **shape)]
 
 
-def make_rows8(ranges: Mapping[str, Range], group: int = GROUP) -> Linear:
-    """Return the format of 8-bit weights with inputs that are rounded to 8 bits row by row.
+def make_rows(ranges: Mapping[str, Range], steps: int = STEPS, group: int = GROUP) -> Linear:
+    """Return the format of weights of `steps` codes on each side, with inputs that are rounded to 8 bits row by row.
 
     Transformers have a few channels that are far larger than the rest; one scale per row would spend its 256 codes on
     them. So each channel is to be centred and scaled first by its entry in `ranges`, with the inverse applied to the
     weights (SmoothQuant, arXiv 2211.10438), and long rows are cut into groups with a scale each. Twice as fast as
-    `block8` on processors with 8-bit dot products; x86 without them saturates 16-bit sums.
+    `block8` on processors with 8-bit dot products. x86 without them adds two products in 16 bits, which those of 8-bit
+    weights exceed and those of SMALL_STEPS do not.
     """
 
     def multiply(graph: Graph, name: str, value: str, weight: NDArray[Any]) -> list[str]:
         groups = _count_groups(weight, group)
         codes, scales = _round_rows(graph, name, value, groups)
         parts = zip(codes, scales, np.split(weight, groups, axis=1), strict=True)
-        return [_multiply_rows(graph, f"{name}.{number}", *part) for number, part in enumerate(parts)]
+        return [_multiply_rows(graph, f"{name}.{number}", *part, steps) for number, part in enumerate(parts)]
 
     def smooth(name: str, weight: NDArray[Any]) -> Smoothing:
         found, groups = ranges[name], _count_groups(weight, group)
@@ -93,9 +95,9 @@ def _count_groups(weight: NDArray[Any], group: int) -> int:
     return inputs // group if inputs % group == 0 else 1
 
 
-def _multiply_rows(graph: Graph, name: str, codes: str, row_scale: str, weight: NDArray[Any]) -> str:
+def _multiply_rows(graph: Graph, name: str, codes: str, row_scale: str, weight: NDArray[Any], steps: int) -> str:
     """Add the product of one group of inputs, whose weights are stored as signed codes and one scale per output."""
-    scales = np.maximum(np.abs(weight).max(axis=1) / STEPS, TINY).astype(np.float32)
+    scales = np.maximum(np.abs(weight).max(axis=1) / steps, TINY).astype(np.float32)
     stored = np.rint(weight / scales[:, None]).astype(np.int8)
     step, middle = graph.add_constant("step", np.float32(1 / STEPS)), graph.add_constant("middle", np.uint8(MIDDLE))
     operands = [codes, graph.add_constant(f"{name}.weight", stored.T), step]

