@@ -11,7 +11,8 @@ What the kinds of blocks mean:
 - `text title="Claude Code, …"`: a session of an agent whose hooks are installed: `> PROMPT`, `● ANSWER`, and after `⎿ `
   what the hook gave the agent.
 
-Ids, dates, durations and scores differ each time and may do so; all else is what really comes out.
+Ids, dates, durations and scores differ each time and may do so; all else is what really comes out. A call may use an id
+that an output on the page showed before: the id that came out in its place is used.
 `python tests/guide.py docs/PAGE.md …` writes what comes out into the pages.
 """
 
@@ -35,6 +36,7 @@ CHECKOUT = Path(__file__).parents[1]
 HOME, RUN = "/home/ada", "/run/user/1000"  # what a page shows for the reader's folders
 SETTLED_S = 100
 _HOURS = "it takes an hour and sets that are not in the checkout; test_quality_sets.py runs its parts"
+_MACHINE = "it changes the machine; test_memctl_systemd.py runs what is ours of it"
 # Lines of shell blocks that are not run, and why not. Whoever adds one says who runs it instead.
 NOT_RUN = {
     "git clone … && cd memoryd && make release": "it needs the network; `make release` is what runs the lines after it",
@@ -48,9 +50,23 @@ NOT_RUN = {
     "memctl web --port 9000 --no-open": "it serves until it is ended; tests/memctl/web runs it",
     "memctl mcp --http": "it serves until it is ended; test_mcp_http.py runs it",
     "memctl doctor": "it judges this machine; tests/memctl/doctor runs it",
+    "sudo python3 -m venv /opt/memoryd": _MACHINE,
+    'sudo /opt/memoryd/bin/pip install "memoryd-0.2.0-py3-none-any.whl[daemon,mcp,shared]"': _MACHINE,
+    "sudo ln -s /opt/memoryd/bin/memctl /opt/memoryd/bin/memoryd /usr/local/bin/": _MACHINE,
+    'sudo loginctl enable-linger "$USER"': _MACHINE,
+    "memctl service status": _MACHINE,
+    "export MEMORYD_SOCKET=/run/user/$(id -u)/memoryd/memoryd.sock": "the page goes on with its own",
+    "sudo useradd --system bot": _MACHINE,
+    "sudo systemctl daemon-reload": _MACHINE,
+    "sudo systemctl enable --now memoryd": _MACHINE,
+    "sudo -u bot env MEMORYD_SOCKET=/run/memoryd/memoryd.sock memctl status --no-autostart": _MACHINE,
+    "MEMORYD_TOKEN=$(memctl token add team --namespace team) memctl mcp --http --port 8378": (
+        "it serves until it is ended; test_mcp_http.py runs it"
+    ),
 }
 _OPENING = re.compile(r'(?P<indent> *)```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?$')
 _GIVEN = "⎿ "
+_ID = re.compile(r"\b(?:[0-9a-f]{32}|[0-9a-f]{8})\b")
 _PATIENT = """import sys
 from memoryd.client.agents.hooks import answering, process
 answering.DEADLINE_MS, process.LIMIT_S, process.LIMITS_S, process._RESERVE_S = 60_000, 60.0, {}, -60.0
@@ -64,9 +80,10 @@ _CHANCE = (
     (r"\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d)?)?", "DATE"),
     (r"\b\d{1,2} [A-Z][a-z]+ \d{4}\b", "DATE"),
     (r"\b\d\d:\d\d(:\d\d)?\b", "TIME"),
-    (r"\b(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{8}\b|\b\d{8}\b", "ID"),
-    (r"\b\d+(\.\d+)? ?(ms|s|kB|MB|GB)\b", "SIZE"),
+    (r"\b[0-9a-f]{8}\b", "ID"),
+    (r"\b\d[\d,.]* ?(ms|s|B|kB|MB|GB|days)\b", "SIZE"),
     (r"\bpid \d+", "pid N"),
+    (r"\bmt_[\w…-]+", "TOKEN"),
     (r"\b\d+ tokens\b", "N tokens"),
     (r"\b\d+% sure\b", "N% sure"),
     (r"\bmemoryd \d+\.\d+\.\d+\b", "memoryd VERSION"),
@@ -159,6 +176,7 @@ class Reader:
         self.folder, self._models = folder, models
         self.place = place or folder
         self._variables = folder / ".variables"
+        self.ids: dict[str, str] = {}  # that the page shows: those that came out in their place
         self.environment = {
             **kept,
             "PATH": f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}",
@@ -202,6 +220,11 @@ class Reader:
             self.place = Path(where.read_text().strip())
         return done
 
+    def stop(self) -> None:
+        """Stop the daemon of the reader, and the one that variables of the page name."""
+        self.type("memctl down")
+        self.try_to_run("memctl", "down")
+
     def show(self, text: str) -> str:
         """Return an output as a page shows it."""
         run = self.folder / "run"
@@ -210,7 +233,7 @@ class Reader:
         return text.strip("\n")
 
     def settle(self) -> None:
-        """Wait until the model is there and has read what was stored; readers take their time."""
+        """Wait until the model is there, what was stored has vectors and turns are rated; readers take their time."""
         until = time.monotonic() + SETTLED_S
         while time.monotonic() < until:
             done = self.try_to_run("memctl", "status", "--no-autostart", "--json")
@@ -218,7 +241,9 @@ class Reader:
                 return
             status = json.loads(done.stdout)
             if status["model"]["state"] == "ready" and not status["pending_embeddings"]:
-                return
+                tiers = json.loads(self.run("memctl", "tiers", "--json"))
+                if not tiers["waiting"]:
+                    return
             time.sleep(0.05)
         raise AssertionError(f"not settled: {done.stdout}")
 
@@ -238,6 +263,8 @@ class Reader:
     def _make_place(self, title: str) -> Path:
         path = Path(title.replace("~", str(self.folder), 1))
         path = path if path.is_absolute() else self.place / path
+        if self.folder not in path.parents:  # of the system: readers of tests are not its owner
+            path = self.folder / "system" / path.relative_to("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -293,8 +320,11 @@ def _type_calls(reader: Reader, block: Block) -> Iterator[str]:
         output = call.shown
         if strip_comment(call.words) not in NOT_RUN:
             reader.settle()
-            done = reader.type(call.words)
+            done = reader.type(_ID.sub(lambda match: reader.ids.get(match[0], match[0]), call.words))
             output = reader.show(done.stdout)
+            shown, came = _ID.findall(call.shown), _ID.findall(output)
+            if len(shown) == len(came):
+                reader.ids |= dict(zip(shown, came, strict=True))
             assert done.returncode == 0 or output, f"line {block.number}: {call.words} fails without a word"
         if output:
             yield call.shown if is_like(call.shown, output) else output
@@ -326,7 +356,7 @@ def write_page(path: Path, models: Path) -> None:
                 lines[block.number - 1 : block.number - 1 + len(block.lines)] = text.splitlines()
         path.write_text("\n".join(lines) + "\n")
     finally:
-        reader.try_to_run("memctl", "down")
+        reader.stop()
         shutil.rmtree(folder)
 
 

@@ -4,6 +4,7 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from memoryd.client import projects
 from memoryd.client.calls import backup as backup_call
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import Usage, add_optional
@@ -63,10 +64,13 @@ def _restore(args: Namespace) -> None:
     status = get_status(args)
     folder = folder_of(status)
     file = choose_copy(folder, args.file)
+    is_first = not (folder / FILE_NAME).exists()
     with ProgressBar(f"restoring {file.name}", 2) as bar:
         bar.update(1)
         report = rescue(folder, "restore", str(file), *(["--tokens"] if args.tokens else []))
         report = exchange(args, status, report)
+    if is_first:
+        projects.note_introduced(str(folder))  # a new machine has no former habits
     show(args, report, lambda: _restored_text(report, file, bool(status)))
 
 
