@@ -1,16 +1,19 @@
 """explain and why-not: how a search came to its results, stage by stage."""
 
+import os
 from argparse import ArgumentParser, Namespace
 from collections import Counter
+from contextlib import suppress
 from typing import get_args
 
 from memoryd.client import calls, methods
+from memoryd.client.errors import MemorydError, NotFound
 from memoryd.client.memctl.arguments import Usage, add_query, query_of
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import show_result
+from memoryd.client.memctl.link import client_for, named_namespace, show_result
 from memoryd.client.memctl.output import columns, paint
 from memoryd.client.memctl.table import draw_bar, format_fields, format_table, ms_text, text_of, to_one_line, wrap
-from memoryd.client.protocol import CandidateTrace, StageTrace, Tier, Trace, TraceList, Why
+from memoryd.client.protocol import CandidateTrace, Get, StageTrace, Tier, Trace, TraceList, Why
 from memoryd.client.times import iso
 
 BAR = 16
@@ -123,7 +126,24 @@ def _declare_missing(parser: ArgumentParser) -> None:
 
 
 def _explain_missing(args: Namespace) -> None:
-    show_result(args, calls.why_not(args.id, " ".join(args.query), **query_of(args)), _why_text)
+    try:
+        show_result(args, calls.why_not(args.id, " ".join(args.query), **query_of(args)), _why_text)
+    except NotFound as error:
+        raise _locate(args) or error from None
+
+
+def _locate(args: Namespace) -> NotFound | None:
+    """Return the error that says where a memory is that the named namespace does not see; None where it is nowhere."""
+    place = named_namespace(args)
+    if not place or os.environ.get("MEMORYD_TOKEN"):  # whoever has a token is not told what is elsewhere
+        return None
+    with suppress(MemorydError), client_for(args) as client:
+        memory = client.call(Get(id=args.id, touch=False, reach="all"))
+        where = memory.namespace or "the root"
+        return NotFound(
+            f"{memory.id[:8]} is in {where}, which is not seen from {place}; --reach all sees all there is."
+        )
+    return None
 
 
 def _why_text(why: Why) -> str:

@@ -380,6 +380,17 @@ def test_why_not_names_the_stage(memctl: Memctl, fake: FakeDaemon) -> None:
     assert "is found, at rank 1." in memctl("why-not", "3f9a", "cache").out
 
 
+def test_why_not_says_where_a_memory_is_that_is_not_seen_from_here(memctl: Memctl, daemon: Any) -> None:
+    with daemon.client("acme/api") as client:
+        id = client.add("The staging database listens on port 5433").id
+    elsewhere = memctl("why-not", id[:8], "staging", "--namespace", "acme/web")
+    assert (elsewhere.code, f"{id[:8]} is in acme/api, which is not seen from acme/web" in elsewhere.err) == (1, True)
+    assert "No memory begins with ffff" in memctl("why-not", "ffff", "staging", "--namespace", "acme/web").err
+    assert (
+        "is found, at rank 1" in memctl("why-not", id[:8], "staging", "--namespace", "acme/web", "--reach", "all").out
+    )
+
+
 def test_status_and_stats(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
     stats = counted(memories=2, by_namespace={"": 2}, embedded=2, operations=1, database_bytes=4096, oldest_at=0.0)
     fake.replies |= {protocol.GetStatus: status(folder), protocol.GetStats: stats}
