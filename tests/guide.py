@@ -322,9 +322,12 @@ def _type_calls(reader: Reader, block: Block) -> Iterator[str]:
             reader.settle()
             done = reader.type(_ID.sub(lambda match: reader.ids.get(match[0], match[0]), call.words))
             output = reader.show(done.stdout)
+            pages = {came: shown for shown, came in reader.ids.items()}
             shown, came = _ID.findall(call.shown), _ID.findall(output)
             if len(shown) == len(came):
                 reader.ids |= dict(zip(shown, came, strict=True))
+            for came_before, shown_before in pages.items():
+                output = output.replace(came_before, shown_before)
             assert done.returncode == 0 or output, f"line {block.number}: {call.words} fails without a word"
         if output:
             yield call.shown if is_like(call.shown, output) else output

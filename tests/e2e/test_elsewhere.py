@@ -32,7 +32,9 @@ from waiting import wait_until
 from workbench import Process
 
 CHECKOUT = Path(__file__).parents[2]
-CONTAINERS, MACHINES = ((CHECKOUT / "docs" / name).read_text() for name in ("containers.md", "machines.md"))
+CONTAINERS, MACHINES, SHARING = (
+    (CHECKOUT / "docs" / name).read_text() for name in ("containers.md", "machines.md", "sharing.md")
+)
 BOX = "/run/user/1000/memoryd-box"  # of the guides
 PROGRAMS = str(Path(sys.executable).parent)
 
@@ -342,5 +344,37 @@ def test_from_nothing_to_a_memory_found_on_the_second_machine_in_six_commands(aw
     finally:
         for machine in machines:
             machine.stop()
+        server.stop()
+        server.remove()
+
+
+@pytest.mark.slow
+@needs("shared")
+@pytest.mark.skipif(find_binaries() is None, reason="there are no programs of PostgreSQL that can be run")
+def test_a_root_is_set_up_as_the_page_on_sharing_says(away: Path) -> None:
+    [lines] = blocks(SHARING, "sh")
+    calls = [re.sub(r"\s+# .*", "", line) for line in lines if line.startswith("memctl ")]
+    assert [call.split()[2] for call in calls] == ["migrate", "grant", "add", "status"]
+    (away / ".team-password").write_text("*:*:*:*:unused\n")
+    (away / ".team-password").chmod(0o600)
+    server = Postgres().start()
+    machine = Process(away, NO_MODEL).start()
+    try:
+        shell = {**machine.environment, "HOME": str(away), "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
+
+        def type_call(call: str) -> str:
+            call = re.sub(r"'host=db.example [^']*'", shlex.quote(server.address()), call).replace(
+                " ann ", " postgres "
+            )
+            call += " --yes" if call.split()[2] == "add" else ""
+            done = subprocess.run(["sh", "-ec", call], env=shell, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, (call, done.stderr)
+            return done.stdout
+
+        for call in calls:
+            type_call(call)
+        wait_until(lambda: "ready" in type_call(calls[-1]))
+    finally:
+        machine.stop()
         server.stop()
         server.remove()
