@@ -56,7 +56,9 @@ def _make(kind: type[T], item: Mapping[str, Any], name: str, dates: tuple[str, .
     try:
         return msgspec.convert({**given, **{date: seconds(given[date]) for date in dates if date in given}}, kind)
     except msgspec.ValidationError as error:
-        raise Invalid(f"Not a {name}: {error}.") from None
+        from memoryd.client.misfit import explain_misfit  # seldom needed
+
+        raise Invalid(f"Not a {name}: {explain_misfit(error, kind)}.") from None
 
 
 # How filters become what the wire has; the others are given as they are.

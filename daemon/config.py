@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from memoryd.client.errors import Invalid
+from memoryd.client.misfit import explain_misfit
 from memoryd.client.offline import is_offline
 
 PositiveInt = Annotated[int, Meta(ge=1)]
@@ -275,8 +276,8 @@ _PATHS = (("model", "folder"), ("llm", "key_file"), ("embedding_api", "key_file"
 
 def load(path: Path) -> Config:
     """Read a configuration file; one that does not exist gives the defaults. Raise `Invalid` naming the field."""
-    found = _place(_read(path), path.parent)
-    return msgspec.structs.replace(found, network=NetworkConfig(offline=True)) if is_offline() else found
+    settings = _place(_read(path), path.parent)
+    return msgspec.structs.replace(settings, network=NetworkConfig(offline=True)) if is_offline() else settings
 
 
 def _read(path: Path) -> Config:
@@ -287,33 +288,35 @@ def _read(path: Path) -> Config:
     except OSError as error:
         raise Invalid(f"The configuration {path} cannot be read: {error.strerror}.") from None
     try:
-        given = tomllib.loads(text.decode())
-        former = list(_take_former(given))
-        _refuse_unknown(given)
-        settings = _check(msgspec.convert(given, Config))
-    except (msgspec.MsgspecError, ValueError) as error:
+        sections = tomllib.loads(text.decode())
+        former = list(_take_former(sections))
+        _refuse_unknown(sections)
+        settings = _check(msgspec.convert(sections, Config))
+    except msgspec.ValidationError as error:
+        raise Invalid(f"The configuration {path} is wrong: {explain_misfit(error, Config)}.") from None
+    except ValueError as error:
         raise Invalid(f"The configuration {path} is wrong: {error}.") from None
     if former:
         log.warning("ignored in %s, since these are no settings any more: %s", path, ", ".join(former))
     return settings
 
 
-def _take_former(given: dict[str, Any]) -> Iterator[str]:
+def _take_former(sections: dict[str, Any]) -> Iterator[str]:
     """Take former settings out of what a file holds; yield their names."""
     for section, names in FORMER.items():
-        settings = given.get(section)
+        settings = sections.get(section)
         if isinstance(settings, dict):
             for name in sorted(settings.keys() & names.split()):
                 del settings[name]
                 yield f"[{section}] {name}"
             if not settings:
-                del given[section]
+                del sections[section]
 
 
-def _refuse_unknown(given: dict[str, Any]) -> None:
+def _refuse_unknown(sections: dict[str, Any]) -> None:
     """Raise `ValueError` for a section or a setting that there is not; a misspelt limit must not go unnoticed."""
     known = {section: set(settings) for section, settings in msgspec.to_builtins(Config()).items()}
-    for section, settings in given.items():
+    for section, settings in sections.items():
         if section not in known:
             raise ValueError(f"there is no section [{section}]{_suggest(section, known)}")
         parts = {section: settings}
@@ -327,8 +330,8 @@ def _refuse_unknown(given: dict[str, Any]) -> None:
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
-    found = get_close_matches(name, sorted(known), n=1)
-    return f" (did you mean `{found[0]}`?)" if found else ""
+    matches = get_close_matches(name, sorted(known), n=1)
+    return f" (did you mean `{matches[0]}`?)" if matches else ""
 
 
 def _place(config: Config, folder: Path) -> Config:
@@ -343,8 +346,8 @@ def _place(config: Config, folder: Path) -> Config:
 
 
 def _place_passfile(shared: SharedConfig, folder: Path) -> SharedConfig:
-    given = shared.passfile
-    return msgspec.structs.replace(shared, passfile=str(folder / Path(given).expanduser()) if given else "")
+    path = shared.passfile
+    return msgspec.structs.replace(shared, passfile=str(folder / Path(path).expanduser()) if path else "")
 
 
 def _check(config: Config) -> Config:
@@ -353,8 +356,8 @@ def _check(config: Config) -> Config:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise ValueError(f"{pattern!r} is not a regular expression ({error}) - at `$.privacy.allow`") from None
+            raise ValueError(f"`privacy.allow`: {pattern!r} is not a regular expression ({error})") from None
     textfile = config.metrics.textfile
     if textfile and not (textfile.endswith(".prom") and textfile.startswith(("/", "~"))):
-        raise ValueError(f"{textfile!r} is not an absolute path ending in .prom - at `$.metrics.textfile`")
+        raise ValueError(f"`metrics.textfile` must be an absolute path that ends in .prom, not {textfile!r}")
     return config

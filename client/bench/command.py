@@ -15,7 +15,7 @@ from memoryd.client.bench.evaluation import EvaluatedDaemon, EvaluationRun, eval
 from memoryd.client.bench.kinds import KINDS, WAYS, kind_of
 from memoryd.client.bench.material import Material, Selection
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.arguments import Usage
+from memoryd.client.memctl.arguments import Usage, accept_whole
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import OwnersClient, client_for, own_token
 from memoryd.client.memctl.local import read_output
@@ -41,12 +41,17 @@ def _declare(parser: ArgumentParser) -> None:
         "conversations by add, neighbours or observe (each); a team's set by team",
     )
     parser.add_argument(
-        "--limit", "--limit-questions", dest="limit", type=int, metavar="N", help="only the first N questions"
+        "--limit",
+        "--limit-questions",
+        dest="limit",
+        type=accept_whole(1),
+        metavar="N",
+        help="only the first N questions",
     )
     parser.add_argument("--half", choices=team.HALVES, help="half of a team's questions (seen)")
     parser.add_argument(
         "--unrelated",
-        type=int,
+        type=accept_whole(0),
         default=0,
         metavar="N",
         help="first search for N questions about other material of the file, which must change no figure",

@@ -38,6 +38,8 @@ def check_daemon(patient: Patient) -> Finding:
     if patient.status:
         return report_ok(f"answers, pid {patient.status.pid}")
     if isinstance(patient.error, Unavailable):
+        if not patient.database.exists() and not os.path.lexists(patient.client.socket_path):
+            return report_ok("none has run here yet: the first command that needs one starts it, as does `memctl up`")
         return fail(f"no daemon answers at {patient.client.socket_path}", safe=[["memctl", "up"]])
     if isinstance(patient.error, Untrusted):
         return fail(patient.error.message)

@@ -5,8 +5,9 @@ every command has may stand before or after its name.
 """
 
 import argparse
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn, get_args
 
@@ -40,6 +41,20 @@ _COMPARISON = compile_late(r"([^=<>!]+)(=|!=|>=|<=|>|<)(.*)", re.DOTALL)
 _OPERATORS = {"=": "$eq", "!=": "$ne", ">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
 
 
+# How argparse says what does not fit, and how a person would.
+_MISSING = compile_late(r"the following arguments are required: (.*)")
+_REWORDED = (
+    (compile_late(r"argument (?:[^ :]+/)?([^ :]+): (must|needs|takes) "), r"\1 \2 "),
+    (compile_late(r"argument (?:[^ :]+/)?([^ :]+): expected one argument"), r"\1 needs a value"),
+    (compile_late(r"argument (?:[^ :]+/)?([^ :]+): expected at least one argument"), r"\1 needs a value or several"),
+    (compile_late(r"argument (?:[^ :]+/)?([^ :]+): expected (\d+) arguments"), r"\1 needs \2 values"),
+    (compile_late(r"argument (?:[^ :]+/)?([^ :]+): ignored explicit argument (.*)"), r"\1 takes no value like \2"),
+    (compile_late(r"argument ([^ :]+): not allowed with argument ([^ :]+)"), r"give \1 or \2, not both"),
+    (compile_late(r"one of the arguments (\S+) (\S+) is required"), r"give \1 or \2"),
+    (compile_late(r"argument (?:[^ :]+/)?([^ :]+): "), r"\1: "),
+)
+
+
 class Usage(Exception):
     """The command line is wrong; the text is one sentence."""
 
@@ -52,23 +67,52 @@ class Parser(argparse.ArgumentParser):
             prog=prog, description=description, epilog=epilog, formatter_class=_make_formatter, allow_abbrev=False
         )
 
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """Return the arguments that words give; raise `Usage` where they do not fit."""
+        args, rest = self.parse_known_args(words)
+        if rest and rest[0].startswith("-"):
+            name = rest[0].partition("=")[0]
+            self.error(f"there is no option {name}{_ask_whether(name, self._option_string_actions)}")
+        if rest:
+            advice = "; quote a text of several words" if self._get_positional_actions() else ""
+            self.error(f"{rest[0]!r} is one word too many{advice}")
+        return args
+
     def error(self, message: str) -> NoReturn:
-        """Raise instead of printing the usage."""
-        raise Usage(f"{message.rstrip('.')} (see `{self.prog} --help`).")
+        """Raise in place of printing the usage: one sentence, with an example where something is missing."""
+        sentence = message.rstrip(".")
+        if missing := _MISSING.fullmatch(sentence):
+            example = (self.epilog or "").partition("\n")[2].partition("\n")[0].strip()
+            names = missing[1].split(", ")
+            be = "is" if len(names) == 1 else "are"
+            raise Usage(f"{' and '.join(names)} {be} missing; for example: {example}")
+        for pattern, words in _REWORDED:
+            sentence = pattern.sub(words, sentence)
+        raise Usage(f"{sentence} (see `{self.prog} --help`).")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that cannot be chosen; name those that can."""
+        if action.choices is not None and value not in action.choices:
+            choices = list(map(str, action.choices))
+            sentence = f"must be one of {', '.join(choices)}, not {value!r}{_ask_whether(str(value), choices)}"
+            raise argparse.ArgumentError(action, sentence)
 
 
 def parse(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     """Return the command that the words name, and its arguments."""
     name, rest = find_command(argv)
     if name is None:
-        if not rest:
-            _make_top_parser().print_help()
-            raise SystemExit(0)
-        _make_top_parser().parse_args(rest)
-        raise Usage("which command? `memctl --help` lists them.")
+        from memoryd.client.memctl import overview  # no other call needs it
+
+        parser = _make_top_parser()
+        args = parser.read(rest)
+        if overview.is_about_project(args):
+            return Command(declare_nothing, overview.show_project), args
+        parser.print_help()
+        raise SystemExit(0)
     linux.check()
     command, parser = command_of(name)
-    return command, parser.parse_args(rest)
+    return command, parser.read(rest)
 
 
 def command_of(name: str) -> tuple[Command, Parser]:
@@ -103,7 +147,9 @@ def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
             if capability := find_capability(name):
                 about = CAPABILITIES[capability].about
                 raise Usage(f"`memctl {name}` is not in this installation: it belongs to {capability} ({about}).")
-            raise Usage(f"{name!r} is not a command; {_suggest(name)}`memctl --help` lists them.")
+            commands = {command.split()[0] for command in list_commands()}
+            question = _ask_whether(f"memctl {name}", [f"memctl {command}" for command in commands])
+            raise Usage(f"{name!r} is not a command{question or ';'} `memctl --help` lists them.")
         return name, rest
     second = find_next_word(rest, first)
     if second is None and {"-h", "--help"} & set(rest):
@@ -117,12 +163,12 @@ def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
     raise Usage(f"`memctl {name}` needs one of: {', '.join(choices)}.")
 
 
-def _suggest(name: str) -> str:
-    """Return a question that names the command most like a misspelt one, empty if none is like it."""
+def _ask_whether(word: str, names: Iterable[str]) -> str:
+    """Return, as the end of a sentence, a question about the name most like a word, empty if none is like it."""
     from difflib import get_close_matches  # here: no other call needs it
 
-    matches = get_close_matches(name, sorted({command.split()[0] for command in list_commands()}), n=1, cutoff=0.6)
-    return f"did you mean `memctl {matches[0]}`? " if matches else ""
+    matches = get_close_matches(word, sorted(names), n=1)
+    return f"; did you mean `{matches[0]}`?" if matches else ""
 
 
 def find_next_word(argv: Sequence[str], start: int) -> int | None:
@@ -202,12 +248,14 @@ def add_query(parser: argparse.ArgumentParser) -> None:
     """Declare the parameters of a search."""
     group = parser.add_argument_group("how to search")
     add = group.add_argument
-    add("--limit", type=int, default=10, metavar="N", help="how many results (10)")
-    add("--offset", type=int, default=0, metavar="N", help="leave out the first N")
+    add("--limit", type=parse_limit, default=10, metavar="N", help="how many results (10)")
+    add("--offset", type=parse_offset, default=0, metavar="N", help="leave out the first N")
     add("--mode", choices=("hybrid", "lexical", "dense"), help="by words and meaning, or one of them")
-    add("--floor", type=float, metavar="X", help="drop results of less confidence; 0.03 drops what is off")
+    add("--floor", type=parse_share, metavar="X", help="drop results of less confidence; 0.03 drops what is off")
     add("--profile", choices=get_args(ProfileName), help="a named set of these parameters")
-    add("--half-life-days", type=float, metavar="D", help="let results fade: half the score after D days")
+    add(
+        "--half-life-days", type=accept_number(0.001), metavar="D", help="let results fade: half the score after D days"
+    )
     add("--session", metavar="ID", help="the conversation that the results are for")
     add("--no-touch", action="store_false", dest="touch", help="leave no mark: count no access")
     about = f"for experiments, repeatable: {', '.join(EXPERIMENTS)}"
@@ -257,6 +305,46 @@ def query_of(args: argparse.Namespace) -> dict[str, Any]:
 # Types of values -----------------------------------------------------------------------------------------------------
 
 
+def accept_whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Return a type of options: a whole number within these limits."""
+
+    def parse(text: str) -> int:
+        if not _INTEGER.fullmatch(text):
+            raise argparse.ArgumentTypeError(f"must be a whole number, not {text!r}")
+        _check_limits(text, int(text), least, most)
+        return int(text)
+
+    return parse
+
+
+def accept_number(least: float, most: float | None = None) -> Callable[[str], float]:
+    """Return a type of options: a number within these limits."""
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise argparse.ArgumentTypeError(f"must be a number, not {text!r}")
+        _check_limits(text, value, least, most)
+        return value
+
+    return parse
+
+
+def _check_limits(text: str, value: float, least: float, most: float | None) -> None:
+    if value < least:
+        raise argparse.ArgumentTypeError(f"must be {least} or more, not {text}")
+    if most is not None and value > most:
+        raise argparse.ArgumentTypeError(f"must be {most} or less, not {text}")
+
+
+parse_limit = accept_whole(1, 1000)  # as the protocol's `Limit`
+parse_offset = accept_whole(0)
+parse_share = accept_number(0, 1)
+
+
 def parse_date(text: str) -> float:
     """Return UTC seconds for a date, also as people say it."""
     try:
@@ -272,14 +360,14 @@ def parse_timeout(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0.0 < value <= MAX_TIMEOUT_S:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds between 0 and {MAX_TIMEOUT_S:.0f}")
+        raise argparse.ArgumentTypeError(f"must be a number of seconds from 0 to {MAX_TIMEOUT_S:.0f}, not {text!r}")
     return value
 
 
 def parse_port(text: str) -> int:
     """Return a number of a port from its text."""
     if not text.isdecimal() or not 0 < int(text) < 65536:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
+        raise argparse.ArgumentTypeError(f"must be a port from 1 to 65535, not {text!r}")
     return int(text)
 
 
@@ -290,7 +378,7 @@ def parse_metadata(text: str) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return dict([parse_pair(text)])
     if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError(f"metadata is a JSON object or KEY=VALUE, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be KEY=VALUE or a JSON object, not {text!r}")
     return value
 
 
@@ -298,7 +386,7 @@ def parse_pair(text: str) -> tuple[str, Any]:
     """Return key and value of `KEY=VALUE`: true, false, whole and decimal numbers are what they look like."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip() or key.lstrip().startswith("{"):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a JSON object nor KEY=VALUE")
+        raise argparse.ArgumentTypeError(f"must be KEY=VALUE or a JSON object, not {text!r}")
     return key, parse_scalar(value)
 
 
@@ -306,7 +394,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
     """Return name and value of a parameter that is given by `--set`."""
     name, equals, value = text.partition("=")
     if not equals or name not in EXPERIMENTS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE with one of {', '.join(EXPERIMENTS)}")
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE with one of {', '.join(EXPERIMENTS)}, not {text!r}")
     return name, parse_scalar(value)
 
 
@@ -316,7 +404,7 @@ def parse_where(text: str) -> dict[str, Any]:
         return parse_metadata(text)
     match = _COMPARISON.fullmatch(text)
     if not match:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a JSON object nor KEY=VALUE, KEY>VALUE or the like")
+        raise argparse.ArgumentTypeError(f"must be like KEY=VALUE or KEY>=4, or a JSON object, not {text!r}")
     key, sign, value = match.groups()
     return {key.strip(): {_OPERATORS[sign]: parse_scalar(value.strip())}}
 

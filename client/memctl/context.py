@@ -3,15 +3,22 @@
 from argparse import ArgumentParser, Namespace
 
 from memoryd.client.calls import context as context_call
-from memoryd.client.memctl.arguments import add_filters, filters_of
+from memoryd.client.memctl.arguments import accept_whole, add_filters, filters_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import print_note, say_degraded, show
+from memoryd.client.protocol.context import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
 
 
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("task", nargs="+", metavar="TASK", help="what is to be done, in plain words")
-    parser.add_argument("--max-tokens", type=int, default=800, metavar="N", help="budget of tokens (default: 800)")
+    parser.add_argument(
+        "--max-tokens",
+        type=accept_whole(MIN_CONTEXT_TOKENS, MAX_CONTEXT_TOKENS),
+        default=800,
+        metavar="N",
+        help="budget of tokens (default: 800)",
+    )
     parser.add_argument("--session", default="", metavar="ID", help="conversation that is given nothing twice")
     parser.add_argument("--fresh", action="store_true", help="the session has lost what it was given, as by compaction")
     parser.add_argument("--with-ids", action="store_true", help="begin each line with the beginning of the id")

@@ -1,6 +1,7 @@
 """explain and why-not: how a search came to its results, stage by stage."""
 
 import os
+import shlex
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from contextlib import suppress
@@ -13,10 +14,12 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, named_namespace, show_result
 from memoryd.client.memctl.output import columns, paint
 from memoryd.client.memctl.table import draw_bar, format_fields, format_table, ms_text, text_of, to_one_line, wrap
+from memoryd.client.patterns import compile_late
 from memoryd.client.protocol import CandidateTrace, Get, StageTrace, Tier, Trace, TraceList, Why
 from memoryd.client.times import iso
 
 BAR = 16
+_ID = compile_late(r"[0-9a-fA-F]{4,32}")
 NOTE_LINES = 4
 TIERS = {"L0": "L0 active", "L1": "L1 recent", "L2": "L2 registry", "documents": "documents"}
 ORIGINS = ("words", "meaning", "hot", "graph", "L0", "L3")
@@ -126,6 +129,7 @@ def _declare_missing(parser: ArgumentParser) -> None:
 
 
 def _explain_missing(args: Namespace) -> None:
+    _check_order(args.id, args.query)
     try:
         show_result(args, calls.why_not(args.id, " ".join(args.query), **query_of(args)), _why_text)
     except NotFound as error:
@@ -144,6 +148,16 @@ def _locate(args: Namespace) -> NotFound | None:
             f"{memory.id[:8]} is in {where}, which is not seen from {place}; --reach all sees all there is."
         )
     return None
+
+
+def _check_order(first: str, others: list[str]) -> None:
+    """Raise `Usage` where the first word cannot be an id: the query was perhaps given before it."""
+    if _ID.fullmatch(first):
+        return
+    if not _ID.fullmatch(others[-1]):
+        raise Usage("first the ID of the memory that was missed, then the QUERY: memctl why-not 3f9a 'which cache'.")
+    query = shlex.quote(" ".join([first, *others[:-1]]))
+    raise Usage(f"the id comes before the query: memctl why-not {others[-1]} {query}")
 
 
 def _why_text(why: Why) -> str:

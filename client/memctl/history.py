@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from memoryd.client import methods
-from memoryd.client.memctl.arguments import Usage, add_optional, add_reach, parse_date
+from memoryd.client.memctl.arguments import Usage, add_optional, add_reach, parse_date, parse_limit, parse_offset
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send, show_result
 from memoryd.client.memctl.output import TIMES, make_printable, paint, print_note, show, undo_text
@@ -20,8 +20,8 @@ VALUE = 40  # columns of an old or new value
 def _declare_history(parser: ArgumentParser) -> None:
     add_optional(parser, "id", "a memory, also a deleted one; without it the operation log")
     parser.add_argument("--operation", metavar="OP", help="what this operation did to each memory")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="operations shown (20)")
-    parser.add_argument("--offset", type=int, default=0, metavar="N", help="operations to skip")
+    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="operations shown (20)")
+    parser.add_argument("--offset", type=parse_offset, default=0, metavar="N", help="operations to skip")
     parser.add_argument("--after", type=parse_date, metavar="DATE", help="only operations after it")
     parser.add_argument("--before", type=parse_date, metavar="DATE", help="only operations before it")
     parser.add_argument("--kind", action="append", metavar="K", help="only this kind: add, delete, job:sweep …")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 from memoryd.client import methods
-from memoryd.client.memctl.arguments import add_optional, declare_nothing
+from memoryd.client.memctl.arguments import add_optional, declare_nothing, parse_limit
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, show_result
 from memoryd.client.memctl.output import complain, paint, show, undo_text
@@ -76,7 +76,9 @@ def _declare_run(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a job: `memctl jobs list`")
     parser.add_argument("--dry-run", action="store_true", help="show what it would do, and change nothing")
     parser.add_argument("--plan", metavar="ID", help="apply exactly this plan of a dry run")
-    parser.add_argument("--limit", type=int, default=SHOWN, metavar="N", help=f"steps of a plan shown ({SHOWN})")
+    parser.add_argument(
+        "--limit", type=parse_limit, default=SHOWN, metavar="N", help=f"steps of a plan shown ({SHOWN})"
+    )
 
 
 def _run(args: Namespace) -> int:
@@ -158,7 +160,7 @@ def _change_each(order: Callable[[str], Call[Job]], verb: str, args: Namespace) 
 
 def _declare_history(parser: ArgumentParser) -> None:
     add_optional(parser, "name", "only runs of this job")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="runs shown (20)")
+    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="runs shown (20)")
 
 
 def _show_history(args: Namespace) -> None:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from memoryd.client.memctl.arguments import Usage, add_reach, parse_date
+from memoryd.client.memctl.arguments import add_reach, parse_date, parse_limit
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import show_result
 from memoryd.client.memctl.output import columns, make_printable, paint
@@ -26,7 +26,7 @@ def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("--until", type=parse_moment, metavar="WHEN", help="only what was done before")
     parser.add_argument("--path", default="", metavar="FILE", help="only sessions that wrote this file")
     parser.add_argument("--session", metavar="ID", help="only this conversation")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="sessions at most (default: 20)")
+    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="sessions at most (default: 20)")
     add_reach(parser)
 
 
@@ -43,8 +43,6 @@ def parse_moment(text: str, now: datetime | None = None) -> float:
 
 
 def _show_log(args: Namespace) -> None:
-    if args.limit < 1:
-        raise Usage("--limit is at least 1.")
     path = os.path.abspath(args.path) if os.path.exists(args.path) else args.path
     call = get_log(since=args.since, until=args.until, path=path, session=args.session, limit=args.limit)
     show_result(args, call, _log_text, lambda log: log.sessions)

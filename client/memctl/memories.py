@@ -11,6 +11,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.fields import new_memory
 from memoryd.client.memctl import arguments
 from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.empty import explain_empty
 from memoryd.client.memctl.link import describe_project, named_namespace, send, show_result
 from memoryd.client.memctl.output import make_printable, paint, show, undo_text
 from memoryd.client.memctl.place import make_link, place_link, short_path
@@ -49,7 +50,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--path", metavar="FILE", help="the file that it comes from; YYYY-MM-DD.md gives its age")
     parser.add_argument("--no-dedup", action="store_true", help="store it even where the same is known")
     arguments.add_secrets(parser)
-    parser.add_argument("--dedup-threshold", type=float, metavar="X", help="cosine from which texts are compared")
+    parser.add_argument(
+        "--dedup-threshold", type=arguments.parse_share, metavar="X", help="cosine from which texts are compared"
+    )
 
 
 def _add(args: Namespace) -> None:
@@ -83,7 +86,7 @@ def added_text(args: Namespace, added: protocol.Added) -> str:
 
 def _add_fields(parser: ArgumentParser) -> None:
     arguments.add_kind(parser)
-    parser.add_argument("--importance", type=float, metavar="X", help="0 to 1")
+    parser.add_argument("--importance", type=arguments.parse_share, metavar="X", help="0 to 1")
     parser.add_argument("--summary", metavar="TEXT", help="a short form")
     parser.add_argument("--expires-at", type=_parse_when, metavar="DATE", help="ISO 8601 date, or never")
     parser.add_argument("--pinned", action=BooleanOptionalAction, help="a pinned memory never expires")
@@ -100,7 +103,9 @@ def _declare_put(parser: ArgumentParser) -> None:
     parser.add_argument("key", metavar="KEY", help="any text of at most 512 bytes, unique in its namespace")
     parser.add_argument("content", metavar="CONTENT", help="what to store; `-` reads standard input")
     arguments.add_kind(parser)
-    parser.add_argument("--ttl", type=float, metavar="S", help="how many seconds it lives (for good)")
+    parser.add_argument(
+        "--ttl", type=arguments.accept_number(0.001), metavar="S", help="how many seconds it lives (for good)"
+    )
     parser.add_argument("--not-searchable", action="store_true", help="found by its key and in lists only")
     arguments.add_secrets(parser)
 
@@ -121,7 +126,12 @@ def _put(args: Namespace) -> None:
 def _get_arguments(parser: ArgumentParser) -> None:
     arguments.add_optional(parser, "id", "an id or its first digits, at least 4")
     parser.add_argument("--key", metavar="KEY", help="instead of an id: the key of a memory in the namespace")
-    parser.add_argument("--around", type=int, metavar="N", help="with N turns before and after it in its conversation")
+    parser.add_argument(
+        "--around",
+        type=arguments.accept_whole(0, 200),
+        metavar="N",
+        help="with N turns before and after it in its conversation",
+    )
     parser.add_argument("--renew", action="store_true", help="its time to live (put --ttl) begins again")
     arguments.add_reach(parser)
 
@@ -184,8 +194,8 @@ def _format_file_rows(memory: protocol.Memory) -> list[tuple[str, str]]:
 
 
 def _list_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="how many (20)")
-    parser.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first N")
+    parser.add_argument("--limit", type=arguments.parse_limit, default=20, metavar="N", help="how many (20)")
+    parser.add_argument("--offset", type=arguments.parse_offset, default=0, metavar="N", help="leave out the first N")
     parser.add_argument("--sort", choices=get_args(protocol.Sort), default="created", help="by which field (created)")
     parser.add_argument("--ascending", action="store_true", help="smallest or oldest first")
     parser.add_argument("--all-states", action="store_true", help="superseded and expired ones too")
@@ -200,12 +210,16 @@ def _list(args: Namespace) -> None:
         return
     names = ("limit", "offset", "sort", "ascending", "all_states")
     call = calls.list_(**{name: getattr(args, name) for name in names}, **arguments.filters_of(args))
-    show_result(args, call, lambda page: _list_text(page.memories, page.total), lambda page: page.memories)
+    show_result(args, call, lambda page: _page_text(args, page), lambda page: page.memories)
+
+
+def _page_text(args: Namespace, page: protocol.Page) -> str:
+    if page.total and not page.memories:
+        return f"There are no more than {count_text(page.total, 'memory')}."
+    return _list_text(page.memories, page.total) if page.memories else explain_empty(args)
 
 
 def _list_text(memories: list[protocol.Memory], total: int) -> str:
-    if not memories:
-        return "No memories." if not total else f"No more: there are {total}."
     spaces = any(memory.namespace for memory in memories)
     headers = ["ID", "CREATED", "TYPE", *(["NAMESPACE"] if spaces else []), "CONTENT"]
     rows = [
@@ -256,7 +270,7 @@ def _tag(args: Namespace) -> None:
     try:
         values = dict(arguments.parse_pair(word) for word in args.words if "=" in word)
     except ArgumentTypeError as error:
-        raise arguments.Usage(f"{error}.") from None
+        raise arguments.Usage(f"a metadata value {error}.") from None
     call = protocol.Tag(id=args.id, tags=tags, values=values)
     show_result(args, call, lambda result: f"Tagged: {result.memory.id} {_format_tags(result.memory)}".rstrip())
 

@@ -30,7 +30,7 @@ REASONS = {
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 TIMES = frozenset(
     "created_at updated_at last_accessed_at last_used_at expires_at at oldest_at newest_at started_at last_run_at"
-    " next_run_at indexed_at scanned_at since".split()
+    " next_run_at began_at ended_at indexed_at scanned_at since".split()
 )
 
 

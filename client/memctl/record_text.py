@@ -13,6 +13,7 @@ import msgspec
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.escapes import decode_json
 from memoryd.client.memctl.output import escape_controls
+from memoryd.client.misfit import explain_misfit
 from memoryd.client.protocol import Memory, Record
 from memoryd.client.times import exact_iso, seconds
 
@@ -113,7 +114,8 @@ def convert_record(fields: dict[str, Any]) -> Record:
         record = msgspec.convert(values, Record)
         msgspec.msgpack.encode(record)
     except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise Invalid(f"Not a memory: {error}.") from None
+        reason = explain_misfit(error, Record) if isinstance(error, msgspec.ValidationError) else error
+        raise Invalid(f"Not a memory: {reason}.") from None
     return record
 
 

@@ -10,7 +10,7 @@ from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import columns, paint, say_degraded, show
 from memoryd.client.memctl.place import place_link
 from memoryd.client.memctl.snippet import make_snippet
-from memoryd.client.memctl.table import GAP, count_text, disagreement_lines, ms_text, shorten, to_one_line
+from memoryd.client.memctl.table import GAP, count_text, disagreement_lines, ms_text, shorten, to_one_line, wrap
 from memoryd.client.protocol import Hit, Hits
 from memoryd.client.times import iso
 
@@ -51,7 +51,9 @@ def _find_related(args: Namespace) -> None:
 def _text(args: Namespace, hits: Hits, query: str) -> str:
     """Return the hits; what is below the floor is only counted, unless it or another floor was asked for."""
     if not hits.hits:
-        return "Nothing found."
+        from memoryd.client.memctl.empty import explain_empty
+
+        return f"Nothing found. {explain_empty(args)}"
     floor = FLOOR if args.floor is None and not args.all else 0.0
     likely = [hit for hit in hits if hit.confidence >= floor]
     number = len(hits) - len(likely)
@@ -76,12 +78,16 @@ def hit_text(hit: Hit, query: str) -> str:
 
 
 def _related_lines(hit: Hit, query: str) -> Iterator[str]:
-    """Yield a line for each thing that belongs to a hit."""
+    """Yield the lines of each thing that belongs to a hit: of an answer its beginning, of all else one line."""
     for one in hit.related:
         head = f"{one.kind} {one.id[:8]}"
-        room = columns() - len(INDENT) - len(head) - 2
-        text = make_snippet(one.content, query, room, 1, _mark_word) if one.content else []
-        yield "  ".join([paint(head, "dim"), *text])
+        room = columns() - len(INDENT) - len(head) - len(GAP)
+        if one.kind == "answer":
+            first, *others = wrap(one.content, room, LINES)
+        else:
+            first, *others = make_snippet(one.content, query, room, 1, _mark_word) if one.content else [""]
+        yield GAP.join(filter(None, [paint(head, "dim"), first]))
+        yield from (" " * (len(head) + len(GAP)) + line for line in others)
 
 
 def _mark_word(word: str) -> str:

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from memoryd.client.calls import share as share_call
-from memoryd.client.memctl.arguments import add_reach
+from memoryd.client.memctl.arguments import accept_whole, add_reach, parse_limit, parse_offset
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send, show_result
 from memoryd.client.memctl.output import make_printable, show, undo_text
@@ -34,9 +34,11 @@ def _declare_namespaces(parser: ArgumentParser) -> None:
     parser.add_argument(
         "prefix", nargs="?", default="", metavar="PREFIX", help="only those that begin so; * is any one part"
     )
-    parser.add_argument("--depth", type=int, metavar="N", help="cut names to N parts, and count all below with them")
-    parser.add_argument("--limit", type=int, default=100, metavar="N", help="how many (100)")
-    parser.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first N")
+    parser.add_argument(
+        "--depth", type=accept_whole(1, 16), metavar="N", help="cut names to N parts, and count all below with them"
+    )
+    parser.add_argument("--limit", type=parse_limit, default=100, metavar="N", help="how many (100)")
+    parser.add_argument("--offset", type=parse_offset, default=0, metavar="N", help="leave out the first N")
     add_reach(parser)
 
 

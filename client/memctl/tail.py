@@ -7,7 +7,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 import msgspec
 
 from memoryd.client.errors import Unavailable
-from memoryd.client.memctl.arguments import add_reach
+from memoryd.client.memctl.arguments import accept_whole, add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, reach_of
 from memoryd.client.memctl.output import columns, paint, print_note, say_bytes, to_plain
@@ -37,7 +37,7 @@ _SEEN = tuple(kind for kind in EVENT_KINDS if kind not in ("started", "missed"))
 def _declare_tail(parser: ArgumentParser) -> None:
     kinds = f"only these, several separated by commas: {', '.join(_SEEN)}"
     parser.add_argument("--kind", type=_parse_kinds, action="extend", default=[], metavar="KIND", help=kinds)
-    parser.add_argument("--count", type=_parse_count, metavar="N", help="end after N events")
+    parser.add_argument("--count", type=accept_whole(1), metavar="N", help="end after N events")
     add_reach(parser)
 
 
@@ -45,14 +45,8 @@ def _parse_kinds(text: str) -> list[str]:
     kinds = [kind.strip() for kind in text.split(",")]
     for kind in kinds:
         if kind not in _SEEN:
-            raise ArgumentTypeError(f"{kind!r} is none of {', '.join(_SEEN)}")
+            raise ArgumentTypeError(f"must be of {', '.join(_SEEN)}, not {kind!r}")
     return kinds
-
-
-def _parse_count(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 10**12:
-        raise ArgumentTypeError(f"{text!r} is not a number from 1")
-    return int(text)
 
 
 def _follow_events(args: Namespace) -> int | None:

@@ -4,7 +4,7 @@ import math
 from argparse import ArgumentParser, Namespace
 
 from memoryd.client import methods, protocol
-from memoryd.client.memctl.arguments import add_reach
+from memoryd.client.memctl.arguments import add_reach, parse_limit
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import show_result
 from memoryd.client.memctl.output import paint, show
@@ -23,7 +23,7 @@ def _declare_tiers(parser: ArgumentParser) -> None:
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--turns", action="store_true", help="list the turns in L0")
     choice.add_argument("--skipped", action="store_true", help="list turns that were not kept, with the reasons")
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="how many turns are listed (50)")
+    parser.add_argument("--limit", type=parse_limit, default=50, metavar="N", help="how many turns are listed (50)")
     add_reach(parser)
 
 

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 from typing import Literal
 
-from memoryd.client.memctl.arguments import declare_nothing
+from memoryd.client.memctl.arguments import declare_nothing, parse_limit
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
 from memoryd.client.memctl.link import client_for, send, show_result
@@ -124,7 +124,7 @@ def _format_root(root: SharedRoot) -> str:
 
 
 def _declare_conflicts(parser: ArgumentParser) -> None:
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="conflicts shown (20)")
+    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="conflicts shown (20)")
 
 
 def _show_conflicts(args: Namespace) -> None:

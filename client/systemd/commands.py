@@ -3,11 +3,11 @@
 import os
 import shutil
 import subprocess
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from memoryd.client.errors import MemorydError
-from memoryd.client.memctl.arguments import declare_nothing
+from memoryd.client.memctl.arguments import accept_whole, declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import require_daemon
@@ -99,15 +99,9 @@ def _status_text(found: installing.ServiceState) -> str:
     return head + format_fields([row for row in rows if row[1]]) + (f"\n{notes}" if notes else "")
 
 
-def _parse_lines(text: str) -> int:
-    if not text.isdigit() or not 0 < int(text) <= MAX_LINES:
-        raise ArgumentTypeError(f"{text!r} is not a number of lines between 1 and {MAX_LINES}")
-    return int(text)
-
-
 def _declare_logs(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--lines", "-n", type=_parse_lines, default=LINES, metavar="N", help=f"the last N lines ({LINES})"
+        "--lines", "-n", type=accept_whole(1, MAX_LINES), default=LINES, metavar="N", help=f"the last N lines ({LINES})"
     )
     parser.add_argument("--follow", "-f", action="store_true", help="go on with what comes; Ctrl-C ends it")
 

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import get_args
 
 from memoryd.client import methods
-from memoryd.client.memctl.arguments import Usage, add_reach
+from memoryd.client.memctl.arguments import Usage, add_reach, parse_limit, parse_offset, parse_share
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import apply_options, client_for, show_result
 from memoryd.client.memctl.output import columns, paint, print_note, show
@@ -175,7 +175,7 @@ def _topics_text(found: calls.TopicList) -> str:
 
 
 def _declare_change(parser: ArgumentParser) -> None:
-    parser.add_argument("--threshold", type=float, metavar="X", help="cosine from which on (the model's own)")
+    parser.add_argument("--threshold", type=parse_share, metavar="X", help="cosine from which on (the model's own)")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done and change nothing")
     add_reach(parser)
 
@@ -214,8 +214,8 @@ def parse_number(text: str) -> int:
 
 
 def _add_page(parser: ArgumentParser) -> None:
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="how many (20)")
-    parser.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first N")
+    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="how many (20)")
+    parser.add_argument("--offset", type=parse_offset, default=0, metavar="N", help="leave out the first N")
     add_reach(parser)
 
 

@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 import msgspec
 
 from memoryd.client.errors import MemorydError
-from memoryd.client.memctl.arguments import add_reach
+from memoryd.client.memctl.arguments import accept_whole, add_reach
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.output import print_note, say_bytes, say_json
 from memoryd.client.memctl.table import count_text
@@ -27,8 +27,12 @@ def _declare(parser: ArgumentParser) -> None:
         "--format", choices=list(FORMATS), default="html", help="html: one page to look at; graphml: for tools"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="where to write it (standard output)")
-    parser.add_argument("--limit", type=int, metavar="N", help=f"only the N largest nodes (html: {SHOWN_NODES})")
-    parser.add_argument("--preview", type=int, default=160, metavar="N", help="characters of each memory (160)")
+    parser.add_argument(
+        "--limit", type=accept_whole(1), metavar="N", help=f"only the N largest nodes (html: {SHOWN_NODES})"
+    )
+    parser.add_argument(
+        "--preview", type=accept_whole(0, 200), default=160, metavar="N", help="characters of each memory (160)"
+    )
     add_reach(parser)
 
 

@@ -4,7 +4,7 @@ import os
 from argparse import ArgumentParser, Namespace
 
 from memoryd.client import calls, methods
-from memoryd.client.memctl.arguments import add_optional, declare_nothing
+from memoryd.client.memctl.arguments import add_optional, declare_nothing, parse_limit, parse_offset
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, send, show_result
 from memoryd.client.memctl.output import complain, make_printable, paint, show
@@ -148,8 +148,8 @@ def _problem_lines(status: declared.WorkspaceStatus) -> list[str]:
 
 def _declare_files(parser: ArgumentParser) -> None:
     _declare_workspace(parser)
-    parser.add_argument("--limit", type=int, default=1000, metavar="N", help="how many (1000)")
-    parser.add_argument("--offset", type=int, default=0, metavar="N", help="leave out the first N")
+    parser.add_argument("--limit", type=parse_limit, default=1000, metavar="N", help="how many (1000)")
+    parser.add_argument("--offset", type=parse_offset, default=0, metavar="N", help="leave out the first N")
 
 
 def _list_files(args: Namespace) -> None:

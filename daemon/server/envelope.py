@@ -15,6 +15,7 @@ import msgspec
 import memoryd
 from memoryd.client import protocol
 from memoryd.client.errors import BadFrame, Internal, Invalid, MemorydError, Unavailable, UnknownMethod, VersionMismatch
+from memoryd.client.misfit import explain_misfit
 from memoryd.client.protocol import MAX_FRAME_BYTES, MAX_METADATA_DEPTH, RESULT, Call, Request, method_name
 from memoryd.client.transport.frames import frame
 
@@ -56,7 +57,7 @@ _call = msgspec.msgpack.Decoder(Union[protocol.METHODS])  # noqa: UP007
 _tagged = msgspec.msgpack.Decoder(_Tagged)
 _encode_into = msgspec.msgpack.Encoder().encode_into
 _skimmed = msgspec.msgpack.Decoder(_Skimmed)
-_NAMES = frozenset(method_name(method) for method in protocol.METHODS)
+_SHAPES = {method_name(method): method for method in protocol.METHODS}
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError)
 _MAX_HEAD_BYTES = 1 + 9 + 9  # of an array and two integers
 _SPARE_BYTES = 1024  # of headers of metadata, which are longer in msgpack
@@ -230,9 +231,9 @@ def _explain_misfit(call: msgspec.Raw, error: msgspec.ValidationError) -> Memory
     method = _find_method(call)
     if method is None:
         return BadFrame(f"The call is not a map with a method: {error}.")
-    if method not in _NAMES:
-        return UnknownMethod(f"There is no method {method[:80]!r}.", {"methods": sorted(_NAMES)})
-    return Invalid(f"{method}: {error}.")
+    if method not in _SHAPES:
+        return UnknownMethod(f"There is no method {method[:80]!r}.", {"methods": sorted(_SHAPES)})
+    return Invalid(f"{method}: {explain_misfit(error, _SHAPES[method])}.")
 
 
 def _decode_deep_request(payload: bytes) -> Request:

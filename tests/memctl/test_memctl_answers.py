@@ -83,12 +83,13 @@ def test_search_prints_blocks_for_people_and_says_what_was_left_out(memctl: Memc
     assert "model is not ready" in memctl("related", "3f9a").err
     assert memctl("search", "cache", "--json").json[0]["id"] == ID
     fake.replies[protocol.Search] = protocol.Hits(hits=[])
-    assert memctl("search", "cache").out == "Nothing found.\n"
+    fake.replies[protocol.GetStats] = counted()
+    assert memctl("search", "cache").out == "Nothing found. No memories yet; `memctl add TEXT` keeps the first.\n"
     assert memctl("search", "cache", "--json").json == []
 
 
 def test_what_a_search_sees_follows_namespace_and_reach(memctl: Memctl, fake: FakeDaemon, monkeypatch: Any) -> None:
-    fake.replies[protocol.Search] = protocol.Hits(hits=[])
+    fake.replies[protocol.Search] = protocol.Hits(hits=[HIT])
     memctl("search", "x")
     memctl("search", "x", "--namespace", "acme/api/")
     memctl("search", "x", "--namespace", "acme", "--reach", "subtree")
@@ -122,7 +123,7 @@ def test_what_is_below_the_floor_is_counted_and_shown_when_asked_for(
 
 
 def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemon) -> None:
-    fake.replies[protocol.Search] = protocol.Hits(hits=[])
+    fake.replies[protocol.Search] = protocol.Hits(hits=[HIT])
     memctl(
         *("search", "x", "--type", "fact", "--type", "lesson", "--source", "manual", "--tier", "L1"),
         *(
@@ -389,6 +390,55 @@ def test_why_not_says_where_a_memory_is_that_is_not_seen_from_here(memctl: Memct
     assert (
         "is found, at rank 1" in memctl("why-not", id[:8], "staging", "--namespace", "acme/web", "--reach", "all").out
     )
+
+
+def test_why_not_wants_the_id_before_the_query_and_says_so(memctl: Memctl, fake: FakeDaemon) -> None:
+    swapped = memctl("why-not", "which cache", "3f9a")
+    assert swapped.code == 2
+    assert swapped.err == "memctl: the id comes before the query: memctl why-not 3f9a 'which cache'\n"
+    assert "first the ID of the memory that was missed" in memctl("why-not", "which", "cache").err
+    assert fake.calls == []
+
+
+def test_an_answer_is_printed_with_its_question(memctl: Memctl, fake: FakeDaemon) -> None:
+    question = protocol.Related(id="c" * 32, kind="question", content="What do we cache in?")
+    answer = protocol.Related(id="d" * 32, kind="answer", content="Valkey, " + "as it is free " * 20)
+    hit = msgspec.structs.replace(HIT, related=[question, answer])
+    fake.replies[protocol.Search] = protocol.Hits(hits=[hit])
+    lines = memctl("search", "cache").out.splitlines()
+    assert "       question cccccccc  What do we cache in?" in lines
+    beginning = next(at for at, line in enumerate(lines) if line.startswith("       answer dddddddd  Valkey, as it"))
+    assert [line[: 7 + 17] for line in lines[beginning + 1 : beginning + 3]] == [" " * 24] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("list", "--type", "nonsense"), "No memory has the type nonsense; there are: fact (2), decision (1).\n"),
+        (("list", "--source", "mail"), "No memory has the source mail; there are: manual (3).\n"),
+        (("list", "--type", "fact", "--before", "2020-01-01"), "None of 3 memories matches.\n"),
+        (("search", "x", "--tier", "L2"), "Nothing found. No memory has the tier L2; there are: L1 (3).\n"),
+    ],
+)
+def test_a_filter_that_leaves_nothing_is_explained(
+    memctl: Memctl, fake: FakeDaemon, words: tuple[str, ...], sentence: str
+) -> None:
+    fake.replies[protocol.List] = protocol.Page(memories=[], total=0)
+    fake.replies[protocol.Search] = protocol.Hits(hits=[])
+    fake.replies[protocol.GetStats] = counted(
+        memories=3, by_type={"decision": 1, "fact": 2}, by_source={"manual": 3}, by_tier={"L1": 3}
+    )
+    assert memctl(*words).out == sentence
+
+
+def test_a_list_of_nothing_says_what_to_do(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies |= {protocol.List: protocol.Page(memories=[], total=0), protocol.GetStats: counted()}
+    assert memctl("list").out == "No memories yet; `memctl add TEXT` keeps the first.\n"
+    assert "`memctl namespaces` shows where there are some" in memctl("list", "--namespace", "acme").out
+    fake.replies[protocol.GetStats] = counted(turns=2)
+    assert "`memctl tiers --turns` shows it" in memctl("list").out
+    fake.replies[protocol.List] = protocol.Page(memories=[], total=4)
+    assert memctl("list", "--offset", "9").out == "There are no more than 4 memories.\n"
 
 
 def test_status_and_stats(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:

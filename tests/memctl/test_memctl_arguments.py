@@ -113,6 +113,38 @@ def test_a_timeout_is_a_positive_number_of_seconds() -> None:
             parse_timeout(wrong)
 
 
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("search", 'QUERY is missing; for example: memctl search "which cache do we use"'),
+        ("project rename", "PROJECT and NEW are missing; for example: memctl project rename api-2 payments"),
+        ("search x --limit 0", "--limit must be 1 or more, not 0"),
+        ("search x --limit 1001", "--limit must be 1000 or less, not 1001"),
+        ("search x --limit ten", "--limit must be a whole number, not 'ten'"),
+        ("search x --offset -1", "--offset must be 0 or more, not -1"),
+        ("search x --floor low", "--floor must be a number, not 'low'"),
+        ("search x --floor nan", "--floor must be a number, not 'nan'"),
+        ("search x --mode any", "--mode must be one of hybrid, lexical, dense, not 'any'"),
+        ("search x --limit", "--limit needs a value"),
+        ("search x --json=3", "--json takes no value like '3'"),
+        ("search x --limt 3", "there is no option --limt; did you mean `--limit`?"),
+        ("search x --zebra", "there is no option --zebra"),
+        ("list x", "'x' is one word too many"),
+        ("add x y", "'y' is one word too many; quote a text of several words"),
+        ("hooks install claude", "not 'claude'; did you mean `claude-code`?"),
+        ("links --dismiss 3f9a", "--dismiss needs 2 values"),
+        ("feedback 3f9a", "give --useful or --useless"),
+        ("feedback 3f9a --useful --useless", "give --useless or --useful, not both"),
+        ("graph export --output", "--output needs a value"),
+    ],
+)
+def test_a_wrong_command_line_is_explained_in_a_persons_words(line: str, sentence: str) -> None:
+    with pytest.raises(Usage) as refused:
+        parse(line.split())
+    assert sentence in str(refused.value)
+    assert "argument" not in str(refused.value)
+
+
 @pytest.mark.parametrize("name", sorted(list_commands()))
 def test_every_command_has_help_with_examples_that_fits_a_narrow_terminal(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

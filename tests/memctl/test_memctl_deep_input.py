@@ -16,7 +16,7 @@ ENTITY = f'{{"type": "entity", "name": "a", "entityType": "b", "observations": {
 MARKDOWN = f"---\nid: {'0f' * 16}\nmetadata: {DEEP}\n---\ntext\n"
 
 COMMANDS: dict[str, tuple[str, Callable[[str], list[str]], str]] = {
-    "metadata": ("", lambda path: ["add", "x", "--metadata", f'{{"a": {DEEP}}}'], "neither a JSON object"),
+    "metadata": ("", lambda path: ["add", "x", "--metadata", f'{{"a": {DEEP}}}'], "must be KEY=VALUE or a JSON object"),
     "lines of turns": (RECORD, lambda path: ["seed", path], "Line 1 of .* is not a JSON object"),
     "records": (RECORD, lambda path: ["import", path], "line 1: Not a JSON object"),
     "a list of records": (f"[{RECORD}]", lambda path: ["import", path], "Not a JSON list"),

@@ -83,7 +83,8 @@ def test_an_undo_without_an_id_shows_what_and_asks(memctl: Memctl, monkeypatch: 
     assert memctl("undo", undone[:8]).code == 0
 
 
-def test_bare_memctl_shows_its_help_and_a_slip_gets_a_suggestion(memctl: Memctl) -> None:
+def test_bare_memctl_shows_its_help_and_a_slip_gets_a_suggestion(memctl: Memctl, monkeypatch: Any) -> None:
+    monkeypatch.chdir("/")
     assert memctl().code == 0
     assert "usage: memctl COMMAND" in memctl().out
     slip = memctl("serach", "herons")

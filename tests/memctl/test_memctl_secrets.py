@@ -60,7 +60,7 @@ def test_an_expression_of_the_allow_list_that_is_none_is_refused_with_its_place(
     refused = memctl("config")
     assert refused.code == 1
     assert "is not a regular expression" in refused.err
-    assert "$.privacy.allow" in refused.err
+    assert "`privacy.allow`" in refused.err
 
 
 def test_the_settings_are_shown_with_their_meaning(memctl: Memctl, daemon: "Daemon") -> None:

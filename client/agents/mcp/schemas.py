@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from memoryd.client.errors import Invalid
+from memoryd.client.misfit import explain_misfit
 
 MIN_TOKENS, MAX_TOKENS = 128, 20_000
 MOST_IDS = 20
@@ -232,4 +233,4 @@ def parse_arguments(shape: type[S], given: Mapping[str, Any] | None) -> S:
         return msgspec.convert(present, shape, strict=False)
     except msgspec.ValidationError as error:
         names = ", ".join(shape.__struct_fields__)
-        raise Invalid(f"The arguments do not fit: {error}; there are {names}.") from None
+        raise Invalid(f"The arguments do not fit: {explain_misfit(error, shape)}; there are {names}.") from None

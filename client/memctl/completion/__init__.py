@@ -18,7 +18,7 @@ def _declare(parser: ArgumentParser) -> None:
 
 def _parse_shell(text: str) -> str:
     if text not in (*SCRIPTS, "words"):
-        raise ArgumentTypeError(f"there are scripts for {', '.join(SCRIPTS)}, not for {text!r}")
+        raise ArgumentTypeError(f"must be one of {', '.join(SCRIPTS)}, not {text!r}")
     return text
 
 

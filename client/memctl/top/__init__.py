@@ -1,10 +1,11 @@
 """top: a live view of the daemon: calls, latencies, tiers, queues, jobs, clients."""
 
 import time
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 
 from memoryd.client.calls import stats as stats_call
 from memoryd.client.errors import Forbidden, TimedOut, Unavailable
+from memoryd.client.memctl.arguments import accept_number
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import show
@@ -12,7 +13,7 @@ from memoryd.client.memctl.top import screen as screens
 from memoryd.client.memctl.top.picture import ORDERS, Sample, draw_frame
 from memoryd.client.transport.sync import Client
 
-INTERVAL_S, LONGEST_S = 2.0, 3600.0
+INTERVAL_S, LONGEST_S = 2.0, 3600
 LOOK_S = 0.2  # how soon a key or another size of the terminal is noticed
 LIMIT_S = 5.0  # for one answer: a daemon that hangs shall be seen to hang
 INTERRUPTED = 130
@@ -21,21 +22,15 @@ INTERRUPTED = 130
 def _declare_top(parser: ArgumentParser) -> None:
     parser.add_argument("--once", action="store_true", help="print one frame and exit")
     parser.add_argument(
-        "--interval", type=_parse_interval, default=INTERVAL_S, metavar="S", help="seconds between two (2)"
+        "--interval",
+        type=accept_number(0.1, LONGEST_S),
+        default=INTERVAL_S,
+        metavar="S",
+        help="seconds between two (2)",
     )
     parser.add_argument(
         "--sort", choices=ORDERS, default="calls", help="what calls are ordered by; the key s changes it"
     )
-
-
-def _parse_interval(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.1 <= value <= LONGEST_S:
-        raise ArgumentTypeError(f"{text!r} is not a number of seconds from 0.1 to {LONGEST_S:.0f}")
-    return value
 
 
 def _show_top(args: Namespace) -> int | None:

@@ -19,12 +19,23 @@ from memoryd.client.doctor import service
 from memoryd.client.protocol import Done, GetStatus, Shutdown, ThreadState
 
 
+def make_database(folder: Path) -> None:
+    """Leave the file that a daemon makes at its first start."""
+    (folder / "data").mkdir(mode=0o700)
+    (folder / "data" / "memoryd.sqlite").touch(mode=0o600)
+
+
 def changed(fake: FakeDaemon, **fields: Any) -> None:
     fake.replies[GetStatus] = msgspec.structs.replace(fake.replies[GetStatus], **fields)
 
 
+def test_after_an_installation_there_is_no_daemon_yet_which_is_well(doctor: Doctor) -> None:
+    assert doctor("daemon")["daemon"]["state"] == "ok"
+
+
 def test_a_daemon_that_does_not_run_is_started(doctor: Doctor, memctl: Memctl, folder: Path) -> None:
     (folder / "config.toml").write_text(NO_MODEL)
+    make_database(folder)
     assert doctor("daemon")["daemon"]["fix"] == "memctl up"
     try:
         assert doctor("daemon", "--fix", "--yes")["daemon"]["mended"] is True

@@ -1,0 +1,48 @@
+"""What does not fit a type is said in a person's words: no type of msgspec, no notation of its own."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from memoryd.client import protocol
+from memoryd.client.misfit import explain_misfit
+
+
+@pytest.mark.parametrize(
+    ("shape", "value", "sentence"),
+    [
+        (protocol.Search, {"limit": 0}, "`limit` must be 1 or more"),
+        (protocol.Search, {"limit": 5000}, "`limit` must be 1000 or less"),
+        (protocol.Search, {"limit": 1.5}, "`limit` must be a whole number"),
+        (protocol.Search, {"limit": "ten"}, "`limit` must be a whole number, not text"),
+        (protocol.Search, {"half_life_days": 0}, "`half_life_days` must be more than 0"),
+        (protocol.Search, {"floor": "low"}, "`floor` must be a number, not text"),
+        (protocol.Search, {"touch": 1}, "`touch` must be true or false, not a whole number"),
+        (protocol.Search, {"mode": "any"}, "`mode` must be one of hybrid, lexical, dense, not 'any'"),
+        (protocol.Search, {"tier": ["L9"]}, "`tier[0]` must be one of L0, L1, L2, documents, not 'L9'"),
+        (protocol.Search, {"type": ["a"] * 1001}, "`type` must have at most 1000 items"),
+        (protocol.Search, {"ids": "3f9a"}, "`ids` must be a list, not text"),
+        (protocol.Search, {"metadata": {1: 2}}, "a name in `metadata` must be text, not a whole number"),
+        (protocol.Search, {"limits": 1}, "there is no field `limits`"),
+        (protocol.AddMany, {}, "`memories` is missing"),
+        (protocol.AddMany, {"memories": [{}]}, "`memories[0].content` is missing"),
+        (protocol.AddMany, {"memories": [{"content": "x", "kind": 1}]}, "`memories[0]` has no field `kind`"),
+        (protocol.AddMany, {"memories": [None]}, "`memories[0]` must be an object with names and values, not empty"),
+    ],
+)
+def test_a_misfit_is_explained_in_a_persons_words(shape: Any, value: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(msgspec.ValidationError) as refused:
+        msgspec.convert({"method": protocol.method_name(shape), **value}, shape)
+    assert explain_misfit(refused.value, shape) == sentence
+
+
+def test_what_msgspec_says_in_words_that_are_not_known_here_is_kept() -> None:
+    assert explain_misfit(msgspec.ValidationError("Out of ink - at `$.pen`")) == "`pen`: Out of ink"
+    assert explain_misfit(msgspec.ValidationError("Out of ink")) == "it: Out of ink"
+
+
+def test_a_value_of_an_object_with_any_names_is_not_named() -> None:
+    with pytest.raises(msgspec.ValidationError) as refused:
+        msgspec.convert({"days": {"manual": "long"}}, dict[str, dict[str, float]])
+    assert explain_misfit(refused.value) == "`[…][…]` must be a number, not text"

@@ -1,0 +1,57 @@
+"""`memctl` by itself: in a project what is known of it, without a daemon one sentence, elsewhere the help."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_daemon import FakeDaemon, Memctl
+from figures import counted
+
+from memoryd.client import protocol
+
+
+@pytest.fixture(autouse=True)
+def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand in a checkout of the name `api`."""
+    monkeypatch.setenv("HOME", str(folder))
+    (folder / "api" / ".git").mkdir(parents=True)
+    monkeypatch.chdir(folder / "api")
+    return folder / "api"
+
+
+def test_it_says_what_is_known_of_the_project(memctl: Memctl, fake: FakeDaemon) -> None:
+    session = protocol.LoggedSession(
+        namespace="api", session="s1", began_at=0.0, ended_at=60.0, turns=4, asked="Which cache do we use?"
+    )
+    fake.replies[protocol.GetStats] = counted(memories=3, turns=1)
+    fake.replies[protocol.GetLog] = protocol.SessionLog(sessions=[session])
+    assert memctl().out.splitlines() == [
+        "api (~/api): 3 memories, and 1 turn of what was said last.",
+        "  latest session  1970-01-01T00:01:00Z, 4 turns: Which cache do we use?",
+        "  hooks           none; `memctl hooks install AGENT` adds them",
+        'Next: memctl search "…", memctl log, memctl list. All commands: memctl --help',
+    ]
+    assert {(call.namespace, call.reach) for call in fake.calls} == {("api", "subtree")}
+    shown = memctl("--json").json
+    assert (shown["memories"], shown["latest_session"]["ended_at"]) == (3, "1970-01-01T00:01:00Z")
+
+
+def test_it_says_which_agents_have_hooks_and_what_to_do_where_nothing_is_kept(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies |= {protocol.GetStats: counted(), protocol.GetLog: protocol.SessionLog(sessions=[])}
+    memctl("hooks", "install", "codex", "--no-backfill")
+    lines = memctl().out.splitlines()
+    assert lines[0] == "api (~/api): nothing is kept yet."
+    assert lines[1:3] == ["  latest session  none yet", "  hooks           codex"]
+    assert lines[3].startswith('Next: memctl add "…"')
+
+
+def test_without_a_daemon_it_is_one_sentence_and_none_is_started(memctl: Memctl, folder: Path) -> None:
+    assert memctl().out == "No daemon runs; start one with `memctl up`, and `memctl` says what it knows of api.\n"
+    assert memctl("--json").json == {"namespace": "api", "daemon": False}
+    assert not (folder / "s").exists()
+
+
+def test_outside_a_project_it_is_the_help(memctl: Memctl, fake: FakeDaemon, monkeypatch: Any) -> None:
+    monkeypatch.chdir("/")
+    assert memctl().out.startswith("usage: memctl COMMAND")
+    assert fake.calls == []
