@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def authenticate(token: str) -> protocol.Authenticate:
-    """Bind this connection to what a token represents, from now on. After an unknown token it may do nothing more."""
+    """Bind this connection, from now on, to what a token stands for. After an unknown token it may do nothing
+    more."""
     return protocol.Authenticate(token=token)
 
 
@@ -45,7 +46,7 @@ def namespaces(
     *,
     reach: Reach | None = None,
 ) -> protocol.Namespaces:
-    """List the namespaces that hold memories. Part by part, `*` in `prefix` and `suffix` is any one part."""
+    """List the namespaces that hold memories. In `prefix` and `suffix`, `*` stands for any one part."""
     return protocol.Namespaces(prefix=prefix, suffix=suffix, depth=depth, limit=limit, offset=offset, reach=reach)
 
 
@@ -223,7 +224,7 @@ def get_observing() -> protocol.GetObserving:
 
 
 def pause_observing(kind: Literal["session", "namespace", "folder"], name: str) -> protocol.PauseObserving:
-    """Take note of nothing that is said in a place, until it is resumed. What was observed before stays."""
+    """Stop observing in a place until it is resumed; what was observed before stays."""
     return protocol.PauseObserving(kind=kind, name=name)
 
 
@@ -248,7 +249,7 @@ def verify(repair: bool = False) -> protocol.Verify:
 
 
 def shutdown() -> protocol.Shutdown:
-    """Finish the calls under way, write everything down and end the daemon."""
+    """Finish the calls under way, write everything to disk and end the daemon."""
     return protocol.Shutdown()
 
 
@@ -259,13 +260,13 @@ def restart() -> protocol.Restart:
 
 
 def hello(version: str) -> protocol.Hello:
-    """Say which version the client is of, ahead of its first call."""
+    """Say which version the client has, ahead of its first call."""
     return protocol.Hello(version=version)
 
 
 def end_session(session: str, wait: bool = False, *, reach: Reach | None = None) -> protocol.EndSession:
-    """Say that a conversation is over: it is summed up at once, in the background; a language model draws facts
-    out."""
+    """Say that a conversation is over: it is summed up now, in the background; a language model draws facts from
+    it."""
     return protocol.EndSession(session=session, wait=wait, reach=reach)
 
 

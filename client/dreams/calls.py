@@ -11,13 +11,13 @@ DreamOutcome = Literal["written", "planned", "unchanged", "refused", "undone"]
 
 
 class DreamStep(Struct, kw_only=True):
-    """The outcome of one statement: `take` it into MEMORY.md, leave it out as a `repeat` of another, or as `outdated`.
+    """What became of one statement: `take` puts it into MEMORY.md; `repeat` and `outdated` leave it out.
 
     `source` is the file or the id that it is from, `kept` the statement that is in its place.
     """
 
     action: Fate
-    """the outcome of it"""
+    """what became of it"""
     text: str
     """the statement"""
     source: str
@@ -31,7 +31,7 @@ class DreamStep(Struct, kw_only=True):
 
 
 class DreamReport(Struct, kw_only=True):
-    """How one dream went. `passing` counts the notes that are of their day only and stay in the daily files.
+    """How one dream went. `passing` counts notes that matter for their day only: they stay in the daily files.
 
     `by` is `rules` or the model that decided; `refused` and `unchanged` say why in `problem`.
     """
@@ -43,15 +43,15 @@ class DreamReport(Struct, kw_only=True):
     by: str = "rules"
     """who decided: `rules` or a model, or both"""
     steps: list[DreamStep] = []
-    """the outcome of which statement"""
+    """what became of each statement"""
     passing: int = 0
     """notes that matter for their day only"""
     path: str | None = None
     """of MEMORY.md; null for the memories of a namespace"""
     chars_before: int = 0
-    """characters that there were"""
+    """how many characters it had"""
     chars_after: int = 0
-    """characters that there are, or would be"""
+    """how many it has, or would have"""
     diary: str | None = None
     """the file that describes it"""
     backup: str | None = None

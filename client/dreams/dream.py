@@ -19,9 +19,15 @@ _STYLES = {"take": "green", "outdated": "red", "repeat": "yellow"}
 def _declare(parser: ArgumentParser) -> None:
     about = "a workspace (its namespace or a path inside) or a namespace; left out: all workspaces with daily files"
     add_optional(parser, "place", about)
-    parser.add_argument("--dry-run", action="store_true", help="show the outcome of each statement; change nothing")
-    parser.add_argument("--force", action="store_true", help="also what was processed, and if MEMORY.md halves")
-    parser.add_argument("--facts", action="store_true", help="the memories of a namespace, if a workspace has its name")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would become of each statement; change nothing"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="read again what was processed, and let MEMORY.md lose more than half"
+    )
+    parser.add_argument(
+        "--facts", action="store_true", help="PLACE is a namespace, though a workspace has that name too"
+    )
     allow = "let dreams of the workspace write MEMORY.md, now, later and each night; without it they propose"
     parser.add_argument("--allow", action=BooleanOptionalAction, help=allow)
     undo = "put back MEMORY.md as before the latest dream (of a day)"

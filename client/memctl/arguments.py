@@ -108,6 +108,8 @@ def parse(argv: list[str]) -> tuple[Command, argparse.Namespace]:
         args = parser.read(rest)
         if overview.is_about_project(args):
             return Command(declare_nothing, overview.show_project), args
+        if rest:
+            raise Usage("which command? `memctl --help` lists them.")
         parser.print_help()
         raise SystemExit(0)
     linux.check()
@@ -148,7 +150,7 @@ def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
                 about = CAPABILITIES[capability].about
                 raise Usage(f"`memctl {name}` is not in this installation: it belongs to {capability} ({about}).")
             commands = {command.split()[0] for command in list_commands()}
-            question = _ask_whether(f"memctl {name}", [f"memctl {command}" for command in commands])
+            question = _ask_whether(name, commands, "memctl ")
             raise Usage(f"{name!r} is not a command{question or ';'} `memctl --help` lists them.")
         return name, rest
     second = find_next_word(rest, first)
@@ -163,12 +165,12 @@ def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
     raise Usage(f"`memctl {name}` needs one of: {', '.join(choices)}.")
 
 
-def _ask_whether(word: str, names: Iterable[str]) -> str:
+def _ask_whether(word: str, names: Iterable[str], before: str = "") -> str:
     """Return, as the end of a sentence, a question about the name most like a word, empty if none is like it."""
     from difflib import get_close_matches  # here: no other call needs it
 
     matches = get_close_matches(word, sorted(names), n=1)
-    return f"; did you mean `{matches[0]}`?" if matches else ""
+    return f"; did you mean `{before}{matches[0]}`?" if matches else ""
 
 
 def find_next_word(argv: Sequence[str], start: int) -> int | None:
@@ -184,11 +186,13 @@ def find_next_word(argv: Sequence[str], start: int) -> int | None:
 def add_global_options(parser: argparse.ArgumentParser) -> None:
     """Declare what every command takes."""
     group = parser.add_argument_group("options of every command")
-    group.add_argument("--socket", metavar="PATH", help="the daemon's socket (default: $MEMORYD_SOCKET or XDG)")
-    place = "your place, like acme/api; / is the root (default: $MEMORYD_NAMESPACE, else the project's)"
+    group.add_argument("--socket", metavar="PATH", help="the daemon's socket (default: $MEMORYD_SOCKET, else yours)")
+    place = "your namespace, like acme/api; / is the root (default: $MEMORYD_NAMESPACE, else the project's)"
     group.add_argument("--namespace", metavar="NS", help=place)
     group.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
-    group.add_argument("--timeout", metavar="S", type=parse_timeout, default=30.0, help="limit of one call (30)")
+    group.add_argument(
+        "--timeout", metavar="S", type=parse_timeout, default=30.0, help="seconds that one call may take (default: 30)"
+    )
     group.add_argument("--no-autostart", action="store_true", help="do not start a daemon when none answers")
     group.add_argument(
         "--version", action="version", version=f"memctl {memoryd.__version__}", help="print the version and exit"
@@ -206,7 +210,7 @@ def add_secrets(parser: argparse._ActionsContainer) -> None:
 
 def add_kind(parser: argparse.ArgumentParser) -> None:
     """Declare what a memory that is stored is, and what is noted of it."""
-    parser.add_argument("--type", metavar="T", help="fact (the default), decision, preference, lesson …")
+    parser.add_argument("--type", metavar="T", help="what it is: fact (the default), decision, preference, lesson …")
     parser.add_argument(
         "--metadata", action="append", type=parse_metadata, metavar="M", help="a JSON object or KEY=VALUE; repeatable"
     )
@@ -224,8 +228,8 @@ def add_id(parser: argparse.ArgumentParser) -> None:
 
 def add_reach(parser: argparse._ActionsContainer) -> None:
     """Declare `--reach`."""
-    meaning = "own and enclosing namespaces, own and inner, own only, everything"
-    about = f"what is seen: {meaning} (default: all, and visible with --namespace)"
+    meaning = "visible: yours and those around it; subtree: yours and those inside it; exact: yours alone"
+    about = f"which namespaces are seen: {meaning}; all (default: all, or visible with --namespace)"
     parser.add_argument("--reach", choices=get_args(Reach), help=about)
 
 
@@ -233,12 +237,17 @@ def add_filters(parser: argparse.ArgumentParser, near: argparse._ActionsContaine
     """Declare `--reach`, among the options of `near` where it is given, and the filters of searches and lists."""
     add_reach(near or parser)
     add = parser.add_argument_group("filters (all must hold; repeat one to give several values)").add_argument
-    add("--type", action="append", metavar="T", help="fact, decision, lesson …")
+    add("--type", action="append", metavar="T", help="what it is: fact, decision, lesson …")
     add("--source", action="append", metavar="S", help="how it came in: manual …")
-    add("--tier", action="append", choices=get_args(Tier), help="where it is kept")
+    add("--tier", action="append", choices=get_args(Tier), help="the tier that holds it")
     add("--metadata", action="append", type=parse_metadata, metavar="M", help="KEY=VALUE or a JSON object")
     add("--where", action="append", type=parse_where, metavar="W", help="KEY=VALUE, KEY>=4 …, or a JSON object")
-    add("--after", type=parse_date, metavar="DATE", help="created after this date: 2026-03-31, yesterday, last Tuesday")
+    add(
+        "--after",
+        type=parse_date,
+        metavar="DATE",
+        help="created after this date: 2026-03-31, yesterday, last Tuesday …",
+    )
     add("--before", type=parse_date, metavar="DATE", help="created before it")
     add("--path-prefix", metavar="PATH", help="from files below this path")
     add("--id", action="append", dest="ids", metavar="ID", help="only these memories")
@@ -248,16 +257,23 @@ def add_query(parser: argparse.ArgumentParser) -> None:
     """Declare the parameters of a search."""
     group = parser.add_argument_group("how to search")
     add = group.add_argument
-    add("--limit", type=parse_limit, default=10, metavar="N", help="how many results (10)")
+    add("--limit", type=parse_limit, default=10, metavar="N", help="how many results (default: 10)")
     add("--offset", type=parse_offset, default=0, metavar="N", help="leave out the first N")
-    add("--mode", choices=("hybrid", "lexical", "dense"), help="by words and meaning, or one of them")
-    add("--floor", type=parse_share, metavar="X", help="drop results of less confidence; 0.03 drops what is off")
+    add(
+        "--mode",
+        choices=("hybrid", "lexical", "dense"),
+        help="by words and meaning (the default), words alone, meaning alone",
+    )
+    add("--floor", type=parse_share, metavar="X", help="leave out results of less confidence, 0 to 1")
     add("--profile", choices=get_args(ProfileName), help="a named set of these parameters")
     add(
-        "--half-life-days", type=accept_number(0.001), metavar="D", help="let results fade: half the score after D days"
+        "--half-life-days",
+        type=accept_number(0.001),
+        metavar="D",
+        help="let results fade: after D days they have half their score",
     )
     add("--session", metavar="ID", help="the conversation that the results are for")
-    add("--no-touch", action="store_false", dest="touch", help="leave no mark: count no access")
+    add("--no-touch", action="store_false", dest="touch", help="do not count an access of what is found")
     about = f"for experiments, repeatable: {', '.join(EXPERIMENTS)}"
     add("--set", action="append", type=parse_setting, dest="experiment", metavar="NAME=VALUE", help=about)
     add_filters(parser, group)

@@ -41,7 +41,7 @@ _KERNEL: dict[str, dict[str, CommandRow]] = {
         "task failed": CommandRow("task", "keep what failed and why, as a lesson"),
         "search": CommandRow("search", "find memories by meaning and by words, best first"),
         "context": CommandRow("context", "what matters for a task, as text for a prompt"),
-        "get": CommandRow("memories", "show one memory by id or unique prefix, or a turn in its conversation"),
+        "get": CommandRow("memories", "show one memory by its id, or a turn in its conversation"),
         "log": CommandRow("log", "what was done, session by session"),
         "list": CommandRow("memories", "list memories by filter, newest first"),
         "update": CommandRow("memories", "change fields of a memory"),
@@ -50,13 +50,13 @@ _KERNEL: dict[str, dict[str, CommandRow]] = {
         "erase": CommandRow("erase", "erase memories and turns for good, everywhere on disk"),
         "feedback": CommandRow("memories", "say whether a memory was useful, which moves its rank a little"),
         "links": CommandRow("links", "which memories contradict each other; dismiss such a link"),
-        "namespaces": CommandRow("share", "the namespaces that hold memories, and how many"),
-        "related": CommandRow("search", "memories that are near one memory in meaning"),
+        "namespaces": CommandRow("share", "which namespaces hold memories, and how many"),
+        "related": CommandRow("search", "memories whose meaning is near that of one memory"),
         "share": CommandRow("share", "copy or move memories outward, to a namespace that encloses theirs"),
     },
     "Understanding a search": {
         "explain": CommandRow("explain", "show stage by stage how a search came to its results"),
-        "why-not": CommandRow("explain", "say why a memory is or is not among the results"),
+        "why-not": CommandRow("explain", "say why a search did not find a memory, or how it did"),
     },
     "Coding agents": {
         "hooks install": CommandRow(
@@ -66,16 +66,14 @@ _KERNEL: dict[str, dict[str, CommandRow]] = {
         "hooks status": CommandRow(
             "hooks.commands", "what is installed where, and what waits for the daemon", "agents"
         ),
-        "hooks preview": CommandRow(
-            "hooks.commands", "what an agent would be told here and now, and why each line", "agents"
-        ),
+        "hooks preview": CommandRow("hooks.commands", "what an agent would be told here and now, and why", "agents"),
         "hooks retry": CommandRow(
             "hooks.commands",
-            "send again what was set aside because the daemon died or hung at it twice",
+            "send again what was set aside: the daemon died or hung at it twice",
             "agents",
         ),
         "hook": CommandRow("hooks.commands", "what an installed hook runs: an event as JSON on stdin", "agents"),
-        "project list": CommandRow("project", "which namespace each checkout or folder has for agents"),
+        "project list": CommandRow("project", "the projects that agents work in, and their namespaces"),
         "project rename": CommandRow("project", "give a project another namespace; its memories move with it"),
         "mcp": CommandRow("mcp", "serve memories to an agent over the Model Context Protocol (stdio)", "agents"),
     },
@@ -89,7 +87,7 @@ _KERNEL: dict[str, dict[str, CommandRow]] = {
     },
     "Tiers": {
         "tiers": CommandRow("tiers", "what L0, the hot buffer, L1 and L2 hold, and how turns flowed"),
-        "consolidate": CommandRow("tiers", "judge, promote, move and cluster everything now"),
+        "consolidate": CommandRow("tiers", "rate turns, move them on and group memories now, without waiting"),
     },
     "Database": {
         "backup": CommandRow("upkeep.backup", "copy the whole database while it is in use, and check the copy"),
@@ -105,10 +103,10 @@ _KERNEL: dict[str, dict[str, CommandRow]] = {
         "top": CommandRow("top", "a live view: calls, latencies, tiers, queues, jobs, clients"),
         "tail": CommandRow("tail", "follow what happens: memories, turns, jobs, warnings"),
         "service install": CommandRow(
-            "commands", "make it a service of systemd: it runs from the first client on", "systemd"
+            "commands", "make the daemon a service of systemd, which starts it for the first client", "systemd"
         ),
-        "service uninstall": CommandRow("commands", "remove that service; the data stays", "systemd"),
-        "service status": CommandRow("commands", "whether it is installed and how it is", "systemd"),
+        "service uninstall": CommandRow("commands", "remove the service; the data stays", "systemd"),
+        "service status": CommandRow("commands", "whether the service is installed, and how it is", "systemd"),
         "service logs": CommandRow("commands", "what the daemon logged last", "systemd"),
         "stats": CommandRow("stats", "what is stored, how the daemon is used and who is connected"),
         "metrics": CommandRow("metrics", "all figures in the text format of Prometheus"),

@@ -17,13 +17,19 @@ def _declare(parser: ArgumentParser) -> None:
         type=accept_whole(MIN_CONTEXT_TOKENS, MAX_CONTEXT_TOKENS),
         default=800,
         metavar="N",
-        help="budget of tokens (default: 800)",
+        help="how many tokens the text may have (default: 800)",
     )
-    parser.add_argument("--session", default="", metavar="ID", help="conversation that is given nothing twice")
-    parser.add_argument("--fresh", action="store_true", help="the session has lost what it was given, as by compaction")
+    parser.add_argument("--session", default="", metavar="ID", help="the conversation; it is given nothing twice")
+    parser.add_argument(
+        "--fresh",
+        action="store_true",
+        help="give again what the session was given: it has lost that, as by a compaction",
+    )
     parser.add_argument("--with-ids", action="store_true", help="begin each line with the beginning of the id")
     parser.add_argument("--compact", action="store_true", help="without the frame and the names of files")
-    parser.add_argument("--no-touch", action="store_false", dest="touch", help="leave no mark: count no access")
+    parser.add_argument(
+        "--no-touch", action="store_false", dest="touch", help="do not count an access of what is found"
+    )
     add_filters(parser)
 
 

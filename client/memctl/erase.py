@@ -60,6 +60,9 @@ def _read_fields(args: Namespace) -> dict[str, Any]:
 def _found_text(args: Namespace, preview: Erased) -> str:
     """Return what would be erased: each with its beginning, what was made of it, what else holds it."""
     if not preview.count:
+        if args.session:
+            nothing = "No memory and no turn of that session is kept; what was skipped of it, or waits, is erased."
+            return "\n".join([nothing, *_describe(preview)])
         return "\n".join([_NOTHING, *_describe(preview)])
     page = send(args, List(ids=preview.ids[:_SHOWN], all_states=True, limit=_SHOWN, reach="all"))
     texts = {memory.id: memory.content for memory in page.memories}

@@ -20,7 +20,7 @@ VALUE = 40  # columns of an old or new value
 def _declare_history(parser: ArgumentParser) -> None:
     add_optional(parser, "id", "a memory, also a deleted one; without it the operation log")
     parser.add_argument("--operation", metavar="OP", help="what this operation did to each memory")
-    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="operations shown (20)")
+    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="operations shown (default: 20)")
     parser.add_argument("--offset", type=parse_offset, default=0, metavar="N", help="operations to skip")
     parser.add_argument("--after", type=parse_date, metavar="DATE", help="only operations after it")
     parser.add_argument("--before", type=parse_date, metavar="DATE", help="only operations before it")
@@ -49,7 +49,7 @@ def _operations_text(operations: list[Operation]) -> str:
         undone = "" if o.undone_by is None else f"by {o.undone_by[:8]}"
         rows.append([o.id[:8], iso(o.at) or "", o.kind, f"{o.memories}", o.namespace or "(root)", undone])
     headers = ["OP", "AT", "KIND", "MEMORIES", "NAMESPACE", "UNDONE"]
-    return format_table(headers, rows, "No operations.", flexible=4, right=(3,))
+    return format_table(headers, rows, "No operation: nothing was changed, or none matches.", flexible=4, right=(3,))
 
 
 def _changes_text(history: Changes) -> str:

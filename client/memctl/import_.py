@@ -36,13 +36,13 @@ MAX_SPOOL_BYTES = 4 * 1024**3
 
 def _declare(parser: ArgumentParser) -> None:
     add = parser.add_argument
-    add("source", metavar="PATH", help="a folder of an export, JSON lines, or `-`; it comes below --namespace")
+    add("source", metavar="PATH", help="what `export` wrote: a folder, JSON lines or `-`; it comes below --namespace")
     systems = _list_systems()
     system = f"PATH is of another system: {', '.join(systems) or 'none, as importing is not in this installation'}"
     add("--from", dest="system", choices=tuple(systems) or None, metavar="SYSTEM", help=system)
     add_secrets(parser)
     add("--overwrite", action="store_true", help="what is imported wins, also over later changes")
-    add("--yes", action="store_true", help="read the folders that a database of --from names, unasked")
+    add("--yes", action="store_true", help="with --from: read folders that its database names, and do not ask")
     add("--dry-run", action="store_true", help="report what would be done, change nothing")
 
 

@@ -77,7 +77,7 @@ def _declare_run(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what it would do, and change nothing")
     parser.add_argument("--plan", metavar="ID", help="apply exactly this plan of a dry run")
     parser.add_argument(
-        "--limit", type=parse_limit, default=SHOWN, metavar="N", help=f"steps of a plan shown ({SHOWN})"
+        "--limit", type=parse_limit, default=SHOWN, metavar="N", help=f"steps of a plan shown (default: {SHOWN})"
     )
 
 
@@ -160,7 +160,7 @@ def _change_each(order: Callable[[str], Call[Job]], verb: str, args: Namespace) 
 
 def _declare_history(parser: ArgumentParser) -> None:
     add_optional(parser, "name", "only runs of this job")
-    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="runs shown (20)")
+    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="runs shown (default: 20)")
 
 
 def _show_history(args: Namespace) -> None:

@@ -16,7 +16,7 @@ def _declare_links(parser: ArgumentParser) -> None:
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--dismiss", nargs=2, metavar="ID", help="these two do not contradict each other")
     choice.add_argument("--restore", nargs=2, metavar="ID", help="take such a dismissal back")
-    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="links shown (20)")
+    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="links shown (default: 20)")
     add_reach(parser)
 
 

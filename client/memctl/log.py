@@ -49,7 +49,7 @@ def _show_log(args: Namespace) -> None:
 
 
 def _log_text(log: SessionLog) -> str:
-    return "\n\n".join("\n".join(_session_lines(session)) for session in log) or "Nothing was done in sessions then."
+    return "\n\n".join("\n".join(_session_lines(session)) for session in log) or "No session matches."
 
 
 def _session_lines(session: LoggedSession) -> Iterator[str]:

@@ -44,14 +44,19 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("content", metavar="CONTENT", help="what to remember; `-` reads standard input")
     _add_fields(parser)
     parser.add_argument("--tag", action="append", metavar="WORD", help="a tag; repeat it for more")
-    parser.add_argument("--source", metavar="S", help="how it came in (manual); may set its time to live")
-    parser.add_argument("--created-at", type=arguments.parse_date, metavar="DATE", help="when it was created (now)")
+    parser.add_argument("--source", metavar="S", help="how it came in (default: manual); may limit its life")
+    parser.add_argument(
+        "--created-at", type=arguments.parse_date, metavar="DATE", help="when it came about (default: now)"
+    )
     parser.add_argument("--supersedes", metavar="ID", help="a memory that this one replaces in results")
     parser.add_argument("--path", metavar="FILE", help="the file that it comes from; YYYY-MM-DD.md gives its age")
     parser.add_argument("--no-dedup", action="store_true", help="store it even where the same is known")
     arguments.add_secrets(parser)
     parser.add_argument(
-        "--dedup-threshold", type=arguments.parse_share, metavar="X", help="cosine from which texts are compared"
+        "--dedup-threshold",
+        type=arguments.parse_share,
+        metavar="X",
+        help="how near a text must be to be compared with it, as a cosine",
     )
 
 
@@ -77,7 +82,7 @@ def added_text(args: Namespace, added: protocol.Added) -> str:
     elif added.namespace is not None:
         lines.append("Kept at /: yours, found everywhere when asked for.")
     if added.contradicts:
-        lines.append("Both are kept, and it disagrees with:")
+        lines.append("Both are kept; it disagrees with:")
         lines += [f"  {line}" for line in disagreement_lines(added.contradicts, added.contradicts_texts)]
     if not added.embedded:
         lines.append("Found by its words at once, by its meaning as soon as its vector is made.")
@@ -86,9 +91,13 @@ def added_text(args: Namespace, added: protocol.Added) -> str:
 
 def _add_fields(parser: ArgumentParser) -> None:
     arguments.add_kind(parser)
-    parser.add_argument("--importance", type=arguments.parse_share, metavar="X", help="0 to 1")
+    parser.add_argument(
+        "--importance", type=arguments.parse_share, metavar="X", help="how much it matters, 0 to 1 (default: 0.5)"
+    )
     parser.add_argument("--summary", metavar="TEXT", help="a short form")
-    parser.add_argument("--expires-at", type=_parse_when, metavar="DATE", help="ISO 8601 date, or never")
+    parser.add_argument(
+        "--expires-at", type=_parse_when, metavar="DATE", help="when it leaves search: a date, or never"
+    )
     parser.add_argument("--pinned", action=BooleanOptionalAction, help="a pinned memory never expires")
 
 
@@ -104,9 +113,14 @@ def _declare_put(parser: ArgumentParser) -> None:
     parser.add_argument("content", metavar="CONTENT", help="what to store; `-` reads standard input")
     arguments.add_kind(parser)
     parser.add_argument(
-        "--ttl", type=arguments.accept_number(0.001), metavar="S", help="how many seconds it lives (for good)"
+        "--ttl",
+        type=arguments.accept_number(0.001),
+        metavar="S",
+        help="how many seconds it is kept (default: for good)",
     )
-    parser.add_argument("--not-searchable", action="store_true", help="found by its key and in lists only")
+    parser.add_argument(
+        "--not-searchable", action="store_true", help="keep it out of searches: it has its key, and is in lists"
+    )
     arguments.add_secrets(parser)
 
 
@@ -168,7 +182,7 @@ def memory_text(memory: protocol.Memory) -> str:
         ("tier", f"{memory.tier}, source {memory.source}, importance {memory.importance:g}"),
         ("created", iso(memory.created_at)),
         ("updated", iso(memory.updated_at) if memory.updated_at != memory.created_at else None),
-        ("accessed", f"{count_text(memory.access_count, 'time')}, last {iso(memory.last_accessed_at) or 'never'}"),
+        ("accessed", _accesses_text(memory)),
         ("expires", "never (pinned)" if memory.pinned else iso(memory.expires_at)),
         ("replaced by", memory.superseded_by),
         *(("" if at else "disagrees with", line) for at, line in enumerate(against)),
@@ -180,6 +194,11 @@ def memory_text(memory: protocol.Memory) -> str:
     pairs = [(name, make_printable(value)) for name, value in rows if value]
     head = format_fields([*pairs, *_format_file_rows(memory)], indent="")
     return f"{head}\n\n{make_printable(memory.content)}"
+
+
+def _accesses_text(memory: protocol.Memory) -> str:
+    times = count_text(memory.access_count, "time")
+    return f"{times}, last {iso(memory.last_accessed_at)}" if memory.last_accessed_at else "never"
 
 
 def _format_file_rows(memory: protocol.Memory) -> list[tuple[str, str]]:
@@ -194,9 +213,11 @@ def _format_file_rows(memory: protocol.Memory) -> list[tuple[str, str]]:
 
 
 def _list_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--limit", type=arguments.parse_limit, default=20, metavar="N", help="how many (20)")
+    parser.add_argument("--limit", type=arguments.parse_limit, default=20, metavar="N", help="how many (default: 20)")
     parser.add_argument("--offset", type=arguments.parse_offset, default=0, metavar="N", help="leave out the first N")
-    parser.add_argument("--sort", choices=get_args(protocol.Sort), default="created", help="by which field (created)")
+    parser.add_argument(
+        "--sort", choices=get_args(protocol.Sort), default="created", help="by which field (default: created)"
+    )
     parser.add_argument("--ascending", action="store_true", help="smallest or oldest first")
     parser.add_argument("--all-states", action="store_true", help="superseded and expired ones too")
     parser.add_argument("--count", action="store_true", help="only say how many there are")
@@ -297,7 +318,10 @@ def _delete_arguments(parser: ArgumentParser) -> None:
 def _delete(args: Namespace) -> None:
     filters = arguments.filters_of(args)
     if bool(args.targets or args.key) == bool(filters):
-        raise arguments.Usage("give ids of what to delete, or filters like --where (see `memctl delete --help`).")
+        both = ", not both" if filters else ""
+        raise arguments.Usage(
+            f"give ids of what to delete, or filters like --where{both} (see `memctl delete --help`)."
+        )
     if filters:
         _delete_where(args, filters)
         return
@@ -352,8 +376,8 @@ def feedback_text(usefulness: protocol.Usefulness | None) -> str:
     if usefulness is None:
         return "not rated"
     parts = [
-        f"useful to {usefulness.useful}" if usefulness.useful else "",
-        f"useless to {usefulness.useless}" if usefulness.useless else "",
+        f"useful to {count_text(usefulness.useful, 'caller')}" if usefulness.useful else "",
+        f"useless to {count_text(usefulness.useless, 'caller')}" if usefulness.useless else "",
         f"cited {count_text(usefulness.cited, 'time')}" if usefulness.cited else "",
     ]
     return f"{', '.join(part for part in parts if part)} (score ×{usefulness.factor:.3f})"

@@ -38,13 +38,13 @@ PER_CALL = 200  # lines of a seed
 
 
 def _observe_arguments(parser: ArgumentParser) -> None:
-    meaning = "what was said; without any, JSON lines on stdin; `off`, `on`, `status`: pause it, resume it, show pauses"
+    meaning = "what was said (default: JSON lines on stdin); or `off`, `on`, `status`: pause, go on, show pauses"
     parser.add_argument("turns", nargs="*", metavar="TURN", help=meaning)
-    parser.add_argument("--folder", metavar="DIR", help="with off and on: in this folder and below it")
+    parser.add_argument("--folder", metavar="DIR", help="with `off` and `on`: for this folder and all below it")
     parser.add_argument("--role", default="user", metavar="R", help="who said it: user (the default), assistant …")
     add_secrets(parser)
     parser.add_argument("--session", default="", metavar="ID", help="the conversation that it belongs to")
-    parser.add_argument("--created-at", type=parse_date, metavar="DATE", help="when it was said (now)")
+    parser.add_argument("--created-at", type=parse_date, metavar="DATE", help="when it was said (default: now)")
 
 
 def _observe(args: Namespace) -> None:

@@ -26,7 +26,7 @@ def _declare(parser: ArgumentParser) -> None:
 
 
 def _add_all(parser: ArgumentParser) -> None:
-    parser.add_argument("--all", action="store_true", help=f"show those of less confidence than {FLOOR}, too")
+    parser.add_argument("--all", action="store_true", help=f"show unlikely ones too, of less confidence than {FLOOR}")
 
 
 def _search(args: Namespace) -> None:
@@ -57,7 +57,7 @@ def _text(args: Namespace, hits: Hits, query: str) -> str:
     floor = FLOOR if args.floor is None and not args.all else 0.0
     likely = [hit for hit in hits if hit.confidence >= floor]
     number = len(hits) - len(likely)
-    less = f"{count_text(number, 'less likely one')}: --all" if number else ""
+    less = f"{count_text(number, 'less likely one')} with --all" if number else ""
     if not likely:
         return f"Nothing found that is likely to be meant; {less}"
     took = paint(f"{len(likely)} found in {ms_text(hits.took_ms)} ms", "dim")

@@ -32,12 +32,12 @@ def _text(shared: Shared, to: str) -> str:
 
 def _declare_namespaces(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "prefix", nargs="?", default="", metavar="PREFIX", help="only those that begin so; * is any one part"
+        "prefix", nargs="?", default="", metavar="PREFIX", help="only those that begin with these parts; * is any one"
     )
     parser.add_argument(
         "--depth", type=accept_whole(1, 16), metavar="N", help="cut names to N parts, and count all below with them"
     )
-    parser.add_argument("--limit", type=parse_limit, default=100, metavar="N", help="how many (100)")
+    parser.add_argument("--limit", type=parse_limit, default=100, metavar="N", help="how many (default: 100)")
     parser.add_argument("--offset", type=parse_offset, default=0, metavar="N", help="leave out the first N")
     add_reach(parser)
 
@@ -46,8 +46,14 @@ def _list_namespaces(args: Namespace) -> None:
     names = ("prefix", "depth", "limit", "offset")
     page = send(args, Namespaces(**{name: getattr(args, name) for name in names}))
     rows = [[make_printable(one.name) or "(root)", f"{one.memories:,}"] for one in page.namespaces]
-    more = f"{len(rows)} of {count_text(page.total, 'namespace')}"
-    show(args, page.namespaces, lambda: f"{format_table(['NAMESPACE', 'MEMORIES'], rows, right=(1,))}\n{more}")
+    show(args, page.namespaces, lambda: _namespaces_text(rows, page.total))
+
+
+def _namespaces_text(rows: list[list[str]], total: int) -> str:
+    if not rows:
+        return f"There are no more than {count_text(total, 'namespace')}." if total else "No namespace holds a memory."
+    number = f"{len(rows)} of {count_text(total, 'namespace')}"
+    return f"{format_table(['NAMESPACE', 'MEMORIES'], rows, right=(1,))}\n{number}"
 
 
 COMMANDS = {

@@ -40,7 +40,7 @@ QUEUES = {  # of what one waits, and several
 
 def _declare(parser: ArgumentParser) -> None:
     add_reach(parser)
-    parser.add_argument("--schema", action="store_true", help="print instead how a database of this version is made")
+    parser.add_argument("--schema", action="store_true", help="print the schema of the database instead")
 
 
 def _show_stats(args: Namespace) -> None:

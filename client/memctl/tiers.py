@@ -23,7 +23,9 @@ def _declare_tiers(parser: ArgumentParser) -> None:
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--turns", action="store_true", help="list the turns in L0")
     choice.add_argument("--skipped", action="store_true", help="list turns that were not kept, with the reasons")
-    parser.add_argument("--limit", type=parse_limit, default=50, metavar="N", help="how many turns are listed (50)")
+    parser.add_argument(
+        "--limit", type=parse_limit, default=50, metavar="N", help="how many turns are listed (default: 50)"
+    )
     add_reach(parser)
 
 

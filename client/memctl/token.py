@@ -25,8 +25,8 @@ def _add(args: Namespace) -> None:
     added = show_result(args, AddToken(name=args.name, namespace=namespace, role=args.role), lambda added: added.token)
     if not args.json:
         print_note(
-            f"{added.name} speaks for {added.namespace} as {added.role}. The token is shown this once;"
-            " set MEMORYD_TOKEN."
+            f"{added.name} speaks for {added.namespace} as {added.role}."
+            " The token is shown only now: give it to the agent as MEMORYD_TOKEN."
         )
 
 

@@ -81,7 +81,7 @@ class Share(Scoped[Shared], kw_only=True, frozen=True):
 
     All or none, one operation. A copy is a memory of its own, linked `shared_from`. What the target already knows is
     merged as `add` does; a memory that was to be moved is then superseded by the one there.
-    What was found useful is counted on where a memory moves to, without the reasons given; a copy begins without.
+    Feedback goes along with a memory that moves, without the reasons given; a copy begins without any.
     """
 
     ids: list[str]
@@ -94,7 +94,7 @@ class Share(Scoped[Shared], kw_only=True, frozen=True):
 
 @rpc("anyone", reads=True, lane="inline", page=False)
 class Authenticate(Call[Identity], kw_only=True, frozen=True):
-    """Bind this connection to what a token represents, from now on. After an unknown token it may do nothing more."""
+    """Bind this connection, from now on, to what a token stands for. After an unknown token it may do nothing more."""
 
     token: str
     """the secret that `add_token` returned, or the owner's"""

@@ -1,4 +1,4 @@
-"""Calls on all memories that a filter leaves: count them, delete them; and on the namespaces that hold any."""
+"""Calls on all memories that match a filter (count them, delete them), and on the namespaces that hold memories."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from memoryd.client.protocol.base import MAX_INTEGER, Filtered, Limit, Scoped, r
 
 
 class Counted(Struct, kw_only=True):
-    """How many memories a filter leaves."""
+    """How many memories match a filter."""
 
     count: int
     """how many"""
@@ -16,7 +16,7 @@ class Counted(Struct, kw_only=True):
 
 @rpc("within", reads=True, page=True)
 class Count(Filtered[Counted], kw_only=True, frozen=True):
-    """Count memories by filter, turns in L0 aside. Superseded and expired ones on request."""
+    """Count the memories that match a filter, without turns in L0; superseded and expired ones on request."""
 
     all_states: bool = False
     """superseded and expired ones too"""
@@ -32,18 +32,18 @@ class DeletedWhere(Struct, kw_only=True):
     operation: str | None = None
     """its id, for `undo`; null in a dry run, or where there was nothing to delete"""
     documents: int = 0
-    """parts of files that the filter leaves too: they are changed in their files, and stay"""
+    """parts of files that match too: they stay, since they are changed in their files"""
     dry_run: bool = False
     """nothing was deleted"""
 
 
 @rpc("within", lane="bulk", page=False)
 class DeleteWhere(Filtered[DeletedWhere], kw_only=True, frozen=True):
-    """Delete all memories that a filter leaves, turns in L0 too, as one operation, which one `undo` takes back.
+    """Delete all memories that match a filter, turns in L0 too, as one operation, which one `undo` takes back.
 
     Left out, `reach` is `subtree` here: what is shared with the caller stays. A call without any filter is refused. All
-    that the filter leaves is looked at before the first is deleted; if one of them may not be changed by the caller,
-    none is. They are deleted in parts, so that no other write waits long: a crash ends the call between two parts.
+    matches are checked before the first is deleted; if the caller may not change one of them, none is deleted. They are
+    deleted in parts, so that no other write waits long: a crash ends the call between two parts.
     """
 
     all_states: bool = False
@@ -72,7 +72,7 @@ class NamespaceList(Struct, kw_only=True):
 
 @rpc("within", reads=True, page=True)
 class Namespaces(Scoped[NamespaceList], kw_only=True, frozen=True):
-    """List the namespaces that hold memories. Part by part, `*` in `prefix` and `suffix` is any one part."""
+    """List the namespaces that hold memories. In `prefix` and `suffix`, `*` stands for any one part."""
 
     prefix: str = ""
     """only those that begin with these parts, like `acme/*/docs`"""

@@ -44,16 +44,16 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     """Return the memories that matter for a task as text for a prompt, strictly within `max_tokens`.
 
     Pinned memories and corrections come first, then what is relevant: decisions, preferences, facts, lessons, notes and
-    what was said in conversations, the group with the best hit first. Of one subject the newest comes first, with what
-    it disagrees with below it; what was said on one day is in its order. A date stands above the lines of a day, with
-    the month and year where those change; a speaker before what they said one after the other, whose further lines
-    begin with a space, and again by a name as short as tells the speakers apart; headings where there are several
-    groups. What a memory answers, or what answers it, stands with the best ones, and with others where there is room.
-    A text that is too long is cut to whole sentences, only a sentence too long by itself to a part that ends with an
-    ellipsis; nothing is there twice. `with_ids` adds the beginning of each id, for whoever wants to change memories. A
-    `session` is given no text twice; `fresh` says that it has lost what it was given, as after a compaction. What was
-    said in the session itself is left out of its contexts. `compact` leaves out the frame and the names of files.
-    Without `touch` it counts no access of anything.
+    what was said in conversations, the group with the best hit first. Of one subject the newest comes first, and below
+    it what it disagrees with; what was said on one day stays in its order. A date stands above the lines of a day, with
+    month and year where those change. A speaker is named once before lines that follow each other, of which the further
+    ones begin with a space; later by as few letters as tell the speakers apart. Several groups have headings. The best
+    memories stand with what they answer and with what answers them, others where there is room. A text that is too long
+    is cut to whole sentences, and a sentence that is too long by itself to a part with an ellipsis; nothing is there
+    twice. `with_ids` adds the beginning of each id, for whoever wants to change memories. A `session` is given no text
+    twice; `fresh` says that it has lost what it was given, as after a compaction. What was said in the session itself
+    is left out of its contexts. `compact` leaves out the frame and the names of files. Without `touch` it counts no
+    access of anything.
     """
 
     task: str
@@ -116,7 +116,7 @@ class GetUnasked(Scoped[Unasked], kw_only=True, frozen=True):
     A start holds what is pinned; the rules, preferences, decisions and lessons that were saved on purpose, of one
     subject the newest; and three lines at most on the latest session. A prompt gets what is surely about it and the
     session does not have, in three lines at most, mostly nothing. Of the root only what is pinned or a preference comes
-    up elsewhere. Guesses, questions, requests, and what was superseded or contradicted since, never do. The section
+    up elsewhere. Guesses, questions, requests, and what was superseded or contradicted since never come up. The section
     `hooks` of the configuration says how much there may be.
     """
 

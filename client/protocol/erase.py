@@ -11,7 +11,7 @@ class Erased(Struct, kw_only=True):
     """Outcome of `erase`: what was erased, or would be in a dry run, and what still holds it."""
 
     count: int
-    """how many memories and turns, those made of them aside"""
+    """how many memories and turns, without those made of them"""
     ids: list[str]
     """full ids of the first 1,000 of them"""
     derived: list[str]
@@ -23,7 +23,7 @@ class Erased(Struct, kw_only=True):
     rewritten: list[str] = []
     """copies that held some of it and were rewritten"""
     left: list[str] = []
-    """files of the data directory in which words of it were found afterwards: another memory may say the same"""
+    """files of the data directory that hold words of it afterwards: another memory may say the same"""
     notes: list[str] = []
     """files of workspaces that mention the text of `matching`; nothing is erased from them"""
     absent: list[str] = []
@@ -38,7 +38,7 @@ class Erase(Filtered[Erased], kw_only=True, frozen=True):
 
     With them go their former versions, facts and summaries made of them, shared copies, vectors, the words in full
     text, what other memories hold of them as neighbours, and traces. What was deleted before and is still in the
-    history is erased too, when its id, its session or `matching` is given. Parts of files are not: erase them in the
+    history is erased too, if its id, its session or `matching` is given. Parts of files are not: erase them in the
     file. Copies elsewhere, and texts that an agent has in its own files, are not known here.
     """
 

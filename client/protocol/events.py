@@ -75,9 +75,9 @@ class Subscribe(Scoped[Subscribed], kw_only=True, frozen=True):
 
     Each reply of kind 2 carries an `Event` instead of a `Progress`; the first is `started`. It continues until `limit`
     events were sent or the connection ends; open one for each subscription. Events are in the order in which they got
-    to disk. For a subscriber that does not read, a bounded number of events waits; the rest is left out and counted.
-    A memory that moves out of reach is `deleted` for who does not see where it went, one that comes in is `created`.
-    Jobs, warnings and notices are the owner's, at reach `all` or where `kinds` names them.
+    to disk. For a subscriber that reads slowly, a bounded number of events waits; the rest is left out and counted. A
+    memory that moves out of reach is reported as `deleted`, one that comes within reach as `created`. Jobs, warnings
+    and notices are the owner's, at reach `all` or where `kinds` names them.
     """
 
     kinds: Annotated[list[EventKind], Meta(max_length=len(EVENT_KINDS))] = []

@@ -11,7 +11,7 @@ Outcome = Literal["planned", "running", "done", "failed", "interrupted"]
 
 
 class PlannedStep(Struct, kw_only=True):
-    """One thing that a job would do: to which memory, node or file, and why. `preview` is the beginning of its text."""
+    """One thing that a job would do, to which memory, node or file, and why."""
 
     action: str
     """a verb"""
@@ -37,7 +37,7 @@ class SkippedStep(Struct, kw_only=True):
 class JobRun(Struct, kw_only=True):
     """How a run went, or what it would do.
 
-    `done`: all there was to do; `interrupted`: the deadline, a stop or a pause came, the rest comes next time;
+    `done`: all that there was to do; `interrupted`, by the deadline, a stop or a pause: the rest comes next time;
     `failed`: `error` says why; `planned`: nothing was done. What `counts` reports as done stays done in any case;
     `undo` of `operation` takes all of it back.
     """

@@ -30,9 +30,9 @@ class WasPut(Struct, kw_only=True):
 class Put(Scoped[WasPut], kw_only=True, frozen=True):
     """Store a memory under a key, in place of the one that has this key in the namespace, in one transaction.
 
-    All that the memory says is replaced; its id, date, accesses and history stay. It is never
-    merged with another memory for its text, nor another with it. A memory that has expired counts as none. Metadata may
-    have 8 MiB here, so that it can be the value that the key is for.
+    All that the memory says is replaced; its id, date, accesses and history stay. It is never merged with another
+    memory, whatever their texts. A memory that has expired counts as none. Metadata may have 8 MiB here, so that it can
+    be the value that the key is for.
     """
 
     key: str
@@ -57,7 +57,7 @@ class KeyedEntry(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, 
     below: str = ""
     """where in the call's namespace: `users/ada` is that place inside it; left out: the namespace itself"""
     clears: str = ""
-    """what has a key there that begins so is deleted too, but for what the call puts; left out: nothing"""
+    """memories whose key there begins with this are deleted too, except those that the call puts; left out: none"""
     searchable: bool = True
     """false: found by its key and in lists only"""
     ttl_s: TimeToLive | None = None

@@ -1,4 +1,4 @@
-"""Links of contradiction: which memories disagree, and taking such a link back for good."""
+"""Links of contradiction: which memories disagree, and dismissing such a link for good."""
 
 from msgspec import Struct
 

@@ -22,8 +22,9 @@ from memoryd.client.protocol.base import (
 
 
 class Vote(Struct, kw_only=True):
-    """What one caller (a token or a namespace) said of a memory; `cited` are its sessions that referred to it, as
-    digests. `useful` is null for one that only cited it."""
+    """What one caller (a token or a namespace) said of a memory.
+
+    `cited` are digests of the caller's sessions that referred to it. `useful` is null if it only cited the memory."""
 
     by: str
     """`token NAME`, or the namespace of a caller without a token"""
@@ -163,7 +164,7 @@ class AddedMany(Listed[Added], kw_only=True):
     merged: int
     """how many were merged"""
     operations: list[str]
-    """its id, for `undo`, as a list of one"""
+    """the id of the operation, for `undo`, in a list of one"""
     redacted: Redacted = {}
     """credentials that were taken out before anything was stored, by kind"""
 
@@ -191,9 +192,9 @@ class Deleted(Struct, kw_only=True):
 class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A memory to add. `supersedes` names one that it replaces in results; `id` and `created_at` serve imports.
 
-    `neighbours` are the turns before and after it in a conversation: where they and the content are short, their words
-    count lightly when the memory is searched. `path` and lines name the file that it came from; where age counts, a
-    file named YYYY-MM-DD.md is as old as its name says and any other does not age.
+    `neighbours` are the turns before and after it in a conversation. Where these and the content are short, a search
+    counts their words lightly. `path` and lines name the file that it came from. Where age counts, a file named
+    YYYY-MM-DD.md is as old as its name says, and any other file does not age.
     """
 
     content: str
@@ -252,9 +253,9 @@ class AddMany(Scoped[AddedMany], kw_only=True, frozen=True):
     """Remember many things as one operation, which one `undo` takes back. Sends progress while it embeds.
 
     All are checked before the first is stored. They are committed in parts of at most fifty, so that no other write
-    waits long: a crash, or a client that leaves, ends the call between two parts. Where a later part is refused (the
-    size limit, a stop of the daemon, an undo meanwhile) the error says how many of the first are stored
-    (`data["stored"]`) and as which operation (`data["operations"]`); it holds no hint to send the call again.
+    waits long: a crash, or a client that leaves, ends the call between two parts. If a later part is refused (at the
+    size limit, by a stop of the daemon, by an undo meanwhile), the error says how many memories are stored, from the
+    first on (`data["stored"]`), and as which operation (`data["operations"]`). Such a call is not to be repeated whole.
     """
 
     memories: list[NewMemory]
@@ -287,7 +288,7 @@ class Get(Scoped[Memory], kw_only=True, frozen=True):
 class List(Filtered[Page], kw_only=True, frozen=True):
     """List memories by filter, newest first unless `sort` says otherwise. Superseded and expired ones on request.
 
-    Of memories with large values fewer may come than asked for; the next ones begin at `offset` + their number.
+    Where memories have large values, fewer come than asked for; the next page begins at `offset` + their number.
     """
 
     sort: Sort = "created"

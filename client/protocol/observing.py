@@ -1,4 +1,4 @@
-"""Pausing: where nothing that is said is taken note of."""
+"""Pausing: places in which nothing that is said is kept."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ class Pause(Struct, kw_only=True):
     """A place in which nothing is observed: a session, a namespace with those inside it, a folder with all below it."""
 
     kind: PauseKind
-    """what the name names"""
+    """whether the name is of a session, a namespace or a folder"""
     name: str
     """of the session, namespace (the empty text: all) or folder"""
     since: float | None = None
@@ -34,10 +34,10 @@ class GetObserving(Call[Observing], kw_only=True, frozen=True):
 
 @rpc("owner", page=True)
 class PauseObserving(Call[Observing], kw_only=True, frozen=True):
-    """Take note of nothing that is said in a place, until it is resumed. What was observed before stays."""
+    """Stop observing in a place until it is resumed; what was observed before stays."""
 
     kind: PauseKind
-    """what the name names"""
+    """whether the name is of a session, a namespace or a folder"""
     name: str
     """of a session, a namespace (the empty text: all) or an absolute folder"""
 
@@ -47,6 +47,6 @@ class ResumeObserving(Call[Observing], kw_only=True, frozen=True):
     """Observe in a place again; pauses of the settings stay."""
 
     kind: PauseKind
-    """what the name names"""
+    """whether the name is of a session, a namespace or a folder"""
     name: str
     """of a session, a namespace or a folder, as it was paused"""

@@ -11,9 +11,9 @@ ProfileName = Literal["default", "memweave", "memori", "swarm", "cache"]
 
 
 class Related(Struct, kw_only=True):
-    """What a hit is shown with: its question, its answers, facts that were drawn from it, turns it was drawn from.
+    """What a hit is shown with: its question, its answers, facts drawn from it, the turns that it was drawn from.
 
-    A fact or a turn is only named: it was found as well, with a lower score. So is what was asked in other words.
+    Of a fact, a turn or the same question in other words only the id is given: it was found too, with a lower score.
     """
 
     id: str
@@ -25,9 +25,9 @@ class Related(Struct, kw_only=True):
 
 
 class Hit(Memory, kw_only=True):
-    """A memory found by a search: `score` as ranked, 0..1 times what feedback makes of it (`usefulness`).
+    """A memory found by a search. `score` ranks it: 0 to 1, times the factor that feedback gives it (`usefulness`).
 
-    `similarity` (cosine) and `bm25` where that arm found it. What belongs together is one hit: `related` has the rest.
+    `similarity` (cosine) and `bm25` are there where that arm found it. What belongs together is one hit: `related`.
     """
 
     score: float
@@ -37,7 +37,7 @@ class Hit(Memory, kw_only=True):
     bm25: float | None = None
     """full-text score, if the words found it"""
     confidence: float = 0.0
-    """how likely it is to the point, 0 to 1, whatever the other hits are"""
+    """how likely it is what was asked for, 0 to 1, whatever the other hits are"""
     related: list[Related] = []
     """what belongs to it: its question, its latest answers, facts or turns"""
 
@@ -48,16 +48,17 @@ SharedOutcome = Literal["", "asked", "late", "offline", "unasked"]
 class Hits(Listed[Hit], kw_only=True):
     """Hits, best first. `degraded` names what was left out (`vector`, `fulltext`, `shared`) or incomplete.
 
-    `shared` says how it was with shared memories that are not on this machine: `asked`, they are in the answer;
-    `late`, `offline`: their server did not answer by the deadline, or not at all; `unasked`: there are some, and the
-    call has no deadline, no vector or filters that are answered here alone. Empty: all within reach is here.
+    `shared` is about memories within reach that are on their server and not on this machine. `asked`: the hits include
+    them. `late`: the server did not answer by the deadline. `offline`: it did not answer at all. `unasked`: it was not
+    asked, as the call has no deadline, has no vector, or has filters that only this machine can apply. Empty: there are
+    none.
     """
 
     hits: list[Hit]
     """best first"""
     degraded: list[str] = []
-    """what was left out: `vector`, `fulltext`, `deadline`, `shared`; `pending_embeddings`: of what it may return, some
-    texts (turns of L0 too) have no vector yet, so only words find these"""
+    """what was left out: `vector`, `fulltext`, `deadline`, `shared`; `pending_embeddings`: some of the texts searched,
+    turns of L0 included, have no vector yet, so only words find these"""
     shared: SharedOutcome = ""
     """shared memories that are not here: `asked`, `late`, `offline`, `unasked`; empty: there are none"""
     trace: str = ""
@@ -108,8 +109,8 @@ class CandidateTrace(Struct, kw_only=True):
     origins: list[str] = []
     """what brought it: `words`, `meaning`, `hot`, `graph`, `L0`, `L3`"""
     cues: list[str] = []
-    """what in the question added to its score: `speaker`, `subject`, `role`, `date`, `when`, `identifier`; what took
-    from it: `asks`, a question that nobody answered, and `tool`, what a tool printed"""
+    """what in the question raised its score: `speaker`, `subject`, `role`, `date`, `when`, `identifier`; what lowered
+    it: `asks` (it is a question that nobody answered), `tool` (a tool printed it)"""
     machine: str = ""
     """of a shared memory: which machine and role changed it last; empty: this one"""
     lost: str = ""
@@ -226,21 +227,21 @@ class Why(Struct, kw_only=True):
 class Query(Filtered[R], kw_only=True, frozen=True):
     """The parameters that every kind of search takes.
 
-    `fusion` is `weighted` (`vector_weight` x cosine, of any model on the scale of the default one, + the rest x BM25 /
-    best BM25, or / half of what the query's words weigh, where the best has less) or `rrf` (k = 60). `min_score` cuts
-    on the fused score, `min_similarity` on the cosine, `floor` on the confidence. The search stops at `deadline_ms`
-    with the best finished answer.
+    `fusion` is `weighted` or `rrf` (k = 60). `weighted` is `vector_weight` x cosine + the rest x BM25 / B. The cosine of
+    any model is on the scale of the default one; B is the best BM25, at least half of what the query's words weigh.
+    `min_score` cuts on the fused score, `min_similarity` on the cosine, `floor` on the confidence. The search stops at
+    `deadline_ms` with the best finished answer.
 
     `profile` is a named set of all of this. `half_life_days` multiplies the score by 2^(-age / half-life), except for
     what is pinned or from a file that is not dated. `mmr_lambda` below 1 trades score for variety. `graph` adds
     memories that were often retrieved together with the best hits. `session` names the conversation that the hits are
-    for, so that hearing them again there is not taken for news. A relevant hit counts as an access of that memory:
-    one whose cosine reaches the model's floor, or that has most of the query's rare words; others do not count.
-    Without `touch` the search leaves no mark.
+    for: what is said there again of them is not taken for news. A relevant hit counts as an access of that memory; it
+    is relevant when its cosine reaches the model's floor, or when it has most of the query's rare words. Without
+    `touch` nothing is counted.
 
-    In place of a query, or with one for the words, a `vector` of the model in use, or `like` with the id of a memory
-    whose vector it is, says what to look for. `mode` leaves out an arm; `dense` scores by the cosine alone. Stop words
-    are not looked for: by words alone (`lexical`, or a `vector_weight` of 0) a query of nothing else has no hits.
+    `vector`, of the model in use, says what to look for in place of a query, or with a query for the words; `like`, the
+    id of a memory, stands for that memory's vector. `mode` leaves out an arm; `dense` scores by the cosine alone. Stop
+    words are not looked for: a query of stop words alone has no hits by words (`lexical`, or a `vector_weight` of 0).
     """
 
     query: str = ""
@@ -278,7 +279,7 @@ class Query(Filtered[R], kw_only=True, frozen=True):
     half_life_days: Annotated[float, Meta(gt=0.0)] | None = None
     """the score is halved after so many days; left out, age does not count"""
     mmr_lambda: Fraction = 1.0
-    """below 1 variety counts: that times the score, less the rest times the likeness to better hits"""
+    """below 1 variety counts: mmr_lambda x score - (1 - mmr_lambda) x the likeness to better hits"""
     graph: bool = True
     """also what was often retrieved together with the best hits"""
     session: str = ""
@@ -291,7 +292,7 @@ class Query(Filtered[R], kw_only=True, frozen=True):
 class Search(Query[Hits], kw_only=True, frozen=True):
     """Find memories by meaning and by words, best first.
 
-    Of memories with large values fewer may come than asked for; the next ones begin at `offset` + their number.
+    Where memories have large values, fewer come than asked for; the next page begins at `offset` + their number.
     """
 
 
@@ -302,7 +303,7 @@ class Explain(Query[Explanation], kw_only=True, frozen=True):
 
 @rpc("within", reads=True, page=True)
 class WhyNot(Query[Why], kw_only=True, frozen=True):
-    """Say why the memory `id` is or is not among the hits of a search, naming the stage that lost it."""
+    """Say why the memory `id` is or is not among the hits of a search; name the stage that lost it."""
 
     id: str
     """id or unique prefix of the memory in question"""

@@ -82,7 +82,7 @@ class Status(Struct, kw_only=True):
     pid: int
     """its process"""
     uptime_s: float
-    """how long it runs"""
+    """for how many seconds it has run"""
     socket: str
     """where it listens"""
     data_dir: str
@@ -141,7 +141,7 @@ class Verification(Struct, kw_only=True):
 
 
 class BackedUp(Struct, kw_only=True):
-    """A copy that was made and checked: what it holds, and which older copies went for it."""
+    """A copy that was made and checked: what it holds, and which older copies were deleted in its favour."""
 
     path: str
     """the copy"""
@@ -196,7 +196,7 @@ class Backup(Call[BackedUp], kw_only=True, frozen=True):
 
 @rpc("owner", lane="inline", any_version=True, page=False)
 class Shutdown(Call[Done], kw_only=True, frozen=True):
-    """Finish the calls under way, write everything down and end the daemon."""
+    """Finish the calls under way, write everything to disk and end the daemon."""
 
 
 @rpc("owner", lane="inline", any_version=True, page=False)
@@ -205,7 +205,7 @@ class Restart(Call[Done], kw_only=True, frozen=True):
 
 
 class Welcome(Struct, kw_only=True):
-    """Which daemon answers; `installed` is the version on disk where it runs from, which an upgrade made newer."""
+    """Which daemon answers; `installed` is the version on disk, which is newer after an upgrade."""
 
     version: str
     """version of memoryd that answers"""
@@ -219,7 +219,7 @@ class Welcome(Struct, kw_only=True):
 
 @rpc("anyone", reads=True, lane="inline", any_version=True, page=False)
 class Hello(Call[Welcome], kw_only=True, frozen=True):
-    """Say which version the client is of, ahead of its first call.
+    """Say which version the client has, ahead of its first call.
 
     Where a newer version was installed in the place that the daemon runs from, and the client is no older than that,
     the daemon restarts as `restart` does, so that an upgrade leaves no old code running. Nothing else depends on it.

@@ -9,18 +9,18 @@ from memoryd.client.protocol.memories import Added, Memory
 
 
 class SessionEnded(Struct, kw_only=True):
-    """What is made of an ended session now: `summary`, and `extract` (facts) where there is a language model; empty
-    when nothing new was observed, and with `wait` when all is done.
+    """What is being made of an ended session: a `summary`, and with a language model facts (`extract`).
+
+    Empty when nothing new was observed, and with `wait` when all is done.
     """
 
     waiting: list[str]
-    """what is made of it now, in the background: `summary`, `extract` (facts); with `wait` what could not be made
-    yet"""
+    """what is being made in the background: `summary`, `extract` (facts); with `wait` what could not be made yet"""
 
 
 @rpc("outward", page=False)
 class EndSession(Scoped[SessionEnded], kw_only=True, frozen=True):
-    """Say that a conversation is over: it is summed up at once, in the background; a language model draws facts out.
+    """Say that a conversation is over: it is summed up now, in the background; a language model draws facts from it.
 
     Without this it happens when the conversation rests. A later summary of the same session replaces this one. With
     `wait` the reply comes when these are there; sends progress.
@@ -130,7 +130,7 @@ class Conversation(Listed[Memory], kw_only=True):
 class GetAround(Scoped[Conversation], kw_only=True, frozen=True):
     """Return a turn with those before and after it in its conversation.
 
-    Of a fact the first turn that it was drawn from is taken, of a summary or an outcome its time in the session.
+    For a fact this is the first turn that it was drawn from; for a summary or an outcome, the turns around its time.
     """
 
     id: str

@@ -39,7 +39,7 @@ class ObservedTurn(Struct, kw_only=True):
     outcome: Literal["accepted", "skipped"]
     """what became of it"""
     id: str | None = None
-    """its id in L0, and later the memory's; null: it was skipped and brought none"""
+    """its id in L0, and later the memory's; null: it was skipped and had none of its own"""
     reason: str = ""
     """why it was skipped; empty: it was not"""
     same_as: str | None = None
@@ -193,7 +193,7 @@ class Consolidated(Struct, kw_only=True):
     moved: int
     """memories that went from L1 to L2 as they are"""
     paired: int
-    """0: a question and its answer stay two memories, which a search shows as one hit"""
+    """always 0: a question and its answer stay two memories, which a search shows as one hit"""
     clustered: dict[str, int] = {}
     """what was done to the graph; empty: nothing, or a run was under way"""
     operation: str | None = None
@@ -222,8 +222,8 @@ class Observe(Scoped[Observed], kw_only=True, frozen=True):
     """Take note of turns of a conversation. Waits for no model; what is accepted is on disk when it returns.
 
     Turns that say nothing (too short, stop words, printed errors and progress, repetitions) are skipped with the
-    reason. The others enter L0, a ring per namespace, and become memories when they leave it: the important ones of L1,
-    the rest of L2, where searches find them.
+    reason. The others enter L0, a ring per namespace, and become memories when they leave it: the important ones in L1,
+    the rest in L2. Searches find them in each of these.
     """
 
     turns: TurnList
@@ -231,7 +231,7 @@ class Observe(Scoped[Observed], kw_only=True, frozen=True):
     session: str = ""
     """the conversation's name"""
     folder: str = ""
-    """the folder that it is about: where observing is paused, nothing is taken note of, and all turns are skipped"""
+    """the folder that it is about: if observing is paused there, all turns are skipped"""
     allow_secrets: bool = False
     """store likely credentials as they are"""
 

@@ -8,7 +8,7 @@ GROUPS = {
         "shared add": CommandRow("shared", "share a root, or more of its namespaces, through PostgreSQL", "shared"),
         "shared remove": CommandRow("shared", "stop sharing a root; keep or delete what is here of it", "shared"),
         "shared conflicts": CommandRow("shared", "memories that were changed on two machines", "shared"),
-        "shared resolve": CommandRow("shared", "keep one version of such a memory, or a new text", "shared"),
+        "shared resolve": CommandRow("shared", "settle a conflict: keep one version, or a new text", "shared"),
         "shared purge": CommandRow("shared", "erase shared memories here and on every machine", "shared"),
         "shared grant": CommandRow("shared", "let a role of the server read or write a root, or keep it out", "shared"),
         "shared migrate": CommandRow("shared", "make memoryd's tables on a server, or bring them up to date", "shared"),

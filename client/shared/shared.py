@@ -24,7 +24,7 @@ def _declare_server(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--dsn", default="", metavar="ADDRESS", help="the server: 'host=db.example dbname=team user=ann', no password"
     )
-    parser.add_argument("--passfile", default="", metavar="FILE", help="file with the password (~/.pgpass)")
+    parser.add_argument("--passfile", default="", metavar="FILE", help="file with the password (default: ~/.pgpass)")
 
 
 # add -----------------------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def _format_root(root: SharedRoot) -> str:
 
 
 def _declare_conflicts(parser: ArgumentParser) -> None:
-    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="conflicts shown (20)")
+    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="conflicts shown (default: 20)")
 
 
 def _show_conflicts(args: Namespace) -> None:

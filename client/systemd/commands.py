@@ -28,7 +28,9 @@ def _declare_install(parser: ArgumentParser) -> None:
     parser.add_argument("--no-start", action="store_true", help="write and enable, do not start yet")
     parser.add_argument("--data-dir", metavar="DIR", help="folder of the database (MEMORYD_DATA_DIR)")
     parser.add_argument("--config", metavar="FILE", help="configuration file (MEMORYD_CONFIG)")
-    parser.add_argument("--memory-max", metavar="SIZE", default="", help="ceiling of memory: 2G, 25%%, infinity (4G)")
+    parser.add_argument(
+        "--memory-max", metavar="SIZE", default="", help="memory that it may use: 2G, 25%%, infinity (default: 4G)"
+    )
 
 
 def _install(args: Namespace) -> None:
@@ -101,7 +103,12 @@ def _status_text(found: installing.ServiceState) -> str:
 
 def _declare_logs(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--lines", "-n", type=accept_whole(1, MAX_LINES), default=LINES, metavar="N", help=f"the last N lines ({LINES})"
+        "--lines",
+        "-n",
+        type=accept_whole(1, MAX_LINES),
+        default=LINES,
+        metavar="N",
+        help=f"the last N lines (default: {LINES})",
     )
     parser.add_argument("--follow", "-f", action="store_true", help="go on with what comes; Ctrl-C ends it")
 

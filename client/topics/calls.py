@@ -183,7 +183,7 @@ class GraphPart(Struct, kw_only=True):
 class GraphNodes(Scoped[NodePage], kw_only=True, frozen=True):
     """List the nodes of the graph, the largest first unless `sort` says otherwise.
 
-    `query` leaves those whose label, or a memory in them, has all of its words.
+    With `query` only those whose label, or a memory in them, has all of its words.
     """
 
     query: str = ""

@@ -31,7 +31,7 @@ def _declare_nodes(parser: ArgumentParser) -> None:
     parser.add_argument("query", nargs="*", metavar="WORD", help="only nodes whose label or a memory has all words")
     parser.add_argument("--topic", type=parse_number, metavar="N", help="only nodes of this topic")
     parser.add_argument("--kind", choices=get_args(NodeKind), help="clusters of memories, or concepts over clusters")
-    parser.add_argument("--sort", choices=get_args(NodeSort), default="size", help="by what (size)")
+    parser.add_argument("--sort", choices=get_args(NodeSort), default="size", help="by what (default: size)")
     _add_page(parser)
 
 
@@ -43,7 +43,11 @@ def _list_nodes(args: Namespace) -> None:
 
 def _nodes_text(page: calls.NodePage) -> str:
     if not page.nodes:
-        first = "No nodes." if not page.total else f"No more: there are {page.total}."
+        first = (
+            "No nodes: none matches, or no memory is in L2 yet."
+            if not page.total
+            else f"There are no more than {page.total}."
+        )
         return f"{first}{_waiting_text(page.waiting)}"
     spaces = any(node.namespace for node in page.nodes)
     named = any(node.named_by != "rules" for node in page.nodes)
@@ -175,7 +179,9 @@ def _topics_text(found: calls.TopicList) -> str:
 
 
 def _declare_change(parser: ArgumentParser) -> None:
-    parser.add_argument("--threshold", type=parse_share, metavar="X", help="cosine from which on (the model's own)")
+    parser.add_argument(
+        "--threshold", type=parse_share, metavar="X", help="how much alike, as a cosine (default: the model's own)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="say what would be done and change nothing")
     add_reach(parser)
 
@@ -214,7 +220,7 @@ def parse_number(text: str) -> int:
 
 
 def _add_page(parser: ArgumentParser) -> None:
-    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="how many (20)")
+    parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="how many (default: 20)")
     parser.add_argument("--offset", type=parse_offset, default=0, metavar="N", help="leave out the first N")
     add_reach(parser)
 

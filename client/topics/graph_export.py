@@ -26,12 +26,16 @@ def _declare(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=list(FORMATS), default="html", help="html: one page to look at; graphml: for tools"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="where to write it (standard output)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="where to write it (default: standard output)")
     parser.add_argument(
-        "--limit", type=accept_whole(1), metavar="N", help=f"only the N largest nodes (html: {SHOWN_NODES})"
+        "--limit", type=accept_whole(1), metavar="N", help=f"only the N largest nodes (default of html: {SHOWN_NODES})"
     )
     parser.add_argument(
-        "--preview", type=accept_whole(0, 200), default=160, metavar="N", help="characters of each memory (160)"
+        "--preview",
+        type=accept_whole(0, 200),
+        default=160,
+        metavar="N",
+        help="characters of each memory (default: 160)",
     )
     add_reach(parser)
 

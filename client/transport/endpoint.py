@@ -49,9 +49,9 @@ class Endpoint(Methods, ABC):
     def _check_may_start(self, error: OSError) -> None:
         """Raise `Unavailable` when no daemon answers and this client is not to start one."""
         if not self.autostart:
-            raise Unavailable(
-                f"No daemon answers at {self._address} ({error.strerror or error}); start one with `memctl up`."
-            ) from None
+            absent = isinstance(error, FileNotFoundError | ConnectionRefusedError)
+            reason = "" if absent else f" ({error.strerror or error})"
+            raise Unavailable(f"No daemon answers at {self._address}{reason}; start one with `memctl up`.") from None
 
     def _describe_silent(self, error: OSError) -> Unavailable:
         """Return the error for a daemon that was started and still takes no connection."""

@@ -5,7 +5,7 @@ from memoryd.client.memctl.commands import CommandRow
 GROUPS = {
     "Daemon": {
         "web": CommandRow(
-            "command", "a page in the browser: what agents remember, why it was found, taking it back", "web"
+            "command", "a page in the browser: see, search, correct and erase what agents remember", "web"
         ),
     },
 }

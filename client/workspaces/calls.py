@@ -222,9 +222,7 @@ class IndexWorkspace(Call[Indexed], kw_only=True, frozen=True):
 
 
 class Remembered(Struct, kw_only=True):
-    """Where a note was written. `id` is the memory that holds it, null when it no longer exists from the file again
-    already.
-    """
+    """Where a note was written. `id` is the memory that holds it; null: it left the file again meanwhile."""
 
     path: str
     """the file, absolute"""
@@ -305,7 +303,7 @@ class FileDifference(Struct, kw_only=True):
     standing: Standing
     """its state"""
     chunks: list[ChunkDifference] = []
-    """what differs, by line; at most 100; none: equal chunks stand another number of times"""
+    """what differs, by line, at most 100; none: equal chunks occur another number of times"""
 
 
 class Differences(Listed[FileDifference], kw_only=True):

@@ -18,7 +18,9 @@ GROUPS = {
             "flush", "write what is worth keeping of a conversation into a file of a workspace", "workspaces"
         ),
         "remember": CommandRow("notes", "write a note into a file of a workspace, by default today's", "workspaces"),
-        "forget": CommandRow("notes", "take memories out of their files; delete those of no file", "workspaces"),
+        "forget": CommandRow(
+            "notes", "take memories out of their files; delete those that come from no file", "workspaces"
+        ),
         "diff": CommandRow("notes", "what the files hold that the index does not, and the reverse", "workspaces"),
     },
 }

@@ -15,7 +15,9 @@ _NOTHING_TO_NOTE = "Nothing of it is worth a note, or the note says it already."
 
 
 def _declare(parser: ArgumentParser) -> None:
-    parser.add_argument("turns", nargs="*", metavar="TURN", help="what was said; without any, JSON lines on stdin")
+    parser.add_argument(
+        "turns", nargs="*", metavar="TURN", help="what was said (default: JSON lines on standard input)"
+    )
     parser.add_argument("--role", default="user", metavar="R", help="who said it: user (the default), assistant …")
     add_note(parser)
     add_secrets(parser)

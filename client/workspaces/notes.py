@@ -33,8 +33,10 @@ def _declare_remember(parser: ArgumentParser) -> None:
 
 def add_note(parser: ArgumentParser) -> None:
     """Declare the options that say which note is written to."""
-    parser.add_argument("--workspace", metavar="W", default=".", help="its namespace or a path inside (here)")
-    parser.add_argument("--file", metavar="NAME", default="today", help="MEMORY.md, cache, alpha/today … (today)")
+    parser.add_argument("--workspace", metavar="W", default=".", help="its namespace or a path inside (default: here)")
+    parser.add_argument(
+        "--file", metavar="NAME", default="today", help="MEMORY.md, cache, alpha/today … (default: today)"
+    )
 
 
 def _remember(args: Namespace) -> None:
@@ -117,7 +119,9 @@ def _diff(args: Namespace) -> int:
 
 def _diff_text(found: calls.Differences) -> str:
     if not found.total:
-        return f"The index is equal to {count_text(found.compared, 'file')}."
+        return (
+            f"The index agrees with {count_text(found.compared, 'file')}." if found.compared else "No file to compare."
+        )
     said = {"missing": "not in the index", "extra": "no such file (any more)", "changed": "changed since it was read"}
     lines = []
     for file in found:

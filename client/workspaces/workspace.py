@@ -148,7 +148,7 @@ def _problem_lines(status: declared.WorkspaceStatus) -> list[str]:
 
 def _declare_files(parser: ArgumentParser) -> None:
     _declare_workspace(parser)
-    parser.add_argument("--limit", type=parse_limit, default=1000, metavar="N", help="how many (1000)")
+    parser.add_argument("--limit", type=parse_limit, default=1000, metavar="N", help="how many (default: 1000)")
     parser.add_argument("--offset", type=parse_offset, default=0, metavar="N", help="leave out the first N")
 
 

@@ -120,7 +120,7 @@ def _replace(core: Core, transaction: Transaction, old: Row, new: Row, embedded:
 def check_key(key: str) -> None:
     """Raise `Invalid` for what cannot be a key."""
     if not 1 <= len(key.encode()) <= MAX_KEY_BYTES or "\0" in key:
-        raise Invalid(f"The key {key[:40]!r} is not a text of 1 to {MAX_KEY_BYTES} bytes without NUL.")
+        raise Invalid(f"The key {key[:40]!r} must be a text of 1 to {MAX_KEY_BYTES} bytes, without a NUL character.")
 
 
 def is_expired(row: Row, now: float) -> bool:

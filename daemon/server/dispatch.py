@@ -1,11 +1,11 @@
-"""What a call passes before its handler (`registry.HANDLERS`), and what that gets beside it.
+"""What a call passes on its way to its handler (`registry.HANDLERS`), and what the handler gets beside it.
 
 A method declares its lane (`@rpc`): `inline` runs on the event loop (shorter than a hop to a thread), `interactive` on
 worker threads, `bulk` on one thread of its own, so that an import never delays a search, `control` on another
 one, so that a daemon whose workers are all busy still answers `status`.
 
-A handler whose work is long yields after each part of it: the worker then serves other clients first, and never comes
-back if the client has left meanwhile.
+A handler with long work yields after each part: the worker then serves other clients first, and does not go on if the
+client has left meanwhile.
 """
 
 import functools
@@ -33,10 +33,10 @@ R = TypeVar("R")
 
 
 class CallContext(NamedTuple):
-    """What a handler gets beside its call.
+    """What a handler gets beside its call, as far as its parameters name it.
 
-    The core, how to report progress, what the server knows of itself, who calls, how the connection becomes somebody
-    else's, who runs jobs, how the client follows events, at most so many, and which process the client is.
+    `report` sends progress, `server` is what the server knows of itself, `become` binds the connection to another
+    caller, `jobs` runs jobs, `follow` streams at most so many events (None: without end), `process` is the client's.
     """
 
     core: Core
@@ -55,13 +55,13 @@ class CallContext(NamedTuple):
 
     @property
     def sources(self) -> Sources:
-        """What a search draws from, for a bound caller with who asks."""
+        """What a search draws from; for a bound caller it says who asks."""
         sources = self.core.sources
         return sources._replace(caller=self.caller) if self.caller.bound else sources
 
 
 class ServerFacts(NamedTuple):
-    """What status and stats report of the server, how to end it, how it greets a client of a version."""
+    """What `status` and `stats` report of the server, how to end or restart it, how it greets a client of a version."""
 
     started_at: float
     socket: str
@@ -90,7 +90,7 @@ def run_call(context: CallContext, call: Call[R]) -> Answer[R]:
 
 
 def _run_as(context: CallContext, actor: Actor, parts: Parts[R]) -> Parts[R]:
-    """Do the parts of a long call in the name of an actor, on whichever thread each is, while its token is in force."""
+    """Yield the parts of a long call, each in the name of its actor, on any thread, while its token is in force."""
     tokens, caller = context.core.tokens, context.caller
     try:
         while True:
@@ -123,9 +123,9 @@ def _is_left_out(method: type[Call[Any]]) -> bool:
 
 
 def check() -> None:
-    """Refuse to start while a method has no handler, or one that takes what there is not.
+    """Refuse to start while a method has no handler, or one with a parameter that `CallContext` does not have.
 
-    Where a capability is not there, its methods have none.
+    The methods of a capability that is not there have no handler.
     """
     missing = [method_name(method) for method in protocol.METHODS if not (method in HANDLERS or _is_left_out(method))]
     if missing:
@@ -133,4 +133,4 @@ def check() -> None:
     list_stages()  # it raises where a capability's stage follows none
     for method, handler in HANDLERS.items():
         if unknown := [name for name in _read_needs(handler) if not hasattr(CallContext, name)]:
-            raise RuntimeError(f"the handler of {method_name(method)} takes {unknown[0]!r}, which no Context has")
+            raise RuntimeError(f"the handler of {method_name(method)} takes {unknown[0]!r}, which no CallContext has")

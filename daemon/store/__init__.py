@@ -1,7 +1,7 @@
 """Durable storage: one SQLite file. All SQL is here; nothing else opens SQLite.
 
-`rows` reads and writes memories, `queries` finds them by what they hold, `aging` those that leave a tier; `links` joins
-them. A function is named by what it reads or writes, and takes the connection: a reader's, or that of the writer.
+`rows` reads and writes memories, `queries` finds them by what they hold, `aging` finds those that leave a tier; `links`
+joins them. A function is named by what it reads or writes, and takes the connection: a reader's, or that of the writer.
 
 `memories` holds the rows. `memories_fts` (kept in step by triggers), `vec_embeddings` and the index in RAM are derived
 from it. A vector belongs to (model, SHA-256 of the text), so `vec_embeddings` is the durable copy and the embedding
@@ -12,19 +12,19 @@ of words that were asked for are kept in RAM (`postings`) and ranked there with 
 bound caller words are weighed among what it may see, since FTS5's scores would reveal which words others' memories
 hold. `facts` holds columns of all rows in RAM, so that filters cost no SQL.
 
-A short text may have a second vector, of it between its neighbours (`contexts`): searches use that, duplicates the
-text's own; a long one has vectors of its parts (`parts`).
+A short text may have a second vector, made of the text between its neighbours (`contexts`): searches use it, while
+duplicates are found by the text's own. A long text has vectors of its parts (`parts`).
 
 `operations` and `history` keep the former rows of every change, and who made it (`actor`); undo puts them back.
 `flows` counts turns that came, were skipped, dropped or promoted, by triggers, so that `verify` can check the account.
 
 **The writer** (`writer`) is the only connection that writes. It takes all waiting jobs into one transaction: one
-fsync for all. Of several each runs in a savepoint; what it changes in RAM it does after the commit.
+fsync for all. Where there are several, each runs in a savepoint. Its changes in RAM follow the commit.
 
 **Another database** in place of the present one (restore, recovery, reset) is made in `next.part` by a process of
 its own (`rescue`), checked, and renamed to `next`. A process that holds the lock of the data directory puts it in
 place, the daemon before it opens anything (`swap`). Copies (`copies`) get their name once they are checked.
 
-**Superseded** is a memory while a successor of it exists and has not expired (`successors`). `filters.ALIVE` and
-the masks of `facts` are all that says so; a deleted successor stays in `deleted_successors` as a link.
+A memory is **superseded** as long as a successor of it exists and has not expired (`successors`). `filters.ALIVE` and
+the masks of `facts` alone decide that; a deleted successor is kept in `deleted_successors` as a link.
 """

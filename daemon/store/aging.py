@@ -85,7 +85,7 @@ def count_over(connection: apsw.Connection, group: Group, limit: int) -> list[tu
 def find_weakest(
     connection: apsw.Connection, group: Group, namespace: int, count: int, decay: tuple[float, float]
 ) -> list[tuple[int, str, float]]:
-    """Return (row, id, confidence x recency) of the weakest; `decay` is the time and the half-life in seconds."""
+    """Return (row, id, confidence x recency) of the weakest memories; `decay` is the time and the half-life, in s."""
     now, half_life_s = decay
     sql = _WEAKEST.format(among=group.condition())
     return list(connection.execute(sql, (namespace, now, half_life_s, count, group.last_type)))

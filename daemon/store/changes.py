@@ -1,8 +1,8 @@
 """What a transaction changed, read back for subscribers to events. Nothing here runs without a subscriber.
 
-The writer notes between which row numbers the transaction wrote into the history, the journal of turns and the
-memories; after the commit it reads these rows on its own connection, before the next transaction begins, so each change
-is reported as it was.
+The writer notes the ranges of row numbers that the transaction wrote in the history, in the journal of turns and in the
+memories. After the commit, before the next transaction begins, it reads these rows on its own connection, so each
+change is reported as it was.
 """
 
 from typing import Any, NamedTuple
@@ -68,7 +68,7 @@ class RecordedChange(NamedTuple):
 
 
 class Written:
-    """Between which row numbers the present transaction wrote, by table."""
+    """The ranges of row numbers that the present transaction wrote, by table."""
 
     def __init__(self) -> None:
         self._ranges: dict[str, tuple[int, int]] = {}

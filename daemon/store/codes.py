@@ -1,8 +1,8 @@
 """The codes of the vector index on disk while no daemon runs, so that a start need not make them again.
 
-Written when a daemon has closed its database, taken up and deleted by the next before it opens it: what the daemon does
-from then on, and whatever ends it, leaves no file that is out of date. One that was written for another database file
-than there is (size, time of change, inode, schema), or beside which there is a write-ahead log, is not used.
+A daemon writes them when it has closed its database. The next one reads and deletes the file before it opens the
+database, so whatever happens later leaves no file that is out of date. A file is not used when it was written for
+another database file (size, time of change, inode, schema), or when there is a write-ahead log.
 """
 
 import logging
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class CodesHeader(msgspec.Struct):
-    """What the codes are of."""
+    """Which database the codes belong to."""
 
     database: list[int]
     fingerprint: str  # of the model

@@ -60,7 +60,7 @@ def open_reader(path: Path) -> apsw.Connection:
 
 
 def close(connection: apsw.Connection, log: Sequence[WatchedFile]) -> None:
-    """Close the writer's connection; a write-ahead log at the path of its own that is another's stays."""
+    """Close the writer's connection; a log at the path of its own log stays if it belongs to another database."""
     if find_missing(log):
         keep = ctypes.c_int(1)
         connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(keep))

@@ -1,8 +1,8 @@
 """Context vectors: a short text is also embedded with its neighbours, which tell what it is about.
 
-A memory has at most one: the text that is embedded for it, and the key of the vector that searches use instead of that
-of its own text. Until that vector is there they use its own, and duplicates always compare its own. All of it is
-derived: a memory whose text changes loses its context, as does one that is deleted, and undo does not bring it back.
+A memory has at most one context: the text that is embedded for it, and the key of the vector that searches use in place
+of its own. Until that vector exists they use its own; duplicates are always found by its own. All of it is derived: a
+memory that is changed in its text or deleted loses its context, and undo does not bring it back.
 """
 
 import hashlib
@@ -53,12 +53,12 @@ def put(connection: apsw.Connection, contexts: Iterable[tuple[int, str]]) -> Non
 
 
 def add_missing(connection: apsw.Connection, after: int, until: int) -> list[int]:
-    """Give memories that came before there were contexts theirs, in a range of rows; return those that get one."""
+    """Give a context to memories that are older than contexts, in a range of rows; return those that get one."""
     return _add(connection, "row > ? AND row <= ?", (after, until))
 
 
 def add_missing_of(connection: apsw.Connection, rows: Sequence[int]) -> list[int]:
-    """Give those of some memories that have neighbours and no context theirs; return them."""
+    """Give a context to the memories among these that have neighbours and none yet; return them."""
     return [row for number in rows for row in _add(connection, "row = ?", (number,))]
 
 
@@ -78,7 +78,7 @@ def remove(connection: apsw.Connection, rows: Iterable[int]) -> None:
 
 
 def read(connection: apsw.Connection, rows: Sequence[int]) -> dict[int, StoredContext]:
-    """Return the contexts of those of some memories that have one."""
+    """Return the contexts of the memories among these that have one."""
     entries: Any = connection.execute(
         "SELECT m.row, m.text_hash, c.search_hash, c.content FROM contexts c CROSS JOIN memories m ON m.row = c.memory"
         f" WHERE m.row IN ({', '.join(map(str, rows))})"

@@ -1,7 +1,7 @@
 """Copies of the database: taken while it is written to, checked before they get their name, ordered by what they hold.
 
 A copy is one file without a log. It is made in one snapshot, so it holds every write that was acknowledged before it
-began, and no half of any. Which of two copies is newer, the numbers of their latest operations say: the dates in their
+began, and no half of any. The numbers of their latest operations say which of two copies is newer: the dates in their
 names and of their files come from a clock that may have been wrong.
 
 `python -m memoryd.daemon.store.copies FOLDER` prints the copies of a folder, the oldest first, as one JSON document.
@@ -50,7 +50,7 @@ def name_at(now: float) -> str:
 
 
 def free_name(folder: Path, now: float) -> str:
-    """Return the name of a copy made at a time, or soon after where there is one of that time: clocks are set back."""
+    """Return a free name for a copy made at a time: of soon after if that is taken, since clocks are set back."""
     while (folder / name_at(now)).exists():
         now += 1.0
     return name_at(now)
@@ -77,9 +77,9 @@ def _order_of(path: Path) -> tuple[int, str]:
 
 
 def go_past(store: Store, folder: Path) -> None:
-    """Make the database's next copy the newest one in a folder, also where an older copy was restored, or it is new.
+    """Make the next copy of the database the newest in a folder, also after a restore, or where the database is new.
 
-    Then it counts on from the operations of the newest copy: numbers in between are left out.
+    For that its operations are counted on from those of the newest copy: numbers in between are left out.
     """
     newest = max((_read_counts(marks_of(path)) for path in list_copies(folder)), default=())
     if not newest:
@@ -114,7 +114,7 @@ def copy(store: Store, target: Path, check: Callable[[], None]) -> CopyContent:
 def hold(store: Store) -> Iterator[None]:
     """Wait, a moment at a time, for a copy or an erase under way; none begins until `copying` is released.
 
-    What runs on a lane yields its thread meanwhile: what it waits for may have its next part there.
+    A call on a lane yields its thread meanwhile: the copy that it waits for may need it.
     """
     while not store.copying.acquire(timeout=_LOOK_S):
         yield

@@ -1,7 +1,8 @@
 """Erasing memories and turns for good: their rows, former versions and what was made of them, on one connection.
 
-The writer's own transaction, or that of a copy of the database. What is freed is overwritten with zeros; what full text
-has of erased words leaves its index when `merge` is done. `find_derived` says what is to be erased with some memories.
+They work within the writer's transaction, or within one of a copy of the database. Freed space is overwritten with
+zeros; erased words leave the full-text index when `merge` is done. `find_derived` finds what is to be erased together
+with memories.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -75,7 +76,7 @@ def find_past(connection: apsw.Connection, ids: Iterable[str] | None = None) -> 
 
 
 def find_erased(connection: apsw.Connection, prefixes: Iterable[str]) -> list[str]:
-    """Return what was erased already and has an id that begins so: a copy may still hold it."""
+    """Return what was erased already and has an id that begins with a prefix: a copy may still hold it."""
     sql = (
         "SELECT h.memory FROM history h JOIN operations o ON o.number = h.operation"
         f" WHERE o.kind = '{history.ERASE}' AND h.memory >= ? AND h.memory < ?"
@@ -84,7 +85,7 @@ def find_erased(connection: apsw.Connection, prefixes: Iterable[str]) -> list[st
 
 
 def find_all_erased(connection: apsw.Connection) -> list[str]:
-    """Return all that was erased and is not there again: an erase that was cut short has left it in copies."""
+    """Return all that was erased and has not come back: an erase that was cut short left it in copies."""
     sql = (
         "SELECT DISTINCT h.memory FROM history h JOIN operations o ON o.number = h.operation"
         f" WHERE o.kind = '{history.ERASE}' AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory)"
@@ -200,7 +201,7 @@ def find_mentions(
 
 
 def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[str, ErasedRows]:
-    """Erase memories and turns, those that are in the history alone too; return the operation and the rest."""
+    """Erase memories and turns, those that are in the history alone too; return the operation and what was erased."""
     connection.pragma("secure_delete", True)
     every = set(ids)
     by_id, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
@@ -311,7 +312,7 @@ def forget_vectors(connection: apsw.Connection, keys: Iterable[bytes]) -> None:
 
 
 def select_unsaid(connection: apsw.Connection, pieces: Sequence[bytes]) -> list[bytes]:
-    """Return those of some pieces of text that no memory and no turn holds."""
+    """Return the pieces of text that no memory and no turn holds."""
     query = (
         "SELECT EXISTS (SELECT 1 FROM memories"
         " WHERE instr(CAST(content || char(10) || neighbours || metadata AS BLOB), ?1))"

@@ -5,12 +5,12 @@ the memory is alive. Asking SQLite row by row costs more than the ranking; here 
 position, about 0.1 ms for 100,000 rows. 32 bytes a memory.
 
 What is superseded depends on other rows (`successors`): the few memories that have a successor are kept with the time
-at which the last one expires. A commit that changes a successor changes that of all that this one supersedes.
+at which the last one expires. A commit that changes a successor changes this time for all memories that it supersedes.
 
 `usefulness` has the few memories that somebody gave feedback on, with the factor of their score.
 
 Threads: the writer changes it after each commit, before anybody gets a reply; readers take the arrays as they are. Of a
-row `namespace`, which makes it one, and `until`, which makes it alive, are written last.
+row `namespace`, without which it is none, and `until`, which makes it alive, are written last.
 """
 
 import math
@@ -62,7 +62,7 @@ class _Superseded(NamedTuple):
 
 
 class Mask(NamedTuple):
-    """Which memories may be returned, by position; the last place is nobody's. It holds the epoch that it is of."""
+    """Which memories may be returned, by position; the last place belongs to no memory. It keeps its epoch alive."""
 
     allowed: NDArray[np.bool_]
     positions: Positions

@@ -55,7 +55,7 @@ def alive_values(now: float) -> tuple[float, float]:
 
 
 def select_living(connection: apsw.Connection, candidates: Iterable[Row], now: float) -> list[Row]:
-    """Return those of some stored memories that are alive at `now`, in the same order."""
+    """Return the stored memories among these that are alive at `now`, in the same order."""
     memories = list(candidates)
     numbers = msgspec.json.encode([row.row for row in memories]).decode()
     alive = {row for (row,) in connection.execute(_ALIVE_AMONG, (numbers, *alive_values(now)))} if memories else set()

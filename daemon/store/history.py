@@ -178,7 +178,7 @@ def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> s
 def undo(
     connection: apsw.Connection, prefix: str | None, rights: Rights, now: float, namespace: str
 ) -> tuple[str, str, list[Row], list[Row], set[int]]:
-    """Put back the state before an operation (None: the latest of a caller that is not undone, and itself no undo).
+    """Put back the state before an operation (None: the latest one of the caller that is in effect and is no undo).
 
     Return its id, the id of the undo, the rows as they were until now, the rows put back, and the namespaces whose L0
     changed. Raise as `rows.resolve` does, `Forbidden`, or `Conflict` when a memory was changed again since.

@@ -1,6 +1,6 @@
 """What is kept of jobs: paused or not, failures in a row, when the last run began; and the history of runs.
 
-Of what the steps of a plan are about: the state of memories and turns by id, and how their texts begin.
+And what the steps of a plan are about: the state of memories and turns by id, and how their texts begin.
 """
 
 from collections.abc import Iterable, Iterator
@@ -116,7 +116,7 @@ _BEGINNINGS = (
 
 
 def read_targets(connection: apsw.Connection, targets: Iterable[str]) -> dict[str, Any]:
-    """Return the state of those targets that are memories or turns: it differs once one of them changed."""
+    """Return the state of the targets that are memories or turns: it is another once one of them has changed."""
     return {values[0]: values[1:] for values in _select(connection, _TARGETS, targets)}
 
 

@@ -62,7 +62,7 @@ def _has_any(path: Path, pieces: Sequence[bytes]) -> bool:
 
 
 def _read_database(path: Path) -> Iterator[bytes]:
-    """Return a file's bytes in parts that overlap, read as SQLite itself reads: it closes no file that has locks."""
+    """Yield a file's bytes in parts that overlap, read through SQLite, which closes no file that has locks."""
     file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
     try:
         size = file.xFileSize()
@@ -136,7 +136,7 @@ def _copy(path: Path, part: Path) -> None:
 
 
 def _replace(path: Path, part: Path) -> None:
-    """Put a file, once it is on disk, in the place of a copy, of whose time it is from then on."""
+    """Put a file, once it is on disk, in the place of a copy, and give it the copy's time."""
     sync(part)
     facts = path.stat()
     os.utime(part, ns=(facts.st_atime_ns, facts.st_mtime_ns))

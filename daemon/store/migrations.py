@@ -4,11 +4,11 @@ A new database gets the schema as a whole. One of the version before is brought 
 when `VERSION` is raised. Both are one transaction with the number: a start that is killed has changed nothing. Older
 databases are refused, and those of a newer memoryd.
 
-A copy may come from somebody else: a trigger or view that does not belong into the schema would act with each write or
-read. It is dropped; a table that is another than it should be is refused. One that no part of memoryd has stays in a
-database that was here before. Of a copy the tables of capabilities that are not installed stay, and those that the
-database here has under the same name, as plain tables with their indexes; nobody here knows how they should be until
-their capability is put back (`disarm_returned`).
+A copy may come from somebody else: a trigger or view that is not of the schema would act with each write or read, so it
+is dropped. A table that differs from the schema is refused. A table that no part of memoryd has stays in a database
+that was here before. Of a copy two kinds stay, as plain tables with their indexes: those of capabilities that are not
+installed, and those that the database here has under the same name. How they should look is not known until their
+capability is put back (`disarm_returned`).
 """
 
 import logging
@@ -218,7 +218,7 @@ def _without_layout(sql: str | None) -> str:
 def _compare(connection: apsw.Connection) -> tuple[list[ObjectName], list[ObjectName]]:
     """Return what is in the database and should not be, and what is missing.
 
-    What is another than expected is in both.
+    What differs from what it should be is in both.
     """
     expected = {name: _without_layout(sql) for name, sql in _read_expected().items()}
     objects = {name: _without_layout(sql) for name, sql in _read_objects(connection).items()}

@@ -51,7 +51,7 @@ class Order(NamedTuple):
 
 
 def find_page(connection: apsw.Connection, where: tuple[str, tuple[Any, ...]], order: Order) -> tuple[list[Row], int]:
-    """Return one page of the memories of a condition with its values, and how many there are."""
+    """Return one page of the memories that meet a condition, and how many meet it."""
     condition, values = where
     direction = "ASC" if order.ascending else "DESC"
     by = f"ORDER BY {_SORTED_BY[order.sort]} {direction}, m.row {direction} LIMIT ? OFFSET ?"
@@ -122,7 +122,7 @@ def find_standing(connection: apsw.Connection, selection: Filter, now: float, ty
 def find_saved(
     connection: apsw.Connection, selection: Filter, now: float, types: Sequence[str], limit: int
 ) -> list[Row]:
-    """Return the latest living memories that are pinned, or were saved on purpose and are of one of some types."""
+    """Return the latest living memories that are pinned, or were saved on purpose and have one of these types."""
     where, values = selection.full_condition(now)
     of_type = f"m.type IN ({', '.join('?' * len(types))})"
     saved = f"(m.turns = 0 AND {of_type} AND m.source NOT IN ({', '.join(map(repr, DRAWN))}))"
@@ -132,7 +132,7 @@ def find_saved(
 
 
 def hold_back(selection: Filter, namespace: int, type: str) -> Filter:
-    """Return a filter that leaves of a namespace only what is pinned or of a type."""
+    """Return a filter that leaves only what is pinned or has a type of one namespace, and all of the others."""
     held_back = f"NOT (m.namespace = {namespace} AND NOT m.pinned AND m.type <> {type!r})"
     return selection._replace(condition=" AND ".join(filter(None, [selection.condition, held_back])))
 

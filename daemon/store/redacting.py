@@ -1,4 +1,4 @@
-"""Texts of conversations as they are stored, for a check by new rules of credentials, and their replacement.
+"""Texts of conversations as they are stored: new rules of credentials are applied to them, and they are replaced.
 
 Each text is a `StoredText`: its table, row and columns. A replacement is recorded in no history and cannot be undone.
 """

@@ -145,7 +145,7 @@ _COMMANDS: dict[str, Callable[[Path, Any], RescueReport]] = {
 
 
 class Restored(NamedTuple):
-    """How many memories a copy holds, what of its schema was dropped, what of it is not in force here: of a report."""
+    """A report: how many memories a copy holds, what of its schema was dropped, what of it is not in force here."""
 
     memories: int
     dropped: list[str]
@@ -178,7 +178,7 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
 
 
 def _read_in_force(path: Path | None) -> dict[str, list[Any]]:
-    """Return what each query finds in force, nothing if there is no database or it cannot be read."""
+    """Return what each query says is in force, nothing if there is no database or it cannot be read."""
     queries = [_TOKENS, *(capability.in_force for capability in installed())]
     values: dict[str, list[Any]] = {sql: [] for sql in queries}
     if path is None or not path.is_file():
@@ -331,7 +331,7 @@ _LEFT = (
 
 
 def _make_left(source: apsw.Connection, target: apsw.Connection, damaged: list[str]) -> None:
-    """Make the plain tables that a capability which was taken out left, with their indexes."""
+    """Make the plain tables, with their indexes, that a capability left when it was taken out."""
     there = {name for (name,) in target.execute("SELECT name FROM sqlite_schema")}
     tables: Any = []
     with suppress(apsw.Error):  # of a damaged schema

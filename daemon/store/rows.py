@@ -84,7 +84,7 @@ def select_beginnings(connection: apsw.Connection, where: str, values: Sequence[
 
 
 def build_embedded_text(content: str, heading: str = "", turns: int = 0) -> str:
-    """Return what of a memory is embedded: a part of a file under its headings, the question of a question and answer.
+    """Return the text of a memory that is embedded: of a part of a file with its headings, of an exchange the question.
 
     A long answer would drown what was asked and said; its content is found by its words. `EMBEDDED` says the same.
     """
@@ -137,7 +137,7 @@ def read_key(connection: apsw.Connection, namespace: int, key: str) -> Row | Non
 
 
 def read_keys(connection: apsw.Connection, namespace: int, beginning: str) -> list[Row]:
-    """Return the memories of a namespace whose key begins so, expired and superseded ones too."""
+    """Return the memories of a namespace whose key begins with a text, expired and superseded ones too."""
     where = "m.namespace = ? AND m.key >= ? AND m.key < ? AND substr(m.key, 1, ?) = ?"
     last = beginning + "\U0010ffff" * 2  # the index finds what is between
     return select(connection, where, (namespace, beginning, last, len(beginning), beginning))
@@ -168,7 +168,7 @@ def near_id(namespaces: str) -> str:
 def choose_unique(prefix: str, candidates: list[str], what: str = "memory") -> str:
     """Return the only one of the ids that begin with a prefix; raise `NotFound` or `AmbiguousId`."""
     if not candidates:
-        raise NotFound(f"No {what} begins with {prefix}.", {"id": prefix})
+        raise NotFound(f"No {what} has an id that begins with {prefix}.", {"id": prefix})
     if len(candidates) > 1:
         names = ", ".join(candidate[: max(8, len(prefix) + 4)] for candidate in candidates[: CANDIDATES - 1])
         more = " and more" if len(candidates) == CANDIDATES else ""
@@ -179,7 +179,7 @@ def choose_unique(prefix: str, candidates: list[str], what: str = "memory") -> s
 def check_prefix(prefix: str) -> None:
     """Raise `Invalid` unless `prefix` is 4 to 32 lower-case hex digits."""
     if not 4 <= len(prefix) <= 32 or not _HEX.issuperset(prefix):
-        raise Invalid(f"{prefix!r} is not an id: 4 to 32 of the digits 0-9 and a-f are.")
+        raise Invalid(f"{prefix!r} is not an id, which has 4 to 32 of the digits 0-9 and a-f.")
 
 
 def id_range(prefix: str) -> tuple[str, str]:
@@ -220,7 +220,7 @@ def change(connection: apsw.Connection, number: int, fields: dict[str, Any]) -> 
 def change_many(connection: apsw.Connection, names: Sequence[str], values: Iterable[Sequence[Any]]) -> None:
     """Set the same columns of rows; each of `values` ends with the row number.
 
-    With another text a memory has another context: that of the former text is deleted with it.
+    A memory whose text changes loses the context of the former text.
     """
     assignments, parameters = ", ".join(f"{name} = ?" for name in names), list(values)
     connection.executemany(f"UPDATE memories SET {assignments} WHERE row = ?", parameters)
@@ -240,7 +240,7 @@ def put_summaries(connection: apsw.Connection, summaries: Iterable[tuple[Row, st
 
 
 def read_embedded_texts(connection: apsw.Connection, numbers: Sequence[int]) -> list[tuple[int, bytes, str]]:
-    """Return row, hash and the text that is embedded of memories."""
+    """Return (row, hash, embedded text) of memories."""
     joined = ", ".join(map(str, numbers))
     return list(connection.execute(f"SELECT m.row, m.text_hash, {EMBEDDED} FROM memories m WHERE m.row IN ({joined})"))
 
@@ -275,7 +275,7 @@ def is_true(connection: apsw.Connection, number: int, condition: str, values: Se
 
 
 def count_accesses(connection: apsw.Connection, accesses: Iterable[tuple[int, int, float]]) -> None:
-    """Count accesses, given as (row, how many, the last one's time)."""
+    """Count accesses, each as (row, how many, time of the last one)."""
     connection.executemany(
         "UPDATE memories SET access_count = access_count + ?2,"
         " last_accessed_at = max(coalesce(last_accessed_at, 0), ?3) WHERE row = ?1",
@@ -284,7 +284,7 @@ def count_accesses(connection: apsw.Connection, accesses: Iterable[tuple[int, in
 
 
 def renew(connection: apsw.Connection, ids: Sequence[str], now: float) -> None:
-    """Have memories with a time to live begin it again, unless it is over."""
+    """Let the time to live of memories begin again, unless it is over."""
     connection.execute(
         "UPDATE memories SET expires_at = ?2 + ttl_s WHERE id IN (SELECT value FROM json_each(?1))"
         " AND ttl_s IS NOT NULL AND expires_at > ?2",

@@ -1,4 +1,4 @@
-"""Reading the rows of a table of which pages are damaged, and what has to follow when some are lost.
+"""Reading the rows of a table with damaged pages, and what has to follow when some rows are lost.
 
 Tables are read by their keys in batches; where a page cannot be read the batch is halved until the rows that are lost
 are known. `rescue` reads whole files by it.
@@ -35,9 +35,9 @@ def describe_table(connection: apsw.Connection, name: str, without_rowid: bool) 
 def copy_rows(
     source: apsw.Connection, table: SalvagedTable, target: apsw.Connection, into: str, damaged: list[str]
 ) -> int:
-    """Copy the readable rows of a table into another one; add its name to `damaged` for each batch that has others.
+    """Copy the readable rows of a table into another one; return how many were copied.
 
-    Return how many were copied.
+    Its name is added to `damaged` for each batch with rows that cannot be read.
     """
     names = ", ".join(f'"{name}"' for name in table.columns)
     insert = f'INSERT OR IGNORE INTO "{into}" ({names}) VALUES ({", ".join("?" * len(table.columns))})'
@@ -112,7 +112,7 @@ def fix_references(target: apsw.Connection) -> None:
 
 
 def _drop_orphans(target: apsw.Connection, table: str) -> None:
-    """Delete the rows of a table without row numbers that refer to nothing."""
+    """Delete the rows that refer to nothing, of a table without row numbers."""
     keys: Any = target.execute('SELECT "table", "from", "to" FROM pragma_foreign_key_list(?)', (table,)).fetchall()
     for parent, column, key in keys:
         target.execute(

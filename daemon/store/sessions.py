@@ -94,5 +94,5 @@ def keep_given(connection: apsw.Connection, session: str, memories: Iterable[tup
 
 
 def forget_given(connection: apsw.Connection, session: str) -> None:
-    """Forget what a session was given: it has lost it."""
+    """Forget what a session was given: it no longer has it."""
     connection.execute("DELETE FROM given WHERE session = ?", (session,))

@@ -142,7 +142,7 @@ class Store:
         self._readers.interrupt(thread)
 
     def _follow_commit(self, connection: apsw.Connection, rows: set[int], texts: set[int]) -> None:
-        """Bring what RAM knows of these memories, and of the texts of these, up to date, on the writer's thread."""
+        """Bring up to date what RAM knows of changed memories and of changed texts, on the writer's thread."""
         if self._changed is not None:
             self._changed |= rows
             if len(self._changed) > _MOST_CHANGED or self._writer.touched_vectors:
@@ -181,7 +181,7 @@ class Store:
             raise reserve.turns_error(self.limit_bytes, self.used_bytes, self._advise())
 
     def _count_coming(self) -> int:
-        """Return about how many bytes what is still to be made of turns will take; 0 while there is plenty of room."""
+        """Return about how many bytes will be taken by what is still made of turns; 0 while there is plenty of room."""
         if self.used_bytes < reserve.PLENTY_SHARE * self.limit_bytes:
             return 0
         with self.reading() as connection:
@@ -200,7 +200,7 @@ class Store:
         return self._advice
 
     def _room_error(self) -> MemorydError:
-        """Return what to say of a write that SQLite had no room for: at its limit, or on a disk that is full."""
+        """Return the error for a write that SQLite had no room for: at the limit, or on a full disk."""
         if self.limit_bytes and not is_disk_full(self.path.parent):
             return reserve.limit_error(self.limit_bytes, self.used_bytes)
         return self.reserve.build_error()
@@ -212,7 +212,7 @@ class Store:
     def write(self, job: Callable[[Transaction], T], alone: bool = False, over_limit: bool = False) -> "Future[T]":
         """Queue a job for the writer; raise `Busy` when too many wait.
 
-        One of thousands of rows runs `alone`; one that removes may take the file `over_limit`.
+        A job that writes thousands of rows runs `alone`; a job that removes something may take the file `over_limit`.
         """
         return self._writer.submit(job, alone, over_limit)
 
@@ -229,7 +229,7 @@ class Store:
         return self._writer.count_waiting()
 
     def silence_s(self) -> float:
-        """Return for how long the writer has not got on with what it does."""
+        """Return for how many seconds the writer has made no progress."""
         return self._writer.silence_s()
 
     def read_setting(self, name: str) -> str | None:
@@ -247,7 +247,7 @@ class Store:
         return mask.restrict(self._select_rows(selection, now)) if selection.further else mask
 
     def _select_rows(self, selection: Filter, now: float) -> NDArray[np.int64]:
-        """Return the row numbers that a filter leaves. One text of all numbers is faster than a Python row each."""
+        """Return the row numbers that a filter leaves: one text of all of them is faster than a Python row each."""
         where, values = selection.full_condition(now)
         with self.reading() as connection:
             text = connection.execute(f"SELECT group_concat(m.row) FROM memories m WHERE {where}", values).get
@@ -304,7 +304,7 @@ class Store:
         return repairs
 
     def _follow_repair(self) -> None:
-        """Have everything derived read again."""
+        """Read everything derived again."""
         self._changed = None
         if self.on_repair is not None:
             self.on_repair()
@@ -335,18 +335,18 @@ class Store:
                 self.postings.find(connection, stem)
 
     def _check_integrity(self, pragma: str) -> list[str]:
-        """Return what is wrong. On a connection of its own: FTS5 checks against what a used one has cached."""
+        """Return what is wrong; on a connection of its own, as FTS5 checks against what a used one has cached."""
         with closing(open_reader(self.path)) as connection:
             connection.pragma("cache_size", CHECKING_CACHE)
             return damage.check(connection, pragma)
 
     def _follow_damage(self) -> str:
-        """Have damage that a write met repaired; return what to do about it."""
+        """Have damage repaired that a write met; return what to do about it."""
         self.repair_soon()
         return self._damage_advice
 
     def repair_soon(self) -> None:
-        """Rebuild what is damaged in the background, once, when somebody met it; after a failure not for a while."""
+        """Rebuild damaged parts in the background, one rebuild at a time; after a failure not for a while."""
         with self._repairing_lock:
             if self._repairing or time.monotonic() < self._repair_from:
                 return

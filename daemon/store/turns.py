@@ -257,7 +257,7 @@ def find_question(
 
 
 def skip(connection: apsw.Connection, skips: Sequence[Skip]) -> None:
-    """List turns that were not kept; the oldest of a namespace go when there are more than `KEEP_SKIPPED`."""
+    """Note turns that were not kept; of a namespace the latest `KEEP_SKIPPED` stay listed."""
     sql = "INSERT INTO skipped (namespace, session, role, content, reason, at) VALUES (?, ?, ?, ?, ?, ?)"
     connection.executemany(sql, (skip._replace(content=skip.content[:KEPT_CHARS]) for skip in skips))
     connection.executemany(_TRIM, ((namespace, KEEP_SKIPPED) for namespace in {skip.namespace for skip in skips}))
@@ -334,12 +334,12 @@ def ask(connection: apsw.Connection, keys: Iterable[str], *jobs: str) -> None:
 
 
 def read_asked(connection: apsw.Connection, job: str, limit: int) -> list[str]:
-    """Return the keys of some turns for which a job is queued."""
+    """Return the keys among these for which a job is queued."""
     return [str(key) for (key,) in connection.execute("SELECT id FROM cognition WHERE job = ? LIMIT ?", (job, limit))]
 
 
 def select_unjudged(connection: apsw.Connection, keys: Sequence[str]) -> set[str]:
-    """Return those of some turns that are not rated yet."""
+    """Return the turns among these that are not rated yet."""
     sql = "SELECT id FROM cognition WHERE job = 'rate' AND id IN (SELECT value FROM json_each(?))"
     return {str(key) for (key,) in connection.execute(sql, (msgspec.json.encode(keys).decode(),))}
 
@@ -360,5 +360,5 @@ def remove_jobs(connection: apsw.Connection, keys: Iterable[str], *jobs: str) ->
 
 
 def count_asked(connection: apsw.Connection) -> dict[str, int]:
-    """Return how many turns and memories wait for which job."""
+    """Return for each job how many turns and memories wait for it."""
     return dict(connection.execute("SELECT job, count(*) FROM cognition GROUP BY job"))

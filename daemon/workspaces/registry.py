@@ -36,7 +36,7 @@ def find(core: Core, name_or_path: str) -> StoredWorkspace:
         found = next((one for one in known if one.namespace == name_or_path.strip("/")), None)
     if found is None:
         there = ", ".join(workspace.namespace for workspace in known[:_SHOWN])
-        advice = f"There are: {there}." if there else "There is none; `memctl workspace add PATH` adds one."
+        advice = f"There are: {there}." if there else "There are none yet; `memctl workspace add PATH` adds one."
         raise NotFound(f"There is no workspace {name_or_path[:200]!r}. {advice}", {"workspace": name_or_path[:200]})
     return found
 

@@ -68,7 +68,7 @@ def test_a_limit_is_a_number_within_bounds(made: MemoryTools, limit: Any) -> Non
         ("search_memory", "[]", "takes query, limit"),
         ("search_memory", {"query": "x", "user": "y"}, "takes query, limit"),
         ("search_memory", "", "give a query"),
-        ("manage_memory", {"action": "delete", "id": "abcd"}, "No memory begins with abcd"),
+        ("manage_memory", {"action": "delete", "id": "abcd"}, "No memory has an id that begins with abcd"),
     ],
 )
 def test_a_models_mistake_comes_back_as_text(made: MemoryTools, name: str, arguments: Any, sentence: str) -> None:

@@ -114,9 +114,9 @@ def test_what_is_below_the_floor_is_counted_and_shown_when_asked_for(
 
     head = "0.500  3f9a02c4  L1  decision  acme/api  2026-03-31T14:30:00Z"
     assert find(sure) == [head, "1 found in 1.50 ms"]
-    assert find(unlikely, sure) == [head, "1 less likely one: --all", "1 found in 1.50 ms"]
-    assert find(sure, unlikely, sure, unlikely)[2:] == ["2 less likely ones: --all", "2 found in 1.50 ms"]
-    assert find(unlikely, unlikely) == ["Nothing found that is likely to be meant; 2 less likely ones: --all"]
+    assert find(unlikely, sure) == [head, "1 less likely one with --all", "1 found in 1.50 ms"]
+    assert find(sure, unlikely, sure, unlikely)[2:] == ["2 less likely ones with --all", "2 found in 1.50 ms"]
+    assert find(unlikely, unlikely) == ["Nothing found that is likely to be meant; 2 less likely ones with --all"]
     assert find(unlikely, sure, more=("--all",)) == [head, head, "2 found in 1.50 ms"]
     assert find(unlikely, more=("--floor", "0.01")) == [head, "1 found in 1.50 ms"]
     assert [hit["confidence"] for hit in memctl(*words, "--json").json] == [0.0299]
@@ -205,7 +205,6 @@ def test_no_daemon_is_exit_code_3(memctl: Memctl) -> None:
 def test_wrong_usage_is_exit_code_2_and_one_sentence(memctl: Memctl) -> None:
     for words in (
         ["nothing"],
-        [],
         ["search"],
         ["search", "x", "--unknown"],
         ["search", "x", "--limit", "many"],
@@ -222,7 +221,7 @@ def test_wrong_usage_is_exit_code_2_and_one_sentence(memctl: Memctl) -> None:
         ["model", "nothing"],
         ["bench", "eval", "x.jsonl", "--keep"],
     ):
-        found = memctl(*words) if words else memctl("--json")
+        found = memctl(*words)
         assert (found.code, found.out) == (2, ""), words
         assert found.err.count("\n") == 1
 
@@ -278,7 +277,7 @@ def test_add_tells_of_merges_and_contradictions(memctl: Memctl, fake: FakeDaemon
     )
     out = memctl("add", "x").out
     assert out.startswith(
-        f"Merged into what was known: {ID}\nBoth are kept, and it disagrees with:\n  bbbbbbbb: The limit is 5\n"
+        f"Merged into what was known: {ID}\nBoth are kept; it disagrees with:\n  bbbbbbbb: The limit is 5\n"
     )
     assert memctl("add", "x", "--json").json["contradicts"] == ["b" * 32]
 

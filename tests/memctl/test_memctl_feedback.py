@@ -19,9 +19,9 @@ def _process(process: Process) -> None:
 def test_feedback_is_noted_shown_and_taken_back(memctl: Memctl) -> None:
     added = memctl("add", "The market has plums on Monday", "--json").json["id"]
     noted = memctl("feedback", added[:6], "--useless", "--note", "it moved to Friday")
-    assert noted.out.startswith(f"Noted: {added[:8]} is useless to 1 (score ×0.950); `memctl undo")
+    assert noted.out.startswith(f"Noted: {added[:8]} is useless to 1 caller (score ×0.950); `memctl undo")
     shown = memctl("get", added[:6]).out
-    assert "useless to 1 (score ×0.950)" in shown
+    assert "useless to 1 caller (score ×0.950)" in shown
     assert "it moved to Friday" in shown
     assert "kept (feedback ×0.950)" in memctl("explain", "plums").out
     assert "0 useful, 1 useless, 0 cited" in memctl("history", added[:6]).out
@@ -47,7 +47,7 @@ def test_json_is_the_whole_change(memctl: Memctl) -> None:
 def test_a_phrase_for_every_sum() -> None:
     assert feedback_text(None) == "not rated"
     made = Usefulness(factor=1.1, useful=2, useless=1, cited=3)
-    assert feedback_text(made) == "useful to 2, useless to 1, cited 3 times (score ×1.100)"
+    assert feedback_text(made) == "useful to 2 callers, useless to 1 caller, cited 3 times (score ×1.100)"
 
 
 def test_that_it_was_read_meanwhile_is_no_part_of_a_change(memctl: Memctl) -> None:

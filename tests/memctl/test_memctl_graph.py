@@ -63,7 +63,7 @@ def test_nodes_are_a_table_that_says_what_waits(memctl: Memctl, fake: FakeDaemon
 
 def test_graph_alone_lists_nodes_and_an_empty_graph_says_so(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies[protocol.GraphNodes] = protocol.NodePage(nodes=[], total=0)
-    assert memctl("graph").out == "No nodes.\n"
+    assert memctl("graph").out == "No nodes: none matches, or no memory is in L2 yet.\n"
 
 
 def test_edges_are_shown_with_the_labels_of_both_ends(memctl: Memctl, fake: FakeDaemon) -> None:

@@ -104,7 +104,7 @@ def test_a_part_of_a_file_is_not_deleted_but_forgotten(memctl: Memctl, notes: Pa
 
 def test_diff_is_silent_about_what_is_equal_and_exits_as_diff_does(memctl: Memctl, daemon: Any, notes: Path) -> None:
     equal = memctl("diff")
-    assert (equal.code, equal.out, equal.err) == (0, "The index is equal to 1 file.\n", "")
+    assert (equal.code, equal.out, equal.err) == (0, "The index agrees with 1 file.\n", "")
     wait_until(lambda: "inotify" in memctl("workspace", "list").out)  # before it has begun it is off as well
     daemon.core.apart.stopping.set()  # nobody watches from here on
     wait_until(lambda: "off" in memctl("workspace", "list").out)

@@ -54,4 +54,5 @@ def test_without_a_daemon_it_is_one_sentence_and_none_is_started(memctl: Memctl,
 def test_outside_a_project_it_is_the_help(memctl: Memctl, fake: FakeDaemon, monkeypatch: Any) -> None:
     monkeypatch.chdir("/")
     assert memctl().out.startswith("usage: memctl COMMAND")
+    assert memctl("--json").code == 2
     assert fake.calls == []

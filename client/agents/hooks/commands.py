@@ -169,13 +169,14 @@ def _retry(args: Namespace) -> int:
         return complain(
             "The spool of the hooks is full. Run `memctl up`, let a hook send what waits, and try again.", 1
         )
-    show(args, {"retried": number}, lambda: f"{count_text(number, 'call')} will be sent again by the next hook.")
+    text = f"{count_text(number, 'call')} will be sent again by the next hook." if number else "Nothing was set aside."
+    show(args, {"retried": number}, lambda: text)
     return 0
 
 
 def _declare_preview(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--prompt", default="", metavar="TEXT", help="what is said beside this prompt (default: a start)"
+        "--prompt", default="", metavar="TEXT", help="what comes with this prompt (default: with a session's start)"
     )
 
 
@@ -185,7 +186,8 @@ def _preview(args: Namespace) -> None:
     if args.json or made.lines:
         show(args, made, lambda: _preview_text(made))
     if not made.lines:
-        print_note(f"memctl: nothing comes up {'beside this prompt' if args.prompt.strip() else 'at a start'}.")
+        where = "with this prompt" if args.prompt.strip() else "at the start of a session here"
+        print_note(f"memctl: an agent would be told nothing {where}.")
     say_degraded(made.degraded)
 
 

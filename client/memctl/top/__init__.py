@@ -26,7 +26,7 @@ def _declare_top(parser: ArgumentParser) -> None:
         type=accept_number(0.1, LONGEST_S),
         default=INTERVAL_S,
         metavar="S",
-        help="seconds between two (2)",
+        help="seconds between two frames (default: 2)",
     )
     parser.add_argument(
         "--sort", choices=ORDERS, default="calls", help="what calls are ordered by; the key s changes it"

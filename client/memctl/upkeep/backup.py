@@ -57,7 +57,7 @@ def _made_text(made: BackedUp) -> str:
 
 def _declare_restore(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a copy, the name of one in `backups`, or `latest`")
-    parser.add_argument("--tokens", action="store_true", help="keep tokens of the copy that are not in force here now")
+    parser.add_argument("--tokens", action="store_true", help="let tokens of the copy work that do not work here now")
 
 
 def _restore(args: Namespace) -> None:

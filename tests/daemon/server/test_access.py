@@ -197,9 +197,9 @@ def test_an_operation_on_what_an_agent_does_not_see_is_to_it_as_one_that_never_w
     own = alpha.add("A first thought").operation
     hidden = client.call(protocol.Add(memory=NewMemory(content="Of beta"), namespace="acme/beta")).operation
     for id in (hidden, hidden[:8], "0" * 32):
-        with pytest.raises(NotFound, match=f"No operation begins with {id}"):
+        with pytest.raises(NotFound, match=f"No operation has an id that begins with {id}"):
             alpha.undo(id)
-        with pytest.raises(NotFound, match=f"No operation begins with {id}"):
+        with pytest.raises(NotFound, match=f"No operation has an id that begins with {id}"):
             alpha.operation(id)
     assert client.undo(own[:8]).undone == own  # the owner may use what an agent names
 

@@ -180,7 +180,7 @@ def test_an_operation_is_named_by_a_prefix_as_a_memory_is(core: Core, monkeypatc
         with pytest.raises(AmbiguousId, match="abcd is not unique: abcd0000, abcd0000") as refused:
             name("abcd")
         assert refused.value.data == {"candidates": ids[:2]}
-        with pytest.raises(NotFound, match="No operation begins with abce"):
+        with pytest.raises(NotFound, match="No operation has an id that begins with abce"):
             name("abce")
         for wrong in ("12", "", "ABCD", "a" * 33):
             with pytest.raises(Invalid, match="is not an id"):
@@ -200,7 +200,7 @@ def test_a_prefix_says_nothing_of_operations_out_of_reach(core: Core, monkeypatc
         with pytest.raises(NotFound) as refused:
             undo(core, unknown, namespace="team/me")
         said.append(str(refused.value).replace(unknown, ""))
-    assert said == ["No operation begins with ."] * 2
+    assert said == ["No operation has an id that begins with ."] * 2
     assert undo(core, "abcd", namespace="team/me").undone == ids[1]
 
 

@@ -6,7 +6,7 @@ from memoryd.client import Client
 
 
 def test_a_start_and_a_prompt_are_previewed_and_leave_no_mark(memctl: Memctl, client: Client) -> None:
-    assert "nothing comes up at a start" in memctl("hooks", "preview").err
+    assert "told nothing at the start of a session" in memctl("hooks", "preview").err
     made = client.add("Deploys run on Tuesdays.", type="decision")
     for _ in range(2):
         shown = memctl("hooks", "preview").out
@@ -14,4 +14,4 @@ def test_a_start_and_a_prompt_are_previewed_and_leave_no_mark(memctl: Memctl, cl
         assert f"{made.id[:8]}  a decision that was saved here" in shown
     assert memctl("hooks", "preview", "--json").json["lines"][0]["id"] == made.id
     assert "sure to be about the prompt" in memctl("hooks", "preview", "--prompt", "when do deploys run").out
-    assert "nothing comes up beside this prompt" in memctl("hooks", "preview", "--prompt", "herons").err
+    assert "told nothing with this prompt" in memctl("hooks", "preview", "--prompt", "herons").err

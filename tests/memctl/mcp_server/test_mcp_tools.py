@@ -170,7 +170,7 @@ async def test_of_several_ids_the_readable_ones_are_read(memory: Client) -> None
         some = await client.call_tool("memory_get", {"ids": [id, "ffffffff"]})
         none = await client.call_tool("memory_get", {"ids": ["ffffffff"]})
     assert len(some.structured_content["memories"]) == 1
-    assert some.structured_content["problems"] == ["No memory begins with ffffffff."]
+    assert some.structured_content["problems"] == ["No memory has an id that begins with ffffffff."]
     assert none.is_error
 
 
@@ -284,11 +284,11 @@ async def test_project_names_another_namespace_and_slash_what_all_share(daemon: 
         ("memory_search", {"query": "x", "since": "soon"}, "'soon' is not a date"),
         ("memory_save", {"content": " "}, "content is empty"),
         ("memory_save", {"content": "x", "project": "a//b"}, "empty part"),
-        ("memory_save", {"content": "x", "supersedes": "ffffffff"}, "No memory begins with ffffffff"),
+        ("memory_save", {"content": "x", "supersedes": "ffffffff"}, "No memory has an id that begins with ffffffff"),
         ("memory_save", {"content": "x", "expires_at": "2020-01-01"}, "is past"),
         ("memory_get", {"ids": []}, ">= 1"),
         ("memory_update", {"id": "ffffffff"}, "Say what changes"),
-        ("memory_update", {"id": "ffffffff", "content": "x"}, "No memory begins with ffffffff"),
+        ("memory_update", {"id": "ffffffff", "content": "x"}, "No memory has an id that begins with ffffffff"),
         ("memory_forget", {}, "either ids, a query or where"),
         ("memory_forget", {"ids": ["ffffffff"], "query": "x"}, "either ids, a query or where"),
         ("memory_context", {"task": " "}, "task is empty"),
