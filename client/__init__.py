@@ -72,9 +72,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    found = getattr(import_module(f"{__name__}.{_ELSEWHERE.get(name, 'errors')}"), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(f"{__name__}.{_ELSEWHERE.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

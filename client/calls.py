@@ -56,7 +56,7 @@ def add_many_calls(
     dedup_threshold: float | None = None,
     allow_secrets: bool = False,
 ) -> Iterator[protocol.AddMany]:
-    """Yield the calls that add `memories`: one, or more where they would not fit into a frame."""
+    """Yield the calls that add `memories`: one, or several where one frame cannot hold them."""
     for batch in split_batches(map(new_memory, memories)):
         yield protocol.AddMany(
             memories=batch, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets
@@ -71,7 +71,7 @@ def search(query: str = "", *, limit: int = 10, **fields: Any) -> protocol.Searc
 
 
 def find_related(id: str, *, limit: int = 5, **fields: Any) -> protocol.Search:
-    """Find memories that are near one memory in meaning, which is not among them; takes what `search` takes."""
+    """Find memories whose meaning is near that of one memory; takes what `search` takes."""
     return build(protocol.Search, like=id, limit=limit, **query_fields(fields))
 
 
@@ -130,18 +130,18 @@ def put(
 def put_many(
     entries: Iterable[protocol.KeyedEntry | Mapping[str, Any]], *, allow_secrets: bool = False
 ) -> protocol.PutMany:
-    """Put and delete many memories by their keys, all or nothing: mappings with key and memory, itself a mapping, and
-    below, clears, searchable, ttl_s; without a memory the key is deleted."""
+    """Put and delete many memories by their keys, all or nothing. An entry is a mapping with `key`, `memory` (a mapping
+    as well), `below`, `clears`, `searchable` and `ttl_s`; without a memory the key is deleted."""
     return protocol.PutMany(entries=[convert_entry(entry) for entry in entries], allow_secrets=allow_secrets)
 
 
 def delete_where(*, all_states: bool = False, dry_run: bool = False, **fields: Any) -> protocol.DeleteWhere:
-    """Delete all that the filters of `search` leave, as one operation; `dry_run` only says what that would be."""
+    """Delete all memories that match the filters of `search`, as one operation; `dry_run` only says which these are."""
     return build(protocol.DeleteWhere, all_states=all_states, dry_run=dry_run, **query_fields(fields))
 
 
 def count(*, all_states: bool = False, **fields: Any) -> protocol.Count:
-    """Count the memories that the filters of `search` leave."""
+    """Count the memories that match the filters of `search`."""
     return build(protocol.Count, all_states=all_states, **query_fields(fields))
 
 
@@ -153,7 +153,7 @@ def share(*ids: str, to: str | Sequence[str], move: bool = False) -> protocol.Sh
 def observe(
     turns: Iterable[protocol.NewTurn | Mapping[str, Any]], *, session: str = "", allow_secrets: bool = False
 ) -> protocol.Observe:
-    """Record turns of a conversation: mappings with role and content, and created_at and id if they matter."""
+    """Record turns of a conversation: mappings with `role`, `content` and, if they matter, `created_at` and `id`."""
     return protocol.Observe(turns=[new_turn(turn) for turn in turns], session=session, allow_secrets=allow_secrets)
 
 
@@ -179,8 +179,8 @@ def seed(
 
 
 def forget(*ids: str, text: str | None = None, dry_run: bool = False, **lines: Any) -> protocol.Forget:
-    """Forget memories: lines of files are taken out, others are deleted. `text`, or `start_line` and `end_line`, name
-    a part of one."""
+    """Forget memories: the lines of those that are in files are removed there, the others are deleted. `text`, or
+    `start_line` and `end_line`, names a part of one memory."""
     return build(protocol.Forget, ids=list(ids), text=text, dry_run=dry_run, **lines)
 
 
@@ -192,9 +192,9 @@ def summarize(
     **fields: Any,
 ) -> protocol.Summarize:
     """Keep a conversation within a budget of tokens: its older part becomes a summary; `wait` asks a language model."""
-    given = msgspec.convert(list(messages), list[protocol.Message], from_attributes=True)
+    plain = msgspec.convert(list(messages), list[protocol.Message], from_attributes=True)
     former = msgspec.convert(running_summary, protocol.RunningSummary | None, from_attributes=True)
-    return build(protocol.Summarize, messages=given, running_summary=former, max_tokens=max_tokens, **fields)
+    return build(protocol.Summarize, messages=plain, running_summary=former, max_tokens=max_tokens, **fields)
 
 
 def export_memories(after_id: str = "", *, limit: int = 500, **fields: Any) -> protocol.ExportMemories:

@@ -25,7 +25,7 @@ class MemorydError(Exception):
 
 
 class Internal(MemorydError, code="internal"):
-    """The daemon met a condition it does not know; its log holds the details."""
+    """The daemon failed in a way that it was not made for; its log has the details."""
 
 
 class Invalid(MemorydError, code="invalid"):
@@ -33,7 +33,7 @@ class Invalid(MemorydError, code="invalid"):
 
 
 class BadFrame(MemorydError, code="bad_frame"):
-    """Bytes that are not a frame of the protocol, or a frame over the size limit."""
+    """What was sent is not a frame of the protocol, or is over the size limit."""
 
 
 class UnknownMethod(MemorydError, code="unknown_method"):
@@ -81,8 +81,8 @@ class StorageFailed(MemorydError, code="storage_failed"):
 
 
 class StorageFull(MemorydError, code="storage_full"):
-    """The database has reached the size that is allowed to it. Reading and deleting go on; nothing is added or changed,
-    since a change grows the history."""
+    """The database has reached its size limit. Reading and deleting go on; nothing is added or changed, as a change
+    grows the history."""
 
 
 class Forbidden(MemorydError, code="forbidden"):
@@ -90,7 +90,7 @@ class Forbidden(MemorydError, code="forbidden"):
 
 
 class Unauthenticated(MemorydError, code="unauthenticated"):
-    """The connection has presented no token that is in force, and the daemon wants one."""
+    """The daemon wants a token, and this connection has presented none that is in force."""
 
 
 ERRORS: dict[str, type[MemorydError]] = {error.code: error for error in MemorydError.__subclasses__()}

@@ -52,9 +52,9 @@ def new_turn(item: protocol.NewTurn | Mapping[str, Any]) -> protocol.NewTurn:
 
 
 def _make(kind: type[T], item: Mapping[str, Any], name: str, dates: tuple[str, ...]) -> T:
-    given = {field: value for field, value in item.items() if value is not None}
+    fields = {field: value for field, value in item.items() if value is not None}
     try:
-        return msgspec.convert({**given, **{date: seconds(given[date]) for date in dates if date in given}}, kind)
+        return msgspec.convert({**fields, **{date: seconds(fields[date]) for date in dates if date in fields}}, kind)
     except msgspec.ValidationError as error:
         from memoryd.client.misfit import explain_misfit  # seldom needed
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+_END_CHARS = 500
 _PLACE = re.compile(r"(?P<what>.*?)(?: - at `(?P<key>key` in `)?\$(?P<path>[^`]*)`)?", re.DOTALL)
 _ITEM = re.compile(r"\[[^]]*\]")
 _BOUND = re.compile(r"Expected `(?:int|float)` (>=|<=|>|<) (\S+)")
@@ -38,9 +39,12 @@ def explain_misfit(error: msgspec.ValidationError, shape: Any = None) -> str:
 
     With the `shape` that was wanted, a class of msgspec, it names the values that may be chosen.
     """
-    place = _PLACE.fullmatch(str(error))
+    text = str(error)
+    if len(text) > 2 * _END_CHARS:  # it quotes a value that may be as long as a frame
+        text = f"{text[:_END_CHARS]} … {text[-_END_CHARS:]}"
+    place = _PLACE.fullmatch(text)
     if place is None:
-        return str(error)
+        return text
     path = (place["path"] or "").lstrip(".")
     name = f"`{path.replace('[...]', '[…]')}`" if path else "it"
     what = place["what"]

@@ -12,9 +12,9 @@ class LatePattern:
         self._text = pattern, int(flags)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(re.compile(*self._text), name)
-        setattr(self, name, found)  # from now on Python finds it without this method
-        return found
+        attribute = getattr(re.compile(*self._text), name)
+        setattr(self, name, attribute)  # from now on Python finds it without this method
+        return attribute
 
 
 def compile_late(pattern: str, flags: int = 0) -> re.Pattern[str]:

@@ -46,8 +46,8 @@ def namespace_of_environment() -> str | None:
 
     A token says it, too: the daemon places its bearer.
     """
-    if given := os.environ.get("MEMORYD_NAMESPACE"):
-        return given.strip("/")
+    if named := os.environ.get("MEMORYD_NAMESPACE"):
+        return named.strip("/")
     return "" if os.environ.get("MEMORYD_TOKEN") else None
 
 
@@ -72,5 +72,5 @@ def _main_checkout(top: str) -> str:
     except (OSError, UnicodeDecodeError):  # a folder, as in most checkouts
         return top
     place = os.path.join(top, said.removeprefix("gitdir:").strip())
-    main, found, _ = place.partition(_WORKTREE)
-    return os.path.realpath(main) if found and os.path.isdir(main) else top
+    main, separator, _ = place.partition(_WORKTREE)
+    return os.path.realpath(main) if separator and os.path.isdir(main) else top

@@ -61,12 +61,12 @@ def namespace_of(path: str, name: str) -> str:
             return known["namespace"]
         if remote is None:
             return name
-        found = FolderFacts(path=path, name=name, remote=remote, root=first_commit(path))
+        folder = FolderFacts(path=path, name=name, remote=remote, root=first_commit(path))
         try:
             with change_table() as table:
-                return assign_project(table, found, read_former())["namespace"]
+                return assign_project(table, folder, read_former())["namespace"]
         except OSError:  # a disk that is full or may not be written; others take too long
-            return assign_project(table, found, read_former())["namespace"]
+            return assign_project(table, folder, read_former())["namespace"]
     except (OSError, MemorydError, UnicodeError):  # of a path that is no text, too
         return name
 
@@ -82,19 +82,19 @@ def is_known(path: str) -> bool:
 # Which project it is -------------------------------------------------------------------------------------------------
 
 
-def assign_project(table: ProjectTable, found: FolderFacts, taken: Sequence[str]) -> Project:
+def assign_project(table: ProjectTable, folder: FolderFacts, taken: Sequence[str]) -> Project:
     """Return the project of a folder with the folder in it, a new one if none is known to be it."""
-    here = _find_by_folder(table, found["path"])
-    project = _find_by_remote(table, found, taken)
-    if project is None and here and _is_same(here, found):
+    here = _find_by_folder(table, folder["path"])
+    project = _find_by_remote(table, folder, taken)
+    if project is None and here and _is_same(here, folder):
         project = here
-    project = project or _find_by_first_commit(table, found) or _add_project(table, found, taken)
+    project = project or _find_by_first_commit(table, folder) or _add_project(table, folder, taken)
     if here:
-        here["folders"].remove(found["path"])
+        here["folders"].remove(folder["path"])
     there = [path for path in project["folders"] if os.path.isdir(path)]
-    project["folders"] = [*there[1 - _MAX_FOLDERS :], found["path"]]
-    project["remote"] = found["remote"]
-    project["root"] = found["root"] or project["root"]
+    project["folders"] = [*there[1 - _MAX_FOLDERS :], folder["path"]]
+    project["remote"] = folder["remote"]
+    project["root"] = folder["root"] or project["root"]
     return project
 
 
@@ -102,46 +102,46 @@ def _find_by_folder(table: ProjectTable, path: str) -> Project | None:
     return next((project for project in table["projects"] if path in project["folders"]), None)
 
 
-def _find_by_remote(table: ProjectTable, found: FolderFacts, taken: Sequence[str]) -> Project | None:
+def _find_by_remote(table: ProjectTable, folder: FolderFacts, taken: Sequence[str]) -> Project | None:
     """Return the project with the same remote: the one that was moved if several have it.
 
     A clone whose own name was in use before there was a table keeps that name, and so its memories.
     """
-    if not found["remote"]:
+    if not folder["remote"]:
         return None
-    same = [project for project in table["projects"] if project["remote"] == found["remote"]]
-    if found["name"] in taken and not _is_claimed(table, found["name"]):
+    same = [project for project in table["projects"] if project["remote"] == folder["remote"]]
+    if folder["name"] in taken and not _is_claimed(table, folder["name"]):
         return None
     return next((project for project in same if _is_gone(project)), same[0] if same else None)
 
 
-def _is_same(here: Project, found: FolderFacts) -> bool:
+def _is_same(here: Project, folder: FolderFacts) -> bool:
     """Return whether a folder still holds the project that it held, though its remote is another."""
     if not here["remote"] and not here["root"]:  # git came later
         return True
-    if found["root"] is None:
-        return not (here["remote"] and found["remote"])
-    return bool(found["root"]) and found["root"] == here["root"]
+    if folder["root"] is None:
+        return not (here["remote"] and folder["remote"])
+    return bool(folder["root"]) and folder["root"] == here["root"]
 
 
-def _find_by_first_commit(table: ProjectTable, found: FolderFacts) -> Project | None:
+def _find_by_first_commit(table: ProjectTable, folder: FolderFacts) -> Project | None:
     """Return the project with the same first commit whose folders no longer exist.
 
     Two remotes are two projects: those made from one template have their first commit in common.
     """
     for project in table["projects"]:
-        is_like = bool(found["root"]) and project["root"] == found["root"]
-        if is_like and not (project["remote"] and found["remote"]) and _is_gone(project):
+        is_like = bool(folder["root"]) and project["root"] == folder["root"]
+        if is_like and not (project["remote"] and folder["remote"]) and _is_gone(project):
             return project
     return None
 
 
-def _add_project(table: ProjectTable, found: FolderFacts, taken: Sequence[str]) -> Project:
-    namespace, number = found["name"], 1
+def _add_project(table: ProjectTable, folder: FolderFacts, taken: Sequence[str]) -> Project:
+    namespace, number = folder["name"], 1
     while _is_claimed(table, namespace) or (number > 1 and namespace in taken):
         number += 1
         ending = f"-{number}"
-        kept = found["name"].encode("utf-8", "ignore")[: MAX_NAME_BYTES - len(ending)].decode("utf-8", "ignore")
+        kept = folder["name"].encode("utf-8", "ignore")[: MAX_NAME_BYTES - len(ending)].decode("utf-8", "ignore")
         namespace = kept + ending
     project = Project(namespace=namespace, remote="", root="", folders=[])
     table["projects"].append(project)

@@ -63,7 +63,7 @@ class _ToolCall(NamedTuple):
     """A call, and what its result is to the model that asked for it."""
 
     call: Call[Any]
-    told: Callable[[Any], str]
+    describe: Callable[[Any], str]
 
 
 def namespace(template: str | Sequence[str], **values: str) -> tuple[str, ...]:
@@ -72,13 +72,13 @@ def namespace(template: str | Sequence[str], **values: str) -> tuple[str, ...]:
     Raise `Invalid` for a name that has no value, and for a value that is empty or has a slash: it would lead elsewhere.
     """
     parts = template.split("/") if isinstance(template, str) else tuple(template)
-    return tuple(re.sub(r"\{(\w*)\}", lambda found: _value(found[1], values), part) for part in parts)
+    return tuple(re.sub(r"\{(\w*)\}", lambda match: _value(match[1], values), part) for part in parts)
 
 
 def _value(name: str, values: Mapping[str, str]) -> str:
     if name not in values:
-        given = ", ".join(sorted(values)) or "nothing"
-        raise Invalid(f"The namespace needs a value for {{{name}}}; given: {given}.", {"missing": name})
+        names = ", ".join(sorted(values)) or "nothing"
+        raise Invalid(f"The namespace needs a value for {{{name}}}; given: {names}.", {"missing": name})
     value = values[name]
     if not isinstance(value, str) or not value.strip() or "/" in value:
         raise Invalid(f"The value {value!r} for {{{name}}} cannot be a part of a namespace.", {"key": name})
@@ -113,13 +113,13 @@ class _Tools:
         if name not in makers:
             raise Invalid(f"There is no tool {name}; there are {', '.join(makers)}.")
         try:
-            given = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments)
+            fields = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments)
         except (ValueError, TypeError, RecursionError):
             raise Invalid(f"The arguments of {name} are no JSON object.") from None
         known = next(schema for schema in SCHEMAS if schema["name"] == name)["parameters"]["properties"]
-        if not isinstance(given, dict) or not given.keys() <= known.keys():
+        if not isinstance(fields, dict) or not fields.keys() <= known.keys():
             raise Invalid(f"{name} takes {', '.join(known)}.")
-        return makers[name](**given)
+        return makers[name](**fields)
 
     def _make_change(self, content: str | None = None, action: str = "create", id: str | None = None) -> _ToolCall:
         if action not in self._actions:
@@ -188,7 +188,7 @@ class MemoryTools(_Tools):
             return f"error: {error.message}"
 
     def _run(self, order: _ToolCall) -> str:
-        return order.told(self._client.call(order.call))
+        return order.describe(self._client.call(order.call))
 
 
 class AsyncMemoryTools(_Tools):
@@ -214,7 +214,7 @@ class AsyncMemoryTools(_Tools):
             return f"error: {error.message}"
 
     async def _run(self, order: _ToolCall) -> str:
-        return order.told(await self._client.call(order.call))
+        return order.describe(await self._client.call(order.call))
 
 
 @functools.cache

@@ -47,21 +47,21 @@ logger = logging.getLogger("memoryd.daemon")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the daemon until it has to stop; return the exit code."""
-    given = _build_parser().parse_args(arguments)
-    log.set_up(given.log_level)
+    options = _build_parser().parse_args(arguments)
+    log.set_up(options.log_level)
     faulthandler.enable()  # the watchdog's SIGABRT leaves in the log where each thread was
     # Read when numpy is loaded, below. Its own threads would do a job's matrix products at the priority of searches.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         linux.check()
-        settings = config.load(paths.config_path(given.config))
+        settings = config.load(paths.config_path(options.config))
         installed = find_spec("apsw") is not None and find_spec("onnxruntime") is not None
         if installed:
             _check_jobs(settings)
-        if given.print_config:
+        if options.print_config:
             print(msgspec.json.format(msgspec.json.encode(settings), indent=2).decode())
             return 0
-        _place(given)
+        _place(options)
         process.leave_working_directory()
         if settings.network.offline:
             go_offline()
@@ -69,14 +69,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise MemorydError("The daemon's parts are not installed; run: pip install 'memoryd[daemon]'")
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         gc.disable()  # of what is imported and loaded nothing is garbage; `_run` turns it on again
-        return _serve(given, settings)
+        return _serve(options, settings)
     except MemorydError as error:
         logger.error("%s", error.message)
-        notify.notify_starter(given.ready_fd, error.message)
+        notify.notify_starter(options.ready_fd, error.message)
         return 1
     except Exception as error:
         logger.critical("the daemon failed", exc_info=True)
-        notify.notify_starter(given.ready_fd, f"It failed: {type(error).__name__}: {error}")
+        notify.notify_starter(options.ready_fd, f"It failed: {type(error).__name__}: {error}")
         return 1
 
 
@@ -112,23 +112,23 @@ def _build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _place(given: argparse.Namespace) -> None:
+def _place(options: argparse.Namespace) -> None:
     """Make the paths of the options absolute, as this process or the environment means them at its start."""
-    given.data_dir, given.socket = paths.data_dir(given.data_dir), paths.socket_path(given.socket)
-    given.config = paths.config_path(given.config)
+    options.data_dir, options.socket = paths.data_dir(options.data_dir), paths.socket_path(options.socket)
+    options.config = paths.config_path(options.config)
     for name in ("clock", "log_file"):
-        if path := getattr(given, name):
-            setattr(given, name, path.expanduser().absolute())
+        if path := getattr(options, name):
+            setattr(options, name, path.expanduser().absolute())
 
 
-def _options(given: argparse.Namespace) -> list[str]:
+def _options(options: argparse.Namespace) -> list[str]:
     """Return the options for a successor."""
     names = ("data_dir", "socket", "config", "log_level", "log_file", "clock")
-    values = {f"--{name.replace('_', '-')}": getattr(given, name) for name in names}
+    values = {f"--{name.replace('_', '-')}": getattr(options, name) for name in names}
     return [str(word) for name, value in values.items() if value for word in (name, value)]
 
 
-def _serve(given: argparse.Namespace, settings: config.Config) -> int:
+def _serve(options: argparse.Namespace, settings: config.Config) -> int:
     """Start the parts, serve, stop the parts; return the exit code, unless this process becomes the next daemon."""
     from memoryd import models
     from memoryd.daemon.conversations.worker import Worker
@@ -145,42 +145,42 @@ def _serve(given: argparse.Namespace, settings: config.Config) -> int:
 
     dispatch.check()
     os.umask(0o077)
-    folder, socket_path = given.data_dir, given.socket
+    folder, socket_path = options.data_dir, options.socket
     models_folder = Path(settings.model.folder).expanduser() if settings.model.folder else models.default_models_dir()
     code = 0
     with ExitStack() as stack:
         stack.push(lambda kind, error, trace: _is_of_loss(code, error))
         make_private(folder)
         trust.make_private(socket_path.parent)
-        for lock in _hold_locks(given, folder, socket_path):
+        for lock in _hold_locks(options, folder, socket_path):
             stack.callback(os.close, lock)
-        if given.log_file:
-            log.keep_in_file(given.log_file)
+        if options.log_file:
+            log.keep_in_file(options.log_file)
         process.clear(process.keep_temporary_files(folder))
         models.sweep(models_folder)
         _take_up_waiting(folder)
         choice = Models(settings.embedding_api, models.load)
-        clock = FileClock(given.clock) if given.clock else SystemClock()
+        clock = FileClock(options.clock) if options.clock else SystemClock()
         is_new = not (folder / FILE_NAME).exists()
         core = Core(folder, settings, models_folder, choice.load, fetch, clock)
-        _apply_options(core, given)
+        _apply_options(core, options)
         stack.callback(core.close)
         _note_former(core)
         if is_new:
             projects.note_introduced(str(folder))
         stack.callback(choice.close)
-        listener = listen.open_listener(socket_path, given.listener_fd)
+        listener = listen.open_listener(socket_path, options.listener_fd)
         stack.callback(listener.socket.close)
         core.start()
         worker = Worker(core)
         stack.callback(worker.close)
         worker.start()
         held = _hold_files(core, listener, socket_path)
-        code = _run_to_end(_run(core, settings, listener, given.ready_fd, held), held)
+        code = _run_to_end(_run(core, settings, listener, options.ready_fd, held), held)
         heir = listener.socket.dup() if code == succession.RESTART and not listener.held else None
     logger.info("stopped")
     if heir:
-        succession.become_successor(heir, _options(given))
+        succession.become_successor(heir, _options(options))
     return code if core.has_ended else _end_at_once(code)
 
 
@@ -190,11 +190,11 @@ def _end_at_once(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _apply_options(core: "Core", given: argparse.Namespace) -> None:
+def _apply_options(core: "Core", options: argparse.Namespace) -> None:
     """Have the core know its options; with a seed, memories get the same ids in each run that makes the same ones."""
-    core.options = _options(given)
-    if given.seed is not None:
-        drawn = Random(given.seed)
+    core.options = _options(options)
+    if options.seed is not None:
+        drawn = Random(options.seed)
         core.new_id = lambda: f"{drawn.getrandbits(128):032x}"
 
 
@@ -237,11 +237,11 @@ def _note_former(core: "Core") -> None:
         logger.warning("the names in use cannot be noted beside the database: %s", error)
 
 
-def _hold_locks(given: argparse.Namespace, folder: Path, socket_path: Path) -> Iterator[int]:
+def _hold_locks(options: argparse.Namespace, folder: Path, socket_path: Path) -> Iterator[int]:
     """Yield the locks that are held for life: one daemon serves a socket, one writes to a data directory."""
     # A client starts a daemon when none answers: one that is just ending may still hold the locks.
-    wait_s = _PREDECESSOR_LIMIT_S if given.ready_fd is not None else 0.0
-    if listen.is_passed() or given.listener_fd is not None:
+    wait_s = _PREDECESSOR_LIMIT_S if options.ready_fd is not None else 0.0
+    if listen.is_passed() or options.listener_fd is not None:
         wait_s = _HELD_LIMIT_S
     of_socket, of_data = _lock_paths(folder, socket_path)
     yield listen.lock(of_socket, f"the socket {socket_path}", wait_s)

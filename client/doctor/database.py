@@ -50,13 +50,13 @@ def check_schema(patient: Patient) -> Finding | None:
     facts = patient.facts
     if not facts:
         return None
-    found, known = facts["version"], facts["known_version"]
-    if found > known:
-        message = f"the database was written by a newer memoryd (schema {found}, this one knows {known})"
+    version, known = facts["version"], facts["known_version"]
+    if version > known:
+        message = f"the database was written by a newer memoryd (schema {version}, this one knows {known})"
         return fail(message, "pip install --upgrade 'memoryd[daemon]'")
-    if found < known and patient.status is None:
-        return report_ok(f"schema {found}; the daemon brings it to {known} when it starts")
-    return report_ok(f"schema {found}")
+    if version < known and patient.status is None:
+        return report_ok(f"schema {version}; the daemon brings it to {known} when it starts")
+    return report_ok(f"schema {version}")
 
 
 def check_size_limit(patient: Patient) -> Finding | None:

@@ -51,13 +51,13 @@ def _is_applicable(markers: str | None) -> bool:
     return not found or (sys.version_info.minor < int(found[2])) == (found[1] == "<")
 
 
-def _missing_text(found: re.Match[str]) -> str:
-    name = found["name"]
+def _missing_text(requirement: re.Match[str]) -> str:
+    name = requirement["name"]
     try:
         present = version(name)
     except PackageNotFoundError:
         return f"{name} is missing"
-    least = re.search(r">=\s*([\d.]+)", found["versions"])
+    least = re.search(r">=\s*([\d.]+)", requirement["versions"])
     if least and _parse_version(present) < _parse_version(least[1]):
         return f"{name} {present} is older than {least[1]}"
     return ""
@@ -71,17 +71,17 @@ def check_command(patient: Patient) -> Finding:
     """Find out which memctl a shell, a hook or an agent would run."""
     from shutil import which
 
-    found, own = which("memctl"), Path(sys.prefix) / "bin" / "memctl"
-    if found is None:
+    program, own = which("memctl"), Path(sys.prefix) / "bin" / "memctl"
+    if program is None:
         fix = f"export PATH={own.parent}:$PATH" if own.exists() else "pip install memoryd"
         return warn("there is no memctl on $PATH, so agents and shells do not find it", fix)
     present = [os.path.join(folder, "memctl") for folder in os.environ.get("PATH", "").split(os.pathsep)]
-    others = [path for path in present if os.access(path, os.X_OK) and not os.path.samefile(path, found)]
-    if own.exists() and not os.path.samefile(found, own):
-        return warn(f"memctl on $PATH is {found}, this one is {own}", f"export PATH={own.parent}:$PATH")
+    others = [path for path in present if os.access(path, os.X_OK) and not os.path.samefile(path, program)]
+    if own.exists() and not os.path.samefile(program, own):
+        return warn(f"memctl on $PATH is {program}, this one is {own}", f"export PATH={own.parent}:$PATH")
     if others:
-        return warn(f"{found} precedes {others[0]}", f"{Path(sys.prefix) / 'bin' / 'pip'} show memoryd")
-    return report_ok(found)
+        return warn(f"{program} precedes {others[0]}", f"{Path(sys.prefix) / 'bin' / 'pip'} show memoryd")
+    return report_ok(program)
 
 
 def check_environment(patient: Patient) -> Finding:
@@ -95,5 +95,5 @@ def check_environment(patient: Patient) -> Finding:
         near = get_close_matches(strange[0], VARIABLES, 1)
         meant = f"; {near[0]} is meant" if near else ""
         return warn(f"{', '.join(strange)}: memoryd does not know that{meant}", f"unset {' '.join(strange)}")
-    given = sorted(name for name in os.environ if name in VARIABLES)
-    return report_ok(f"set here: {', '.join(given)}" if given else "nothing is set, the defaults hold")
+    variables = sorted(name for name in os.environ if name in VARIABLES)
+    return report_ok(f"set here: {', '.join(variables)}" if variables else "nothing is set, the defaults hold")

@@ -38,17 +38,17 @@ def check_model_files(patient: Patient) -> Finding | None:
     name = _model_in_use(patient)
     if not is_installed() or not patient.settings or name in NO_MODEL or name.startswith(API):
         return None
-    found = next((row for row in run_models("list", "--json", *folder_options()) if row["name"] == name), None)
-    if found and found["installed"]:
-        return report_ok(f"{name} is installed, {found['size_mb']} MB")
+    row_in_list = next((row for row in run_models("list", "--json", *folder_options()) if row["name"] == name), None)
+    if row_in_list and row_in_list["installed"]:
+        return report_ok(f"{name} is installed, {row_in_list['size_mb']} MB")
     pull = [["memctl", "model", "pull", name]]
-    if not found:
+    if not row_in_list:
         return fail(f"{name} is neither installed nor in the catalogue", "memctl model list")
     if patient.settings["network"]["offline"]:
         return fail(f"{name} is not installed and not fetched: `offline` is set", "memctl model import DIR")
     if not patient.settings["model"]["fetch"]:
         return fail(f"{name} is not installed, and the daemon may not fetch it", safe=pull)
-    return warn(f"{name} is not installed; the daemon fetches it ({found['size_mb']} MB)", safe=pull)
+    return warn(f"{name} is not installed; the daemon fetches it ({row_in_list['size_mb']} MB)", safe=pull)
 
 
 def _model_in_use(patient: Patient) -> str:

@@ -145,8 +145,8 @@ def check_socket(patient: Patient) -> Finding | None:
     if not path.exists():
         return None
     folder = path.parent.stat()
-    if found := check_access(path, 0o600):
-        return found
+    if finding := check_access(path, 0o600):
+        return finding
     if folder.st_uid != os.getuid() or stat.S_IMODE(folder.st_mode) & 0o077:
         message = f"others may enter {path.parent}; only the socket itself is private"
         return warn(message, "choose a socket in a folder of its own with MEMORYD_SOCKET")

@@ -27,10 +27,10 @@ def check_jobs(patient: Patient) -> Finding | None:
     return report_ok(f"{paused} paused, the others in order" if paused else f"{number} in order")
 
 
-def _failure_text(found: list[Job]) -> str:
-    first = found[0]
+def _failure_text(jobs: list[Job]) -> str:
+    first = jobs[0]
     reason = f": {to_one_line(first.last.error)}" if first.last else ""
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    more = f" (and {len(jobs) - 1} more)" if len(jobs) > 1 else ""
     return f"{first.name} failed {count_text(first.failures, 'time')} in a row{shorten(reason, REASON_CHARS)}{more}"
 
 

@@ -43,9 +43,9 @@ class MemorydProvider(MemoryProvider):
 
     def prefetch(self, query: str, *, session_id: str = "") -> str:
         """Return what the session is to know now."""
-        told = [self._ask(self._event(hosts.START, source=self._source))] if self._source else []
+        parts = [self._ask(self._event(hosts.START, source=self._source))] if self._source else []
         self._source = ""
-        return "\n".join(filter(None, [*told, self._ask(self._event(hosts.PROMPT, prompt=query))]))
+        return "\n".join(filter(None, [*parts, self._ask(self._event(hosts.PROMPT, prompt=query))]))
 
     def sync_turn(
         self, user_content: str, assistant_content: str, *, session_id: str = "", messages: Any = None

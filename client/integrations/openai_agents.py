@@ -59,21 +59,21 @@ class MemorydSession(SessionABC):
         return {"metadata.session": escape(self.session_id)}
 
     def _read(self, limit: int | None) -> list[Memory]:
-        found: list[Memory] = []
-        while limit is None or len(found) < limit:
+        memories: list[Memory] = []
+        while limit is None or len(memories) < limit:
             call = List(
                 source=[SOURCE],
                 where=self._where,
                 reach="exact",
-                limit=_MOST if limit is None else min(_MOST, limit - len(found)),
-                offset=len(found),
+                limit=_MOST if limit is None else min(_MOST, limit - len(memories)),
+                offset=len(memories),
                 ascending=limit is None,  # what is added meanwhile comes after the last page
             )
             page = self._client.call(call)
-            found += page.memories
-            if not page.memories or len(found) >= page.total:
+            memories += page.memories
+            if not page.memories or len(memories) >= page.total:
                 break
-        return found if limit is None else found[::-1]
+        return memories if limit is None else memories[::-1]
 
     def _add(self, items: list[TResponseInputItem]) -> None:
         entries = [self._build_entry(item) for item in items]
@@ -95,12 +95,12 @@ class MemorydSession(SessionABC):
         return KeyedEntry(key=key, memory=memory, searchable=bool(text.strip()))
 
     def _pop(self) -> TResponseInputItem | None:
-        while found := self._read(1):
+        while memories := self._read(1):
             try:
-                self._client.call(Delete(ids=[found[0].id]))
+                self._client.call(Delete(ids=[memories[0].id]))
             except NotFound:  # another caller has it
                 continue
-            return _read_item(found[0])
+            return _read_item(memories[0])
         return None
 
 

@@ -18,7 +18,7 @@ _ESCAPED = re.compile(r"\ufdd0([0-9a-f]{4})")
 
 def escape(text: str, foreign: re.Pattern[str] = _FOREIGN) -> str:
     """Return a text with only characters that the daemon takes; `restore` returns the very same text."""
-    return foreign.sub(lambda found: f"{_MARK}{ord(found[0]):04x}", text)
+    return foreign.sub(lambda match: f"{_MARK}{ord(match[0]):04x}", text)
 
 
 def escape_name(text: str) -> str:
@@ -28,7 +28,7 @@ def escape_name(text: str) -> str:
 
 def restore(text: str) -> str:
     """Return a text as it was before `escape` or `escape_name`."""
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if _MARK in text else text
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text) if _MARK in text else text
 
 
 def encode(value: Any) -> Any:

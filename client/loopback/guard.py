@@ -69,8 +69,8 @@ def check_token(asked: LoopbackRequest) -> HttpRefusal | None:
     """Want the bearer token on all that shows or changes memories."""
     if not asked.needs_token:
         return None
-    given = asked.headers.get("authorization", "").encode()
-    if hmac.compare_digest(given, f"Bearer {asked.token}".encode()):
+    header = asked.headers.get("authorization", "").encode()
+    if hmac.compare_digest(header, f"Bearer {asked.token}".encode()):
         return None
     return HttpRefusal(401, "The token is missing or wrong.", {"www-authenticate": "Bearer"})
 

@@ -112,7 +112,7 @@ _KERNEL: dict[str, dict[str, CommandRow]] = {
         "metrics": CommandRow("metrics", "all figures in the text format of Prometheus"),
         "doctor": CommandRow("commands", "check everything and say how to fix what is wrong", "doctor"),
         "uninstall": CommandRow(
-            "commands", "remove it from this machine: hooks, service, data, models, sockets", "leaving"
+            "commands", "remove memoryd from this machine: hooks, service, data, models, sockets", "leaving"
         ),
     },
     "Access": {

@@ -61,8 +61,8 @@ def _observe(args: Namespace) -> None:
 
 def read_turns(args: Namespace, created_at: float | None = None) -> list[protocol.NewTurn]:
     """Return the turns that the arguments or standard input give."""
-    given = [protocol.NewTurn(role=args.role, content=turn, created_at=created_at) for turn in args.turns]
-    turns = given or [new_turn(item) for item in _json_lines("standard input", _read_stdin())]
+    spoken = [protocol.NewTurn(role=args.role, content=turn, created_at=created_at) for turn in args.turns]
+    turns = spoken or [new_turn(item) for item in _json_lines("standard input", _read_stdin())]
     if not turns:
         raise Usage("there are no turns: give some, or JSON lines with role and content on standard input.")
     return turns

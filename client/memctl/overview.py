@@ -65,9 +65,9 @@ def _list_installed() -> dict[str, str]:
     states: dict[str, str] = {}
     for agent in HOSTS:
         targets = {target.path: target for place in places for target in installing.list_targets(agent, place)}
-        found = {check_state(agent, target)["state"] for target in targets.values()} - {"not installed"}
-        if found:
-            states[agent] = "; ".join(sorted(found))
+        present = {check_state(agent, target)["state"] for target in targets.values()} - {"not installed"}
+        if present:
+            states[agent] = "; ".join(sorted(present))
     return states
 
 

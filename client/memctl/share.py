@@ -46,12 +46,14 @@ def _list_namespaces(args: Namespace) -> None:
     names = ("prefix", "depth", "limit", "offset")
     page = send(args, Namespaces(**{name: getattr(args, name) for name in names}))
     rows = [[make_printable(one.name) or "(root)", f"{one.memories:,}"] for one in page.namespaces]
-    show(args, page.namespaces, lambda: _namespaces_text(rows, page.total))
+    show(args, page.namespaces, lambda: _namespaces_text(rows, page.total, args.prefix))
 
 
-def _namespaces_text(rows: list[list[str]], total: int) -> str:
+def _namespaces_text(rows: list[list[str]], total: int, prefix: str) -> str:
+    if not rows and total:
+        return f"There are no more than {count_text(total, 'namespace')}."
     if not rows:
-        return f"There are no more than {count_text(total, 'namespace')}." if total else "No namespace holds a memory."
+        return f"No namespace {f'that begins with {make_printable(prefix)} ' if prefix else ''}holds a memory."
     number = f"{len(rows)} of {count_text(total, 'namespace')}"
     return f"{format_table(['NAMESPACE', 'MEMORIES'], rows, right=(1,))}\n{number}"
 

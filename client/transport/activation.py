@@ -35,9 +35,9 @@ def is_enabled(socket_path: Path) -> bool:
 
 def read_socket_path(unit: str) -> str:
     """Return the path in a socket unit, its specifiers replaced as the user manager does; empty when there is none."""
-    found = [line.partition("=")[2].strip() for line in unit.splitlines() if line.startswith("ListenStream=")]
+    addresses = [line.partition("=")[2].strip() for line in unit.splitlines() if line.startswith("ListenStream=")]
     known = {"%%": "%", "%t": os.environ.get("XDG_RUNTIME_DIR", ""), "%h": os.path.expanduser("~")}
-    parts, rest = [], found[-1] if found else ""
+    parts, rest = [], addresses[-1] if addresses else ""
     while rest:
         step = 2 if rest[:2] in known else 1
         parts.append(known.get(rest[:2], rest[:1]))

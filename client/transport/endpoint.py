@@ -60,7 +60,7 @@ class Endpoint(Methods, ABC):
 
 def _choose_namespace(token: str | None) -> str:
     """Return the namespace of a client that names none: the environment's, a token's own, else the project's."""
-    given = namespace_of_environment()
-    if given is None:
-        given = "" if token else current_namespace()
-    return given
+    named = namespace_of_environment()
+    if named is None:
+        named = "" if token else current_namespace()
+    return named

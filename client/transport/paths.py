@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 MAX_SOCKET_PATH_BYTES = 107  # sun_path holds 108 bytes with its final NUL
 
 
-def socket_address(given: str | os.PathLike[str] | None = None) -> str:
+def socket_address(address: str | os.PathLike[str] | None = None) -> str:
     """Return the socket's path: as given, `MEMORYD_SOCKET`, the runtime directory or a private temporary folder.
 
     Raise `Unavailable` on a system that has no such sockets: whoever speaks to a daemon begins here.
     """
     linux.check()
-    path = os.fspath(given) if given else os.environ.get("MEMORYD_SOCKET") or _default_socket()
+    path = os.fspath(address) if address else os.environ.get("MEMORYD_SOCKET") or _default_socket()
     path = os.path.abspath(os.path.expanduser(path))
     if "\0" in path:
         raise Invalid("The socket path has a NUL byte.")
@@ -34,16 +34,16 @@ def socket_address(given: str | os.PathLike[str] | None = None) -> str:
     return path
 
 
-def socket_path(given: str | os.PathLike[str] | None = None) -> "Path":
+def socket_path(path: str | os.PathLike[str] | None = None) -> "Path":
     """Return `socket_address` as a path."""
     from pathlib import Path
 
-    return Path(socket_address(given))
+    return Path(socket_address(path))
 
 
-def data_dir(given: str | os.PathLike[str] | None = None) -> "Path":
+def data_dir(path: str | os.PathLike[str] | None = None) -> "Path":
     """Return the folder of the database and the log."""
-    return _locate(given, "MEMORYD_DATA_DIR", "XDG_DATA_HOME", "~/.local/share")
+    return _locate(path, "MEMORYD_DATA_DIR", "XDG_DATA_HOME", "~/.local/share")
 
 
 def data_folder() -> str:
@@ -67,10 +67,10 @@ def read_token(path: str) -> str:
         return ""
 
 
-def config_path(given: str | os.PathLike[str] | None = None) -> "Path":
+def config_path(path: str | os.PathLike[str] | None = None) -> "Path":
     """Return the path of the configuration file, which need not exist."""
-    if given or os.environ.get("MEMORYD_CONFIG"):
-        return _normalise(given or os.environ["MEMORYD_CONFIG"])
+    if path or os.environ.get("MEMORYD_CONFIG"):
+        return _normalise(path or os.environ["MEMORYD_CONFIG"])
     return _locate(None, "", "XDG_CONFIG_HOME", "~/.config") / "config.toml"
 
 
@@ -90,8 +90,8 @@ def _default_socket() -> str:
     return f"{folder}/memoryd.sock"
 
 
-def _locate(given: str | os.PathLike[str] | None, variable: str, xdg: str, fallback: str) -> "Path":
-    chosen = given or os.environ.get(variable)
+def _locate(path: str | os.PathLike[str] | None, variable: str, xdg: str, fallback: str) -> "Path":
+    chosen = path or os.environ.get(variable)
     return _normalise(chosen) if chosen else _normalise(os.environ.get(xdg) or fallback) / "memoryd"
 
 

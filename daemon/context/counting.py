@@ -73,8 +73,8 @@ def build_counter(core: Core, named: str = "", caller: Caller = USER) -> Counter
     if named:
         return _find_named(core, named, caller)
     encoding = core.config.context.encoding
-    if encoding and (found := _load_encoding(encoding)) is not None:
-        return Counter(encoding, found)
+    if encoding and (loaded := _load_encoding(encoding)) is not None:
+        return Counter(encoding, loaded)
     if (own := _find_own(core)) is not None:
         return own
     return Counter(_BYTES, _count_bytes)

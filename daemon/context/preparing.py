@@ -177,15 +177,15 @@ class _Head(NamedTuple):
 
 
 def _select_relevant(
-    found: chosen.RelevantNotes, present: dict[str, Row], always: set[str], lines: _Lines
+    relevant: chosen.RelevantNotes, present: dict[str, Row], always: set[str], lines: _Lines
 ) -> list[ContextNote]:
     """Return the relevant hits as notes, best first; of those that disagree the newest, with the others below it.
 
     Nothing is shown twice.
     """
-    scores = {hit.id: hit.score for hit in found.hits}
-    linked = {hit.id: set(hit.contradicts) for hit in found.hits}
-    related = {hit.id: list_shown_ids(hit.related) for hit in found.hits}
+    scores = {hit.id: hit.score for hit in relevant.hits}
+    linked = {hit.id: set(hit.contradicts) for hit in relevant.hits}
+    related = {hit.id: list_shown_ids(hit.related) for hit in relevant.hits}
     placed: set[str] = set()
     heads: list[_Head] = []
     for row in sorted(present.values(), key=lambda row: (-row.created_at, -row.row)):

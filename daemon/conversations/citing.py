@@ -33,16 +33,16 @@ def note(core: Core, call: Observe, caller: Caller) -> None:
 def step(core: Core) -> bool:
     """Look at some turns; say whether there were any."""
     said = core.citations.take(_PORTION)
-    found = [(one, core.recalls.find_cited(one.namespace, one.session, one.text)) for one in said]
-    if any(ids for _, ids in found):
-        core.store.write(lambda transaction: _count(core, transaction, found)).result()
+    citations = [(one, core.recalls.find_cited(one.namespace, one.session, one.text)) for one in said]
+    if any(ids for _, ids in citations):
+        core.store.write(lambda transaction: _count(core, transaction, citations)).result()
     return bool(said)
 
 
-def _count(core: Core, transaction: Transaction, found: Sequence[tuple[AgentTurn, list[str]]]) -> None:
+def _count(core: Core, transaction: Transaction, citations: Sequence[tuple[AgentTurn, list[str]]]) -> None:
     """Count the citations of memories that still exist and that the session can see."""
-    present = rows.read_ids(transaction.connection, [id for _, ids in found for id in ids])
-    for one, ids in found:
+    present = rows.read_ids(transaction.connection, [id for _, ids in citations for id in ids])
+    for one, ids in citations:
         seen = core.store.namespaces.reach(one.namespace, None)
         session = hashlib.sha256(f"{one.namespace}\n{one.session}".encode()).hexdigest()[:12]
         for row in (present[id] for id in ids if id in present):

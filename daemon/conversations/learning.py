@@ -47,12 +47,12 @@ class News(NamedTuple):
 def think(core: Core, key: ThoughtKey, heard: Sequence[Heard]) -> Finish:
     """Draw the facts out of turns; return what writes them. Raises what the language model does where it fails."""
     provider = core.cognition.provider
-    found = provider.extract([(one.role, one.content) for one in heard])
+    facts = provider.extract([(one.role, one.content) for one in heard])
     place = core.store.namespaces.name(key.namespace)
-    worth = [fact for fact in found if is_worth_keeping(core, fact)]
-    told = {fact.text: core.recalls.find_repeated(place, key.session, fact.text) for fact in worth}
+    worth = [fact for fact in facts if is_worth_keeping(core, fact)]
+    origins = {fact.text: core.recalls.find_repeated(place, key.session, fact.text) for fact in worth}
     made = core.embedding.embed_texts([fact.text for fact in worth])
-    news = [_compare(core, key, fact, vector, told[fact.text]) for fact, vector in zip(worth, made, strict=True)]
+    news = [_compare(core, key, fact, vector, origins[fact.text]) for fact, vector in zip(worth, made, strict=True)]
 
     def finish(transaction: Transaction, there: Sequence[Heard]) -> None:
         _Run(core, transaction, key, provider.name).write(news, heard, there)
@@ -69,10 +69,10 @@ def is_worth_keeping(core: Core, fact: Fact) -> bool:
     return len(fact.text) <= _LONGEST and fact.confidence >= core.config.cognition.min_confidence
 
 
-def _compare(core: Core, key: ThoughtKey, fact: Fact, embedded: Embedded, told: Sequence[str]) -> News:
+def _compare(core: Core, key: ThoughtKey, fact: Fact, embedded: Embedded, origins: Sequence[str]) -> News:
     """Look for what a fact repeats and what it disagrees with."""
-    if told or embedded is None:
-        return News(fact, embedded, list(told), [])
+    if origins or embedded is None:
+        return News(fact, embedded, list(origins), [])
     generation, vector = embedded
     floors = generation.embedder.floors
     mask = core.store.facts.build_mask(

@@ -96,8 +96,8 @@ def read_around(core: Core, call: GetAround) -> Conversation:
         ordered = sorted({one.id: one for one in both}.values(), key=_place)
         place = next((n for n, one in enumerate(ordered) if _place(one) >= _place(row)), len(ordered))
         shown = ordered[max(0, place - call.around) : place + call.around + (1 if row.turns else 0)]
-        found = present.build_memories(connection, core.store.namespaces, shown, condition, core.clock())
-    return Conversation(turns=found)
+        memories = present.build_memories(connection, core.store.namespaces, shown, condition, core.clock())
+    return Conversation(turns=memories)
 
 
 def _list_recent(core: Core, row: Row, session: str | None) -> list[Row]:

@@ -76,15 +76,15 @@ def _skip_all(call: Observe) -> "Future[Observed]":
     return done
 
 
-def check(namespace: str, session: str, given: Sequence[NewTurn], caller: Caller) -> None:
+def check(namespace: str, session: str, new_turns: Sequence[NewTurn], caller: Caller) -> None:
     """Raise `Invalid` for what cannot be a turn, `Forbidden` where a token may not choose ids."""
     namespaces.check(namespace)
-    if not given:
+    if not new_turns:
         raise Invalid("No turns are given to observe.")
     checks.check_text("session", session)
     if len(session.encode()) > _MAX_SESSION_BYTES:
         raise Invalid(f"The session's name is longer than {_MAX_SESSION_BYTES} bytes.")
-    for number, turn in enumerate(given):
+    for number, turn in enumerate(new_turns):
         try:
             checks.check_content(turn.content)
             checks.check_word("role", turn.role)
@@ -168,10 +168,10 @@ def _find_asked(place: TurnTarget, turn: NewTurn) -> str | None:
 
 def _is_known(place: TurnTarget, id: str, key: bytes) -> bool:
     """Return whether a turn was observed before; raise `Conflict` when its id belongs to something else."""
-    found = turns.find_id(place.connection, id)
-    if found is not None and found != (key, place.number):
+    holder = turns.find_id(place.connection, id)
+    if holder is not None and holder != (key, place.number):
         raise Conflict(f"The id {id} belongs to another turn or memory.", {"id": id})
-    return found is not None
+    return holder is not None
 
 
 def _find_equal(place: TurnTarget, key: bytes) -> list[str]:
@@ -194,8 +194,8 @@ def _select_alive(place: TurnTarget, ids: list[str]) -> list[str]:
 
 
 def _skip(place: TurnTarget, turn: NewTurn, reason: str, same: Sequence[str] = ()) -> ObservedTurn:
-    told = f"{reason} ({same[0][:8]})" if same else reason
-    skip = Skip(place.number, place.session, turn.role, turn.content, told, _time_of(place, turn))
+    explanation = f"{reason} ({same[0][:8]})" if same else reason
+    skip = Skip(place.number, place.session, turn.role, turn.content, explanation, _time_of(place, turn))
     turns.skip(place.connection, [skip])
     turns.count(place.connection, place.number, f"skipped: {reason}")
     return ObservedTurn(outcome="skipped", id=turn.id, reason=reason, same_as=same[0] if same else None)

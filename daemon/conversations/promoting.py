@@ -126,7 +126,7 @@ def neighbours(turn: StoredTurn, following: str) -> str:
 
 def _read_following(transaction: Transaction, leaving: Sequence[StoredTurn]) -> dict[str, str]:
     """Return for each turn the short turns that follow it in its session and are in L0."""
-    found: dict[str, str] = {}
+    contexts: dict[str, str] = {}
     for namespace in {turn.namespace for turn in leaving}:
         sessions: dict[str, list[StoredTurn]] = {}
         for turn in turns.read_ring(transaction.connection, namespace):
@@ -134,8 +134,8 @@ def _read_following(transaction: Transaction, leaving: Sequence[StoredTurn]) -> 
         for said in sessions.values():
             for at, turn in enumerate(said, start=1):
                 near = takewhile(lambda one: len(one.content) <= SHORT_CHARS, said[at : at + NEIGHBOURS])
-                found[turn.key] = "\n".join(one.content for one in near)
-    return found
+                contexts[turn.key] = "\n".join(one.content for one in near)
+    return contexts
 
 
 # The job -------------------------------------------------------------------------------------------------------------

@@ -44,8 +44,8 @@ def _summary(core: Core, call: Summarize, plan: SummaryPlan, by: Counter) -> tup
     if call.wait and provider is not RULES:
         try:
             text = provider.digest(_select_spoken(plan), former, call.max_summary_tokens)
-            if told := running.clip(text, call.max_summary_tokens, by.count):
-                return told, provider.name
+            if summary := running.clip(text, call.max_summary_tokens, by.count):
+                return summary, provider.name
         except Exception as error:
             log.warning("%s could not sum up a conversation, the rules do: %s", provider.name, error)
     return running.extract(plan.older, former, call.max_summary_tokens, by.count), RULES.name
@@ -53,11 +53,11 @@ def _summary(core: Core, call: Summarize, plan: SummaryPlan, by: Counter) -> tup
 
 def _select_spoken(plan: SummaryPlan) -> list[tuple[str, str]]:
     """Return the newest texts to summarise, up to what a model reads."""
-    found, chars = list[tuple[str, str]](), 0
+    latest, chars = list[tuple[str, str]](), 0
     for message in reversed(plan.older):
         chars += len(message.content)
-        if found and chars > _READ_CHARS:
+        if latest and chars > _READ_CHARS:
             break
         if message.content.strip():
-            found.insert(0, (message.role, message.content))
-    return found
+            latest.insert(0, (message.role, message.content))
+    return latest

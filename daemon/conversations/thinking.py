@@ -51,13 +51,13 @@ KINDS: dict[str, ThoughtKind] = {
 
 def list_rests(core: Core, session: str) -> list[ThoughtDelay]:
     """Return the kinds of tasks for a conversation with their delays; one without a session name is not summarised."""
-    config, found = core.config.cognition, []
+    config, delays = core.config.cognition, []
     if config.extract and core.cognition.provider is not RULES:
-        found.append(ThoughtDelay(learning.KIND, config.quiet_s, max(LONGEST_S, config.quiet_s)))
+        delays.append(ThoughtDelay(learning.KIND, config.quiet_s, max(LONGEST_S, config.quiet_s)))
     if session:
         after = config.summary_after_s or _NEVER_S
-        found.append(ThoughtDelay(summarising.KIND, after, max(LONGEST_SUMMARY_S, after)))
-    return found
+        delays.append(ThoughtDelay(summarising.KIND, after, max(LONGEST_SUMMARY_S, after)))
+    return delays
 
 
 @handles(EndSession)

@@ -90,8 +90,8 @@ class Core:
         self.effects = Effects(self.store, self.hot, self.recalls)
         self.privacy = Privacy(config.privacy)
         self.apart = Apart()
-        given = self.store, self.embedding, config.search, traces, self.clock
-        self.sources = Sources(*given, self.active, self.hot, self.effects, self.state)
+        arguments = self.store, self.embedding, config.search, traces, self.clock
+        self.sources = Sources(*arguments, self.active, self.hot, self.effects, self.state)
 
     def start(self) -> None:
         """Begin the background work."""
@@ -100,11 +100,11 @@ class Core:
         self.embedding.start()
         self.effects.start()
 
-    def state(self, kind: type[S], *given: object) -> S:
+    def state(self, kind: type[S], *arguments: object) -> S:
         """Return the one object of a class that a capability keeps in RAM; the first time `kind(*given)` makes it."""
         with self._states_lock:
             if kind not in self._states:
-                self._states[kind] = kind(*given)
+                self._states[kind] = kind(*arguments)
             state: S = self._states[kind]
             return state
 

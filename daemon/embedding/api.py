@@ -208,9 +208,11 @@ class ApiEmbedder:
         lengths = {len(item.embedding) for item in items}
         wanted = self.dimensions or min(lengths)
         if lengths != {wanted} or not wanted:
-            told = ", ".join(map(str, sorted(lengths)))
+            numbers = ", ".join(map(str, sorted(lengths)))
             advice = "set `dimensions` in [embedding_api] to what the model gives"
-            raise RemoteFailed(f"The embedding server answers vectors of {told} numbers instead of {wanted}; {advice}.")
+            raise RemoteFailed(
+                f"The embedding server answers vectors of {numbers} numbers instead of {wanted}; {advice}."
+            )
         matrix = np.array([item.embedding for item in items])
         with np.errstate(over="ignore"):
             sizes = np.linalg.norm(matrix, axis=1, keepdims=True)

@@ -57,9 +57,9 @@ def work_off_contexts(store: Store, bulk: BulkPool, generation: Generation) -> b
     if not rows:
         return False
     with store.reading() as connection:
-        found = contexts.read(connection, rows)
-        own = vectors.find(connection, generation.model, [one.text_hash for one in found.values()])
-    wanted = [one for one in found.values() if one.text_hash in own]
+        stored = contexts.read(connection, rows)
+        own = vectors.find(connection, generation.model, [one.text_hash for one in stored.values()])
+    wanted = [one for one in stored.values() if one.text_hash in own]
     made = bulk.embed(generation.embedder, [one.content for one in wanted], patient=True)
     if made and all(map(is_trouble, made)):
         return False

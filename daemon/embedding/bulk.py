@@ -65,10 +65,10 @@ class BulkPool:
             made = self._embed_all(embedder, list(unknown.values()), patient)
         finally:  # whoever waits for one of these texts waits for this thread
             self._settle(unknown, made)
-        found = [future.result() for future in wanted]
-        if self._interruptions > began and any(isinstance(one, _Interrupted) for one in found):
+        outcomes = [future.result() for future in wanted]
+        if self._interruptions > began and any(isinstance(one, _Interrupted) for one in outcomes):
             raise Unavailable("The daemon is stopping.", {"retry_after_ms": 100})
-        return found
+        return outcomes
 
     def _settle(self, keys: Iterable[_Key], made: Sequence[Vector | Exception]) -> None:
         with self._lock:

@@ -178,9 +178,9 @@ class Chat:
     def _text(self, reply: bytes) -> str:
         """Return what the model said, and count its tokens."""
         try:
-            found = msgspec.json.decode(reply)
-            text = found["choices"][0]["message"]["content"]
-            used = found.get("usage") or {}
+            body = msgspec.json.decode(reply)
+            text = body["choices"][0]["message"]["content"]
+            used = body.get("usage") or {}
         except (msgspec.DecodeError, LookupError, TypeError, AttributeError, RecursionError):
             raise Passing("The server's reply is not one of the chat API.") from None
         asked, answered = (used.get(name) for name in ("prompt_tokens", "completion_tokens"))

@@ -89,10 +89,10 @@ class Llm:
 
     def rate(self, turns: Sequence[Spoken]) -> list[float]:
         """Rate turns, all in one question."""
-        found = self.chat.ask(_RATE, {"turns": _list(turns)}, Ratings).importances
-        if len(found) != len(turns):
-            raise self.chat.reject(f"The model rated {len(found)} turns of {len(turns)}.")
-        return [min(1.0, max(0.0, rating)) for rating in found]
+        ratings = self.chat.ask(_RATE, {"turns": _list(turns)}, Ratings).importances
+        if len(ratings) != len(turns):
+            raise self.chat.reject(f"The model rated {len(ratings)} turns of {len(turns)}.")
+        return [min(1.0, max(0.0, rating)) for rating in ratings]
 
     def condense(self, content: str) -> str:
         """Ask for one sentence."""
@@ -106,15 +106,15 @@ class Llm:
 
         Those are left out that have only questions and requests for their sources.
         """
-        found = self.chat.ask(_EXTRACT, {"turns": _list(turns)}, Facts).facts
+        facts = self.chat.ask(_EXTRACT, {"turns": _list(turns)}, Facts).facts
         made = [
             Fact(" ".join(one.text.split()), _type(one, at, turns), min(1.0, max(0.0, one.confidence)), at)
-            for one in found
+            for one in facts
             if (at := tuple(sorted({number - 1 for number in one.turns if 0 < number <= len(turns)})))
             and one.text.strip()
             and is_told(one.text, [turns[index][1] for index in at])
         ]
-        if found and not made:
+        if facts and not made:
             raise self.chat.reject("The model gave facts that the turns do not say.")
         return [fact for fact in made if not all(is_only_request(turns[index][1]) for index in fact.turns)]
 

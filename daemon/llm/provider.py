@@ -71,8 +71,8 @@ class RulesProvider:
     def condense(self, content: str) -> str:
         """Choose the most central sentence."""
         time.sleep(_BREATH_S)
-        found = condensing.split_sentences(content)
-        return condensing.find_central(found) if len(found) > 1 else ""
+        sentences = condensing.split_sentences(content)
+        return condensing.find_central(sentences) if len(sentences) > 1 else ""
 
     def extract(self, turns: Sequence[Spoken]) -> list[Fact]:
         """Make none: the turns themselves are found."""

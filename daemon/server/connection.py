@@ -290,8 +290,8 @@ class Connection(asyncio.Protocol):
         server.served_at = time.monotonic()
         report, follow = partial(self._report, request_id), partial(self._follow, request_id)
         declared = DECLARED[type(call)]
-        given = server.core, report, server.facts, self._caller, self._become, server.jobs, follow
-        context = CallContext(*given, "" if declared.reads else self._find_process())
+        parts = server.core, report, server.facts, self._caller, self._become, server.jobs, follow
+        context = CallContext(*parts, "" if declared.reads else self._find_process())
         if declared.lane == "inline":
             self._finish(call, began, envelope.answer(request_id, partial(run_call, context, call)))
             return

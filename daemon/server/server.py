@@ -148,8 +148,8 @@ class Server:
 
     def perform(self, call: Call[R]) -> R:
         """Run a call of the daemon's own, on the calling thread; wait for its result."""
-        given = self.core, lambda event: None, self.facts, USER, lambda caller: None, self.jobs, _refuse
-        return perform(CallContext(*given), call)
+        parts = self.core, lambda event: None, self.facts, USER, lambda caller: None, self.jobs, _refuse
+        return perform(CallContext(*parts), call)
 
     def _is_crowded(self) -> bool:
         """Return whether clients are being served, so that background work had better hold back."""

@@ -53,8 +53,8 @@ class Pauses:
 
 
 def _read(connection: apsw.Connection) -> list[Pause]:
-    found: Any = connection.execute("SELECT kind, name, since FROM pauses ORDER BY since, kind, name")
-    return [Pause(kind=kind, name=name, since=since) for kind, name, since in found]
+    cursor: Any = connection.execute("SELECT kind, name, since FROM pauses ORDER BY since, kind, name")
+    return [Pause(kind=kind, name=name, since=since) for kind, name, since in cursor]
 
 
 def _kind_of(name: str) -> PauseKind:

@@ -105,9 +105,9 @@ class Listener(NamedTuple):
 def open_listener(path: Path, inherited: int | None) -> Listener:
     """Return the socket to serve: a service manager's, a predecessor's (its number is `inherited`) or a new one."""
     passed = take_passed_socket()
-    found = passed or (take_inherited_socket(inherited) if inherited is not None else listen(path))
-    place = Path(found.getsockname())
-    return Listener(found, place, passed is not None, _read_inode(place))
+    bound = passed or (take_inherited_socket(inherited) if inherited is not None else listen(path))
+    place = Path(bound.getsockname())
+    return Listener(bound, place, passed is not None, _read_inode(place))
 
 
 def retire(listener: Listener, farewell: bytes) -> None:

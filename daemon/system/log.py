@@ -84,19 +84,19 @@ class _LineFormatter(logging.Formatter):
 
 def _error(error: BaseException) -> str:
     """Return an exception and what it was raised from."""
-    told = f"{type(error).__name__}: {error}"[:_ERROR_CHARS]
-    return f"{told} (from {type(error.__cause__).__name__})" if error.__cause__ else told
+    text = f"{type(error).__name__}: {error}"[:_ERROR_CHARS]
+    return f"{text} (from {type(error.__cause__).__name__})" if error.__cause__ else text
 
 
 def _format_calls(trace: TracebackType | None) -> str:
     """Return the calls that led to an exception, `file:line function`, the innermost last."""
-    found = [
+    calls = [
         f"{'/'.join(Path(frame.f_code.co_filename).parts[-2:])}:{line} {frame.f_code.co_name}"
         for frame, line in traceback.walk_tb(trace)
     ]
-    if len(found) > _OUTER_CALLS + _INNER_CALLS:
-        found[_OUTER_CALLS:-_INNER_CALLS] = [f"({len(found) - _OUTER_CALLS - _INNER_CALLS} more)"]
-    return " > ".join(found)
+    if len(calls) > _OUTER_CALLS + _INNER_CALLS:
+        calls[_OUTER_CALLS:-_INNER_CALLS] = [f"({len(calls) - _OUTER_CALLS - _INNER_CALLS} more)"]
+    return " > ".join(calls)
 
 
 def _quote(text: str) -> str:

@@ -37,5 +37,5 @@ def find_missing(held: Iterable[WatchedFile]) -> Path | None:
 
 
 def _read_identity(path: Path) -> tuple[int, int]:
-    found = path.lstat()
-    return found.st_dev, found.st_ino
+    status = path.lstat()
+    return status.st_dev, status.st_ino

@@ -167,8 +167,8 @@ class Remote:
 
 def _quote(data: bytes, key: str) -> str:
     """Return the beginning of what a server says, without the key, which some repeat."""
-    told = data[:_TOLD_BYTES].decode("utf-8", "replace")
-    return redact(told.replace(key, "[key]") if key else told)[:_TOLD_CHARS].strip()
+    text = data[:_TOLD_BYTES].decode("utf-8", "replace")
+    return redact(text.replace(key, "[key]") if key else text)[:_TOLD_CHARS].strip()
 
 
 class Breaker:

@@ -65,21 +65,21 @@ class Recalls:
         if not session or not said:
             return
         with self._lock:
-            told = self._told.setdefault((namespace, session), OrderedDict())
+            texts_by_id = self._told.setdefault((namespace, session), OrderedDict())
             self._told.move_to_end((namespace, session))
             for id, one in said.items():
-                self._drop(namespace, told.pop(id, None))
-                told[id] = one
+                self._drop(namespace, texts_by_id.pop(id, None))
+                texts_by_id[id] = one
                 self._held.setdefault(namespace, Counter()).update(one.sentences)
                 self._size += len(one.sentences)
-            while len(told) > MEMORIES:
-                self._drop(namespace, told.popitem(last=False)[1])
+            while len(texts_by_id) > MEMORIES:
+                self._drop(namespace, texts_by_id.popitem(last=False)[1])
             while len(self._told) > SESSIONS or (self._size > SENTENCES and len(self._told) > 1):
                 (other, _), evicted = self._told.popitem(last=False)
                 for one in evicted.values():
                     self._drop(other, one)
-            while self._size > SENTENCES and told:
-                self._drop(namespace, told.popitem(last=False)[1])
+            while self._size > SENTENCES and texts_by_id:
+                self._drop(namespace, texts_by_id.popitem(last=False)[1])
 
     def _drop(self, namespace: str, said: SentenceHashes | None) -> None:
         if said is None:
@@ -97,9 +97,9 @@ class Recalls:
         """Forget what was returned of some memories."""
         gone = list(ids)
         with self._lock:
-            for (namespace, _), told in self._told.items():
+            for (namespace, _), texts_by_id in self._told.items():
                 for id in gone:
-                    self._drop(namespace, told.pop(id, None))
+                    self._drop(namespace, texts_by_id.pop(id, None))
 
     def find_repeated(self, namespace: str, session: str, text: str) -> list[str]:
         """Return the ids of the memories that a text merely repeats: each of its sentences was returned.
@@ -114,9 +114,9 @@ class Recalls:
             if not parts or not held.keys() >= parts:
                 return []
             places = [place for place in self._told if place[0] == namespace and session in ("", place[1])]
-            told = {id: said.sentences for place in places for id, said in self._told[place].items()}
-        origins = [id for id, said in told.items() if not parts.isdisjoint(said)]
-        known = frozenset().union(*(told[id] for id in origins))
+            texts_by_id = {id: said.sentences for place in places for id, said in self._told[place].items()}
+        origins = [id for id, said in texts_by_id.items() if not parts.isdisjoint(said)]
+        known = frozenset().union(*(texts_by_id[id] for id in origins))
         return origins if parts <= known else []
 
     def is_known(self, namespace: str, session: str) -> bool:
@@ -126,15 +126,15 @@ class Recalls:
     def find_cited(self, namespace: str, session: str, text: str) -> list[str]:
         """Return the ids of the memories given to a session that a text names by 8 or more digits, or says in full."""
         with self._lock:
-            told = dict(self._told.get((namespace, session), ()))
-        if not told:
+            texts_by_id = dict(self._told.get((namespace, session), ()))
+        if not texts_by_id:
             return []
         text = text[:_MAX_CHARS]
         named, parts = set(_ID.findall(text.casefold())), split_sentences(text)
         sentences = {hash(form) for part in parts for form in (part, _SPEAKER.sub("", part))}
         return [
             id
-            for id, said in told.items()
+            for id, said in texts_by_id.items()
             if any(id.startswith(prefix) for prefix in named)
             or (said.sentences and said.sentences <= sentences and said.chars >= _LEAST_CHARS)
         ]
@@ -142,8 +142,8 @@ class Recalls:
 
 def _find_held(part: str, held: Counter[int]) -> int:
     """Return the hash of a sentence as it was returned: a context may have put a speaker before it."""
-    found = hash(part)
-    return found if found in held else hash(_SPEAKER.sub("", part))
+    digest = hash(part)
+    return digest if digest in held else hash(_SPEAKER.sub("", part))
 
 
 def _drop_label(text: str) -> str:

@@ -64,10 +64,10 @@ class EventContext(NamedTuple):
 
 def read_event(event: str, agent: str, data: bytes) -> EventContext:
     """Read an event; raise what msgspec raises for what is no JSON object."""
-    host, given = HOSTS[agent], _decode(data)
-    session = next((given[name] for name in host.session if isinstance(given.get(name), str)), "")
-    folder = _folder(given)
-    return EventContext(event, host, given, folder, _namespace(folder), session[:MAX_SESSION_CHARS], time.time())
+    host, fields = HOSTS[agent], _decode(data)
+    session = next((fields[name] for name in host.session if isinstance(fields.get(name), str)), "")
+    folder = _folder(fields)
+    return EventContext(event, host, fields, folder, _namespace(folder), session[:MAX_SESSION_CHARS], time.time())
 
 
 def _decode(data: bytes) -> dict[str, Any]:
@@ -79,9 +79,9 @@ def _decode(data: bytes) -> dict[str, Any]:
         return decode_json(data, dict[str, Any])
 
 
-def _folder(given: dict[str, Any]) -> str:
-    roots = given.get("workspace_roots")
-    for place in (given.get("cwd"), *(roots if isinstance(roots, list) else ())):
+def _folder(fields: dict[str, Any]) -> str:
+    roots = fields.get("workspace_roots")
+    for place in (fields.get("cwd"), *(roots if isinstance(roots, list) else ())):
         if isinstance(place, str) and place.startswith("/") and "\0" not in place:
             return place
     try:
@@ -92,8 +92,8 @@ def _folder(given: dict[str, Any]) -> str:
 
 def _namespace(folder: str) -> str:
     """Return the namespace of the environment, else that of the project; a token has one of its own."""
-    given = namespace_of_environment()
-    return project_namespace(folder) if given is None else given
+    named = namespace_of_environment()
+    return project_namespace(folder) if named is None else named
 
 
 # What the agent gets ----------------------------------------------------------------------------------------------

@@ -118,8 +118,8 @@ def _changes_text(changes: Sequence[FileChange], dry_run: bool) -> str:
 def _format_difference(change: FileChange) -> list[str]:
     old, new = ((data or b"").decode("utf-8", "replace").splitlines() for data in (change.before, change.after))
     colours = {"+": "green", "-": "red"}
-    found = [line for line in difflib.unified_diff(old, new, lineterm="", n=1) if line[:3] not in ("---", "+++")]
-    return [f"    {paint(line, colours.get(line[:1], 'dim'))}" for line in found]
+    lines = [line for line in difflib.unified_diff(old, new, lineterm="", n=1) if line[:3] not in ("---", "+++")]
+    return [f"    {paint(line, colours.get(line[:1], 'dim'))}" for line in lines]
 
 
 def _paste_text(targets: Sequence[Target], command: Sequence[str]) -> str:
@@ -131,9 +131,9 @@ def _shorten(target: Target) -> str:
 
 
 def _status(args: Namespace) -> None:
-    found = [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, args.project)]
+    files = [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, args.project)]
     calls = {"spooled": spool.count_waiting(), "set_aside": spool.count_aside(), "foreign": spool.count_foreign()}
-    show(args, {"files": found, **calls}, lambda: _status_text(found, **calls))
+    show(args, {"files": files, **calls}, lambda: _status_text(files, **calls))
 
 
 def check_state(agent: str, target: Target) -> dict[str, str]:
@@ -152,8 +152,8 @@ def check_state(agent: str, target: Target) -> dict[str, str]:
     return {"agent": agent, "path": str(target.path), "state": state}
 
 
-def _status_text(found: Sequence[dict[str, str]], spooled: int, set_aside: int, foreign: int) -> str:
-    rows = [[one["agent"], short_path(one["path"]), one["state"]] for one in found]
+def _status_text(files: Sequence[dict[str, str]], spooled: int, set_aside: int, foreign: int) -> str:
+    rows = [[one["agent"], short_path(one["path"]), one["state"]] for one in files]
     text = format_table(["AGENT", "FILE", "STATE"], rows)
     if spooled:
         text += f"\n{count_text(spooled, 'call')} of hooks wait for the daemon; the next hook that finds it sends them."
@@ -197,8 +197,8 @@ def _preview_text(made: Unasked) -> str:
 
 
 def _declare_hook(parser: ArgumentParser) -> None:
-    told = "; ".join(f"{name}: {meaning}" for name, meaning in EVENTS.items())
-    parser.add_argument("event", choices=tuple(EVENTS), metavar="EVENT", help=told)
+    meanings = "; ".join(f"{name}: {meaning}" for name, meaning in EVENTS.items())
+    parser.add_argument("event", choices=tuple(EVENTS), metavar="EVENT", help=meanings)
     parser.add_argument("--agent", choices=tuple(HOSTS), default=next(iter(HOSTS)), help="whose event it is")
 
 

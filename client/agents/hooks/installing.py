@@ -92,8 +92,8 @@ class FileChange(NamedTuple):
 def own_command() -> list[str]:
     """Return the words that start this memctl from anywhere: an absolute path."""
     beside = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "memctl")
-    found = beside if os.access(beside, os.X_OK) else shutil.which("memctl")
-    return [os.path.abspath(found)] if found else [sys.executable, "-P", "-m", "memoryd.client.memctl"]
+    program = beside if os.access(beside, os.X_OK) else shutil.which("memctl")
+    return [os.path.abspath(program)] if program else [sys.executable, "-P", "-m", "memoryd.client.memctl"]
 
 
 # Where agents keep their configuration -------------------------------------------------------------------------------

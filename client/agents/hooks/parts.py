@@ -67,18 +67,18 @@ class Hooks(NamedTuple):
 
     def _is_ours(self, entry: Any) -> bool:
         command = _read_object(entry).get("command")
-        found = _OURS.search(command) if isinstance(command, str) else None
-        return found is not None and found[1] == self.agent
+        match = _OURS.search(command) if isinstance(command, str) else None
+        return match is not None and match[1] == self.agent
 
     def read_entries(self, text: str) -> list[Any]:
         """Return our entries, each with its event and matcher, sorted by event: a file may have these in any order."""
-        found = []
-        for event, given in _read_object(jsontext.value_at(text, ("hooks",))).items():
-            for group in _read_array(given):
+        entries = []
+        for event, groups in _read_object(jsontext.value_at(text, ("hooks",))).items():
+            for group in _read_array(groups):
                 inner = [group] if self.host.flat else _read_array(_read_object(group).get("hooks"))
                 matcher = _read_object(group).get("matcher", "")
-                found += [(event, matcher, entry) for entry in inner if self._is_ours(entry)]
-        return sorted(found, key=itemgetter(0))
+                entries += [(event, matcher, entry) for entry in inner if self._is_ours(entry)]
+        return sorted(entries, key=itemgetter(0))
 
 
 class JsonServer(NamedTuple):

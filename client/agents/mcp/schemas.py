@@ -226,9 +226,9 @@ def _simplify(part: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def parse_arguments(shape: type[S], given: Mapping[str, Any] | None) -> S:
+def parse_arguments(shape: type[S], arguments: Mapping[str, Any] | None) -> S:
     """Return the arguments of a tool: null counts as left out, digits in quotes as a number. Raise `Invalid`."""
-    present = {name: value for name, value in (given or {}).items() if value is not None}
+    present = {name: value for name, value in (arguments or {}).items() if value is not None}
     try:
         return msgspec.convert(present, shape, strict=False)
     except msgspec.ValidationError as error:

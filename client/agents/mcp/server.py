@@ -211,12 +211,12 @@ def _describe_prompt(name: str, entry: PromptEntry) -> types.Prompt:
     return types.Prompt(name=name, title=entry.title, description=entry.description, arguments=[argument])
 
 
-async def _write_prompt(session: ProjectSession, name: str, given: Mapping[str, str]) -> types.GetPromptResult:
+async def _write_prompt(session: ProjectSession, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
     entry = PROMPTS.get(name)
     if entry is None:
         raise MCPError(types.INVALID_PARAMS, f"There is no prompt {name}; there are {', '.join(PROMPTS)}.")
     try:
-        text = await entry.write(session, given.get(entry.argument, "").strip())
+        text = await entry.write(session, arguments.get(entry.argument, "").strip())
     except MemorydError as error:
         raise _make_error(error) from None
     message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))

@@ -52,22 +52,22 @@ class Tool(NamedTuple):
     destroys: bool = False
 
 
-async def _save(session: ProjectSession, given: schemas.Save) -> ToolResult:
-    if given.expires_at and seconds(given.expires_at) <= time.time():
-        raise Invalid(f"expires_at {given.expires_at!r} is past, so nothing would be found of it.")
+async def _save(session: ProjectSession, arguments: schemas.Save) -> ToolResult:
+    if arguments.expires_at and seconds(arguments.expires_at) <= time.time():
+        raise Invalid(f"expires_at {arguments.expires_at!r} is past, so nothing would be found of it.")
     call = calls.add(
-        given.content,
-        type=given.kind,
-        metadata={"tags": given.tags} if given.tags else None,
+        arguments.content,
+        type=arguments.kind,
+        metadata={"tags": arguments.tags} if arguments.tags else None,
         source=SOURCE,
-        expires_at=given.expires_at or None,
-        supersedes=given.supersedes or None,
+        expires_at=arguments.expires_at or None,
+        supersedes=arguments.supersedes or None,
     )
-    added = await session.call(call, given.project)
+    added = await session.call(call, arguments.project)
     saved = schemas.Saved(
         id=added.id[:ID_DIGITS],
         outcome=added.outcome,
-        namespace=session.place(given.project) or ROOT,
+        namespace=session.place(arguments.project) or ROOT,
         disagrees_with=tell_opposites(added),
         redacted=added.redacted,
     )
@@ -81,21 +81,23 @@ def _removed_text(kinds: Redacted) -> str:
     return f" Removed before storing, as credentials: {describe_credentials(kinds)}." if kinds else ""
 
 
-async def _search(session: ProjectSession, given: schemas.SearchArguments) -> ToolResult:
-    fields: dict[str, Any] = {"limit": given.limit, "session": session.id, "floor": FLOOR}
-    fields |= _parse_period(given) | ({"where": given.where} if given.where else {})
-    if given.explain:
-        explained = await session.call(calls.explain(given.query, **fields), given.project)
+async def _search(session: ProjectSession, arguments: schemas.SearchArguments) -> ToolResult:
+    fields: dict[str, Any] = {"limit": arguments.limit, "session": session.id, "floor": FLOOR}
+    fields |= _parse_period(arguments) | ({"where": arguments.where} if arguments.where else {})
+    if arguments.explain:
+        explained = await session.call(calls.explain(arguments.query, **fields), arguments.project)
         hits, degraded, trace = explained.hits, explained.trace.degraded, explained.trace
     else:
-        plain = await session.call(calls.search(given.query, **fields), given.project)
+        plain = await session.call(calls.search(arguments.query, **fields), arguments.project)
         hits, degraded, trace = plain.hits, plain.degraded, None
     if not hits:
         return ToolResult("Nothing is remembered about that.", schemas.FoundMany(memories=[]))
-    shown = await show_memories(session, hits, given.max_tokens, session.place(given.project))
+    shown = await show_memories(session, hits, arguments.max_tokens, session.place(arguments.project))
     for item, hit in zip(shown, hits, strict=True):
         item.why = _reason_text(hit, trace) if trace else ""
-    return await fit_answer(session, shown, given.max_tokens, lambda part: _answer_search(part, len(shown), degraded))
+    return await fit_answer(
+        session, shown, arguments.max_tokens, lambda part: _answer_search(part, len(shown), degraded)
+    )
 
 
 def _answer_search(part: Sequence[schemas.FoundMemory], total: int, degraded: Sequence[str]) -> ToolResult:
@@ -117,28 +119,28 @@ def _reason_text(hit: Hit, trace: Trace) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _parse_period(given: schemas.SearchArguments) -> dict[str, float]:
+def _parse_period(arguments: schemas.SearchArguments) -> dict[str, float]:
     """Return the filters for a period; a bare date as its end means the whole day."""
-    period = {"after": moment(given.since)} if given.since else {}
-    if given.until:
-        is_day = len(given.until) == _DATE_CHARS and given.until[0].isdigit()
-        period["before"] = moment(given.until, end=True) + (_DAY_S if is_day else 0.0)
+    period = {"after": moment(arguments.since)} if arguments.since else {}
+    if arguments.until:
+        is_day = len(arguments.until) == _DATE_CHARS and arguments.until[0].isdigit()
+        period["before"] = moment(arguments.until, end=True) + (_DAY_S if is_day else 0.0)
     return period
 
 
-async def _get(session: ProjectSession, given: schemas.GetMany) -> ToolResult:
-    outcomes = await asyncio.gather(*(_get_one(session, id, given.project) for id in given.ids))
+async def _get(session: ProjectSession, arguments: schemas.GetMany) -> ToolResult:
+    outcomes = await asyncio.gather(*(_get_one(session, id, arguments.project) for id in arguments.ids))
     memories = [outcome for outcome in outcomes if isinstance(outcome, Memory)]
     problems = [make_inert(outcome.message) for outcome in outcomes if isinstance(outcome, MemorydError)]
     if not memories:
         raise NotFound(" ".join(problems))
     texts = [make_lines_inert(memory.content) for memory in memories]
-    size = max(_HEAD_TOKENS, given.max_tokens // len(memories) - _HEAD_TOKENS)
+    size = max(_HEAD_TOKENS, arguments.max_tokens // len(memories) - _HEAD_TOKENS)
     for part in _PARTS:  # marks and escapes around a text take tokens, too: how many is known afterwards
         kept = await shorten_texts(session, texts, size // part)
         whole = [_show_whole(*parts) for parts in zip(memories, texts, kept, strict=True)]
         answer = await fit_answer(
-            session, whole, given.max_tokens, lambda some: _answer_get(some, len(memories), problems)
+            session, whole, arguments.max_tokens, lambda some: _answer_get(some, len(memories), problems)
         )
         if isinstance(answer.structured, schemas.GotMany) and len(answer.structured.memories) == len(memories):
             break
@@ -191,64 +193,64 @@ def _whole_text(memory: schemas.Whole) -> str:
     return "\n".join([head, *(f"  | {row}" for row in memory.content.split("\n"))])
 
 
-async def _update(session: ProjectSession, given: schemas.UpdateArguments) -> ToolResult:
-    if not given.content and not given.feedback:
+async def _update(session: ProjectSession, arguments: schemas.UpdateArguments) -> ToolResult:
+    if not arguments.content and not arguments.feedback:
         raise Invalid("Say what changes: the new content, or feedback (useful or useless).")
     changes = []
-    if given.content:
-        changes.append(await session.call(calls.update(given.id, content=given.content), given.project))
-    if given.feedback:
-        useful = given.feedback == "useful"
-        changes.append(await session.call(methods.feedback(given.id, useful), given.project))
+    if arguments.content:
+        changes.append(await session.call(calls.update(arguments.id, content=arguments.content), arguments.project))
+    if arguments.feedback:
+        useful = arguments.feedback == "useful"
+        changes.append(await session.call(methods.feedback(arguments.id, useful), arguments.project))
     first = changes[0]
     operations = [change.operation[:ID_DIGITS] for change in changes]
     done = schemas.Updated(id=first.memory.id[:ID_DIGITS], operations=operations, redacted=first.redacted)
-    what = ["changed"] if given.content else []
-    what += [f"rated {given.feedback}"] if given.feedback else []
+    what = ["changed"] if arguments.content else []
+    what += [f"rated {arguments.feedback}"] if arguments.feedback else []
     return ToolResult(f"{done.id} is {' and '.join(what)}.{_removed_text(first.redacted)}", done)
 
 
-async def _forget(session: ProjectSession, given: schemas.ForgetArguments) -> ToolResult:
-    if sum(map(bool, (given.ids, given.query, given.where))) != 1:
+async def _forget(session: ProjectSession, arguments: schemas.ForgetArguments) -> ToolResult:
+    if sum(map(bool, (arguments.ids, arguments.query, arguments.where))) != 1:
         raise Invalid("Say what to forget: either ids, a query or where.")
-    if given.query and not given.dry_run:
+    if arguments.query and not arguments.dry_run:
         raise Invalid("A query only shows what could be forgotten; call again with the ids that you choose.")
-    memories, total, operation = await (_forget_where if given.where else _forget_named)(session, given)
-    shown = await show_memories(session, memories, FORGET_BUDGET, session.place(given.project))
+    memories, total, operation = await (_forget_where if arguments.where else _forget_named)(session, arguments)
+    shown = await show_memories(session, memories, FORGET_BUDGET, session.place(arguments.project))
     return await fit_answer(
-        session, shown, FORGET_BUDGET, lambda part: _answer_forget(part, total, given.dry_run, operation)
+        session, shown, FORGET_BUDGET, lambda part: _answer_forget(part, total, arguments.dry_run, operation)
     )
 
 
 async def _forget_named(
-    session: ProjectSession, given: schemas.ForgetArguments
+    session: ProjectSession, arguments: schemas.ForgetArguments
 ) -> tuple[Sequence[Memory], int, str | None]:
     """Return the memories that ids or a query name, how many they are, and the operation that forgot them."""
-    if given.query:
-        search = calls.search(given.query, limit=FORGET_LIMIT, touch=False)
-        found = (await session.call(search, given.project)).hits
-        return found, len(found), None
-    memories = await asyncio.gather(*(session.call(Get(id=id), given.project) for id in given.ids))
+    if arguments.query:
+        search = calls.search(arguments.query, limit=FORGET_LIMIT, touch=False)
+        hits = (await session.call(search, arguments.project)).hits
+        return hits, len(hits), None
+    memories = await asyncio.gather(*(session.call(Get(id=id), arguments.project) for id in arguments.ids))
     ids = [memory.id for memory in memories]
     if "workspaces" in list_modules("client", "calls"):
-        forgotten = await session.call(calls.forget(*ids, dry_run=given.dry_run), given.project)
+        forgotten = await session.call(calls.forget(*ids, dry_run=arguments.dry_run), arguments.project)
         return memories, len(memories), forgotten.operation
-    if given.dry_run:
+    if arguments.dry_run:
         return memories, len(memories), None
-    return memories, len(memories), (await session.call(calls.delete(*ids), given.project)).operation
+    return memories, len(memories), (await session.call(calls.delete(*ids), arguments.project)).operation
 
 
 async def _forget_where(
-    session: ProjectSession, given: schemas.ForgetArguments
+    session: ProjectSession, arguments: schemas.ForgetArguments
 ) -> tuple[Sequence[Memory], int, str | None]:
     """Return the first memories that a filter leaves, how many it leaves, and the operation that deleted them."""
-    chosen = await session.call(calls.delete_where(where=given.where, dry_run=True), given.project)
+    chosen = await session.call(calls.delete_where(where=arguments.where, dry_run=True), arguments.project)
     ids = chosen.ids[:FORGET_LIMIT]
-    gets = (session.call(Get(id=id, reach="subtree"), given.project) for id in ids)
+    gets = (session.call(Get(id=id, reach="subtree"), arguments.project) for id in ids)
     memories = await asyncio.gather(*gets)
-    if given.dry_run:
+    if arguments.dry_run:
         return memories, chosen.count, None
-    done = await session.call(calls.delete_where(where=given.where), given.project)
+    done = await session.call(calls.delete_where(where=arguments.where), arguments.project)
     return memories, done.count, done.operation
 
 
@@ -266,18 +268,18 @@ def _answer_forget(part: Sequence[schemas.FoundMemory], total: int, dry: bool, o
     return ToolResult("\n".join([*lines, said]), forgotten)
 
 
-async def _get_context(session: ProjectSession, given: schemas.ContextArguments) -> ToolResult:
+async def _get_context(session: ProjectSession, arguments: schemas.ContextArguments) -> ToolResult:
     # Always fresh: an agent that asks wants all of it, and its host does not say when it has lost what it was given.
-    call = calls.context(given.task, max_tokens=given.max_tokens, session=session.id, fresh=True)
-    made = await session.call(call, given.project)
+    call = calls.context(arguments.task, max_tokens=arguments.max_tokens, session=session.id, fresh=True)
+    made = await session.call(call, arguments.project)
     return ToolResult(made.text or "Nothing relevant is remembered.")
 
 
 # search, fetch of ChatGPT's connectors -------------------------------------------------------------------------------
 
 
-async def _search_pages(session: ProjectSession, given: schemas.OneQuery) -> ToolResult:
-    hits = await session.call(calls.search(given.query, session=session.id))
+async def _search_pages(session: ProjectSession, arguments: schemas.OneQuery) -> ToolResult:
+    hits = await session.call(calls.search(arguments.query, session=session.id))
     shown = await show_memories(session, hits.hits, _TITLES_TOKENS, session.namespace)
     results = [
         schemas.SearchResult(id=hit.id, title=item.text[:_TITLE_CHARS], url=URL + hit.id)
@@ -286,8 +288,8 @@ async def _search_pages(session: ProjectSession, given: schemas.OneQuery) -> Too
     return ToolResult("", schemas.Pages(results=results))
 
 
-async def _fetch(session: ProjectSession, given: schemas.OneId) -> ToolResult:
-    memory = await session.call(Get(id=given.id))
+async def _fetch(session: ProjectSession, arguments: schemas.OneId) -> ToolResult:
+    memory = await session.call(Get(id=arguments.id))
     [text] = await shorten_texts(session, [make_lines_inert(memory.content)], schemas.MAX_TOKENS)
     document = schemas.FetchedDocument(
         id=memory.id,

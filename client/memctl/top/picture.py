@@ -97,8 +97,8 @@ def _calls_section(methods: dict[str, MethodStats], rates: dict[str, float], ord
 
     rows, busy = [], list[tuple[str, ...]]()
     for name, method in sorted(methods.items(), key=rank):
-        found = method.recent if method.recent and method.recent.calls else method  # the latest past, where it has any
-        latencies = [ms_text(found.p50_ms), ms_text(found.p95_ms), ms_text(found.p99_ms)]
+        latest = method.recent if method.recent and method.recent.calls else method  # the latest past, where it has any
+        latencies = [ms_text(latest.p50_ms), ms_text(latest.p95_ms), ms_text(latest.p99_ms)]
         rows.append([name, rate_text(rates[name]), *latencies, f"{method.calls:,}", f"{method.errors:,}"])
         busy.append(() if rates[name] else ("dim",))
     return Section(("CALL", "/S", "P50 MS", "P95 MS", "P99 MS", "CALLS", "ERRORS"), rows, busy, 6, "no calls yet")

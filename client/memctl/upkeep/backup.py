@@ -40,10 +40,10 @@ def _backup(args: Namespace) -> None:
     return show(args, made, lambda: _made_text(made))
 
 
-def _copies_text(found: list[Copy]) -> str:
-    if not found:
+def _copies_text(copies: list[Copy]) -> str:
+    if not copies:
         return "There are no copies yet; `memctl backup` makes one."
-    rows = [[size_text(one.size_bytes), (one.operation or "")[:8], one.path] for one in found]
+    rows = [[size_text(one.size_bytes), (one.operation or "")[:8], one.path] for one in copies]
     return format_table(["SIZE", "LATEST OP", "COPY"], rows, right=(0,))
 
 

@@ -58,19 +58,19 @@ def _check(args: Namespace, repair: bool) -> Verification:
     return send_with_bar(args, verify_call(repair=repair), "checking", least_s=LIMIT_S)
 
 
-def _report_verdict(found: Verification, advice: str) -> int:
-    if not found.problems:
+def _report_verdict(verification: Verification, advice: str) -> int:
+    if not verification.problems:
         return 0
-    return complain(f"{count_text(len(found.problems), 'problem')}: {advice}.", 1)
+    return complain(f"{count_text(len(verification.problems), 'problem')}: {advice}.", 1)
 
 
-def _verified_text(found: Verification) -> str:
-    repairs = [f"{paint('repaired', 'yellow')}  {make_printable(repair)}" for repair in found.repairs]
-    if found.problems:
-        wrong = [f"{paint('wrong', 'red')}  {make_printable(problem)}" for problem in found.problems]
+def _verified_text(verification: Verification) -> str:
+    repairs = [f"{paint('repaired', 'yellow')}  {make_printable(repair)}" for repair in verification.repairs]
+    if verification.problems:
+        wrong = [f"{paint('wrong', 'red')}  {make_printable(problem)}" for problem in verification.problems]
         return "\n".join(repairs + wrong)
-    pending = f", {found.pending_embeddings:,} without a vector yet" if found.pending_embeddings else ""
-    return "\n".join([*repairs, f"All is well: {count_text(found.memories, 'memory')}{pending}."])
+    pending = f", {verification.pending_embeddings:,} without a vector yet" if verification.pending_embeddings else ""
+    return "\n".join([*repairs, f"All is well: {count_text(verification.memories, 'memory')}{pending}."])
 
 
 def _recover(args: Namespace) -> int:
