@@ -85,7 +85,7 @@ class FormParts:
         offset = self.first("y")
         return None if offset is None else self.now.year + int(offset)
 
-    def dated(self, make: Callable[[int], Span]) -> Date:
+    def resolve(self, make: Callable[[int], Span]) -> Date:
         """Return what has a place in each year: in the year that is named, else the latest that has begun."""
         if (year := self.year) is not None:
             return Date(make(year), make)
@@ -98,7 +98,7 @@ class FormParts:
                 return Date(span, make, is_certain=False)
         raise ValueError("no such day")
 
-    def chosen(self, which: int, make: Callable[[int], Span]) -> Date:
+    def choose(self, which: int, make: Callable[[int], Span]) -> Date:
         """Return the one before, the one of now, or the next one of what has a place in each year."""
         spans = [make(year) for year in range(self.now.year - 4, self.now.year + 4)]
         today = midnight(self.now)
@@ -181,7 +181,7 @@ def _day_of_month(parts: FormParts) -> Date | None:
     month, day = parts.first("Mm"), parts.first("noq")
     if day > _LONGEST_MONTH:
         return None  # "in May 100 people came"
-    return parts.dated(lambda year: days(parts.date(year, month, day), 0, 1))
+    return parts.resolve(lambda year: days(parts.date(year, month, day), 0, 1))
 
 
 def _day_of_short_year(parts: FormParts) -> Date | None:
@@ -201,7 +201,7 @@ def _short_year(number: int) -> int:
 
 def _day_in_figures(parts: FormParts) -> Date:
     month, day = parts.first("d")
-    return parts.dated(lambda year: days(parts.date(year, month, day), 0, 1))
+    return parts.resolve(lambda year: days(parts.date(year, month, day), 0, 1))
 
 
 def _days_of_month(parts: FormParts) -> Date | None:
@@ -209,7 +209,7 @@ def _days_of_month(parts: FormParts) -> Date | None:
     is_both = "&" in parts.kinds and "B" not in parts.kinds and "b" not in parts.kinds
     if last <= first or last > _LONGEST_MONTH or (is_both and last > first + 1):
         return None
-    return parts.dated(lambda year: Span(parts.date(year, month, first), parts.date(year, month, last) + DAY))
+    return parts.resolve(lambda year: Span(parts.date(year, month, first), parts.date(year, month, last) + DAY))
 
 
 def _days_to_figures(parts: FormParts) -> Date | None:
@@ -268,7 +268,7 @@ def _holiday(parts: FormParts) -> Date:
         return days(parts.date(year, month, day), 0, count)
 
     which = parts.first("Rp")
-    return parts.dated(make) if which is None else parts.chosen(which, make)
+    return parts.resolve(make) if which is None else parts.choose(which, make)
 
 
 def _week_of_holiday(parts: FormParts) -> Date | None:
@@ -376,7 +376,7 @@ def _weekday_of_month(parts: FormParts) -> Date | None:
             raise ValueError("no such day")
         return found
 
-    return parts.dated(make)
+    return parts.resolve(make)
 
 
 # Weeks and parts -----------------------------------------------------------------------------------------------------
@@ -430,7 +430,7 @@ def _units_within(parts: FormParts) -> Date | None:
         return Span(one.start, one.start + size) if number > 0 else Span(one.end - size, one.end)
 
     if month is not None:
-        return parts.dated(lambda year: take(parts.month(year, month)))
+        return parts.resolve(lambda year: take(parts.month(year, month)))
     rest = parts.without(3)
     return Date(take(span)) if (span := rest.period()) else None
 
@@ -444,7 +444,7 @@ def _unit_of_month(parts: FormParts) -> Date | None:
             raise ValueError("no such week")
         return found
 
-    return parts.dated(make)
+    return parts.resolve(make)
 
 
 def _unit_of_year(parts: FormParts) -> Date | None:
@@ -464,7 +464,7 @@ def _unit_of_year(parts: FormParts) -> Date | None:
             raise ValueError("no such quarter")
         return found
 
-    return parts.dated(make)
+    return parts.resolve(make)
 
 
 def _unit_of_period(parts: FormParts) -> Date | None:
@@ -517,7 +517,7 @@ def _later(start: datetime, months: int) -> datetime:
 
 def _part_of_month(parts: FormParts) -> Date:
     part, month = parts.first("E"), parts.first("Mm")
-    return parts.dated(lambda year: _third(parts.month(year, month), part))
+    return parts.resolve(lambda year: _third(parts.month(year, month), part))
 
 
 def _part_of_season(parts: FormParts) -> Date | None:
@@ -527,8 +527,8 @@ def _part_of_season(parts: FormParts) -> Date | None:
         return _third(parts.season(year, season), part)
 
     if which is not None:
-        return Date(_third(parts.chosen(which, lambda year: parts.season(year, season)).span, part))
-    return parts.dated(make)
+        return Date(_third(parts.choose(which, lambda year: parts.season(year, season)).span, part))
+    return parts.resolve(make)
 
 
 def _part_of_period(parts: FormParts) -> Date | None:
@@ -550,13 +550,13 @@ def _half(parts: FormParts) -> Date | None:
     if number not in (1, 2):
         return None
     if (month := parts.first("Mm")) is not None:
-        return parts.dated(lambda year: _half_of(parts.month(year, month), number))
+        return parts.resolve(lambda year: _half_of(parts.month(year, month), number))
     span = parts.period()
     if span is None and of == "of a year":
         return None  # "h1" is also a heading
     if span is None and (unit := parts.first("U") or of):
         if parts.year is None and unit == "year" and "U" not in parts.kinds:
-            return parts.dated(lambda year: _half_of(parts.month(year, 1, 12), number))
+            return parts.resolve(lambda year: _half_of(parts.month(year, 1, 12), number))
         span = parts.unit(unit, 0)
     if span and of == "month" and span.days > 31:
         return None
@@ -577,10 +577,10 @@ def _half_of(span: Span, number: int) -> Span:
 def _month(parts: FormParts) -> Date | None:
     month, which = parts.first("Mm"), parts.first("Rp")
     if "<" in parts.kinds:  # "the May before last"
-        return parts.chosen(-2, lambda year: parts.month(year, month)) if which == -1 else None
+        return parts.choose(-2, lambda year: parts.month(year, month)) if which == -1 else None
     if which is not None:
-        return parts.chosen(which, lambda year: parts.month(year, month))
-    return parts.dated(lambda year: parts.month(year, month))
+        return parts.choose(which, lambda year: parts.month(year, month))
+    return parts.resolve(lambda year: parts.month(year, month))
 
 
 def _month_in_figures(parts: FormParts) -> Date:
@@ -595,13 +595,13 @@ def _season(parts: FormParts) -> Date | None:
         return parts.season(year, season)
 
     if "<" in parts.kinds:  # "the summer before last"
-        return parts.chosen(-2, make) if which == -1 else None
+        return parts.choose(-2, make) if which == -1 else None
     if "A" in parts.kinds:  # "two summers ago"
         count = parts.first("nN")
-        return parts.chosen(-count, make) if 1 <= count <= _FEW_YEARS else None
+        return parts.choose(-count, make) if 1 <= count <= _FEW_YEARS else None
     if parts.kinds == "Sn":  # "summer 22"
         return Date(make(_short_year(parts.all("n")[-1])))
-    return parts.dated(make) if which is None else parts.chosen(which, make)
+    return parts.resolve(make) if which is None else parts.choose(which, make)
 
 
 def _year(parts: FormParts) -> Date | None:

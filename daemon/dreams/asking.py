@@ -37,23 +37,25 @@ def ask_model(chat: Chat, notes: Sequence[DreamNote]) -> list[NoteFate]:
         {"number": number, "date": note.date or "undated", "stands": note.stands, "text": cut(note.text)}
         for number, note in enumerate(notes, 1)
     ]
-    found = {judged.number - 1: judged for judged in chat.ask(_DREAM, {"notes": listed}, JudgedNotes).notes}
-    if found.keys() != set(range(len(notes))):
+    by_number = {judged.number - 1: judged for judged in chat.ask(_DREAM, {"notes": listed}, JudgedNotes).notes}
+    if by_number.keys() != set(range(len(notes))):
         raise chat.reject(f"The model judged other notes than the {len(notes)} it was given.")
-    for number, judged in found.items():
-        if problem := _find_fault(number, judged, notes, found):
+    for number, judged in by_number.items():
+        if problem := _find_fault(number, judged, notes, by_number):
             raise chat.reject(f"The model's judgement of a note cannot be used: {problem}.")
-    judgements = [found[number] for number in range(len(notes))]
+    judgements = [by_number[number] for number in range(len(notes))]
     return [NoteFate(one.fate, None if one.by is None else one.by - 1) for one in judgements]
 
 
-def _find_fault(number: int, judged: JudgedNote, notes: Sequence[DreamNote], found: Mapping[int, JudgedNote]) -> str:
+def _find_fault(
+    number: int, judged: JudgedNote, notes: Sequence[DreamNote], by_number: Mapping[int, JudgedNote]
+) -> str:
     """Return what is wrong with a judgement, empty for nothing."""
     if judged.fate in ("keep", "passing"):
         if judged.by is not None:
             return "a note that stands for itself has another that stands for it"
         return "a note that stands already is not of a day" if judged.fate == "passing" and notes[number].stands else ""
     by = -1 if judged.by is None else judged.by - 1
-    if by == number or by not in found or found[by].fate != "keep":
+    if by == number or by not in by_number or by_number[by].fate != "keep":
         return "what is kept for it is not kept"
     return "what outdates it is older" if judged.fate == "outdated" and by < number else ""

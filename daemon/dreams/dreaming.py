@@ -166,23 +166,23 @@ def make_draft(core: Core, workspace: StoredWorkspace, reading: DreamInput, term
 def _list_sources(text: str, daily: Sequence[NoteSource], seen: dict[bytes, str], today: str) -> list[NoteSource]:
     """Return the notes, oldest first: all items of MEMORY.md, and those of daily files."""
     undated = today if seen else ""  # what came into MEMORY.md since the first dream is news
-    found = [
+    own = [
         NoteSource(DreamNote(item.text, item.date or seen.get(_key(item.text), undated), True), MEMORY, item)
         for item in list_items(text)
     ]
     # Of one day what is already comes first. The sort is stable.
-    return sorted([*found, *daily], key=lambda source: source.note.date)
+    return sorted([*own, *daily], key=lambda source: source.note.date)
 
 
 def _read_daily(core: Core, reading: DreamInput, skip: Container[bytes]) -> list[NoteSource]:
     """Return the notes of the daily files, apart from those to be skipped."""
-    found = list[NoteSource]()
+    sources = list[NoteSource]()
     for path, day, data in reading.dailies:
         began = time.perf_counter()
-        notes = [told for told in _split_notes(data.decode("utf-8", "replace")) if _key(told) not in skip]
-        found += [NoteSource(DreamNote(told, day, False), path, None) for told in notes]
+        notes = [note for note in _split_notes(data.decode("utf-8", "replace")) if _key(note) not in skip]
+        sources += [NoteSource(DreamNote(note, day, False), path, None) for note in notes]
         core.rest(time.perf_counter() - began)
-    return found[-MAX_NOTES:]
+    return sources[-MAX_NOTES:]
 
 
 def _split_notes(text: str) -> list[str]:
@@ -205,7 +205,7 @@ def judge(core: Core, notes: Sequence[DreamNote], terms: DreamTerms) -> tuple[li
     standing = {simplify(note.text) for note in notes if note.stands}
     asked = [note._replace(stands=simplify(note.text) in standing) for note in notes]
     likeness = measure_likeness(core, [notes[number].text for number in chosen], terms)
-    found, by, done = {number: NoteFate("keep") for number in chosen}, set[str](), 0
+    fates, by, done = {number: NoteFate("keep") for number in chosen}, set[str](), 0
     give_up_at = time.monotonic() + _MODEL_S
     for group in _group_questions(core, asked, chosen, likeness):
         terms.tell("compare", done, len(chosen))
@@ -216,11 +216,11 @@ def judge(core: Core, notes: Sequence[DreamNote], terms: DreamTerms) -> tuple[li
         name, made = _ask(provider, [asked[number] for number in numbers], part)
         by.add(name)
         for number, fate in zip(numbers, made, strict=True):
-            found[number] = fate if fate.by is None else fate._replace(by=numbers[fate.by])
+            fates[number] = fate if fate.by is None else fate._replace(by=numbers[fate.by])
     place = {simplify(notes[number].text): at for at, number in enumerate(chosen)}
     whole = [place[simplify(note.text)] for note in notes]
     everywhere = likeness._replace(cosines=likeness.cosines[np.ix_(whole, whole)])
-    return spread(notes, found), everywhere, " and ".join(sorted(by)) or RULES.name
+    return spread(notes, fates), everywhere, " and ".join(sorted(by)) or RULES.name
 
 
 def _group_questions(
@@ -271,43 +271,43 @@ def measure_likeness(core: Core, texts: Sequence[str], terms: DreamTerms) -> Lik
 # What is written -----------------------------------------------------------------------------------------------------
 
 
-def _write(text: str, found: Sequence[NoteSource], fates: Sequence[NoteFate], likeness: Likeness) -> str:
-    gone = [s.item for s, fate in zip(found, fates, strict=True) if s.item and fate.judgement != "keep"]
-    standing = [at for at, source in enumerate(found) if source.item is not None]
+def _write(text: str, sources: Sequence[NoteSource], fates: Sequence[NoteFate], likeness: Likeness) -> str:
+    gone = [s.item for s, fate in zip(sources, fates, strict=True) if s.item and fate.judgement != "keep"]
+    standing = [at for at, source in enumerate(sources) if source.item is not None]
     added = []
-    for number, (source, fate) in enumerate(zip(found, fates, strict=True)):
+    for number, (source, fate) in enumerate(zip(sources, fates, strict=True)):
         if source.item is None and fate.judgement == "keep":
-            beside = _place(number, standing, found, fates, likeness)
+            beside = _place(number, standing, sources, fates, likeness)
             place = None if beside is None else (beside.start if beside in gone else beside.end - 1)
-            told = f"{source.note.text} ({source.note.date})"
-            added.append((place, "" if beside is None else beside.marker, told))
+            line = f"{source.note.text} ({source.note.date})"
+            added.append((place, "" if beside is None else beside.marker, line))
     return change_items(text, ItemEdit(gone, added), HEADING) if gone or added else text
 
 
 def _place(
-    number: int, standing: Sequence[int], found: Sequence[NoteSource], fates: Sequence[NoteFate], likeness: Likeness
+    number: int, standing: Sequence[int], sources: Sequence[NoteSource], fates: Sequence[NoteFate], likeness: Likeness
 ) -> ListItem | None:
     """Return the item beside which a note is put: the first one that it replaces, else the nearest of its subject."""
     replaced = next((at for at in standing if fates[at].by == number), None)
     if replaced is not None:
-        return found[replaced].item
+        return sources[replaced].item
     near = [
         (float(likeness.cosines[number, at]), -at)
         for at in standing
-        if likeness.cosines[number, at] >= likeness.subject and (item := found[at].item) and item.is_free
+        if likeness.cosines[number, at] >= likeness.subject and (item := sources[at].item) and item.is_free
     ]
-    return found[-max(near)[1]].item if near else None
+    return sources[-max(near)[1]].item if near else None
 
 
-def _build_steps(found: Sequence[NoteSource], fates: Sequence[NoteFate]) -> list[DreamStep]:
+def _build_steps(sources: Sequence[NoteSource], fates: Sequence[NoteFate]) -> list[DreamStep]:
     steps = []
-    for source, fate in zip(found, fates, strict=True):
-        kept = "" if fate.by is None else found[fate.by].note.text
-        told = {"text": source.note.text, "source": source.path, "date": source.note.date, "kept": kept}
+    for source, fate in zip(sources, fates, strict=True):
+        kept = "" if fate.by is None else sources[fate.by].note.text
+        fields = {"text": source.note.text, "source": source.path, "date": source.note.date, "kept": kept}
         if fate.judgement == "keep" and source.item is None:
-            steps.append(DreamStep(action="take", **told))
+            steps.append(DreamStep(action="take", **fields))
         elif fate.judgement == "repeats":
-            steps.append(DreamStep(action="repeat", reason=fate.reason or "it says the same", **told))
+            steps.append(DreamStep(action="repeat", reason=fate.reason or "it says the same", **fields))
         elif fate.judgement == "outdated":
-            steps.append(DreamStep(action="outdated", reason=fate.reason, **told))
+            steps.append(DreamStep(action="outdated", reason=fate.reason, **fields))
     return steps

@@ -31,21 +31,23 @@ def dream(core: Core, namespace: str, terms: DreamTerms, dry_run: bool = False) 
     """Put the memories of one namespace in order, or report what that would do."""
     report = DreamReport(place=namespace, outcome="unchanged")
     number = core.store.namespaces.find_number(namespace)
-    found = [] if number is None else _read_memories(core, number)
-    subject, digest = f"namespace {namespace}", _digest(found)
+    memories = [] if number is None else _read_memories(core, number)
+    subject, digest = f"namespace {namespace}", _digest(memories)
     with core.store.reading() as connection:
-        if not found or (not terms.force and dreams.is_known(connection, subject, digest)):
-            report.problem = "Nothing is new since the last dream." if found else "There are no memories here."
+        if not memories or (not terms.force and dreams.is_known(connection, subject, digest)):
+            report.problem = "Nothing is new since the last dream." if memories else "There are no memories here."
             return report
-    fates, report.by = _find_fates(core, found, terms)
-    report.steps = _build_steps(found, fates)
-    report.chars_before = sum(len(row.content) for row in found)
-    report.chars_after = sum(len(r.content) for r, fate in zip(found, fates, strict=True) if fate.judgement == "keep")
+    fates, report.by = _find_fates(core, memories, terms)
+    report.steps = _build_steps(memories, fates)
+    report.chars_before = sum(len(row.content) for row in memories)
+    report.chars_after = sum(
+        len(r.content) for r, fate in zip(memories, fates, strict=True) if fate.judgement == "keep"
+    )
     if dry_run:
         report.outcome = "planned"
         return report
-    left = _write(core, found, fates, report) if report.steps else found
-    if left is not found:
+    left = _write(core, memories, fates, report) if report.steps else memories
+    if left is not memories:
         report.outcome = "written"
 
     def note(transaction: Transaction) -> None:
@@ -61,48 +63,50 @@ def dream(core: Core, namespace: str, terms: DreamTerms, dry_run: bool = False) 
 def _read_memories(core: Core, namespace: int) -> list[Row]:
     """Return what a dream is about, the oldest first: not what other machines have too."""
     with core.store.reading() as connection:
-        found = queries.find_unpinned(connection, namespace, MAX_NOTES, core.clock())
-        return select_own(connection, found[::-1])
+        memories = queries.find_unpinned(connection, namespace, MAX_NOTES, core.clock())
+        return select_own(connection, memories[::-1])
 
 
-def _digest(found: Sequence[Row]) -> bytes:
-    return sha256(b"".join(bytes.fromhex(row.id) + row.text_hash for row in found)).digest()
+def _digest(memories: Sequence[Row]) -> bytes:
+    return sha256(b"".join(bytes.fromhex(row.id) + row.text_hash for row in memories)).digest()
 
 
 def _day(row: Row) -> str:
     return f"{datetime.fromtimestamp(row.created_at, UTC):%Y-%m-%d}"
 
 
-def _find_fates(core: Core, found: Sequence[Row], terms: DreamTerms) -> tuple[list[NoteFate], str]:
-    fates, _, by = judge(core, [DreamNote(row.content, _day(row), True) for row in found], terms)
+def _find_fates(core: Core, memories: Sequence[Row], terms: DreamTerms) -> tuple[list[NoteFate], str]:
+    fates, _, by = judge(core, [DreamNote(row.content, _day(row), True) for row in memories], terms)
     # As with `add`, memories of unlike types do not repeat each other.
     for at, fate in enumerate(fates):
-        if fate.judgement == "repeats" and fate.by is not None and found[fate.by].type != found[at].type:
+        if fate.judgement == "repeats" and fate.by is not None and memories[fate.by].type != memories[at].type:
             fates[at] = NoteFate("keep")
     return fates, by
 
 
-def _build_steps(found: Sequence[Row], fates: Sequence[NoteFate]) -> list[DreamStep]:
+def _build_steps(memories: Sequence[Row], fates: Sequence[NoteFate]) -> list[DreamStep]:
     return [
         DreamStep(
             action="repeat" if fate.judgement == "repeats" else "outdated",
             text=row.content,
             source=row.id,
             date=_day(row),
-            kept=found[fate.by].content,
+            kept=memories[fate.by].content,
             reason=fate.reason or ("it says the same" if fate.judgement == "repeats" else ""),
         )
-        for row, fate in zip(found, fates, strict=True)
+        for row, fate in zip(memories, fates, strict=True)
         if fate.by is not None
     ]
 
 
-def _write(core: Core, found: Sequence[Row], fates: Sequence[NoteFate], report: DreamReport) -> Sequence[Row]:
+def _write(core: Core, memories: Sequence[Row], fates: Sequence[NoteFate], report: DreamReport) -> Sequence[Row]:
     """Mark what does not stay, as one operation; what was changed since it was read stays as it is."""
 
     def write(transaction: Transaction) -> str | None:
         connection = transaction.connection
-        pairs = [(row, found[fate.by], fate) for row, fate in zip(found, fates, strict=True) if fate.by is not None]
+        pairs = [
+            (row, memories[fate.by], fate) for row, fate in zip(memories, fates, strict=True) if fate.by is not None
+        ]
         there = rows.read_ids(connection, [row.id for pair in pairs for row in pair[:2]]).values()
         present = {row.id: row for row in select_living(connection, there, core.clock())}
         sound = [
@@ -122,7 +126,7 @@ def _write(core: Core, found: Sequence[Row], fates: Sequence[NoteFate], report: 
         return operation
 
     report.operation = core.store.write(write).result()
-    return found if report.operation is None else []
+    return memories if report.operation is None else []
 
 
 def _is_unchanged(now: Row | None, then: Row) -> bool:

@@ -53,14 +53,14 @@ class Likeness(NamedTuple):
 
 def find_fates(notes: Sequence[DreamNote], likeness: Likeness) -> list[NoteFate]:
     """Return the outcome of each note."""
-    found = [NoteFate("keep")] * len(notes)
+    fates = [NoteFate("keep")] * len(notes)
     comparable = np.zeros(len(notes), bool)  # newer ones that are not passing
     newest: dict[str, int] = {}
     for number in range(len(notes) - 1, -1, -1):
         time.sleep(_BREATH_S)
         note = notes[number]
         if not note.stands and not is_durable(note.text):
-            found[number] = NoteFate("passing")
+            fates[number] = NoteFate("passing")
             continue
         if (same := newest.get(simplify(note.text))) is not None:
             fate = NoteFate("repeats", same)
@@ -69,8 +69,8 @@ def find_fates(notes: Sequence[DreamNote], likeness: Likeness) -> list[NoteFate]
             near = np.flatnonzero(comparable & (likeness.cosines[number] >= likeness.subject))[::-1]
             fate = _find_fate(notes, number, near.tolist(), likeness)
         comparable[number] = True
-        found[number] = _follow_chain(fate, found)
-    return settle(notes, found)
+        fates[number] = _follow_chain(fate, fates)
+    return settle(notes, fates)
 
 
 def _find_fate(notes: Sequence[DreamNote], number: int, near: Sequence[int], likeness: Likeness) -> NoteFate:
@@ -86,10 +86,10 @@ def _find_fate(notes: Sequence[DreamNote], number: int, near: Sequence[int], lik
     return NoteFate("keep")
 
 
-def _follow_chain(fate: NoteFate, found: Sequence[NoteFate]) -> NoteFate:
+def _follow_chain(fate: NoteFate, fates: Sequence[NoteFate]) -> NoteFate:
     """Follow a chain to the note that is kept; what says the same as something outdated is outdated as well."""
-    while fate.by is not None and found[fate.by].by is not None:
-        behind = found[fate.by]
+    while fate.by is not None and fates[fate.by].by is not None:
+        behind = fates[fate.by]
         is_repeat = fate.judgement == behind.judgement == "repeats"
         fate = NoteFate("repeats" if is_repeat else "outdated", behind.by, behind.reason or fate.reason)
     return fate
@@ -117,16 +117,16 @@ def spread(notes: Sequence[DreamNote], found: Mapping[int, NoteFate]) -> list[No
     return settle(notes, fates)
 
 
-def settle(notes: Sequence[DreamNote], found: list[NoteFate]) -> list[NoteFate]:
+def settle(notes: Sequence[DreamNote], fates: list[NoteFate]) -> list[NoteFate]:
     """Keep the note that is where a new one merely repeats it."""
-    for number, fate in enumerate(found):
+    for number, fate in enumerate(fates):
         if fate.judgement != "repeats" or fate.by is None or not notes[number].stands or notes[fate.by].stands:
             continue
         new = fate.by
-        if found[new].judgement == "keep":
-            found = [NoteFate(f.judgement, number, f.reason) if f.by == new else f for f in found]
-            found[number], found[new] = NoteFate("keep"), NoteFate("repeats", number)
-    return found
+        if fates[new].judgement == "keep":
+            fates = [NoteFate(f.judgement, number, f.reason) if f.by == new else f for f in fates]
+            fates[number], fates[new] = NoteFate("keep"), NoteFate("repeats", number)
+    return fates
 
 
 def group_notes(cosines: NDArray[np.float32], floor: float) -> Iterator[list[int]]:

@@ -145,13 +145,13 @@ def _lines(steps: Sequence[DreamStep]) -> str:
     alike: dict[tuple[str, str], list[DreamStep]] = {}
     for step in steps:
         alike.setdefault((step.text, step.kept), []).append(step)
-    return "".join(_line(text, kept, found) for (text, kept), found in alike.items())
+    return "".join(_line(text, kept, repeats) for (text, kept), repeats in alike.items())
 
 
-def _line(text: str, kept: str, found: Sequence[DreamStep]) -> str:
-    origins = ", ".join(dict.fromkeys(step.source for step in found))
+def _line(text: str, kept: str, steps: Sequence[DreamStep]) -> str:
+    origins = ", ".join(dict.fromkeys(step.source for step in steps))
     why = f" → {kept}" if kept not in ("", text) else ""
-    reason = f" ({found[0].reason})" if found[0].reason and why else ""
+    reason = f" ({steps[0].reason})" if steps[0].reason and why else ""
     return f"- {text} ({origins}){why}{reason}\n"
 
 
@@ -162,13 +162,13 @@ def undo(core: Core, workspace: StoredWorkspace, date: str | None, dry_run: bool
     """Put back MEMORY.md as it was before the latest dream (of a day), byte for byte, if nobody changed it since."""
     indexing.check_not_gone(core, workspace)
     with core.store.reading() as connection:
-        found = dreams.read_latest(connection, workspace.id, _span(core, date))
-    if found is None:
+        stored = dreams.read_latest(connection, workspace.id, _span(core, date))
+    if stored is None:
         when = f" of {date}" if date else ""
         raise NotFound(f"There is no dream{when} of {workspace.namespace} to undo.")
-    former = None if found.before is None else _read_former(workspace, found)
+    former = None if stored.before is None else _read_former(workspace, stored)
     report = DreamReport(place=workspace.namespace, outcome="planned", path=f"{workspace.root}/{MEMORY}")
-    report.backup, report.diary = f"{workspace.root}/{found.backup}", f"{workspace.root}/{found.diary}"
+    report.backup, report.diary = f"{workspace.root}/{stored.backup}", f"{workspace.root}/{stored.diary}"
     report.chars_after = _count_chars(former or b"")
     if dry_run:
         return report
@@ -176,9 +176,9 @@ def undo(core: Core, workspace: StoredWorkspace, date: str | None, dry_run: bool
     def change(data: bytes | None) -> bytes:
         if data == former:  # a crash came before it was written
             return former or b""
-        if data is None or hashlib.sha256(data).digest() != found.after:
+        if data is None or hashlib.sha256(data).digest() != stored.after:
             raise Conflict(
-                f"{MEMORY} was changed since that dream, so it is left as it is. The old one: {found.backup}"
+                f"{MEMORY} was changed since that dream, so it is left as it is. The old one: {stored.backup}"
             )
         report.chars_before = _count_chars(data)
         return former or b""
@@ -187,22 +187,22 @@ def undo(core: Core, workspace: StoredWorkspace, date: str | None, dry_run: bool
         remove_file(workspace.root, MEMORY, change)
     else:
         change_file(workspace.root, MEMORY, change)
-    core.store.write(lambda t: dreams.end(t.connection, found.id, "undone")).result()
+    core.store.write(lambda t: dreams.end(t.connection, stored.id, "undone")).result()
     indexing.reindex(core, workspace, [MEMORY])
     moment = dreaming.day_of(core, core.clock())
-    told = f"Undone on {moment:%Y-%m-%d} at {moment:%H:%M:%S}: {MEMORY} is as it was before.\n"
-    change_file(workspace.root, found.diary, lambda data: _append_entry(data, told, moment), create=True)
+    entry = f"Undone on {moment:%Y-%m-%d} at {moment:%H:%M:%S}: {MEMORY} is as it was before.\n"
+    change_file(workspace.root, stored.diary, lambda data: _append_entry(data, entry, moment), create=True)
     report.outcome = "undone"
     return report
 
 
-def _read_former(workspace: StoredWorkspace, found: dreams.StoredDream) -> bytes:
+def _read_former(workspace: StoredWorkspace, stored: dreams.StoredDream) -> bytes:
     try:
-        former = read_file(workspace.root, found.backup)
+        former = read_file(workspace.root, stored.backup)
     except NotFound:
-        raise NotFound(f"{found.backup} no longer exists, so the dream cannot be undone.") from None
-    if hashlib.sha256(former).digest() != found.before:
-        raise Conflict(f"{found.backup} was changed, so the dream cannot be undone by it.")
+        raise NotFound(f"{stored.backup} no longer exists, so the dream cannot be undone.") from None
+    if hashlib.sha256(former).digest() != stored.before:
+        raise Conflict(f"{stored.backup} was changed, so the dream cannot be undone by it.")
     return former
 
 

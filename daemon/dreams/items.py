@@ -70,9 +70,9 @@ def _build_items(written: Sequence[str], block: Block, body: Block, is_leaf: boo
         return
     end = block.start + max(number for number, line in enumerate(whole, 1) if line.strip())
     dated = _DATED.search(text)
-    told = text[: dated.start()] if dated else text
+    words = text[: dated.start()] if dated else text
     is_free = is_leaf and len(text) <= MAX_CHARS and not any(mark in text for mark in ("<", "|", plain.REPLACEMENT))
-    yield ListItem(told, block.start, end, marker[0], dated[1] if dated else "", is_free)
+    yield ListItem(words, block.start, end, marker[0], dated[1] if dated else "", is_free)
 
 
 def strip_time(text: str) -> str:
@@ -87,13 +87,13 @@ def change_items(text: str, change: ItemEdit, heading: str) -> str:
     ending = "\r\n" if written and written[0].endswith("\r\n") else "\n"
     gone = {number: item for item in change.gone for number in range(item.start, item.end)}
     after: dict[int, list[str]] = {}
-    for place, marker, told in change.added:
+    for place, marker, words in change.added:
         if place is not None:
-            after.setdefault(place, []).extend(([] if marker else [ending]) + [f"{marker}{told}{ending}"])
+            after.setdefault(place, []).extend(([] if marker else [ending]) + [f"{marker}{words}{ending}"])
     if len(written) - 1 in after and not written[-1].endswith("\n"):
         written[-1] += ending
     made = _join(written, gone, after)
-    last = [f"{marker or '- '}{told}{ending}" for place, marker, told in change.added if place is None]
+    last = [f"{marker or '- '}{words}{ending}" for place, marker, words in change.added if place is None]
     if last:
         made = _append(made, last, heading, ending)
     return mark + "".join(made)

@@ -39,8 +39,8 @@ def is_durable(text: str) -> bool:
         return True
     if rating.importance(text) < DURABLE:
         return False
-    found = frozenset(rating.list_features(text))
+    features = frozenset(rating.list_features(text))
     if _OF_THE_DAY.search(text):
-        return "decision" in found or "lesson" in found or bool(found & {"rule"} and found & _SOLID)
+        return "decision" in features or "lesson" in features or bool(features & {"rule"} and features & _SOLID)
     holds = _HOLDS.search(text) or words.CHANGE.search(text.casefold())
-    return bool(found & _LASTING) or bool(holds and found & _SOLID)
+    return bool(features & _LASTING) or bool(holds and features & _SOLID)

@@ -33,8 +33,8 @@ _HOLDS = compile_late(r"[^。！，、；没都\d]{0,24}(?:什么|哪|多少|几
 
 def find_label(text: str) -> str:
     """Return the speaker's name with which a text begins ("Ada: …"), in lower case; empty where it has none."""
-    found = _SPEAKER.match(text)
-    return found[0][:-2].casefold() if found else ""
+    match = _SPEAKER.match(text)
+    return match[0][:-2].casefold() if match else ""
 
 
 def is_question(text: str) -> bool:
@@ -49,6 +49,6 @@ def only_asks(text: str) -> bool:
     text = _SPEAKER.sub("", text.strip(), count=1)
     if not is_question(text):
         return bool(_BEGINS.fullmatch(text) or _HOLDS.fullmatch(text))
-    sentences = [found[0].strip() for found in _SENTENCE.finditer(text)]
+    sentences = [match[0].strip() for match in _SENTENCE.finditer(text)]
     stated = "".join(sentence for sentence in sentences if not is_question(sentence))
     return 2 * len(stated) < len(text) and not _STATED.search(stated)

@@ -74,7 +74,7 @@ _LEAST_CHARS = 12  # of what is worth a line
 
 def split_sentences(text: str) -> list[str]:
     """Return the whole sentences of a text as written, without bullets; fenced code is left out."""
-    found: list[str] = []
+    pieces: list[str] = []
     joined = ""
     for part in _BOUNDARY.split(_FENCED.sub("\n", text[:READ_CHARS])):
         piece = f"{joined} {part}".strip() if joined else part.strip()
@@ -84,10 +84,10 @@ def split_sentences(text: str) -> list[str]:
         joined = ""
         piece = _LEAD.sub("", piece)
         if piece and not _LEAD.fullmatch(f"{piece} "):
-            found.append(piece)
+            pieces.append(piece)
     if joined:
-        found.append(joined)
-    return found
+        pieces.append(joined)
+    return pieces
 
 
 def is_question(sentence: str) -> bool:

@@ -25,24 +25,24 @@ _ABBREVIATED = compile_late(r"\b(?:e\.g|i\.e|etc|vs|approx|Mr|Mrs|Ms|Dr|St)\.$")
 
 def split_sentences(text: str, limit: int = MAX_SENTENCES) -> list[str]:
     """Return the first sentences of a text as written, without bullets and speakers; code lines are left out."""
-    found: list[str] = []
+    pieces: list[str] = []
     joined = ""
     for part in _BOUNDARY.split(text[:_READ_CHARS].replace("```", "\n")):
         piece = f"{joined} {part}".strip() if joined else _LEAD.sub("", part.strip())
         joined = piece if _ABBREVIATED.search(piece) else ""
         if not joined and (len(piece.split()) >= _MIN_WORDS or len(_UNSPACED.findall(piece)) >= _MIN_UNSPACED):
-            found.append(piece)
+            pieces.append(piece)
     if joined:
-        found.append(joined)
-    return found[:limit]
+        pieces.append(joined)
+    return pieces[:limit]
 
 
-def find_central(found: Sequence[str]) -> str:
+def find_central(sentences: Sequence[str]) -> str:
     """Return the sentence whose words are nearest to those of all; what informs precedes what does not."""
-    weights = [rating.importance(sentence) for sentence in found]
-    near = measure_centrality([find_words(sentence) for sentence in found], weights)
+    weights = [rating.importance(sentence) for sentence in sentences]
+    near = measure_centrality([find_words(sentence) for sentence in sentences], weights)
     scores = [centrality + 0.25 * weight for centrality, weight in zip(near, weights, strict=True)]
-    sentence = found[scores.index(max(scores))]
+    sentence = sentences[scores.index(max(scores))]
     return sentence if len(sentence) <= MAX_CHARS else sentence[: MAX_CHARS - 1].rsplit(" ", 1)[0] + "…"
 
 

@@ -58,12 +58,12 @@ def summary(turns: Sequence[tuple[str, str]], previous: str, max_tokens: int) ->
     said = _leave_out_denied(turns)
     end = next((sentence for role, sentence in reversed(said) if role == "assistant"), "")
     worth = [sentence for _, sentence in said if sentence == end or rating.importance(sentence) >= _MIN_IMPORTANCE]
-    found = list(dict.fromkeys([*previous.splitlines(), *worth]))[-MAX_SENTENCES:]
-    weights = [_weigh(sentence) for sentence in found]
-    words = [condensing.find_words(sentence) for sentence in found]
+    sentences = list(dict.fromkeys([*previous.splitlines(), *worth]))[-MAX_SENTENCES:]
+    weights = [_weigh(sentence) for sentence in sentences]
+    words = [condensing.find_words(sentence) for sentence in sentences]
     near = condensing.measure_centrality(words, weights)
-    order = sorted(range(len(found)), key=lambda at: (found[at] != end, -weights[at] - near[at]))
-    return "\n".join(found[at] for at in sorted(_choose(found, order, words, max_tokens * _CHARS_PER_TOKEN)))
+    order = sorted(range(len(sentences)), key=lambda at: (sentences[at] != end, -weights[at] - near[at]))
+    return "\n".join(sentences[at] for at in sorted(_choose(sentences, order, words, max_tokens * _CHARS_PER_TOKEN)))
 
 
 def _leave_out_denied(turns: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -100,14 +100,14 @@ def _weigh(sentence: str) -> float:
     return rating.importance(sentence) + (_FAILED if what & {"lesson", "decision"} else 0.0)
 
 
-def _choose(found: Sequence[str], order: Sequence[int], words: Sequence[frozenset[str]], chars: int) -> list[int]:
+def _choose(sentences: Sequence[str], order: Sequence[int], words: Sequence[frozenset[str]], chars: int) -> list[int]:
     """Return the best sentences that fit, none that says what a better one said."""
     chosen: list[int] = []
     for at in order:
-        if len(found[at]) + 1 > chars or any(_is_alike(words[at], words[other]) for other in chosen):
+        if len(sentences[at]) + 1 > chars or any(_is_alike(words[at], words[other]) for other in chosen):
             continue
         chosen.append(at)
-        chars -= len(found[at]) + 1
+        chars -= len(sentences[at]) + 1
     return chosen
 
 

@@ -55,9 +55,9 @@ def is_named(name: str, text: str) -> bool:
 
 def _split_words(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the words of a text, and whether each begins a sentence."""
-    for found in _WORD.finditer(text):
-        before = text[max(0, found.start() - _LOOK_BACK) : found.start()]
-        yield found[0], found.start() == 0 or _SENTENCE_END.search(before) is not None
+    for match in _WORD.finditer(text):
+        before = text[max(0, match.start() - _LOOK_BACK) : match.start()]
+        yield match[0], match.start() == 0 or _SENTENCE_END.search(before) is not None
 
 
 def _is_identifier(word: str) -> bool:

@@ -166,8 +166,8 @@ def finish(call: Summarize, plan: SummaryPlan, summary: str | None, count: Token
     head = [plan.system] if plan.system else []
     if running and running.summary:
         # One that came with the call may be longer than this one allows.
-        told = clip(running.summary, call.max_summary_tokens, count)
-        head += [summary_message(told)] if told else []
+        sentence = clip(running.summary, call.max_summary_tokens, count)
+        head += [summary_message(sentence)] if sentence else []
     room = call.max_tokens - sum(cost(message, count) for message in head)
     kept, trimmed = _fit(plan.kept, room, count)
     messages = [*head, *kept]
@@ -214,8 +214,8 @@ def extract(older: Sequence[Message], former: str, max_tokens: int, count: Token
         time.sleep(_BREATH_S)
         bonus = _RECENT * at / len(read) + (_USER if message.role == "user" else 0.0)
         speaker = message.role.capitalize()
-        for told in _find_sentences(message):
-            found.append((rating.importance(told) + bonus, f"{speaker}: {' '.join(told.split())}"))
+        for sentence in _find_sentences(message):
+            found.append((rating.importance(sentence) + bonus, f"{speaker}: {' '.join(sentence.split())}"))
     chosen, known, spent = dict[int, str](), set[str](), 0
     for at in sorted(range(len(found)), key=lambda at: -found[at][0]):
         line = found[at][1]
@@ -238,5 +238,5 @@ def _find_sentences(message: Message) -> list[str]:
     """Return the sentences of a message that say something; of a tool's result only how it failed."""
     found = condensing.split_sentences(message.content)
     if message.role == "tool":
-        return [told for told in found if any(word in told.casefold() for word in _FAILURE)][:1]
+        return [sentence for sentence in found if any(word in sentence.casefold() for word in _FAILURE)][:1]
     return found or [" ".join(message.content.split())][: bool(message.content.strip())]

@@ -14,26 +14,26 @@ _LEAST = 0.4  # of the words of a fact
 _STEM, _SHORTEST = 4, 4  # characters: of a word that count, of a word that is looked at
 
 
-def is_supported(text: str, given: Sequence[str]) -> bool:
+def is_supported(text: str, sources: Sequence[str]) -> bool:
     """Return whether all that is specific in a text is in the texts given."""
-    there = {word for one in given for word in _WORD.findall(one.casefold())}
+    there = {word for one in sources for word in _WORD.findall(one.casefold())}
     specific = (word for word in text.casefold().split() if _SPECIFIC.search(word))
     return all(there.issuperset(_WORD.findall(word)) for word in specific)
 
 
-def is_told(text: str, given: Sequence[str]) -> bool:
+def is_told(text: str, sources: Sequence[str]) -> bool:
     """Return whether the texts given also have enough of its words to say what it says."""
-    there = {stem for one in given for stem in _read_stems(one)}
+    there = {stem for one in sources for stem in _read_stems(one)}
     stems = _read_stems(text)
-    return is_supported(text, given) and (not stems or len(stems & there) >= _LEAST * len(stems))
+    return is_supported(text, sources) and (not stems or len(stems & there) >= _LEAST * len(stems))
 
 
 def _read_stems(text: str) -> set[str]:
     """Return the beginnings of words; scripts without blanks are compared by pairs of characters."""
-    found: set[str] = set()
+    stems: set[str] = set()
     for word in _WORD.findall(text.casefold()):
         if word.isascii() or not any(character > "\u2e7f" for character in word):
-            found |= {word[:_STEM]} if len(word) >= _SHORTEST else set()
+            stems |= {word[:_STEM]} if len(word) >= _SHORTEST else set()
         else:
-            found |= {word[at : at + 2] for at in range(len(word) - 1)}
-    return found
+            stems |= {word[at : at + 2] for at in range(len(word) - 1)}
+    return stems

@@ -33,12 +33,12 @@ def is_turn(row: Row) -> bool:
 
 def find_speaker(text: str) -> str:
     """Return the name or role that a text begins with; empty where it begins with neither."""
-    found = _LABEL.match(text)
-    names = found[1].split() if found else []
-    if not found or len(names) > _MOST_NAMES or names[0].casefold() in _HEADINGS:
+    match = _LABEL.match(text)
+    names = match[1].split() if match else []
+    if not match or len(names) > _MOST_NAMES or names[0].casefold() in _HEADINGS:
         return ""
-    is_speaker = found[1].casefold() in ROLES or all(map(_may_be_name, names))
-    return found[1] if is_speaker else ""
+    is_speaker = match[1].casefold() in ROLES or all(map(_may_be_name, names))
+    return match[1] if is_speaker else ""
 
 
 def _may_be_name(word: str) -> bool:

@@ -30,9 +30,9 @@ def list_nodes(core: Core, call: calls.GraphNodes) -> calls.NodePage:
     exact = [("kind", call.kind), ("topic", call.topic)]
     page = (call.sort, call.limit, call.offset)
     with core.store.reading() as connection:
-        found, total = graph_reading.find_nodes(connection, _condition(core, call), call.query, exact, page)
+        nodes, total = graph_reading.find_nodes(connection, _condition(core, call), call.query, exact, page)
         waiting = graph_reading.count_backlog(connection, visible_condition(core, call))
-    return calls.NodePage(nodes=[_show(core, node) for node in found], total=total, waiting=waiting)
+    return calls.NodePage(nodes=[_show(core, node) for node in nodes], total=total, waiting=waiting)
 
 
 @handles(calls.GraphEdges)
@@ -40,10 +40,10 @@ def edges(core: Core, call: calls.GraphEdges) -> calls.EdgePage:
     """Return one page of edges with both ends within reach."""
     window = (call.limit, call.offset)
     with core.store.reading() as connection:
-        found, total = graph_reading.find_edges(connection, _condition(core, call), call.kind, call.node, window)
-        ends = {end for origin, target, _, _ in found for end in (origin, target)}
+        rows, total = graph_reading.find_edges(connection, _condition(core, call), call.kind, call.node, window)
+        ends = {end for origin, target, _, _ in rows for end in (origin, target)}
         labels = graph_reading.read_labels(connection, ends)
-    return calls.EdgePage(edges=_edges(found), total=total, labels=sorted(labels.items()))
+    return calls.EdgePage(edges=_edges(rows), total=total, labels=sorted(labels.items()))
 
 
 @handles(calls.GraphNode)
@@ -67,11 +67,11 @@ def topics(core: Core, call: calls.GraphTopics) -> calls.TopicList:
     """Return the topics within reach, the largest first."""
     within = _condition(core, call)
     with core.store.reading() as connection:
-        found = graph_reading.find_topics(connection, within)
+        rows = graph_reading.find_topics(connection, within)
         alone = graph_reading.count_without_topic(connection, within)
     shown = [
         calls.Topic(id=id, namespace=core.store.namespaces.name(place), label=label, nodes=nodes, memories=memories)
-        for id, place, label, nodes, memories in found
+        for id, place, label, nodes, memories in rows
     ]
     return calls.TopicList(topics=shown, alone=alone)
 
@@ -81,18 +81,18 @@ def export(core: Core, call: calls.GraphExport) -> calls.GraphPart:
     """Return the next part of the graph."""
     within = _condition(core, call)
     with core.store.reading() as connection:
-        found = stored.read_after(connection, call.after, within, call.limit)
-        previews = _read_previews(connection, [node.id for node in found], call.preview)
-        edges = _edges(graph_reading.edges_of(connection, within, [node.id for node in found]))
+        nodes = stored.read_after(connection, call.after, within, call.limit)
+        previews = _read_previews(connection, [node.id for node in nodes], call.preview)
+        edges = _edges(graph_reading.edges_of(connection, within, [node.id for node in nodes]))
         exported = [
             calls.ExportedNode(
                 node=_show(core, node),
                 members=previews.get(node.id, []),
                 similar=[(n.node, n.weight) for n in _find_similar(core, connection, node, EXPORTED_SIMILAR)],
             )
-            for node in found
+            for node in nodes
         ]
-    more = found[-1].id if len(found) == call.limit else None
+    more = nodes[-1].id if len(nodes) == call.limit else None
     return calls.GraphPart(nodes=exported, edges=edges, next=more)
 
 
@@ -118,8 +118,8 @@ def _show(core: Core, node: stored.StoredNode) -> calls.Node:
     )
 
 
-def _edges(found: list[graph_reading.EdgeRow]) -> list[calls.Edge]:
-    return [calls.Edge(origin=a, target=b, kind=kind, weight=weight) for a, b, kind, weight in found]
+def _edges(rows: list[graph_reading.EdgeRow]) -> list[calls.Edge]:
+    return [calls.Edge(origin=a, target=b, kind=kind, weight=weight) for a, b, kind, weight in rows]
 
 
 def _read_members(core: Core, connection: Connection, node: stored.StoredNode) -> list[calls.NodeMember]:
@@ -152,10 +152,10 @@ def _find_centre(connection: Connection, node: int) -> Vector | None:
 
 
 def _neighbours(connection: Connection, node: int, within: str) -> list[calls.Neighbour]:
-    found = graph_reading.neighbours_of(connection, node, within)
+    rows = graph_reading.neighbours_of(connection, node, within)
     return [
         calls.Neighbour(node=other, label=label, relation=kind if outward else _OTHER_END[kind], weight=weight)
-        for kind, other, label, weight, outward in found
+        for kind, other, label, weight, outward in rows
     ]
 
 
@@ -181,11 +181,11 @@ def _find_similar(core: Core, connection: Connection, node: stored.StoredNode, c
 
 
 def _read_previews(connection: Connection, numbers: list[int], length: int) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = {}
+    texts: dict[int, list[str]] = {}
     if length:
         for node, text in graph_reading.read_member_texts(connection, numbers, 2 * length):
-            found.setdefault(node, []).append(_shorten(text, length))
-    return found
+            texts.setdefault(node, []).append(_shorten(text, length))
+    return texts
 
 
 def _shorten(text: str, length: int) -> str:

@@ -117,12 +117,12 @@ def _id(path: str, text_hash: bytes, number: int) -> str:
 def _metadata(document: Document, chunk: Chunk) -> str:
     front = document.front
     tags = list(dict.fromkeys([*front.tags, *chunk.tags]))
-    found = {key: value for key, value in front.metadata.items() if key not in (_HEADING, _TAGS)}
+    metadata = {key: value for key, value in front.metadata.items() if key not in (_HEADING, _TAGS)}
     if tags:
-        found[_TAGS] = tags
+        metadata[_TAGS] = tags
     if chunk.heading:
-        found[_HEADING] = chunk.heading
-    return metadata_text(found)
+        metadata[_HEADING] = chunk.heading
+    return metadata_text(metadata)
 
 
 def _key(row: Row) -> _Key:

@@ -22,7 +22,7 @@ PREVIEW_CHARS = 200
 
 def compare(core: Core, chosen: Sequence[StoredWorkspace], tell: Tell) -> Differences:
     """Return where these workspaces and the index differ; raise `Gone` when the folder of one is not there."""
-    found: list[FileDifference] = []
+    differences: list[FileDifference] = []
     compared = 0
     for workspace in chosen:
         names = _names(core, workspace)
@@ -31,10 +31,10 @@ def compare(core: Core, chosen: Sequence[StoredWorkspace], tell: Tell) -> Differ
             differing = [difference.path for difference in _compare(core, workspace, part)]
             if differing:  # a second look, since the index may have followed a change just now
                 root = chunks.absolute_path(workspace, "")
-                found += _compare(core, workspace, [path.removeprefix(root) for path in differing])
+                differences += _compare(core, workspace, [path.removeprefix(root) for path in differing])
             compared += len(part)
             tell(compared, max(len(names), compared))
-    return Differences(files=found[:LISTED], total=len(found), compared=compared)
+    return Differences(files=differences[:LISTED], total=len(differences), compared=compared)
 
 
 def _names(core: Core, workspace: StoredWorkspace) -> list[str]:

@@ -114,11 +114,11 @@ def _describe(lines: Sequence[str], block: Block) -> Iterator[_Block]:
 
 
 def _read_marker(line: str) -> str:
-    found = _ITEM.match(line)
-    if found is None:
+    match = _ITEM.match(line)
+    if match is None:
         return "- "
-    blanks = _BLANKS.match(line, found.end())
-    return found[0] + (blanks[0] if blanks else " ")
+    blanks = _BLANKS.match(line, match.end())
+    return match[0] + (blanks[0] if blanks else " ")
 
 
 def _is_blank_needed(lines: Sequence[str], is_headed: bool, blocks: Sequence[_Block], kind: str) -> bool:

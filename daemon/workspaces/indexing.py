@@ -50,10 +50,10 @@ def index(core: Core, workspace: StoredWorkspace, force: bool = False, tell: Tel
     try:
         with core.store.reading() as connection:
             known = workspaces.stats(connection, workspace.id)
-        found = scan(core, workspace)
-        counts = Counts(namespace=workspace.namespace, scanned=len(found.files), unchanged=len(found.files))
-        committing.write(core, workspace, _find_left_out(known, found), counts)
-        todo = [file.path for file in found.files if force or _is_different(file, known.get(file.path))]
+        scanned = scan(core, workspace)
+        counts = Counts(namespace=workspace.namespace, scanned=len(scanned.files), unchanged=len(scanned.files))
+        committing.write(core, workspace, _find_left_out(known, scanned), counts)
+        todo = [file.path for file in scanned.files if force or _is_different(file, known.get(file.path))]
         counts.unchanged -= len(todo)
         live.progress = (0, len(todo))
         tell(0, len(todo))
@@ -62,7 +62,7 @@ def index(core: Core, workspace: StoredWorkspace, force: bool = False, tell: Tel
                 committing.add_counts(counts, reindex(core, workspace, late, force))
             live.progress = (live.progress[0] + len(documents), len(todo))
             tell(*live.progress)
-        counts.scanned = len(found.files)
+        counts.scanned = len(scanned.files)
         live.scanned_at = core.clock()
         return counts
     finally:
@@ -70,9 +70,9 @@ def index(core: Core, workspace: StoredWorkspace, force: bool = False, tell: Tel
         live.passing.release()
 
 
-def _find_left_out(known: dict[str, Stat], found: Scan) -> Iterator[FileCommit]:
+def _find_left_out(known: dict[str, Stat], scanned: Scan) -> Iterator[FileCommit]:
     """Yield the files that are not there any more, or that the patterns or a .gitignore leave out."""
-    there = {file.path for file in found.files}
+    there = {file.path for file in scanned.files}
     return (FileCommit(path, last, None) for path, last in known.items() if path not in there)
 
 
@@ -103,7 +103,7 @@ def scan(core: Core, workspace: StoredWorkspace) -> Scan:
     live = get_live(core, workspace)
     check_there(workspace)
     try:
-        found = live.reader.scan(workspace.root, workspace.globs)
+        scanned = live.reader.scan(workspace.root, workspace.globs)
     except NotFound as error:
         raise Gone(error.message) from None
     device = check_there(workspace)
@@ -113,13 +113,13 @@ def scan(core: Core, workspace: StoredWorkspace) -> Scan:
     if before is None:
         raise NotFound(f"The workspace {workspace.namespace} was removed.")
     if device != before:
-        if known and not found.files:
+        if known and not scanned.files:
             raise Gone(f"{workspace.root} is empty and on another file system than before: its disk is not mounted.")
         core.store.write(lambda t: workspaces.set_device(t.connection, workspace.id, device)).result()
-    live.problems = dict(found.problems)
-    live.folders = frozenset(found.folders)
-    live.left_out = {**found.left_out, **({"*": found.others} if found.others else {})}
-    return found
+    live.problems = dict(scanned.problems)
+    live.folders = frozenset(scanned.folders)
+    live.left_out = {**scanned.left_out, **({"*": scanned.others} if scanned.others else {})}
+    return scanned
 
 
 def check_there(workspace: StoredWorkspace) -> int:

@@ -76,12 +76,12 @@ def end(connection: apsw.Connection, number: int, state: str) -> None:
 
 def read_latest(connection: apsw.Connection, workspace: int, day: tuple[float, float]) -> StoredDream | None:
     """Return the latest dream of a workspace, between two times, that changed MEMORY.md and is not undone."""
-    found: Any = connection.execute(
+    row: Any = connection.execute(
         'SELECT id, at, before, "after", backup, diary FROM dreams WHERE workspace = ? AND at >= ? AND at < ?'
         " AND state IN ('done', 'begun') AND backup IS NOT NULL ORDER BY id DESC LIMIT 1",
         (workspace, *day),
     ).fetchone()
-    return StoredDream(*found) if found else None
+    return StoredDream(*row) if row else None
 
 
 def read_seen(connection: apsw.Connection, workspace: int) -> dict[bytes, str] | None:

@@ -105,11 +105,11 @@ def find_nodes(connection: apsw.Connection, rows: Iterable[int]) -> dict[int, in
 
 def read_members(connection: apsw.Connection, numbers: Iterable[int]) -> dict[int, list[int]]:
     """Return the memories of each node that has any, by rising row number."""
-    found: dict[int, list[int]] = {}
+    members: dict[int, list[int]] = {}
     sql = f"SELECT node, memory FROM members WHERE node IN ({join(numbers)}) ORDER BY node, memory"
     for node, memory in connection.execute(sql):
-        found.setdefault(node, []).append(memory)
-    return found
+        members.setdefault(node, []).append(memory)
+    return members
 
 
 def neighbours(
@@ -149,8 +149,8 @@ def strengthen(connection: apsw.Connection, pairs: Iterable[tuple[int, int]], we
 def read_centroids(connection: apsw.Connection, numbers: Iterable[int]) -> tuple[list[int], Vector]:
     """Return the means of those nodes that exist, as (nodes, matrix); not of unit length."""
     sql = f"SELECT id, centroid FROM nodes WHERE id IN ({join(numbers)}) ORDER BY id"
-    found: list[Any] = connection.execute(sql).fetchall()
-    return [node for node, _ in found], build_matrix([blob for _, blob in found])
+    rows: list[Any] = connection.execute(sql).fetchall()
+    return [node for node, _ in rows], build_matrix([blob for _, blob in rows])
 
 
 def read_vectors(connection: apsw.Connection, model: int, rows: Iterable[int]) -> tuple[list[Waiting], Vector]:
@@ -165,15 +165,15 @@ def read_vectors(connection: apsw.Connection, model: int, rows: Iterable[int]) -
 
 def read_backlog(connection: apsw.Connection, model: int) -> dict[int, list[int]]:
     """Return the memories that wait for a node and have a vector, by namespace and rising row number."""
-    found: dict[int, list[int]] = {}
+    backlog: dict[int, list[int]] = {}
     sql = (
         "SELECT m.namespace, m.row FROM backlog b CROSS JOIN memories m ON m.row = b.memory"
         " WHERE EXISTS (SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash)"
         " ORDER BY m.row"
     )
     for namespace, row in connection.execute(sql, (model,)):
-        found.setdefault(namespace, []).append(row)
-    return found
+        backlog.setdefault(namespace, []).append(row)
+    return backlog
 
 
 def count_waiting(connection: apsw.Connection) -> int:

@@ -19,17 +19,17 @@ class Label(NamedTuple):
 
 def read_hashes_and_texts(connection: apsw.Connection, nodes: Iterable[int], chars: int) -> list[tuple[bytes, str]]:
     """Return the hash and the beginning of each member's text, by hash."""
-    found: Any = connection.execute(
+    rows: Any = connection.execute(
         f"SELECT m.text_hash, substr(m.content, 1, {chars}) FROM members b JOIN memories m ON m.row = b.memory"
         f" WHERE b.node IN ({', '.join(map(str, nodes))}) ORDER BY m.text_hash, m.row"
     )
-    return list(found)
+    return list(rows)
 
 
 def find(connection: apsw.Connection, members: bytes) -> Label | None:
     """Return the label of a set of members, None when none was asked for yet."""
-    found: Any = connection.execute("SELECT label, named_by FROM names WHERE members = ?", (members,)).fetchone()
-    return None if found is None else Label(*found)
+    rows: Any = connection.execute("SELECT label, named_by FROM names WHERE members = ?", (members,)).fetchone()
+    return None if rows is None else Label(*rows)
 
 
 def keep(connection: apsw.Connection, node: int, members: bytes, label: Label, now: float) -> None:

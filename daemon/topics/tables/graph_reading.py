@@ -37,8 +37,8 @@ def find_nodes(
     where = " AND ".join(conditions)
     total: Any = connection.execute(f"SELECT count(*) FROM nodes n WHERE {where}", values).get
     order, *window = page
-    found = graph.select_nodes(connection, f"{where} ORDER BY {_ORDER[order]} LIMIT ? OFFSET ?", (*values, *window))
-    return found, int(total)
+    rows = graph.select_nodes(connection, f"{where} ORDER BY {_ORDER[order]} LIMIT ? OFFSET ?", (*values, *window))
+    return rows, int(total)
 
 
 def _has_words(query: str) -> list[str]:
@@ -90,11 +90,11 @@ def read_labels(connection: apsw.Connection, nodes: Iterable[int]) -> dict[int, 
 
 def read_member_texts(connection: apsw.Connection, nodes: Iterable[int], chars: int) -> list[tuple[int, str]]:
     """Return the beginnings of the members' texts, each with its node."""
-    found: Any = connection.execute(
+    rows: Any = connection.execute(
         f"SELECT p.node, substr(m.content, 1, {chars}) FROM members p JOIN memories m ON m.row = p.memory"
         f" WHERE p.node IN ({graph.join(nodes)}) ORDER BY p.node, p.memory"
     )
-    return list(found)
+    return list(rows)
 
 
 def read_texts(connection: apsw.Connection, rows: Iterable[int], chars: int) -> dict[int, str]:
@@ -111,11 +111,11 @@ def read_beginnings(connection: apsw.Connection, rows: Iterable[int], chars: int
 
 def find_topics(connection: apsw.Connection, within: str) -> list[tuple[int, int, str, int, int]]:
     """Return number, namespace, label, nodes and memories of each topic, the largest first."""
-    found: Any = connection.execute(
+    rows: Any = connection.execute(
         "SELECT t.id, t.namespace, t.label, count(*), sum(n.size) FROM topics t JOIN nodes n ON n.topic = t.id"
         f" AND n.namespace = t.namespace WHERE {within} GROUP BY t.id ORDER BY 5 DESC, 1"
     )
-    return list(found)
+    return list(rows)
 
 
 def read_topic_label(connection: apsw.Connection, topic: int | None) -> str:

@@ -126,6 +126,6 @@ class _Chunker:
         )
 
 
-def _names(found: list[Reference], start: int, end: int) -> list[str]:
-    part = found[bisect_left(found, (start,)) : bisect_left(found, (end,))]
+def _names(references: list[Reference], start: int, end: int) -> list[str]:
+    part = references[bisect_left(references, (start,)) : bisect_left(references, (end,))]
     return list(dict.fromkeys(link.name for link in part))

@@ -65,10 +65,10 @@ def _read_mapping(text: str) -> dict[str, Any] | None:
     if len(text) > MAX_CHARS:
         raise ValueError(f"it is longer than {MAX_CHARS} characters")
     _check(text)
-    found = yaml.load(text, Loader=_Loader)
-    if found is None:
+    mapping = yaml.load(text, Loader=_Loader)
+    if mapping is None:
         return {}
-    return {_key(key): _convert(value) for key, value in found.items()} if isinstance(found, dict) else None
+    return {_key(key): _convert(value) for key, value in mapping.items()} if isinstance(mapping, dict) else None
 
 
 def _check(text: str) -> None:
@@ -138,11 +138,11 @@ def _type(value: Any, problems: list[str]) -> str:
 
 
 def _read_tags(value: Any, problems: list[str]) -> list[str]:
-    given = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
-    given = [item.strip().removeprefix("#") if isinstance(item, str) else item for item in given]
-    given = [item for item in given if item not in (None, "")]
-    words = [word for item in given if (word := _read_word(item))]
-    if len(words) < len(given):
+    items = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    items = [item.strip().removeprefix("#") if isinstance(item, str) else item for item in items]
+    items = [item for item in items if item not in (None, "")]
+    words = [word for item in items if (word := _read_word(item))]
+    if len(words) < len(items):
         problems.append("Front matter: not all `tags` are words; the others are left out.")
     return list(dict.fromkeys(words))
 

@@ -63,12 +63,12 @@ def level(patterns: frozenset[GlobParts]) -> Level:
 
 def _add_without_folder(patterns: Iterable[GlobParts]) -> set[GlobParts]:
     """Return patterns, and beside each that begins with `**` what it means with no folder for it."""
-    found = set(patterns)
-    for parts in list(found):
+    complete = set(patterns)
+    for parts in list(complete):
         while len(parts) > 1 and parts[0] == ANY:
             parts = parts[1:]
-            found.add(parts)
-    return found
+            complete.add(parts)
+    return complete
 
 
 @cache

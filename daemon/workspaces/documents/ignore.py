@@ -38,10 +38,10 @@ def is_ignored(path: str, chain: Sequence[IgnoreRules]) -> bool:
 
 def _match(pattern: "RegexPattern", path: str) -> int:
     """Return how far a pattern matches: a folder above the path, or all of it."""
-    found = pattern.match_file(path)
-    if found is None:
+    outcome = pattern.match_file(path)
+    if outcome is None:
         return 0
-    match: re.Match[str] = found.match
+    match: re.Match[str] = outcome.match
     above = match.re.groupindex.get(_FOLDER_MARK) and match[_FOLDER_MARK]
     return match.end() if above else len(path)
 

@@ -43,11 +43,11 @@ def find_tags(text: str, code: Sequence[tuple[int, int]]) -> list[Reference]:
 
 
 def _find(pattern: re.Pattern[str], text: str, code: Sequence[tuple[int, int]]) -> list[Reference]:
-    found, at = list[Reference](), 0
+    references, at = list[Reference](), 0
     for begin, end in [*code, (len(text), len(text))]:
-        found.extend(_find_outside(pattern, text, at, begin))
+        references.extend(_find_outside(pattern, text, at, begin))
         at = end
-    return found
+    return references
 
 
 def _find_outside(pattern: re.Pattern[str], text: str, begin: int, end: int) -> Iterator[Reference]:

@@ -92,14 +92,14 @@ def _parse(lines: Sequence[str], skip: int) -> tuple[list[Block], list[_Heading]
 
 
 def _find_plain_headings(lines: Sequence[str], skip: int) -> list[_Heading]:
-    found, fence = list[_Heading](), ""
+    headings, fence = list[_Heading](), ""
     for number in range(skip, len(lines)):
         line = lines[number][:MAX_PARSED_CHARS]
         if mark := _FENCE.match(line):
             fence = "" if fence and mark[1].startswith(fence) else fence or mark[1]
         elif not fence and (match := _ATX.match(line)):
-            found.append(_Heading(number, number + 1, len(match[1]), _title(match[2].rstrip(" \t#"))))
-    return found
+            headings.append(_Heading(number, number + 1, len(match[1]), _title(match[2].rstrip(" \t#"))))
+    return headings
 
 
 def _build_parser() -> "MarkdownIt":

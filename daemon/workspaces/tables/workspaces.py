@@ -86,8 +86,8 @@ def list_all(connection: apsw.Connection) -> list[StoredWorkspace]:
 
 def read_workspace(connection: apsw.Connection, number: int) -> StoredWorkspace | None:
     """Return a workspace that exists."""
-    found = connection.execute(f"{_SELECT} WHERE id = ?", (number,)).fetchone()
-    return _read_workspace(found) if found else None
+    row = connection.execute(f"{_SELECT} WHERE id = ?", (number,)).fetchone()
+    return _read_workspace(row) if row else None
 
 
 def read_created_at(connection: apsw.Connection, number: int) -> float:
@@ -97,8 +97,8 @@ def read_created_at(connection: apsw.Connection, number: int) -> float:
 
 def read_device(connection: apsw.Connection, number: int) -> int | None:
     """Return the file system that a workspace lay on when it last held files."""
-    found: Any = connection.execute("SELECT device FROM workspaces WHERE id = ?", (number,)).get
-    return None if found is None else int(found)
+    row: Any = connection.execute("SELECT device FROM workspaces WHERE id = ?", (number,)).get
+    return None if row is None else int(row)
 
 
 def set_device(connection: apsw.Connection, number: int, value: int) -> None:
@@ -144,8 +144,8 @@ def stats(connection: apsw.Connection, number: int) -> dict[str, Stat]:
 def read_stat(connection: apsw.Connection, number: int, path: str) -> Stat | None:
     """Return what is kept of one file."""
     sql = "SELECT size, mtime_ns, hash, indexed_at, problem FROM files WHERE workspace = ? AND path = ?"
-    found: Any = connection.execute(sql, (number, path)).fetchone()
-    return Stat(*found) if found else None
+    row: Any = connection.execute(sql, (number, path)).fetchone()
+    return Stat(*row) if row else None
 
 
 def put_file(connection: apsw.Connection, number: int, path: str, kept: Stat) -> None:
