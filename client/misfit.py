@@ -21,7 +21,7 @@ _UNKNOWN = re.compile(r"Object contains unknown field `([^`]*)`")
 _CHOICE = re.compile(r"Invalid enum value (.+)", re.DOTALL)
 _BOUNDS = {">=": "{} or more", "<=": "{} or less", ">": "more than {}", "<": "less than {}"}
 _LENGTHS = {">=": "at least", "<=": "at most"}
-_UNITS = {"str": "characters", "bytes": "bytes"}
+_UNITS = {"str": "character", "bytes": "byte"}
 _KINDS = {
     "array": "a list",
     "bool": "true or false",
@@ -53,7 +53,8 @@ def explain_misfit(error: msgspec.ValidationError, shape: Any = None) -> str:
     if match := _BOUND.fullmatch(what):
         return f"{name} must be {_BOUNDS[match[1]].format(match[2].removesuffix('.0'))}"
     if match := _LENGTH.fullmatch(what):
-        return f"{name} must have {_LENGTHS[match[2]]} {match[3]} {_UNITS.get(match[1], 'items')}"
+        several = "" if match[3] == "1" else "s"
+        return f"{name} must have {_LENGTHS[match[2]]} {match[3]} {_UNITS.get(match[1], 'item')}{several}"
     if match := _KIND.fullmatch(what):
         wanted = [kind for kind in match[1].split(" | ") if kind != "null"]
         but = "" if wanted == ["int"] and match[2] == "float" else f", not {_name_kind(match[2])}"

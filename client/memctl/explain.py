@@ -164,9 +164,10 @@ def _why_text(why: Why) -> str:
     if why.found:
         verdict = paint(f"{why.id[:8]} is found, at rank {why.rank}.", "green")
     else:
-        verdict = paint(f"{why.id[:8]} is not found; lost at: {why.stage}.", "yellow")
+        verdict = paint(
+            f"{why.id[:8]} is not among the results: {to_one_line(why.reason)} (stage {why.stage}).", "yellow"
+        )
     rows = [
-        ("reason", why.reason),
         ("similarity", _format_rank(why.similarity, why.similarity_rank)),
         ("bm25", _format_rank(why.bm25, why.bm25_rank)),
         ("score", _format_number(why.score)),

@@ -169,7 +169,9 @@ def _consolidated_text(report: protocol.Consolidated) -> str:
         ("dropped", f"{report.dropped:,}", "turns of L0 that matter too little (`drop_unimportant`)"),
         ("moved", f"{report.moved:,}", "other memories from L1 to L2"),
     ]
-    rows += [(name, f"{number:,}", "graph") for name, number in report.clustered.items() if number]
+    rows += [
+        (name, f"{number:,}", "nodes or topics of the graph") for name, number in report.clustered.items() if number
+    ]
     text = format_table(["DONE" if not report.dry_run else "WOULD DO", "", ""], rows, right=(1,))
     if report.dry_run:
         return f"{text}\n{paint('Nothing was changed.', 'dim')}"

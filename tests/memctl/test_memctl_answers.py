@@ -374,7 +374,7 @@ def test_why_not_names_the_stage(memctl: Memctl, fake: FakeDaemon) -> None:
         id=ID, found=False, stage="cut", reason="below the limit", similarity=0.2, similarity_rank=40
     )
     out = memctl("why-not", "3f9a", "which", "cache").out
-    assert "3f9a02c4 is not found; lost at: cut." in out
+    assert "3f9a02c4 is not among the results: below the limit (stage cut)." in out
     assert "0.200, rank 40" in out
     fake.replies[protocol.WhyNot] = protocol.Why(id=ID, found=True, rank=1)
     assert "is found, at rank 1." in memctl("why-not", "3f9a", "cache").out

@@ -115,7 +115,7 @@ def test_a_search_can_be_explained(memctl: Memctl) -> None:
     assert one[:8] in out
     assert memctl("explain", "--last", "--json").json["query"] == "cache morning"
     assert "is found, at rank 1" in memctl("why-not", one, "cache", "morning").out
-    assert "lost at" in memctl("why-not", one, "cache evening", "--limit", "1").out
+    assert "is not among the results" in memctl("why-not", one, "cache evening", "--limit", "1").out
 
 
 def test_the_schema_is_printed_by_part(memctl: Memctl) -> None:

@@ -315,8 +315,8 @@ def test_a_socket_path_where_something_else_lies_is_refused_and_left(folder: Pat
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b"[server]\nmax_connections = 0\n", ["max_connections", ">= 1"]),
-        (b"[server]\nmax_connections = 'two'\n", ["max_connections", "int"]),
+        (b"[server]\nmax_connections = 0\n", ["max_connections", "1 or more"]),
+        (b"[server]\nmax_connections = 'two'\n", ["max_connections", "whole number"]),
         (b"[server]\ncolour = 'red'\n", ["colour"]),
         (b"[of_tomorrow]\n", ["of_tomorrow"]),
         (b"[server\n", ["config.toml"]),
