@@ -227,10 +227,10 @@ class Why(Struct, kw_only=True):
 class Query(Filtered[R], kw_only=True, frozen=True):
     """The parameters that every kind of search takes.
 
-    `fusion` is `weighted` or `rrf` (k = 60). `weighted` is `vector_weight` x cosine + the rest x BM25 / B. The cosine of
-    any model is on the scale of the default one; B is the best BM25, at least half of what the query's words weigh.
-    `min_score` cuts on the fused score, `min_similarity` on the cosine, `floor` on the confidence. The search stops at
-    `deadline_ms` with the best finished answer.
+    `fusion` is `weighted` or `rrf` (k = 60). `weighted` is `vector_weight` x cosine + the rest x BM25 / B, with the
+    cosine of any model on the scale of the default one; B is the best BM25, at least half of what the query's words
+    weigh. `min_score` cuts on the fused score, `min_similarity` on the cosine, `floor` on the confidence. The search
+    stops at `deadline_ms` with the best finished answer.
 
     `profile` is a named set of all of this. `half_life_days` multiplies the score by 2^(-age / half-life), except for
     what is pinned or from a file that is not dated. `mmr_lambda` below 1 trades score for variety. `graph` adds
