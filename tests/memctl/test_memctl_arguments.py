@@ -26,7 +26,7 @@ def test_every_row_of_the_table_has_its_command_and_every_command_its_row() -> N
 
 def test_every_default_verb_is_a_command() -> None:
     assert all(f"{first} {verb}" in list_commands() for first, verb in list_all().default_verbs.items())
-    assert verbs("model") == ["list", "pull", "import", "use", "bench"]
+    assert verbs("model") == ["list", "pull", "import", "use", "bench", "try"]
     assert verbs("search") == []
 
 
