@@ -385,7 +385,10 @@ def test_why_not_says_where_a_memory_is_that_is_not_seen_from_here(memctl: Memct
         id = client.add("The staging database listens on port 5433").id
     elsewhere = memctl("why-not", id[:8], "staging", "--namespace", "acme/web")
     assert (elsewhere.code, f"{id[:8]} is in acme/api, which is not seen from acme/web" in elsewhere.err) == (1, True)
-    assert "No memory begins with ffff" in memctl("why-not", "ffff", "staging", "--namespace", "acme/web").err
+    assert (
+        "No memory has an id that begins with ffff"
+        in memctl("why-not", "ffff", "staging", "--namespace", "acme/web").err
+    )
     assert (
         "is found, at rank 1" in memctl("why-not", id[:8], "staging", "--namespace", "acme/web", "--reach", "all").out
     )
