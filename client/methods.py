@@ -53,6 +53,7 @@ def namespaces(
 def get_unasked(
     prompt: str = "",
     session: str = "",
+    agent: str = "",
     fresh: bool = False,
     deadline_ms: int | None = None,
     touch: bool = True,
@@ -61,8 +62,13 @@ def get_unasked(
 ) -> protocol.GetUnasked:
     """Return what an agent should know though it did not ask: at a session's start, or beside a `prompt`."""
     return protocol.GetUnasked(
-        prompt=prompt, session=session, fresh=fresh, deadline_ms=deadline_ms, touch=touch, reach=reach
+        prompt=prompt, session=session, agent=agent, fresh=fresh, deadline_ms=deadline_ms, touch=touch, reach=reach
     )
+
+
+def list_given(since: float | None = None, limit: int = 20, *, reach: Reach | None = None) -> protocol.ListGiven:
+    """List what agents were given by contexts and unasked, by session, of the last 30 days."""
+    return protocol.ListGiven(since=since, limit=limit, reach=reach)
 
 
 def count_tokens(texts: list[str], tokenizer: str = "", *, reach: Reach | None = None) -> protocol.CountTokens:
@@ -528,6 +534,7 @@ class DeclaredMethods:
     revoke_token = method(revoke_token)
     namespaces = method(namespaces)
     get_unasked = method(get_unasked)
+    list_given = method(list_given)
     count_tokens = method(count_tokens)
     erase = method(erase)
     get = method(get)

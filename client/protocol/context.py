@@ -4,10 +4,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from memoryd.client.protocol.base import Filtered, Scoped, rpc
+from memoryd.client.protocol.base import Filtered, Limit, Listed, Scoped, Seconds, rpc
 
 MIN_CONTEXT_TOKENS, MAX_CONTEXT_TOKENS = 16, 100_000
 MAX_TEXTS = 1000
+Agent = Annotated[str, Meta(max_length=64)]
 
 
 class ContextText(Struct, kw_only=True):
@@ -62,6 +63,8 @@ class GetContext(Filtered[ContextText], kw_only=True, frozen=True):
     """the budget of the text"""
     session: str = ""
     """the conversation that it is for; empty: none"""
+    agent: Agent = ""
+    """the program that it is for, such as Claude Code; empty: not known"""
     fresh: bool = False
     """the session has lost what it was given before"""
     with_ids: bool = False
@@ -124,12 +127,68 @@ class GetUnasked(Scoped[Unasked], kw_only=True, frozen=True):
     """what the user says; empty: the session starts"""
     session: str = ""
     """the conversation, which is given nothing twice; empty: none"""
+    agent: Agent = ""
+    """the program that asks, such as Claude Code; empty: not known"""
     fresh: bool = False
     """the session has lost what it was given before"""
     deadline_ms: Annotated[int, Meta(ge=1)] | None = None
     """the search stops then with what it has"""
     touch: bool = True
     """count an access of each memory in it"""
+
+
+class GivenLine(Struct, kw_only=True):
+    """A memory or turn that a session was given."""
+
+    id: str
+    """the memory or the turn"""
+    namespace: str
+    """where it is"""
+    type: str
+    """what it is"""
+    tier: str
+    """where in the hierarchy it is"""
+    text: str
+    """the beginning of its text"""
+    at: float
+    """when the session was given it"""
+    path: str | None = None
+    """the file that it came from"""
+
+
+class GivenSession(Struct, kw_only=True):
+    """What one session was given, the latest first. What was deleted since is left out."""
+
+    namespace: str
+    """the place of the session"""
+    session: str
+    """the conversation's name"""
+    agent: str
+    """the program that asked; empty: not known, or the daemon was started again since"""
+    at: float
+    """when it was given the latest"""
+    lines: list[GivenLine]
+    """the latest first"""
+
+
+class GivenList(Listed[GivenSession], kw_only=True):
+    """Sessions that were given something, the latest first."""
+
+    sessions: list[GivenSession]
+    """the latest first"""
+
+
+@rpc("within", reads=True, page=True)
+class ListGiven(Scoped[GivenList], kw_only=True, frozen=True):
+    """List what agents were given by contexts and unasked, by session, of the last 30 days.
+
+    A session that says that it has lost what it was given begins anew.
+    """
+
+    since: Seconds | None = None
+    """only what was given then or later"""
+    limit: Limit = 20
+    """how many sessions at most"""
 
 
 class TokenCounts(Struct, kw_only=True):

@@ -299,6 +299,8 @@ class List(Filtered[Page], kw_only=True, frozen=True):
     """how many at most"""
     offset: Annotated[int, Meta(ge=0, le=MAX_INTEGER)] = 0
     """how many to skip"""
+    words: Annotated[str, Meta(max_length=1000)] = ""
+    """only memories whose text has each of these words, be it within a longer one"""
     all_states: bool = False
     """superseded and expired ones too"""
     include_vectors: bool = False

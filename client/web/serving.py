@@ -29,6 +29,7 @@ from memoryd.client.web.reports.health import read_findings
 
 STATIC = Path(__file__).with_name("static")
 KEPT_S = 2  # a connection without a request; it is less than the limit for one, so that one has time to come
+_LONG = ("never", "plan")  # reports that look at all there is
 _LONG_S = 600.0  # a job that a person runs
 
 
@@ -70,7 +71,7 @@ class PageServer:
 
     async def _read_report(self, request: Request) -> bytes:
         name = request.url.path.removeprefix("/api/")
-        client = self._clients.patient if name == "plan" else self._clients.quick
+        client = self._clients.patient if name in _LONG else self._clients.quick
         return msgspec.json.encode(await list_reports()[name](client, request.query_params))
 
     async def _check_health(self, request: Request) -> Response:

@@ -1,17 +1,35 @@
-"""What a session was given, so that it gets nothing twice: noted on disk before it is returned."""
+"""What a session was given, so that it gets nothing twice: noted on disk before it is returned, and listed.
 
+Which program a session belongs to is known while the daemon runs.
+"""
+
+from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
-from memoryd.client.protocol import Done, GetContext, GetUnasked, ResetSession
+from memoryd.client.protocol import (
+    Done,
+    GetContext,
+    GetUnasked,
+    GivenLine,
+    GivenList,
+    GivenSession,
+    ListGiven,
+    ResetSession,
+)
 from memoryd.daemon.core.checks import check_text
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import sessions
+from memoryd.daemon.store import namespaces, rows, sessions, turns
+from memoryd.daemon.store.present import convert_to
+from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
 R = TypeVar("R")
+_AGENTS = 1000  # sessions whose program is known
+_LINES = 100  # of a session that are listed
+_TEXT_CHARS = 400
 
 
 @handles(ResetSession)
@@ -24,6 +42,68 @@ def reset(core: Core, call: ResetSession) -> "Future[Done]":
         return Done(message="Contexts of this session start again.")
 
     return core.store.write(write, over_limit=True)
+
+
+class SessionAgents:
+    """The programs of the latest sessions."""
+
+    def __init__(self) -> None:
+        self._names: OrderedDict[str, str] = OrderedDict()
+
+    def note(self, key: str, agent: str) -> None:
+        """Note which program a session belongs to; the oldest is forgotten."""
+        self._names[key] = agent
+        self._names.move_to_end(key)
+        while len(self._names) > _AGENTS:
+            self._names.popitem(last=False)
+
+    def find(self, key: str) -> str:
+        """Return the program of a session, empty where it is not known."""
+        return self._names.get(key, "")
+
+
+@handles(ListGiven)
+def list_given(core: Core, call: ListGiven) -> GivenList:
+    """Return what sessions within reach were given and is still there, the latest first."""
+    names = core.store.namespaces
+    reached = names.reach(namespaces.check(call.namespace), call.reach)
+    places = None if reached is None else {names.name(number) for number in reached}
+    times: dict[str, dict[str, float]] = {}
+    with core.store.reading() as connection:
+        for key, memory, at in sessions.list_given(connection, call.since or 0.0):
+            if places is not None and key.partition("\n")[0] not in places:
+                continue
+            if key not in times and len(times) == call.limit:
+                break
+            times.setdefault(key, {})[memory] = at
+        ids = sorted({id for lines in times.values() for id in lines})
+        known = {
+            id: row for id, row in rows.read_ids(connection, ids).items() if reached is None or row.namespace in reached
+        }
+        known |= {
+            id: turns.to_row(turn)
+            for id, turn in turns.read_keys(connection, sorted(set(ids) - known.keys())).items()
+            if reached is None or turn.namespace in reached
+        }
+    listed = [_show_session(core, key, lines, known) for key, lines in times.items()]
+    return GivenList(sessions=[one for one in listed if one.lines])
+
+
+def _show_session(core: Core, key: str, lines: dict[str, float], known: dict[str, Row]) -> GivenSession:
+    place, _, session = key.partition("\n")
+    shown = [
+        convert_to(
+            GivenLine,
+            known[id],
+            namespace=core.store.namespaces.name(known[id].namespace),
+            text=known[id].content[:_TEXT_CHARS],
+            at=at,
+        )
+        for id, at in lines.items()
+        if id in known
+    ]
+    agent = core.state(SessionAgents).find(key)
+    return GivenSession(namespace=place, session=session, agent=agent, at=max(lines.values()), lines=shown[:_LINES])
 
 
 def read(core: Core, call: GetContext | GetUnasked) -> dict[str, bytes]:
@@ -41,6 +121,8 @@ def keep(core: Core, call: GetContext | GetUnasked, memories: Sequence[tuple[str
         future.set_result(result)
         return future
     now = core.clock()
+    if call.agent:
+        core.state(SessionAgents).note(_key(call), call.agent)
 
     def write(transaction: Transaction) -> R:
         if call.fresh:

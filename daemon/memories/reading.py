@@ -18,7 +18,7 @@ from memoryd.daemon.store import operations as log
 from memoryd.daemon.store.actor import Actor
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.filters import Filter, compile_filter
+from memoryd.daemon.store.filters import Filter, build_contained, compile_filter
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import resolve_row
 
@@ -64,8 +64,10 @@ def list_(core: Core, call: protocol.List) -> protocol.Page:
     """Return one page of the memories that a filter leaves."""
     selection, now = compile_filter(call, core.store.namespaces), core.clock()
     order = queries.Order(call.sort, call.ascending, call.limit, call.offset)
+    condition, values = selection.full_condition(now, call.all_states)
+    contained, words = build_contained(call.words)
     with core.store.reading() as connection:
-        page, total = queries.find_page(connection, selection.full_condition(now, call.all_states), order)
+        page, total = queries.find_page(connection, (f"{condition} AND {contained}", (*values, *words)), order)
         page = rows.fit_reply(page)
         reached = namespaces.condition(selection.reached)
         memories = present.build_memories(connection, core.store.namespaces, page, reached, now)

@@ -1,5 +1,6 @@
 """What a filter means, in one place: an SQL condition on the alias `m`, used by list, full text and vector search."""
 
+import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -52,6 +53,13 @@ _ALIVE_AMONG = f"SELECT m.row FROM memories m WHERE m.row IN (SELECT value FROM 
 def alive_values(now: float) -> tuple[float, float]:
     """Return the values for `ALIVE`."""
     return now, now
+
+
+def build_contained(words: str) -> tuple[str, tuple[str, ...]]:
+    """Return the SQL condition that the text of `m` has each of some words or parts of words, and its values."""
+    escaped = [re.sub(r"([\\%_])", r"\\\1", word) for word in words.split()]
+    condition = " AND ".join(["TRUE", *(r"m.content LIKE ? ESCAPE '\'" for _ in escaped)])
+    return condition, tuple(f"%{word}%" for word in escaped)
 
 
 def select_living(connection: apsw.Connection, candidates: Iterable[Row], now: float) -> list[Row]:

@@ -3,7 +3,7 @@
 And what `context` has given to which session, so that it is not given again while the text is the same.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import apsw
@@ -36,6 +36,7 @@ _KEEP = (
     "INSERT INTO given (session, memory, content_hash, at) VALUES (?1, ?2, ?3, ?4)"
     " ON CONFLICT DO UPDATE SET content_hash = excluded.content_hash, at = excluded.at"
 )
+_GIVEN = "SELECT session, memory, at FROM given WHERE at >= ? ORDER BY at DESC, id DESC"
 
 
 class SessionEntry(NamedTuple):
@@ -86,6 +87,11 @@ def find_last_turns(connection: apsw.Connection, namespace: int, now: float, lim
 def read_given(connection: apsw.Connection, session: str) -> dict[str, bytes]:
     """Return the content hashes of the memories that a session was given, by id."""
     return dict(connection.execute("SELECT memory, content_hash FROM given WHERE session = ?", (session,)))
+
+
+def list_given(connection: apsw.Connection, since: float) -> Iterator[tuple[str, str, float]]:
+    """Yield what was given since a time, the latest first: namespace and session, id of the memory, when."""
+    yield from connection.execute(_GIVEN, (since,))
 
 
 def keep_given(connection: apsw.Connection, session: str, memories: Iterable[tuple[str, bytes]], now: float) -> None:

@@ -104,7 +104,12 @@ def context(link: DaemonLink, event: EventContext) -> str:
     call = _question(event)
     if call is None or event.event not in event.host.injects:
         return ""
-    place = {"namespace": event.namespace, "session": event.session, "deadline_ms": DEADLINE_MS}
+    place = {
+        "namespace": event.namespace,
+        "session": event.session,
+        "agent": event.host.title,
+        "deadline_ms": DEADLINE_MS,
+    }
     text = str(link.call("get_unasked", **place, **call)["text"])
     return "\n".join(filter(None, [_greet(), text])) if event.event == hosts.START else text
 

@@ -10,19 +10,24 @@ from typing import Any
 
 from memoryd.client.capabilities import list_modules
 from memoryd.client.transport.aio import AsyncClient
-from memoryd.client.web.reports.health import read_health
+from memoryd.client.web.reports.given import read_given, read_never
+from memoryd.client.web.reports.health import read_health, read_progress
 from memoryd.client.web.reports.jobs import read_jobs, read_plan
 from memoryd.client.web.reports.memory import read_memory
-from memoryd.client.web.reports.search import read_recent, read_trace, read_why
+from memoryd.client.web.reports.search import read_found, read_recent, read_trace, read_why
 from memoryd.client.web.reports.tiers import read_tiers
 
 ReportBuilder = Callable[[AsyncClient, Mapping[str, str]], Awaitable[Any]]
 
 REPORTS: dict[str, ReportBuilder] = {
+    "found": read_found,
+    "given": read_given,
     "health": read_health,
     "jobs": read_jobs,
     "memory": read_memory,
+    "never": read_never,
     "plan": read_plan,
+    "progress": read_progress,
     "recent": read_recent,
     "tiers": read_tiers,
     "trace": read_trace,

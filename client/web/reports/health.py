@@ -26,6 +26,14 @@ class _Finding(msgspec.Struct):
 
 
 _LOOKS = {"ok": "good", "warn": "warn", "fail": "bad"}
+_MODEL = {"fetching": "fetched", "loading": "loaded"}
+_WAITING = {
+    "rate": "Turns are rated",
+    "embed": "Turns get their vectors",
+    "condense": "Long texts are condensed",
+    "summary": "Conversations that rest or end are summed up",
+    "extract": "Facts are drawn from conversations that rest or end",
+}
 _METHODS, _NAMESPACES = 14, 30  # shown
 _DOCTOR_S = 60.0
 
@@ -50,6 +58,43 @@ async def read_health(client: AsyncClient, query: Mapping[str, str]) -> parts.Pa
         parts.panel("Tokens", parts.list_items(map(_show_token, tokens), no_token)),
         *panels,
     ]
+
+
+async def read_progress(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
+    """Return what is under way, each with how far it is as far as that is known; the page asks again and again."""
+    status, jobs, tiers = await asyncio.gather(
+        client.call(protocol.GetStatus()), client.call(protocol.Jobs()), client.call(protocol.Tiers(reach="all"))
+    )
+    shown = [*_show_vectors(status), *(_show_job(job, jobs.at) for job in jobs.jobs if job.state == "running")]
+    for name, many in {**tiers.waiting, **tiers.heard}.items():
+        if many:
+            shown.append(_show_step(_WAITING.get(name, name), f"{count_text(many, 'turn')} to go"))
+    return parts.panel("Under way", *(shown or [parts.remark("Nothing: all that came in is ready to be found.")]))
+
+
+def _show_vectors(status: protocol.Status) -> list[parts.Part]:
+    """Return how far the model is, and the vectors of texts."""
+    model, shown = status.model, list[parts.Part]()
+    if model.state in ("fetching", "loading"):
+        shown.append(_show_step(f"The model {model.name} is being {_MODEL[model.state]}", "words find all meanwhile"))
+    if model.reembedding:
+        done, total = model.reembedding.done, model.reembedding.total
+        shown.append(
+            _show_step("All texts get vectors of another model", f"{done:,} of {total:,}", done / max(total, 1))
+        )
+    if waiting := status.pending_embeddings:
+        done, total = max(status.memories - waiting, 0), max(status.memories, waiting)
+        shown.append(_show_step("Texts get their vectors", f"{done:,} of {total:,}", done / total))
+    return shown
+
+
+def _show_job(job: protocol.Job, now: float) -> parts.Part:
+    runs = duration_text(max(now - (job.last_run_at or now), 0.0))
+    return _show_step(f"The job {job.name}: {job.about}", f"for {runs} now, at most {duration_text(job.deadline_s)}")
+
+
+def _show_step(title: str, far: str, share: float | None = None) -> parts.Part:
+    return ["div.hit.said", title, *([parts.bar(share)] if share is not None else []), parts.line(far)]
 
 
 async def read_findings(args: Namespace) -> bytes:

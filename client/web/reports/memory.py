@@ -1,31 +1,90 @@
-"""What is known about a memory beside its text: facts, links, its history."""
+"""What is known about a memory beside its text: its answer, its conversation, files, facts, links, its history."""
 
-import asyncio
 import difflib
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from memoryd.client.errors import NotFound
-from memoryd.client.memctl.table import count_text, text_of
-from memoryd.client.protocol import Change, Get, History, Memory, Usefulness
+from memoryd.client.errors import Invalid, NotFound
+from memoryd.client.memctl.table import count_text, text_of, to_one_line
+from memoryd.client.protocol import Change, Get, GetAround, GetLog, History, Memory, Usefulness
 from memoryd.client.transport.aio import AsyncClient
 from memoryd.client.web.reports import parts
 
+_AROUND = 4  # turns before a memory, and after it
+_TURN_CHARS = 300  # that are shown of each
+_FILES = 20  # shown
+_SPAN_S = 43_200.0  # of a conversation, before and after a memory
 _MOST_WORDS = 1000  # of a text whose difference is looked for
 
 
 async def read_memory(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
-    """Return facts, links and history of a memory; of one that was deleted its history."""
-    past, memory = await asyncio.gather(
-        client.call(History(id=query.get("id", ""), reach="all")), _find(client, query.get("id", ""))
-    )
+    """Return what belongs to a memory, facts, links and its history; of one that was deleted its history."""
+    id = query.get("id", "")
+    memory = await _find(client, id)
+    if memory and memory.tier == "L0":  # a turn that is no memory yet has no history
+        return [
+            "div",
+            *await _show_surroundings(client, memory),
+            parts.section("About it", parts.facts(_list_facts(memory))),
+        ]
+    past = await client.call(History(id=id, reach="all"))
     history = parts.section("History", *map(_show_change, reversed(past.changes)))
     if memory is None:
         return history
     ends = [*(f"to {text}" for text in memory.links), *(f"from {text}" for text in memory.linked_from)]
     links = parts.section("Links", parts.list_items(ends)) if ends else None
-    return ["div", parts.section("About it", parts.facts(_list_facts(memory))), links, history]
+    about = parts.section("About it", parts.facts(_list_facts(memory)))
+    return ["div", *await _show_surroundings(client, memory), about, links, history]
+
+
+async def _read_conversation(client: AsyncClient, id: str) -> list[Memory]:
+    """Return what was said before and after a memory; nothing where it is of no conversation."""
+    try:
+        return (await client.call(GetAround(id=id, around=_AROUND, reach="all"))).turns
+    except (NotFound, Invalid):
+        return []
+
+
+async def _show_surroundings(client: AsyncClient, memory: Memory) -> list[parts.Part]:
+    """Return the question or the answers, what was said around a memory, and the files of that time."""
+    said = await _read_conversation(client, memory.id)
+    shown = list[parts.Part]()
+    if (asked := memory.metadata.get("answers")) and (question := await _find(client, str(asked))):
+        shown.append(parts.section("Its question", _show_turn(question)))
+    if answers := [turn for turn in said if turn.metadata.get("answers") == memory.id]:
+        shown.append(parts.section("Its answer", *map(_show_turn, answers)))
+    if len(said) > 1:
+        shown.append(parts.section("Said around it", *(_show_turn(turn, turn.id == memory.id) for turn in said)))
+    if files := await _list_files(client, memory, said):
+        more = parts.remark(f"and {len(files) - _FILES:,} more") if len(files) > _FILES else None
+        shown.append(
+            parts.section("Files of that time", parts.list_items(["code", name] for name in files[:_FILES]), more)
+        )
+    return shown
+
+
+def _show_turn(turn: Memory, here: bool = False) -> parts.Part:
+    who = turn.metadata.get("speaker") or turn.metadata.get("role") or turn.source
+    text = ["b", to_one_line(turn.content[:_TURN_CHARS])] if here else parts.link(turn.id, turn.content[:_TURN_CHARS])
+    return ["div.hit", parts.line(str(who), parts.time(turn.created_at)), text]
+
+
+async def _list_files(client: AsyncClient, memory: Memory, said: list[Memory]) -> list[str]:
+    """Return the files that a conversation names, those of the turns around a memory first."""
+    names = [str(name) for turn in said for name in turn.metadata.get("files") or []]
+    session = memory.metadata.get("session")
+    if session and isinstance(session, str):
+        call = GetLog(
+            session=session,
+            namespace=memory.namespace,
+            reach="exact",
+            since=max(0.0, memory.created_at - _SPAN_S),
+            until=memory.created_at + _SPAN_S,
+        )
+        log = await client.call(call)
+        names += [name for one in log for name in one.files]
+    return list(dict.fromkeys(names))
 
 
 async def _find(client: AsyncClient, id: str) -> Memory | None:

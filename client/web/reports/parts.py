@@ -91,6 +91,11 @@ def section(title: str, *parts: Part) -> Part:
     return ["section", ["h2.small", title], *parts]
 
 
+def fold(title: str, *parts: Part) -> Part:
+    """Return parts that are shown when their title is chosen."""
+    return ["details", ["summary", title], *parts]
+
+
 def format_number(value: float | None, digits: int = 3) -> str:
     """Return a number with so many digits, or a dash."""
     return "–" if value is None else f"{value:.{digits}f}"

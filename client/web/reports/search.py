@@ -1,17 +1,39 @@
 """How a search came to its results, why a memory is missing among them, and what agents asked for lately."""
 
+import asyncio
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from memoryd.client import protocol
 from memoryd.client.errors import NotFound
+from memoryd.client.memctl.snippet import list_words
 from memoryd.client.memctl.table import count_text, ms_text, text_of, to_one_line
 from memoryd.client.transport.aio import AsyncClient
 from memoryd.client.web.reports import parts
 
 _HEADS = ("Memory", ">Cosine", ">BM25", ">Score", "Outcome")
 _LISTED = 100  # retrievals
+_TOLD = 10  # results whose reasons are told
+_WORDS = 8  # of a result that are named
+_NEARNESS = ((0.7, "very near"), (0.3, "near"), (-1.0, "a little near"))  # from a cosine on
+_WHO = {"user": "the user", "assistant": "the agent", "tool": "a tool"}
+_ORIGINS = {
+    "hot": "found lately",
+    "L0": "said just now",
+    "graph": "often found together with the others",
+    "L3": "shared by another machine",
+}
+_CUES = {
+    "speaker": "said by whom you name",
+    "subject": "about whom you name",
+    "role": "said by who is asked about",
+    "date": "from the time that you name",
+    "when": "says when",
+    "identifier": "has the name or number that you ask for",
+    "asks": "a question that nobody answered, which counts less",
+    "tool": "printed by a tool, which counts less",
+}
 _ID = re.compile("[0-9a-f]{4,32}")
 _NEAREST = 4  # memories that may be meant by words
 _NONE = "No memory is like that. It was not remembered, or it was deleted: see Today, and Tiers for what was skipped."
@@ -19,19 +41,94 @@ _L0 = "It is a turn in L0, which is found by itself."
 
 
 async def read_trace(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
-    """Return the stages of a kept search with their share of its time, and every candidate."""
+    """Return how a kept search came to its results: in words first, then, folded, its stages and all candidates."""
     trace = await client.call(protocol.GetTrace(id=query.get("id", ""), reach="all"))
-    lost = sum(bool(one.lost) for one in trace.candidates)
+    hits = [one for one in trace.candidates if not one.lost][:_TOLD]
+    memories = await asyncio.gather(*(_find(client, hit.id) for hit in hits))
     degraded = trace.degraded and parts.badge(f"left out: {', '.join(trace.degraded)}", "warn")
     where = f"{parts.place(trace.namespace)}, reach {trace.reach}"
-    title = f"{count_text(len(trace.candidates), 'candidate')}, {lost:,} lost"
-    rows = map(_show_candidate, trace.candidates)
+    title = f"All candidates: {len(trace.candidates):,}"
+    table = parts.table("Candidates", _HEADS, map(_show_candidate, trace.candidates))
+    model = parts.line(f"{ms_text(trace.took_ms)} ms", trace.model or "no model", where, degraded or None)
     return [
         "div",
-        parts.line(f"{ms_text(trace.took_ms)} ms", trace.model or "no model: words only", where, degraded or None),
-        parts.section("Stages", *_show_stages(trace)),
-        parts.section(title, parts.table("Candidates", _HEADS, rows) if trace.candidates else None),
+        ["p", describe_search(trace)],
+        *(_show_reason(trace, *pair) for pair in zip(hits, memories, strict=True)),
+        parts.fold("Stages", model, *_show_stages(trace)),
+        parts.fold(title, table) if trace.candidates else None,
     ]
+
+
+async def read_found(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
+    """Return in a sentence why a kept search found a memory, or where it lost it."""
+    trace = await client.call(protocol.GetTrace(id=query.get("trace", ""), reach="all"))
+    id = query.get("id", "")
+    candidate = next((one for one in trace.candidates if one.id == id), None)
+    memory = await _find(client, id)
+    if candidate is None or memory is None:
+        return parts.remark("This search did not come upon it.")
+    return [
+        "div.verdict",
+        ["b", "Not given: " if candidate.lost else "Found: "],
+        *describe_reason(trace, candidate, memory),
+    ]
+
+
+async def _find(client: AsyncClient, id: str) -> protocol.Memory | None:
+    try:
+        return await client.call(protocol.Get(id=id, touch=False, reach="all"))
+    except NotFound:
+        return None
+
+
+def _show_reason(
+    trace: protocol.Trace, candidate: protocol.CandidateTrace, memory: protocol.Memory | None
+) -> parts.Part:
+    reason = describe_reason(trace, candidate, memory) if memory else ["It is gone by now."]
+    return ["div.hit.said", parts.link(candidate.id, candidate.preview), ["p.dim", *reason]]
+
+
+def describe_search(trace: protocol.Trace) -> str:
+    """Return in a sentence what was looked for, how, and what came of it."""
+    notes = {name: value for stage in trace.stages for name, value in stage.notes.items()}
+    words = to_one_line(text_of(notes.get("words", "")))
+    ways = [f"by its words ({words})" if words else "", "by its meaning" if notes.get("vectors") else ""]
+    how = " and ".join(filter(None, ways)) or "and nothing was there to compare it with"
+    given = sum(not one.lost for one in trace.candidates)
+    looked = f"This was looked for {how}. "
+    return f"{looked}{count_text(len(trace.candidates), 'memory')} came into question, {given:,} were given."
+
+
+def describe_reason(
+    trace: protocol.Trace, candidate: protocol.CandidateTrace, memory: protocol.Memory
+) -> list[parts.Part]:
+    """Return why a memory was found, or how it was lost, in the words of a person."""
+    reasons: list[list[parts.Part]] = []
+    words = list_words(memory.content, trace.query) if candidate.bm25 is not None else []
+    if words:
+        quoted = ", ".join(f"“{word}”" for word in words[:_WORDS])
+        reasons.append([f"the word {quoted}" if len(words) == 1 else f"these words: {quoted}"])
+    if candidate.similarity is not None and "meaning" in candidate.origins:
+        near = next(words for least, words in _NEARNESS if candidate.similarity >= least)
+        reasons.append([f"{near} in meaning ({candidate.similarity:.2f})"])
+    reasons += [[_ORIGINS[name]] for name in candidate.origins if name in _ORIGINS]
+    reasons += [[_CUES[name]] for name in candidate.cues if name in _CUES]
+    if candidate.usefulness != 1:
+        reasons.append([f"rated {'useful' if candidate.usefulness > 1 else 'not useful'} before"])
+    reasons.append([_tell_source(memory, candidate), parts.time(memory.created_at)])
+    if candidate.lost:
+        stage, _, reason = candidate.lost.partition(": ")
+        reasons.insert(0, [f"{reason or stage} ({stage})"])
+    return [part for number, reason in enumerate(reasons) for part in ("; " if number else "", *reason)] + ["."]
+
+
+def _tell_source(memory: protocol.Memory, candidate: protocol.CandidateTrace) -> str:
+    """Return who brought a memory, up to the time that follows: `said by Ada on `."""
+    speaker = memory.metadata.get("speaker") or memory.metadata.get("role")
+    machine = f" on {candidate.machine}" if candidate.machine else ""
+    if memory.path:
+        return f"written in {memory.path}, "
+    return f"said by {_WHO.get(str(speaker), speaker)}{machine}, " if speaker else f"saved{machine}, "
 
 
 def _show_stages(trace: protocol.Trace) -> list[parts.Part]:

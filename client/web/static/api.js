@@ -136,7 +136,7 @@ export async function run(text, method, fields, back) {
   try {
     const answer = await call(method, fields);
     if (back) note(text, back);
-    else noteAll(text, [answer.operation].filter(Boolean));
+    else noteAll(text, method === "erase" ? [] : [answer.operation].filter(Boolean)); // which nothing brings back
     return answer;
   } catch (error) { fail(error); }
 }

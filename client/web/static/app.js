@@ -1,8 +1,9 @@
 // The frame of the page: navigation, keys, what was just done, whether the daemon answers.
 
-import { button, go, html, Safe, useEffect, useKeys, useOn, useState } from "./ui.js";
+import { button, go, html, loading, Safe, useEffect, useKeys, useOn, useState } from "./ui.js";
 import { render } from "./vendor/htm-preact.js";
 import { emit, follow, signIn, state, undo } from "./api.js";
+import { hold, release } from "./keys.js";
 
 const VIEWS = [
   ["today", "Today", "what happened"],
@@ -15,7 +16,7 @@ const VIEWS = [
 ];
 const KEYS = [
   ["1 – 7", "the views"], ["/", "search"], ["j  k", "next, previous"], ["Enter", "open"], ["x", "select"], ["e", "edit"], ["p", "pin"],
-  ["#", "delete"], ["u", "undo"], ["Esc", "close, clear"], ["t", "light or dark"], ["?", "these keys"],
+  ["#", "delete"], ["u", "undo"], ["Esc", "leave a field, close, clear"], ["t", "light or dark"], ["?", "these keys"],
 ];
 
 function route() {
@@ -23,39 +24,62 @@ function route() {
   const view = name === "m" ? "memory" : VIEWS.some(([known]) => known === name) ? name : "today";
   return { view, id, query: new URLSearchParams(query) };
 }
-// The rows of a view are what has `data-row`; the focus is where a person is.
+// The rows of a view are what has `data-row` and is in sight; the focus is where a person is.
 function step(by) {
-  const rows = [...document.querySelectorAll("main [data-row]")], at = rows.indexOf(document.activeElement);
+  const rows = [...document.querySelectorAll("main [data-row]")].filter((row) => row.checkVisibility()), at = rows.indexOf(document.activeElement);
   rows[Math.max(0, Math.min(rows.length - 1, at + by))]?.focus();
+}
+// Each view is fetched once. Of a search what was found is shown again; who comes to it by `/` writes.
+const NONE = () => html`<p class="empty">This part of memoryd is not in this installation.</p>`;
+const fetched = {}, last = { search: "/search" };
+const fetchView = (name) => import(`./views/${name}.js`).then((module) => { fetched[name] = module.default; }, () => { fetched[name] = NONE; });
+function open(name) {
+  const path = last[name] || `/${name}`;
+  if (location.hash === `#${path}`) return;
+  hold();
+  go(path);
+}
+let seeks = false;
+const findField = () => document.querySelector("main input[type=search]");
+function seek() {
+  const field = findField();
+  if (field) return field.select();
+  seeks = true;
+  return open("search");
 }
 
 function App() {
-  const [signed, sign] = useState(null), [help, showHelp] = useState(false), [where, move] = useState(route()), [View, show] = useState(null), [, draw] = useState(0);
+  const [signed, sign] = useState(null), [help, showHelp] = useState(false), [where, move] = useState(route()), [, draw] = useState(0), View = fetched[where.view];
   useOn("signed", (known) => { sign(known); if (known) follow(); });
   useOn("online", () => draw((turn) => turn + 1));
-  useEffect(() => { signIn(); addEventListener("hashchange", () => move(route())); }, []);
+  useEffect(() => { signIn(); addEventListener("hashchange", () => { const next = route(); if (next.view === "search") last.search = location.hash.slice(1); move(next); }); }, []);
   useEffect(() => {
     document.title = `${VIEWS.find(([name]) => name === where.view)[1]} · memoryd`;
     document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-    import(`./views/${where.view}.js`).then((found) => show(() => found.default), () => show(() => () => html`<p>This part of memoryd is not in this installation.</p>`));
   }, [where.view, signed]);
+  useEffect(() => {
+    if (!signed) return;
+    if (!View) fetchView(where.view).then(() => draw((turn) => turn + 1));
+    else release(() => { if (seeks) findField()?.select(); seeks = false; });
+  }, [where, signed, View]);
+  // Those that most go to next are fetched while nobody waits for them.
+  useEffect(() => { if (signed) setTimeout(() => ["search", "memory"].forEach((name) => fetched[name] || fetchView(name)), 1000); }, [signed]);
   useKeys({
-    ...Object.fromEntries(VIEWS.map(([name], index) => [index + 1, () => go(`/${name}`)])),
-    "/": () => { const search = document.querySelector("main input[type=search]"); if (search) search.select(); else go("/search"); },
-    "?": () => showHelp(!help), t: turnTheme, j: () => step(1), k: () => step(-1),
+    ...Object.fromEntries(VIEWS.map(([name], index) => [index + 1, () => open(name)])),
+    "/": seek, "?": () => showHelp(!help), t: turnTheme, j: () => step(1), k: () => step(-1),
     x: () => document.activeElement.closest("li, article")?.querySelector("input[type=checkbox]")?.click(),
     u: () => { const asked = { done: false }; emit("undo-key", asked); if (!asked.done) undo(); }, // a view may undo what is selected
-  });
+  }, 0);
   if (signed === null) return null;
   if (!signed) return html`<main class="out"><h1>memoryd</h1><p>This tab is not signed in. Run <code>memctl web</code> in a terminal: it opens the page.</p></main>`;
   const icon = (text, act, name, key) => button(text, act, { class: "plain", title: `${name} (${key})`, "aria-label": name });
   return html`
     <nav aria-label="Views"><a class="name" href="#/today"><img src="/static/icon.svg" alt="" width="20" height="20" />memoryd</a>
-      ${VIEWS.map(([name, title, about], index) => html`<a href=${`#/${name}`} aria-current=${where.view === name ? "page" : undefined} title=${about}><kbd aria-hidden="true">${index + 1}</kbd>${title}</a>`)}
+      ${VIEWS.map(([name, title, about], index) => html`<a href=${`#${last[name] || `/${name}`}`} aria-current=${where.view === name ? "page" : undefined} title=${about}><kbd aria-hidden="true">${index + 1}</kbd>${title}</a>`)}
       <span class="grow"></span>${icon("◐", turnTheme, "Light or dark", "t")}${icon("?", () => showHelp(true), "Keys", "?")}</nav>
     <main tabindex="-1">
       ${!state.online && html`<div class="away" role="status">${state.notice || "The daemon does not answer."} What is shown may be old; it goes on by itself.</div>`}
-      ${View && html`<${Safe} key=${where.view}><${View} where=${where} /><//>`}
+      ${View ? html`<${Safe} key=${where.view}><${View} where=${where} /><//>` : loading}
     </main><${Toasts} />
     ${help && html`<dialog ref=${(dialog) => dialog?.open === false && dialog.showModal()} onClose=${() => showHelp(false)} aria-label="Keys"><h2>Keys</h2>
       <dl>${KEYS.map(([key, does]) => html`<dt><kbd>${key}</kbd></dt><dd>${does}</dd>`)}</dl>${button("Close", () => showHelp(false))}</dialog>`}`;
@@ -80,4 +104,5 @@ function turnTheme() {
   dispatchEvent(new Event("theme"));
 }
 setTheme(localStorage.getItem("theme"));
+hold();
 render(html`<${App} />`, document.getElementById("page"));

@@ -2,8 +2,9 @@
 
 import { h, html, useEffect, useErrorBoundary, useLayoutEffect, useRef, useState } from "./vendor/htm-preact.js";
 import { call, emit, on, report, run, undoAll } from "./api.js";
+import { useKeys } from "./keys.js";
 
-export { html, useEffect, useRef, useState };
+export { html, useEffect, useKeys, useRef, useState };
 
 // Texts.
 export const number = (value) => (value ?? 0).toLocaleString("en");
@@ -17,12 +18,12 @@ export const words = (name) => name.replaceAll("_", " ");
 export const plain = (value) => (value === "" ? "–" : typeof value === "number" && !Number.isInteger(value) ? fixed(value) : value && typeof value === "object" ? JSON.stringify(value) : String(value ?? "–"));
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" }), weekday = new Intl.DateTimeFormat("en-GB", { weekday: "long" });
 export const startOfDay = (at, days = 0) => { const date = new Date(at); date.setHours(0, 0, 0, 0); return date.setDate(date.getDate() + days); };
 export function time(at, bare) {
   if (!at) return "never";
-  const date = new Date(at * 1000), today = bare || startOfDay(date) === startOfDay(Date.now());
-  return html`<time datetime=${date.toISOString()} title=${date.toISOString()}>${today ? "" : `${day.format(date)}, `}${clock.format(date)}</time>`;
+  const date = new Date(at * 1000), start = startOfDay(date), now = Date.now(), today = bare || start === startOfDay(now), name = start < startOfDay(now) && start > startOfDay(now, -7) ? weekday : day;
+  return html`<time datetime=${date.toISOString()} title=${date.toISOString()}>${today ? "" : `${name.format(date)}, `}${clock.format(date)}</time>`;
 }
 
 // Parts of a page.
@@ -34,7 +35,7 @@ export const head = (title, ...tools) => html`<header class="head"><h1>${title}<
 export const button = (text, act, more) => html`<button onClick=${act} ...${more}>${text}</button>`;
 export const danger = { class: "danger" }, main = { class: "main" };
 export const link = (id, text, more) => html`<a href=${`#/m/${id}`} ...${more}>${line(text) || short(id)}</a>`;
-export const field = (label, value, type, enter, more) => html`<input value=${value} placeholder=${label} aria-label=${label} onInput=${(event) => type(event.target.value)} onKeyDown=${(event) => event.key === "Enter" && enter()} ...${more} />`;
+export const field = (label, value, type, enter, more) => html`<input value=${value} placeholder=${label} aria-label=${label} onInput=${(event) => type(event.target.value)} onKeyDown=${(event) => event.key === "Enter" && enter(event.target.value)} ...${more} />`;
 // A line of small facts; what is empty is left out.
 export const about = (...parts) => html`<span class="about">${parts.filter((part) => part || part === 0).map((part) => (typeof part === "object" ? part : html`<span>${part}</span>`))}</span>`;
 export const session = (name) => name && `session ${line(name).slice(0, 24)}`;
@@ -101,20 +102,14 @@ export const show = ({ value, error }, draw) => (value ? draw(value) : error ? p
 export const Report = ({ name, fields, kinds }) => show(useReport(name, fields, kinds), draw);
 export const useOn = (name, act) => { const latest = useRef(); latest.current = act; useEffect(() => on(name, (value) => latest.current(value)), [name]); };
 
-// Keys of a view: `useKeys({ e: edit })`; nothing while a person types.
-export function useKeys(keys) {
-  const latest = useRef();
-  latest.current = keys;
+// The focus comes back to the row of what was open; where a window is too narrow for both, it goes to what is open, too.
+export function useReturn(id) {
+  const before = useRef(), find = (what) => document.querySelector(`main ${what}`);
   useEffect(() => {
-    const press = (event) => {
-      const act = latest.current[event.key];
-      if (!act || event.ctrlKey || event.metaKey || event.altKey || event.target.matches("textarea, select, input:not([type=checkbox])")) return;
-      event.preventDefault();
-      act(event);
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
-  }, []);
+    if (id && !find(".list")?.checkVisibility()) find(".side :is(a, button)")?.focus();
+    else if (before.current && !id) find(`.list [data-row="${CSS.escape(before.current)}"]`)?.focus();
+    before.current = id;
+  }, [id]);
 }
 
 // What is selected of a list: `box` is the check box of one, with Shift of all since the last one; `bar` what can be done.

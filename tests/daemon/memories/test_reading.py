@@ -116,3 +116,14 @@ def test_reading_without_touch_counts_no_access(core: Core) -> None:
     assert ask(core, Get(id=added.id)).access_count == 0
     core.effects.flush()
     assert ask(core, Get(id=added.id, touch=False)).access_count == 1
+
+
+def test_a_list_is_filtered_by_words_or_parts_of_them(core: Core) -> None:
+    for text in ("Deployments are on Tuesdays", "We deploy by hand", "A 100% share", "A 100x share", r"C:\share"):
+        add(core, text)
+    assert contents(core, words="DEPLOY") == ["We deploy by hand", "Deployments are on Tuesdays"]
+    assert contents(core, words="on deploy") == ["Deployments are on Tuesdays"]
+    assert contents(core, words="100%") == ["A 100% share"]
+    assert contents(core, words="\\") == [r"C:\share"]
+    assert contents(core, words=" _ ") == []
+    assert ask(core, List(words="share", limit=1)).total == 3

@@ -20,6 +20,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 ARGUMENTS = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 ARGUMENTS += ["--disable-component-update", "--disable-sync", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
 
+LIMIT_MS = 30_000  # a machine may be busy
+
 
 class Served:
     """`memctl web` for a socket; `base` is its address, `opening` the one that opens it once."""
@@ -97,15 +99,16 @@ class Browser:
         """Return what `act(browser)` returns, run in the thread."""
         done: Future[Any] = Future()
         self._work.put((act, done))
-        return done.result(110)
+        return done.result(1500)
 
     def close(self) -> None:
         self._work.put(None)
         self._thread.join(30)
 
     def _run(self) -> None:
-        from playwright.sync_api import sync_playwright
+        from playwright.sync_api import expect, sync_playwright
 
+        expect.set_options(timeout=LIMIT_MS)
         with sync_playwright() as driver:
             browser = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
             while (asked := self._work.get()) is not None:

@@ -1,8 +1,8 @@
 """Screenshots of the page, to look at: python tests/memctl/web/screenshots.py FOLDER [--memories 0,3,300,100000]
 
 Each view at 1,280 and 400 px, light and dark, over a made-up store with a fixed clock, clustered by the daemon's own
-job. Of many memories most are written into the database with their vectors first, which takes seconds. `--readme`
-writes the one that README shows, `docs/web.png`.
+job. Of many memories most are written into the database with their vectors first, which takes seconds. `--docs`
+writes the ones that the guide and README show.
 """
 
 import argparse
@@ -36,6 +36,8 @@ from workbench import Clock, Daemon, WordEmbedder, wait_until  # noqa: E402
 
 VIEWS = {
     "today": "today",
+    "given": "today?tab=given",
+    "beside": "search?q=move+the+session+cache&m={id}",
     "search": "search?q=when+do+we+deploy",
     "context": "search?q=move+the+session+cache&tab=context",
     "recent": "search",
@@ -48,6 +50,8 @@ VIEWS = {
     "health": "health",
 }
 
+# Of docs, with their heights.
+PICTURES = {"web": ("beside", 620), "web-given": ("given", 460), "web-topics": ("map", 560)}
 
 ADDED = 300  # memories that come as an agent's do
 PART = 2_000  # rows of one transaction
@@ -120,16 +124,16 @@ def serve(many: int) -> Iterator[tuple[Served, str]]:
         fill(client, clock, min(many, ADDED))
         if many:
             client.call(Consolidate())
-        listed = client.list(limit=2)
+        told = client.search("Please move the session cache", limit=1, touch=False)
     served = Served(folder / "s")
-    yield served, listed[len(listed) - 1].id if len(listed) else "0" * 32
+    yield served, told[0].id if len(told) else "0" * 32
     served.stop()
     daemon.stop()
     core.close()
     shutil.rmtree(folder)
 
 
-def shoot(tab: Tab, path: str, target: Path, width: int, height: int = 800) -> None:
+def shoot(tab: Tab, path: str, target: Path, width: int, height: int = 800, *, is_map: bool = False) -> None:
     """Write the screenshot of one view."""
     from playwright.sync_api import expect
 
@@ -138,7 +142,7 @@ def shoot(tab: Tab, path: str, target: Path, width: int, height: int = 800) -> N
         page.evaluate("path => { location.hash = '/' + path; }", path)
         expect(page.locator("main h1")).to_be_visible()
         expect(page.locator(".loading")).to_have_count(0, timeout=60_000)
-        button = page.get_by_role("button", name="Map" if target.name.startswith("map") else "List", exact=True)
+        button = page.get_by_role("button", name="Map" if is_map else "List", exact=True)
         if path == "topics" and button.count():
             button.click()
         page.wait_for_timeout(250)
@@ -154,7 +158,13 @@ def shoot_all(browser: Browser, folder: Path, many: int, names: list[str]) -> No
         tab = Tab(browser, served)
         for theme, width, name in itertools.product(("light", "dark"), (1280, 400), names):
             tab.look(lambda page, theme=theme: page.emulate_media(color_scheme=theme))
-            shoot(tab, VIEWS[name].format(id=id), folder / f"{name}-{many}-{width}-{theme}.png", width)
+            shoot(
+                tab,
+                VIEWS[name].format(id=id),
+                folder / f"{name}-{many}-{width}-{theme}.png",
+                width,
+                is_map=name == "map",
+            )
         tab.close()
 
 
@@ -164,13 +174,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?", default=Path("screenshots"))
     parser.add_argument("--memories", default="0,3,300,100000")
     parser.add_argument("--views", default=",".join(VIEWS))
-    parser.add_argument("--readme", action="store_true")
+    parser.add_argument("--docs", action="store_true")
     args = parser.parse_args()
     browser = Browser()
-    if args.readme:
-        with serve(60) as (served, _):
+    if args.docs:
+        with serve(60) as (served, id):
             tab = Tab(browser, served, color_scheme="light")
-            shoot(tab, VIEWS["search"], CHECKOUT / "docs" / "web.png", 1200, 560)
+            for name, (view, height) in PICTURES.items():
+                target = CHECKOUT / "docs" / f"{name}.png"
+                shoot(tab, VIEWS[view].format(id=id), target, 1100, height, is_map=view == "map")
             tab.close()
     else:
         args.folder.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 from memoryd.client import Client
-from memoryd.client.protocol import NewMemory, NewTurn
+from memoryd.client.protocol import GetUnasked, NewMemory, NewTurn
 
 NOON = 1_800_010_800.0  # 2027-01-15 11:00 UTC: the browser's clock when a page is looked at
 _DAY = 86400.0
@@ -91,6 +91,7 @@ def _work(client: Client, clock: Any) -> None:
         agent.observe([NewTurn(role=role, content=text) for role, text in TURNS], session="move-the-cache")
         agent.search("what do we cache sessions in?", limit=3)
         agent.search("when do we deploy?", limit=5)
+        agent.call(GetUnasked(namespace="acme/api", session="move-the-cache", agent="Claude Code"))
         agent.context("move the session cache", max_tokens=400, session="move-the-cache")
         listed = agent.list(limit=3)
         if len(listed) == 3:

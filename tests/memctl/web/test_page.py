@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import pytest
 from page import Person, Tab
 from shelf import HOSTILE
 
 from memoryd.client.memctl.search import FLOOR
+from memoryd.client.protocol import ListGiven
 
 VIEWS = ["today", "search", "memory", "tiers", "topics", "jobs", "health"]
 
@@ -128,3 +130,164 @@ def test_what_is_below_the_floor_is_behind_a_button(tab: Tab, morning: Any) -> N
         expect(more).to_be_visible()
 
     tab.look(ask)
+
+
+def test_what_is_typed_while_a_view_loads_is_text_and_no_command(tab: Tab, morning: Any) -> None:
+    from playwright.sync_api import expect
+
+    late: list[Any] = []
+
+    def steps(page: Any) -> None:
+        page.route("**/views/search.js", lambda route: late.append(route))  # the view does not come yet
+        expect(page.locator(".op").first).to_be_visible()
+        page.locator(".op input").first.check()
+        page.keyboard.press("/")
+        page.keyboard.type("deploy u7#t1jx")  # each a command of some view
+        page.keyboard.press("Backspace")
+        page.keyboard.press("Enter")
+        expect(page.get_by_label("Search memories")).to_have_count(0)
+        for route in late:
+            route.continue_()
+        expect(page.get_by_label("Search memories")).to_be_focused()
+        expect(page.get_by_label("Search memories")).to_have_value("deploy u7#t1j")
+        expect(page.locator(".list .hit").first).to_be_visible()
+        page.keyboard.type(" more")  # the focus stays in the field when results come
+        expect(page.get_by_label("Search memories")).to_have_value("deploy u7#t1j more")
+        assert page.evaluate("document.documentElement.dataset.theme") is None
+
+    with morning.client() as client:
+        before = [operation.undone_by for operation in client.operations(100)]
+        tab.look(steps)
+        assert [operation.undone_by for operation in client.operations(100)] == before
+
+
+def test_keys_of_a_view_wait_for_its_rows(tab: Tab) -> None:
+    from playwright.sync_api import expect
+
+    def steps(page: Any) -> None:
+        expect(page.locator(".op").first).to_be_visible()
+        for key in ("3", "j", "j", "Enter"):  # faster than the rows come
+            page.keyboard.press(key)
+        expect(page.locator(".side .body")).to_be_visible()
+        expect(page.locator(".row.open")).to_have_count(1)
+        assert page.locator("li[aria-posinset='2'] .row.open").count() == 1
+
+    tab.look(steps)
+
+
+def test_escape_leaves_a_field_and_a_dialog_and_nothing_acts_behind_it(tab: Tab) -> None:
+    from playwright.sync_api import expect
+
+    def steps(page: Any) -> None:
+        page.keyboard.press("2")
+        expect(page.get_by_label("Search memories")).to_be_focused()
+        page.keyboard.type("deploy")
+        page.keyboard.press("Escape")
+        expect(page.get_by_label("Search memories")).not_to_be_focused()
+        expect(page.get_by_label("Search memories")).to_have_value("deploy")
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog")).to_be_visible()
+        page.keyboard.press("3")
+        page.keyboard.press("t")
+        expect(page.get_by_role("heading", name="Search")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        page.keyboard.press("3")
+        expect(page.get_by_role("heading", name="Memory")).to_be_visible()
+        assert page.evaluate("document.documentElement.dataset.theme") is None
+
+    tab.look(steps)
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_result_opens_beside_the_results_which_are_there_when_it_is_closed(tab: Tab, width: int) -> None:
+    from playwright.sync_api import expect
+
+    def steps(page: Any) -> None:
+        page.set_viewport_size({"width": width, "height": 800})
+        page.keyboard.press("/")
+        page.keyboard.type("when do we move the session cache")
+        page.keyboard.press("Enter")
+        hits = page.locator(".list .hit a")
+        expect(hits.first).to_be_visible()
+        texts = hits.all_inner_texts()
+        page.keyboard.press("Escape")
+        page.keyboard.press("j")
+        page.keyboard.press("j")
+        expect(hits.nth(1)).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator(".side .body")).to_contain_text(texts[1].strip()[:40])
+        expect(page.locator(".side .verdict")).to_contain_text("Found:")
+        assert hits.first.is_visible() == (width == 1280)
+        page.keyboard.press("Escape")
+        expect(hits.nth(1)).to_be_focused()
+        assert hits.all_inner_texts() == texts
+        page.keyboard.press("3")
+        expect(page.get_by_role("heading", name="Memory")).to_be_visible()
+        page.keyboard.press("2")  # as it was left
+        expect(hits.first).to_be_visible()
+        assert hits.all_inner_texts() == texts
+
+    tab.look(steps)
+
+
+def test_the_filter_leaves_the_memories_with_its_words_and_takes_all_keys(tab: Tab) -> None:
+    from playwright.sync_api import expect
+
+    def steps(page: Any) -> None:
+        page.keyboard.press("3")
+        page.keyboard.press("/")
+        page.keyboard.type("deploy win 1")
+        expect(page.get_by_label("Filter by words")).to_have_value("deploy win 1")
+        expect(page.locator(".row")).to_have_count(1)
+        expect(page.locator(".row")).to_contain_text("The deploy window is Tuesday at 10.")
+        page.keyboard.press("Escape")
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        expect(page.locator(".side .body")).to_contain_text("The deploy window is Tuesday at 10.")
+        page.keyboard.press("Escape")
+        page.keyboard.press("2")
+        expect(page.get_by_label("Search memories")).to_be_focused()
+        page.keyboard.press("Escape")
+        page.keyboard.press("3")  # as it was left
+        expect(page.get_by_label("Filter by words")).to_have_value("deploy win 1")
+        expect(page.locator(".row")).to_have_count(1)
+        page.get_by_label("Filter by words").fill("no such words")
+        expect(page.locator(".empty")).to_contain_text("No memory is like that.")
+
+    tab.look(steps)
+
+
+def test_what_an_agent_was_given_is_taken_back_and_never_comes_again(tab: Tab, morning: Any) -> None:
+    from playwright.sync_api import expect
+
+    with morning.client() as client:
+        [session] = client.call(ListGiven()).sessions
+        before = len(client.list(limit=100))
+
+        def take_back(page: Any) -> None:
+            page.get_by_role("tab", name="What agents were given").click()
+            lines = page.locator(".said")
+            expect(lines).to_have_count(len(session.lines))
+            expect(page.locator(".scroll")).to_contain_text("Claude Code")
+            rated = lines.filter(has=page.get_by_role("button", name="Useful")).first
+            rated.get_by_role("button", name="Useful").click()
+            expect(page.locator(".toast").last).to_contain_text("Rated as useful")
+            rated.get_by_role("button", name="Wrong").click()
+            expect(page.locator(".toast").last).to_contain_text("Deleted as wrong")
+            expect(lines).to_have_count(len(session.lines) - 1)
+            page.keyboard.press("u")
+            expect(lines).to_have_count(len(session.lines))
+            lines.first.get_by_role("button", name="Never again").click()
+            expect(page.get_by_role("region", name="Never again")).to_be_focused()
+            page.keyboard.press("Escape")
+            expect(page.get_by_role("region", name="Never again")).to_have_count(0)
+            lines.first.get_by_role("button", name="Never again").click()
+            page.get_by_role("button", name="Erase it for good").click()
+            expect(page.locator(".toast").last).to_contain_text("Erased for good")
+            expect(page.locator(".toast").last.get_by_role("button", name="Undo")).to_have_count(0)
+            expect(lines).to_have_count(len(session.lines) - 1)
+
+        tab.look(take_back)
+        assert len(client.list(limit=100)) == before - (session.lines[0].tier != "L0")
+        assert session.lines[0].id not in {line.id for one in client.call(ListGiven()) for line in one.lines}

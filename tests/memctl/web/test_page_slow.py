@@ -6,11 +6,19 @@ from typing import Any
 
 import pytest
 from page import Browser, Served, Tab
+from screenshots import serve
 from shelf import fill
 from test_page import VIEWS
+from walking import Walk
 
 pytestmark = pytest.mark.slow
-PATHS = [*VIEWS, "search?q=when+do+we+deploy", "search?q=deploy&tab=recent", "search?q=deploy&tab=context"]
+PATHS = [
+    *VIEWS,
+    "today?tab=given",
+    "search?q=when+do+we+deploy",
+    "search?q=deploy&tab=recent",
+    "search?q=deploy&tab=context",
+]
 
 
 def show(page: Any, path: str) -> None:
@@ -44,6 +52,20 @@ def test_axe_finds_nothing_in_any_view(browser: Browser, morning: Any, served: S
 
     assert tab.look(steps) == {}
     tab.close()
+    assert tab.errors == []
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize(
+    "many", [0, 5, 300, pytest.param(100_000, marks=[pytest.mark.stress, pytest.mark.timeout(1800)])]
+)
+def test_by_keyboard_alone_no_result_is_lost_and_no_key_is_swallowed(
+    browser: Browser, axe: str, many: int, width: int
+) -> None:
+    with serve(many) as (served, _):
+        tab = Tab(browser, served, viewport={"width": width, "height": 800})
+        assert tab.look(lambda page: Walk(page, axe).run()) == {}
+        tab.close()
     assert tab.errors == []
 
 
@@ -223,6 +245,7 @@ def test_the_map_is_drawn_in_the_page_and_a_node_shows_its_memories(tab: Tab, mo
         page.get_by_role("button", name="Map", exact=True).click()
         expect(page.locator("canvas[data-drawn]")).to_be_visible()
         page.get_by_role("button", name="List").click()
+        page.locator(".list .topic").first.click()
         page.locator(".side .topic", has_not_text="concept").first.click()
         expect(page.locator(".side a[href^='#/m/']").first).to_be_visible()
 

@@ -6,17 +6,18 @@ import msgspec
 import pytest
 from shelf import HOSTILE
 
+from absent import needs
 from memoryd.client import AsyncClient
 from memoryd.client.errors import Invalid, MemorydError
-from memoryd.client.protocol import Consolidate, SharedRoot, Tiers, TierState
+from memoryd.client.protocol import Consolidate, GetStatus, Jobs, Progress, SharedRoot, Tiers, TierState
 from memoryd.client.shared.calls import GetSharing, ListConflicts, SharedConflict, SharedConflicts, Sharing
 from memoryd.client.topics.calls import GraphNodes
 from memoryd.client.web.reports import list_reports
-from memoryd.client.web.reports.health import read_health, show_findings
+from memoryd.client.web.reports.health import read_health, read_progress, show_findings
 from memoryd.client.web.reports.memory import compare_words
 from memoryd.client.web.reports.tiers import read_tiers
 
-TAGS = set("a article b br code dd del div dl dt h2 ins li p section span ul".split())
+TAGS = set("a article b br code dd del details div dl dt h2 ins li p section span summary ul".split())
 NAMED = set("act bar emit go link table time undo".split())
 
 
@@ -72,7 +73,9 @@ async def test_reports_are_made_of_known_parts_whatever_memories_hold(morning: A
         await client.call(Consolidate(reach="all"))
         node = (await client.call(GraphNodes(reach="all"))).nodes[0]
         queries: dict[str, dict[str, str]] = {
+            "found": {"id": added.id, "trace": trace.id},
             "memory": {"id": added.id},
+            "never": {"id": added.id, "namespace": "acme/api", "session": "<b>"},
             "node": {"id": str(node.id)},
             "plan": {"job": "sweep"},
             "tiers": {"tab": "skipped"},
@@ -81,10 +84,10 @@ async def test_reports_are_made_of_known_parts_whatever_memories_hold(morning: A
         }
         for name, read in list_reports().items():
             found = msgspec.json.decode(msgspec.json.encode(await read(client, queries.get(name, {}))))
-            assert name == "map" or list_names(found) <= TAGS | NAMED, name  # which is data of a drawing
+            assert name in ("map", "topics") or list_names(found) <= TAGS | NAMED, name  # which are data
 
 
-@pytest.mark.parametrize("name", ["memory", "node", "trace", "plan"])
+@pytest.mark.parametrize("name", ["found", "memory", "node", "trace", "plan"])
 async def test_a_report_of_nothing_is_refused_in_one_sentence(morning: Any, name: str) -> None:
     async with AsyncClient(socket=morning.socket, autostart=False) as client:
         with pytest.raises(MemorydError, match=r"\w+"):
@@ -160,3 +163,97 @@ async def test_a_node_needs_a_number(morning: Any) -> None:
     async with AsyncClient(socket=morning.socket, autostart=False) as client:
         with pytest.raises(Invalid, match="is not the number of a node"):
             await list_reports()["node"](client, {"id": "<b>"})
+
+
+async def test_how_a_memory_was_found_is_told_in_a_persons_words(morning: Any) -> None:
+    async with AsyncClient("acme/api", socket=morning.socket, autostart=False) as client:
+        trace = (await client.explain("when do we move the session cache", touch=False)).trace
+        [said, *_] = [one for one in trace.candidates if one.preview.startswith("Please move")]
+        [saved, *_] = [one for one in trace.candidates if one.preview.startswith("The deploy window is Tuesday at 9")]
+        turn = say(await list_reports()["found"](client, {"id": said.id, "trace": trace.id}))
+        fact = say(await list_reports()["found"](client, {"id": saved.id, "trace": trace.id}))
+        whole = say(await list_reports()["trace"](client, {"id": trace.id}))
+        other = say(await list_reports()["found"](client, {"id": "0" * 32, "trace": trace.id}))
+    assert "Found: these words: “move”, “session”, “cache” ; " in turn
+    assert "in meaning (" in fact
+    assert "said by the user, time" in turn
+    assert "saved, time" in fact
+    assert "the word" not in fact
+    assert "This was looked for by its words (" in whole
+    assert whole.index("Please move") < whole.index("details summary Stages")
+    assert "did not come upon it" in other
+
+
+async def test_a_turn_is_shown_with_its_answer_its_conversation_and_files(morning: Any) -> None:
+    async with AsyncClient("acme/ops", socket=morning.socket, autostart=False) as client:
+        turns = [
+            {"role": "user", "content": "Where do we keep the runbook of the database?", "speaker": "ada"},
+            {"role": "assistant", "content": "It is in the folder docs of the repository.", "files": ["docs/run.md"]},
+        ]
+        asked, answered = (await client.observe(turns, session="runbook")).ids
+        question = say(await list_reports()["memory"](client, {"id": asked}))
+        answer = say(await list_reports()["memory"](client, {"id": answered}))
+        [alone, *_] = (await client.list(limit=1, type=["fact"])).memories
+        fact = say(await list_reports()["memory"](client, {"id": alone.id}))
+    assert "h2.small Its answer div.hit span.about span assistant" in question
+    assert "Said around it div.hit span.about span ada" in question
+    assert "Files of that time ul li code docs/run.md" in question
+    assert "Its question div.hit span.about span ada" in answer
+    assert "Said around it" not in fact
+
+
+async def test_what_agents_were_given_can_be_rated_deleted_and_kept_out_for_good(morning: Any) -> None:
+    async with AsyncClient(socket=morning.socket, autostart=False) as client:
+        report = await list_reports()["given"](client, {})
+        asked = {"namespace": "acme/api", "session": "move-the-cache"}
+        [memory, *_] = (await client.list(limit=1)).memories
+        never = say(await list_reports()["never"](client, {"id": memory.id, **asked}))
+        elsewhere = say(await list_reports()["given"](client, {"namespace": "other", "reach": "exact"}))
+    assert "h2 acme/api" in say(report)
+    assert "span.badge. Claude Code" in say(report)
+    for text in ("act Useful", "feedback", "act Wrong", "delete", "emit Never again never"):
+        assert text in say(report)
+    assert "no undo brings it back" in never
+    assert "Keep nothing more of acme/api Observing is paused pause_observing" in never
+    assert "No agent was given anything yet" in elsewhere
+
+
+async def test_progress_says_how_far_what_is_under_way_is(morning: Any) -> None:
+    def load(status: Any) -> Any:
+        status.model.state, status.model.reembedding = "loading", Progress("vectors", 5, 20)
+        status.memories, status.pending_embeddings = 40, 10
+        return status
+
+    def run(jobs: Any) -> Any:
+        jobs.jobs[0].state, jobs.jobs[0].last_run_at = "running", jobs.at - 90
+        return jobs
+
+    def rest(report: Any) -> Any:
+        report.waiting, report.heard = {}, {}
+        return report
+
+    async with AsyncClient(socket=morning.socket, autostart=False) as client:
+        busy: Any = Answering(client, {GetStatus: load, Jobs: run, Tiers: rest})
+        said = say(await read_progress(busy, {}))
+        quiet: Any = Answering(client, {Tiers: rest})
+        nothing = say(await read_progress(quiet, {}))
+    assert "is being loaded" in said
+    assert "All texts get vectors of another model bar 0.25" in said
+    assert "Texts get their vectors bar 0.75 0.0 span.about span 30 of 40" in said
+    assert "for 1.5 min now" in said
+    assert "Nothing: all that came in is ready to be found." in nothing
+
+
+@needs("topics")
+async def test_topics_hold_what_is_not_in_l2_yet(morning: Any) -> None:
+    async with AsyncClient(socket=morning.socket, autostart=False) as client:
+        young = await list_reports()["topics"](client, {})
+        await client.call(Consolidate(reach="all"))
+        await client.add("The deploy window moves to Tuesday at noon", dedup=False)
+        grown = await list_reports()["topics"](client, {})
+    assert young["topics"] == []
+    assert {one["tier"] for group in young["groups"] for one in group["recent"]} == {"L0", "L1"}
+    assert all(group["label"] and group["recent"] for group in young["groups"])
+    [window] = [one for one in grown["topics"] if "window" in one["label"]]
+    assert window["examples"][0].startswith("The deploy window is Tuesday")
+    assert [one["text"] for one in window["recent"]] == ["The deploy window moves to Tuesday at noon"]

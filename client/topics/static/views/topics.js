@@ -1,23 +1,41 @@
-// What memories are about: topics as a list, and as a map for those who look at it; their nodes and members.
+// What memories are about, in all tiers: topics as a list, and as a map with their names; their nodes and members.
 
 import { report } from "../api.js";
 import { createMap } from "../map.js";
-import { about, button, count, dim, draw, empty, head, html, list, memories, number, part, place, show, useAnswer, useCall, useEffect, useReport, useRef, useState } from "../ui.js";
+import { about, badge, button, count, dim, draw, empty, head, html, line, link, list, memories, number, part, place, show, useAnswer, useCall, useEffect, useKeys, useReport, useReturn, useRef, useState } from "../ui.js";
 
-const MOST = 10000; // nodes on the map; above that it says nothing
-const NONE = html`<p>There are no topics yet.</p><p>Memories get into the graph when they move to L2. To move them now: <code>memctl consolidate</code>.</p>`;
+const NONE = html`<p>There are no memories yet.</p><p>What is remembered is sorted into topics here: <code>memctl add "We deploy on Tuesdays"</code>, or <code>memctl hooks install claude-code</code>.</p>`;
+const NAMED = 24; // topics on the map: each has its name there
 
 export default function Topics() {
   const [topic, choose] = useState(null), [node, look] = useState(null), [drawn, draw] = useState(false), [map, setMap] = useState(null);
-  const topics = useCall("graph_topics", { reach: "all" }), nodes = useCall("graph_nodes", { reach: "all", limit: 100, ...(topic && { topic }) }), graph = useAnswer(() => report("map"), [drawn], [], drawn);
+  const topics = useReport("topics", {}), found = topics.value, all = [...(found?.topics || []), ...(found?.groups || [])], chosen = all.find((one) => one.id === topic);
+  const isMapped = drawn && found?.topics.length > 0, graph = useAnswer(() => report("map").then(nameable), [isMapped], [], isMapped);
   const pick = (id) => { const next = topic === id ? null : id; choose(next); look(null); map?.focus(next); };
-  const entry = (one, open, on) => html`<button class=${`topic ${on ? "on" : ""}`} aria-pressed=${on} onClick=${open} data-row="true">${map && html`<span class="swatch" aria-hidden="true" style=${{ background: map.colour(map.topicOf.get(one.kind ? one.topic : one.id)) }}></span>`}
-    <span><b>${one.label}</b>${about(place(one.namespace), one.kind === "concept" ? `concept over ${count(one.size, "node")}` : memories(one.size ?? one.memories), one.nodes && count(one.nodes, "node"))}</span></button>`;
-  const side = () => (node ? html`<${Node} id=${node} close=${() => look(null)} />` : !drawn && show(nodes, (page) => part(count(page.total, "node"), [list(page.nodes, (one) => entry(one, () => look(one.id))), page.total > page.nodes.length && dim(`and ${number(page.total - page.nodes.length)} smaller ones`)])));
-  return html`${head("Topics", html`<div class="tools" role="group" aria-label="Show as">${button("List", () => draw(false), { "aria-pressed": !drawn })}${button("Map", () => draw(true), { "aria-pressed": drawn })}</div>`)}
-    ${show(topics, (found) => (!found.topics.length && !nodes.value?.total ? empty(NONE)
-      : html`<div class="split stack"><div class="list">${list(found.topics, (one) => entry(one, () => pick(one.id), topic === one.id))}${found.alone > 0 && html`<p class="topic dim">${count(found.alone, "node")} in no topic</p>`}</div>
-        <div class="side">${drawn && show(graph, (made) => (made.total > MOST ? dim(`${number(made.total)} nodes are too many for a map; the list shows the topics.`) : html`<${Map} graph=${made} made=${setMap} open=${look} />`))}${side()}</div></div>`))}`;
+  useKeys({ Escape: () => { if (node) look(null); else if (topic !== null) pick(topic); else return false; } });
+  useReturn(isMapped ? null : topic);
+  const entry = (one) => html`<button class=${`topic ${topic === one.id ? "on" : ""}`} aria-pressed=${topic === one.id} onClick=${() => pick(one.id)} data-row=${one.id}>
+    ${map && html`<span class="swatch" aria-hidden="true" style=${{ background: map.colour(map.topicOf.get(one.id)) }}></span>`}<span><b>${line(one.label)}</b>
+    ${one.examples?.map((text) => html`<span class="one example">${text}</span>`)}${about(one.namespace !== undefined && place(one.namespace), memories((one.memories || 0) + one.recent.length), one.memories > 0 && one.recent.length > 0 && `${number(one.recent.length)} recent`)}</span></button>`;
+  return html`${head("Topics", found?.topics.length > 0 && html`<div class="tools" role="group" aria-label="Show as">${button("List", () => draw(false), { "aria-pressed": !drawn })}${button("Map", () => draw(true), { "aria-pressed": drawn })}</div>`)}
+    ${show(topics, () => (!all.length ? empty(NONE)
+      : html`<div class=${`split stack ${topic !== null && !isMapped ? "read" : ""}`}><div class="list">${list(all, entry)}${found.alone > 0 && html`<p class="topic dim">${count(found.alone, "node")} in no topic</p>`}</div>
+        <div class="side">${isMapped && show(graph, (made) => html`<${Map} graph=${made} made=${setMap} open=${look} />`)}${node ? html`<${Node} id=${node} close=${() => look(null)} />` : chosen ? html`<p class="acts">${button("Close (Esc)", () => pick(topic))}</p><${Inside} topic=${chosen} look=${look} />` : !isMapped && dim("Choose a topic to see what is in it.")}</div></div>`))}`;
+}
+
+// The largest topics of a graph, as many as have room for their names, with what is in them.
+function nameable(graph) {
+  const kept = graph.topics.slice(0, innerWidth < 700 ? NAMED / 2 : NAMED), known = new Set(kept.map(({ id }) => id)), places = {};
+  const nodes = graph.nodes.filter((one, index) => known.has(one.topic) && (places[index] = Object.keys(places).length) >= 0);
+  return { ...graph, topics: kept, nodes, edges: graph.edges.flatMap(([a, b, ...rest]) => (a in places && b in places ? [[places[a], places[b], ...rest]] : [])) };
+}
+
+// What is in a topic: its nodes, largest first, and what is not in L2 yet.
+function Inside({ topic, look }) {
+  const nodes = useCall("graph_nodes", { reach: "all", limit: 100, topic: topic.nodes ? topic.id : 0 }, { wanted: Boolean(topic.nodes) });
+  const entry = (one) => html`<button class="topic" onClick=${() => look(one.id)} data-row="true"><span><b>${one.label}</b>${about(one.kind === "concept" ? `concept over ${count(one.size, "node")}` : memories(one.size))}</span></button>`;
+  return html`<h2>${line(topic.label)}</h2>${topic.recent.length > 0 && part("Recent", topic.recent.map((one) => html`<p class="hit said">${link(one.id, one.text, { "data-row": one.id })}${about(badge(one.tier), place(one.namespace))}</p>`))}
+    ${topic.nodes > 0 && show(nodes, (page) => part(count(page.total, "node"), [list(page.nodes, entry), page.total > page.nodes.length && dim(`and ${number(page.total - page.nodes.length)} smaller ones`)]))}`;
 }
 
 const Node = ({ id, close }) => html`<p class="acts">${button("Back", close)}</p>${show(useReport("node", { id }), draw)}`;

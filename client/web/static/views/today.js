@@ -1,7 +1,7 @@
-// What happened, by operation, the latest first; each can be undone, or many at once.
+// What happened, by operation, the latest first; each can be undone, or many at once. And what agents were given.
 
 import { call, fail, undoAll } from "../api.js";
-import { about, badge, button, choice, count, dim, empty, head, html, line, link, list, main, memories, number, place, Places, plain, problem, Safe, scope, session, short, show, startOfDay, time, useCall, useEffect, useKeys, useMarks, useOn, useState, words } from "../ui.js";
+import { about, badge, button, choice, count, dim, empty, go, head, html, line, link, list, main, memories, number, place, Places, plain, problem, Report, Safe, scope, session, short, show, startOfDay, tabs, time, useCall, useEffect, useKeys, useMarks, useOn, useRef, useState, words } from "../ui.js";
 
 const PAGE = 100;
 const KINDS = [["add,add_many,complete_task,import", "added"], ["update,tag,feedback", "changed"], ["delete,forget,erase", "deleted"], ["share", "shared"], ["undo,redo", "undone"]];
@@ -19,8 +19,25 @@ function dayPart(at) {
 const holds = (operations, id) => operations.some((one) => one.id === id);
 const undoable = (one) => !one.undone_by && one.kind !== "redo";
 
-export default function Today() {
-  const [ns, choose] = useState(""), [kind, chooseKind] = useState(""), [{ entries, more, error }, setLog] = useState({}), [fresh, setFresh] = useState([]), [open, toggle] = useState("");
+const TABS = [["did", "What happened"], ["given", "What agents were given"]];
+export default function Today({ where: { query } }) {
+  const tab = query.get("tab") || "did", [ns, choose] = useState(""), all = tabs("Today", TABS, tab, (key) => go(key === "did" ? "/today" : `/today?tab=${key}`));
+  return tab === "given" ? html`<${Given} ns=${ns} choose=${choose} tabs=${all} />` : html`<${Done} ns=${ns} choose=${choose} tabs=${all} />`;
+}
+
+// Useful, wrong, never again: what the last one would do is asked below the list.
+function Given({ ns, choose, tabs: all }) {
+  const [asked, ask] = useState(""), box = useRef();
+  useOn("never", ask);
+  useOn("changed", () => ask(""));
+  useKeys({ Escape: () => (asked ? ask("") : false) });
+  useEffect(() => { if (asked) box.current.focus(); }, [asked]);
+  return html`${head("Today", html`<${Places} value=${ns} change=${choose} />`)}<div class="scroll">${all}<${Report} name="given" fields=${scope(ns, ns === "/" ? "exact" : "subtree")} kinds=${["observed", "created"]} /></div>
+    ${asked && html`<div class="bulk" role="region" aria-label="Never again" tabindex="-1" ref=${box}><${Report} name="never" fields=${Object.fromEntries(new URLSearchParams(asked))} /></div>`}`;
+}
+
+function Done({ ns, choose, tabs: all }) {
+  const [kind, chooseKind] = useState(""), [{ entries, more, error }, setLog] = useState({}), [fresh, setFresh] = useState([]), [open, toggle] = useState("");
   const fields = { ...scope(ns), kind: kind ? kind.split(",") : [] }, marks = useMarks((index) => entries[index] && undoable(entries[index]) && entries[index].id);
   const load = async (older = []) => {
     try {
@@ -40,16 +57,16 @@ export default function Today() {
     undoAll([...latest, ...older], `Undid ${count(marks.ids.length, "operation")}`);
   };
   useOn("undo-key", (asked) => { if (marks.ids.length) { asked.done = true; undoMarked(); } });
-  useKeys({ Escape: marks.clear });
+  useKeys({ Escape: () => (marks.ids.length ? marks.clear() : false) });
 
   const parts = [];
   entries?.forEach((one, index) => { const found = dayPart(one.at); if (parts.at(-1)?.name !== found.name) parts.push(found); parts.at(-1).entries.push([one, index]); });
-  const all = (part) => { const ids = part.entries.filter(([one]) => undoable(one)); return ids.length > 0 && ids.every(([one]) => marks.has(one.id)); };
+  const whole = (part) => { const ids = part.entries.filter(([one]) => undoable(one)); return ids.length > 0 && ids.every(([one]) => marks.has(one.id)); };
   const entry = ([one, index]) => html`<${Safe} key=${one.id}><${Entry} one=${one} box=${marks.box(one.id, index, `Select operation ${short(one.id)}`, { disabled: !undoable(one) })} open=${open === one.id} toggle=${() => toggle(open === one.id ? "" : one.id)} /><//>`;
   return html`${head("Today", html`<${Places} value=${ns} change=${choose} />`, choice("What", kind, chooseKind, KINDS, "all"))}
-    <div class="scroll">${fresh.length > 0 && button(`${number(fresh.length)} new`, () => load(), { class: "new main" })}${error && problem(error)}
+    <div class="scroll">${all}${fresh.length > 0 && button(`${number(fresh.length)} new`, () => load(), { class: "new main" })}${error && problem(error)}
       ${entries?.length === 0 && empty(ns || kind ? "Nothing of this kind happened." : EMPTY)}
-      ${parts.map((part) => html`<section key=${part.name}><div class="day"><input type="checkbox" aria-label=${`Select all of ${part.name}`} checked=${all(part)} onChange=${(event) => markPart(part, event.target.checked)} /><h2>${part.name}</h2></div>${part.entries.map(entry)}</section>`)}
+      ${parts.map((part) => html`<section key=${part.name}><div class="day"><input type="checkbox" aria-label=${`Select all of ${part.name}`} checked=${whole(part)} onChange=${(event) => markPart(part, event.target.checked)} /><h2>${part.name}</h2></div>${part.entries.map(entry)}</section>`)}
       ${more && html`<p>${button("Show earlier", () => load(entries))}</p>`}</div>
     ${marks.bar("Selected operations", button("Undo selected (u)", undoMarked, main))}`;
 }
