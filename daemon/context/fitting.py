@@ -285,8 +285,8 @@ def group_of(kind: str, tier: str) -> str:
 def arrange(notes: list[ContextNote], vectors: dict[int, Vector], floor: float) -> list[ContextNote]:
     """Return the notes of one group in order; those of one subject have a cosine of at least `floor`."""
     if notes and notes[0].group == ALWAYS:
-        return sorted(notes, key=lambda note: (note.created_at, note.id))
-    best = sorted(notes, key=lambda note: (-note.score, -note.created_at, note.id))
+        return sorted(notes, key=lambda note: (note.created_at, note.row, note.id))
+    best = sorted(notes, key=lambda note: (-note.score, -note.created_at, note.row, note.id))
     if notes and notes[0].group == SAID:
         return _arrange_by_day(best)
     subjects: list[list[ContextNote]] = []
@@ -297,7 +297,9 @@ def arrange(notes: list[ContextNote], vectors: dict[int, Vector], floor: float) 
                 break
         else:
             subjects.append([note])
-    return [note for subject in subjects for note in sorted(subject, key=lambda note: (-note.created_at, note.id))]
+    return [
+        note for subject in subjects for note in sorted(subject, key=lambda note: (-note.created_at, note.row, note.id))
+    ]
 
 
 def _arrange_by_day(best: Sequence[ContextNote]) -> list[ContextNote]:

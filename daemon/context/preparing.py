@@ -192,12 +192,13 @@ def _select_relevant(
         if row.id in placed or (row.id not in scores and not any(row.id in ids for ids in linked.values())):
             continue
         against = {id for id, ids in linked.items() if row.id in ids} | linked.get(row.id, set())
-        older = [present[id] for id in sorted(against) if id in present and id not in placed and id != row.id]
+        others = [present[id] for id in against if id in present and id not in placed and id != row.id]
+        older = sorted(others, key=lambda one: (one.row, one.id))
         placed |= {row.id, *(one.id for one in older)}
         heads.append(_Head(row, max(scores.get(one.id, 0.0) for one in (row, *older)), older))
     shown_ids = set(always)
     notes: list[ContextNote] = []
-    for head in sorted(heads, key=lambda head: (-head.score, -head.row.created_at, head.row.id)):
+    for head in sorted(heads, key=lambda head: (-head.score, -head.row.created_at, head.row.row, head.row.id)):
         if head.row.id in shown_ids:
             continue
         beside = [present[id] for id in related.get(head.row.id, ()) if id in present and id not in shown_ids]

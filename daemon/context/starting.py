@@ -74,7 +74,7 @@ def _order(core: Core, saved: Sequence[Row]) -> list[tuple[Row, str, str]]:
     alike = _find_older_of_subject(core, saved)
     ranks: dict[tuple[str, int], int] = {}
     keyed: list[tuple[tuple[int, int], Row, str, str]] = []
-    for row in sorted(saved, key=lambda row: (-row.created_at, row.id)):
+    for row in sorted(saved, key=lambda row: (-row.created_at, row.row, row.id)):
         if row.pinned:
             keyed.append(((-1, 0), row, PINNED, "it is pinned"))
             continue
@@ -90,7 +90,7 @@ def _find_older_of_subject(core: Core, saved: Sequence[Row]) -> dict[str, int]:
     generation = core.embedding.active
     if generation is None:
         return {}
-    newest = sorted(saved, key=lambda row: (-row.created_at, row.id))
+    newest = sorted(saved, key=lambda row: (-row.created_at, row.row, row.id))
     with core.store.reading() as connection:
         numbers, matrix = generation.read_exact(connection, [row.row for row in newest])
     vectors = dict(zip(numbers, matrix, strict=True))
