@@ -39,15 +39,16 @@ def _uninstall(args: Namespace) -> None:
     there = find(args, args.keep_data)
     if args.dry_run or not there.parts:
         report = _make_report(there, dry_run=args.dry_run)
-        return show(args, report, lambda: _format(there, report.then, "Would be removed"))
+        return show(args, report, lambda: _format(there, report.then, "Would be removed", "dim"))
     if not args.yes:
-        preview = _format(there, "", "To be removed")
-        confirm("uninstall", _make_warning(there, args.keep_data), preview, "Nothing was removed.")
+        warning = _make_warning(there, args.keep_data)
+        preview = f"{_format(there, '', 'To be removed')}\nmemctl: {warning}"  # on stderr, which has no colours
+        confirm("uninstall", warning, preview, "Nothing was removed.")
     for part in there.parts:
         part.remove()
     _check_gone(there.parts)
     report = _make_report(there, dry_run=False)
-    return show(args, report, lambda: _format(there, report.then, "Removed"))
+    return show(args, report, lambda: _format(there, report.then, "Removed", "dim"))
 
 
 def _make_warning(there: Installation, keep_data: bool) -> str:
@@ -84,11 +85,11 @@ def _find_program_command() -> str:
     return f"{shlex.quote(os.path.abspath(sys.executable))} -m pip uninstall memoryd"
 
 
-def _format(there: Installation, then: str, heading: str) -> str:
+def _format(there: Installation, then: str, heading: str, *styles: str) -> str:
     if not there.parts:
         return f"There is nothing of memoryd here but the program.\n{_format_then(then)}"
     lines = [f"{heading}:"]
-    lines += [f"  {paint(pad(part.what, 8), 'dim')}  {_format_part(part)}" for part in there.parts]
+    lines += [f"  {paint(pad(part.what, 8), *styles)}  {_format_part(part)}" for part in there.parts]
     if there.remains:
         lines += ["Stays:", *map(_format_remains, there.remains[:_SHOWN])]
     if len(there.remains) > _SHOWN:

@@ -117,6 +117,20 @@ def test_without_a_terminal_it_wants_yes_and_does_nothing(installed: Path, memct
     assert memctl("search", "tea", "--json").json[0]["content"] == "Ada drinks green tea"
 
 
+def test_what_is_shown_before_the_question_has_the_warning_and_no_colours(
+    installed: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr("memoryd.client.leaving.commands.confirm", lambda *texts: asked.append(texts))
+    monkeypatch.setattr("memoryd.client.memctl.output.is_terminal", lambda: True)
+    done = memctl("uninstall")
+    [(word, _, preview, otherwise)] = asked
+    assert (word, otherwise) == ("uninstall", "Nothing was removed.")
+    assert preview.startswith("To be removed:\n  hooks ")
+    assert preview.endswith("\nmemctl: This removes memoryd with 1 memory; it cannot be undone.")
+    assert ("\x1b" in preview, "\x1b" in done.out) == (False, True)
+
+
 def test_the_data_can_be_kept_and_is_found_by_a_later_installation(installed: Path, memctl: Memctl) -> None:
     report = memctl("uninstall", "--keep-data", "--yes", "--json").json
     assert {part["what"] for part in report["parts"]} == {"hooks", "service", "daemon", "socket", "models"}
