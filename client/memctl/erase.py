@@ -96,7 +96,7 @@ def _erased_text(report: Erased) -> str:
         lines.append(f"Rewritten: {', '.join(report.rewritten)}.")
     lines += _describe(report)
     if report.left:
-        still = "Words of it are still in these files; another memory may say the same:"
+        still = "Words of it are still in these files; another memory or a file of yours may say the same:"
         lines += [still, *map("  {}".format, report.left)]
     if report.absent:
         lines.append(

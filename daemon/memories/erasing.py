@@ -43,6 +43,7 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
         with core.store.reading() as connection:
             report.absent = migrations.list_left(connection)
         report.left = yield from _search_files(core, texts)
+    every += chosen.copied
     copies = leftovers.find_copies(core.folder, every)
     if call.copies and not call.dry_run:
         with core.store.reading() as connection:
@@ -79,10 +80,14 @@ def _erase_all(core: Core, call: Erase, every: Sequence[str], report: Erased) ->
 
 
 class _Chosen(NamedTuple):
-    """What a call is about: ids of memories and turns, deleted ones too, and files that mention the text as well."""
+    """What a call is about: ids of memories and turns, deleted ones too.
+
+    Of what mentions a text also the files that do, and the ids of what does in copies of the database.
+    """
 
     ids: list[str]
     notes: list[str]
+    copied: list[str]
 
 
 def _choose(core: Core, call: Erase) -> _Chosen:
@@ -108,7 +113,8 @@ def _choose(core: Core, call: Erase) -> _Chosen:
     ids = list(dict.fromkeys(stored + [turn.key for turn in active] + past))
     for prefix in call.ids:
         choose_unique(prefix, [id for id in ids if id.startswith(prefix)])
-    return _Chosen(ids, notes)
+    is_about_all = mention is not None and not selection.condition and selection.reached is None
+    return _Chosen(ids, notes, leftovers.find_mentions(core.folder, mention) if mention and is_about_all else [])
 
 
 def _find_past(

@@ -16,7 +16,7 @@ from pathlib import Path
 import apsw
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.store import copies, erasing, upkeep
+from memoryd.daemon.store import copies, erasing, rows, upkeep
 from memoryd.daemon.store.connection import open_writer
 from memoryd.daemon.store.migrations import migrate, settle_triggers
 from memoryd.daemon.system.process import sync
@@ -92,6 +92,23 @@ def _select_held(path: Path, ids: set[str]) -> bool | None:
         " UNION ALL SELECT memory FROM history WHERE before IS NOT NULL"
     )
     return upkeep.read_copy(path, lambda connection: any(str(id) in ids for (id,) in connection.execute(query)))
+
+
+def find_mentions(folder: Path, mention: erasing.Mention) -> list[str]:
+    """Return the ids of what mentions a text in the copies that can be read, former texts and files included."""
+    ids: dict[str, None] = {}
+    for path in list_copies(folder):
+        ids |= dict.fromkeys(upkeep.read_copy(path, lambda connection: _select_mentions(connection, mention)) or ())
+    return list(ids)
+
+
+def _select_mentions(connection: apsw.Connection, mention: erasing.Mention) -> list[str]:
+    spoken = connection.execute("SELECT key, content FROM turns")
+    return [
+        *(row.id for row in rows.iterate(connection, "TRUE", ()) if mention.is_in(row)),
+        *(str(key) for key, content in spoken if mention.is_in_text(str(content))),
+        *(one.id for one in erasing.find_past(connection) if mention.is_in(one.held)),
+    ]
 
 
 def rewrite(paths: Iterable[Path], ids: Sequence[str], now: float) -> Iterator[Path]:

@@ -182,6 +182,23 @@ def test_skipped_turns_that_mention_a_text_are_forgotten(daemon: "Daemon", clien
     assert [skip.content for skip in client.skipped()] == ["thanks"]
 
 
+@needs("workspaces")
+def test_a_copy_in_which_a_file_mentioned_a_text_is_named_and_rewritten(
+    daemon: "Daemon", client: Client, tmp_path: Path
+) -> None:
+    """Also after the file was edited, and where nothing else holds the text any more."""
+    (tmp_path / "a.md").write_text("# Vault\n\nThe vault is behind the painting.\n")
+    client.add_workspace(str(tmp_path), namespace="notes")
+    wait_until(lambda: client.list(tier=["documents"]))
+    copy = client.backup().path
+    (tmp_path / "a.md").write_text("# Vault\n\nThe vault is gone.\n")
+    wait_until(lambda: "gone" in client.list(tier=["documents"])[0].content)
+    found = erase(client, matching="Painting", dry_run=True)
+    assert (found.count, found.copies) == (0, [copy])
+    assert erase(client, matching="painting", copies=True).rewritten == [copy]
+    assert holding(daemon.core.folder, ["painting"]) == []
+
+
 def test_what_mentions_a_text_is_erased_within_the_other_filters(daemon: "Daemon", client: Client) -> None:
     for namespace in ("acme", "acme/api", "other"):
         with daemon.client(namespace) as there:
