@@ -44,14 +44,14 @@ _OPERATORS = {"=": "$eq", "!=": "$ne", ">": "$gt", ">=": "$gte", "<": "$lt", "<=
 # How argparse says what does not fit, and how a person would.
 _MISSING = compile_late(r"the following arguments are required: (.*)")
 _REWORDED = (
-    (compile_late(r"argument (?:[^ :]+/)?([^ :]+): (must|needs|takes) "), r"\1 \2 "),
-    (compile_late(r"argument (?:[^ :]+/)?([^ :]+): expected one argument"), r"\1 needs a value"),
-    (compile_late(r"argument (?:[^ :]+/)?([^ :]+): expected at least one argument"), r"\1 needs a value or several"),
-    (compile_late(r"argument (?:[^ :]+/)?([^ :]+): expected (\d+) arguments"), r"\1 needs \2 values"),
-    (compile_late(r"argument (?:[^ :]+/)?([^ :]+): ignored explicit argument (.*)"), r"\1 takes no value like \2"),
+    (compile_late(r"argument (?:[^ :/]+/)?([^ :/]+): (must|needs|takes) "), r"\1 \2 "),
+    (compile_late(r"argument (?:[^ :/]+/)?([^ :/]+): expected one argument"), r"\1 needs a value"),
+    (compile_late(r"argument (?:[^ :/]+/)?([^ :/]+): expected at least one argument"), r"\1 needs a value or several"),
+    (compile_late(r"argument (?:[^ :/]+/)?([^ :/]+): expected (\d+) arguments"), r"\1 needs \2 values"),
+    (compile_late(r"argument (?:[^ :/]+/)?([^ :/]+): ignored explicit argument (.*)"), r"\1 takes no value like \2"),
     (compile_late(r"argument ([^ :]+): not allowed with argument ([^ :]+)"), r"give \1 or \2, not both"),
     (compile_late(r"one of the arguments (\S+) (\S+) is required"), r"give \1 or \2"),
-    (compile_late(r"argument (?:[^ :]+/)?([^ :]+): "), r"\1: "),
+    (compile_late(r"argument (?:[^ :/]+/)?([^ :/]+): "), r"\1: "),
 )
 
 
