@@ -1,10 +1,10 @@
-"""Measure what a model's cosines mean, for the floors in the catalog.
+"""Measure what a model's cosines mean, to check what its calibration says of it.
 
 `python tests/benchmarks/bench_floors.py MODEL [CONVERSATIONS]`: prints quantiles of the cosine for pairs whose relation
 is known. CONVERSATIONS is a LongMemEval-like gzip file of JSON lines (`question`, `sessions` with `turns`, gold turns
 marked `has_answer`); without it only the hand-written pairs are measured.
 
-How the floors follow:
+How the floors of the default model followed, which calibration carries over to others (`models/calibration`):
 - `duplicate`: the median of rephrasings, far above different statements about one thing. No cosine separates
   look-alikes that differ in a number, a name or a negation: the daemon's guard compares those as text.
 - `relevant`: between the 99th and the 99.9th percentile of questions with turns of other conversations.

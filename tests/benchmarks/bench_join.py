@@ -1,4 +1,4 @@
-"""Measure which cosine joins texts of one subject into a node, for the floors `join` and `merge` in the catalog.
+"""Measure which cosine joins texts of one subject into a node, to check the floors `join` and `merge` of a model.
 
 `python tests/benchmarks/bench_join.py MODEL [CONVERSATIONS] [--stores N]`: clusters texts whose subject is known at
 rising floors, as maintenance does (joined in order, split over 20 members, merged), and prints for each floor how the
