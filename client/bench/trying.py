@@ -401,7 +401,7 @@ def _report_text(report: TryReport) -> str:
     rows = []
     for one in report.models:
         name = f"{one.name} (in use)" if one.in_use else one.name
-        for kind, part in {"": one.quality, **(one.by_kind if len(one.by_kind) > 1 else {})}.items():
+        for kind, part in {"": one.quality, **({} if "data" in one.by_kind else one.by_kind)}.items():
             shares = [f"{100 * share:.1f}" for share in (part.hit_1, part.hit_5, part.ndcg_10)]
             speed, start = ms_text(one.search_p50_ms), f"{one.start_ms:.0f}"
             costs = [speed, start, f"{one.rss_mb:.0f}", f"{one.disk_mb:.0f}", f"{one.dimensions}"]
