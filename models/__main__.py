@@ -44,7 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _list_models(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return the models of the catalog and those installed from elsewhere."""
+    """Return the models of the catalog and those installed from elsewhere.
+
+    Languages: none means about a hundred, null that they are not known.
+    """
     there = installed(options.dir)
     known = [
         _describe(spec, spec.name in there, spec.size_mb, spec.licence, spec.description) for spec in CATALOG.values()
@@ -64,6 +67,8 @@ def _describe(
         "installed": is_installed,
         "default": isinstance(model, ModelSpec) and model.name == DEFAULT,
         "dimensions": model.dimensions,
+        "max_tokens": model.max_tokens,
+        "languages": model.languages if isinstance(model, ModelSpec) else None,
         "size_mb": size_mb,
         "licence": licence,
         "description": description,

@@ -56,6 +56,8 @@ def _list_api_models(args: Namespace) -> list[dict[str, Any]]:
             "installed": False,
             "default": False,
             "dimensions": dimensions,
+            "max_tokens": settings["embedding_api"]["max_tokens"],
+            "languages": None,
             "size_mb": 0,
             "licence": "",
             "description": f"behind {settings['embedding_api']['url']}",
