@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from page import Person, Tab
+from page import LIMIT_MS, Person, Tab
 from shelf import HOSTILE
 
 from memoryd.client.memctl.search import FLOOR
@@ -99,9 +99,9 @@ def test_what_happens_is_shown_at_once_and_hostile_memories_are_text_in_every_vi
         for path in (*VIEWS, f"m/{added.id}", "search?q=right+to+left+onerror", "search?q=right+to+left&tab=context"):
             page.evaluate("path => { location.hash = '/' + path; }", path)
             expect(page.locator("main h1")).to_be_visible()
-            expect(page.locator(".loading")).to_have_count(0, timeout=20_000)
+            expect(page.locator(".loading")).to_have_count(0, timeout=4 * LIMIT_MS)
             if path.startswith(("m/", "search?")):
-                expect(page.locator("main").get_by_text("onerror=").first).to_be_visible(timeout=20_000)
+                expect(page.locator("main").get_by_text("onerror=").first).to_be_visible(timeout=4 * LIMIT_MS)
             assert page.locator("main script, main img, main i:has-text('x'), main u").count() == 0
             assert "owned" not in page.title()
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from page import Browser, Served, Tab
+from page import LIMIT_MS, Browser, Served, Tab
 from screenshots import serve
 from shelf import fill
 from test_page import VIEWS
@@ -27,7 +27,7 @@ def show(page: Any, path: str) -> None:
 
     page.evaluate("path => { location.hash = '/' + path; }", path)
     expect(page.locator("main h1")).to_be_visible()
-    expect(page.locator(".loading")).to_have_count(0, timeout=30_000)
+    expect(page.locator(".loading")).to_have_count(0, timeout=4 * LIMIT_MS)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -94,20 +94,20 @@ def test_ten_tabs_have_one_stream_and_all_show_what_happens(tab: Tab, morning: A
             other.goto(served.base)
             pages.append(other)
         for one in pages:
-            expect(one.locator(".op").first).to_be_visible(timeout=20_000)
+            expect(one.locator(".op").first).to_be_visible(timeout=4 * LIMIT_MS)
         with morning.client() as client:
             client.add("Every tab sees this")
             following = [one.subscriptions for one in client.stats().daemon.clients if one.subscriptions]
         assert following == [1]
         for one in pages:
-            expect(one.locator("button.new")).to_contain_text("1 new", timeout=20_000)
+            expect(one.locator("button.new")).to_contain_text("1 new", timeout=4 * LIMIT_MS)
         page.close()  # the leader: another tab takes over, and all look at what they may have missed
         for one in pages[1:]:
-            expect(one.get_by_text("Every tab sees this")).to_be_visible(timeout=20_000)
+            expect(one.get_by_text("Every tab sees this")).to_be_visible(timeout=4 * LIMIT_MS)
         with morning.client() as client:
             client.add("The others see this, too")
         for one in pages[1:]:
-            expect(one.locator("button.new")).to_contain_text("1 new", timeout=20_000)
+            expect(one.locator("button.new")).to_contain_text("1 new", timeout=4 * LIMIT_MS)
 
     tab.look(steps)
 
@@ -122,19 +122,19 @@ def test_the_page_says_that_the_daemon_is_away_and_goes_on_when_it_is_back(
     tab = Tab(browser, served)
     tab.look(lambda page: expect(page.locator(".empty")).to_contain_text("Nothing was remembered yet"))
     first.stop()
-    tab.look(lambda page: expect(page.locator(".away")).to_be_visible(timeout=20_000))
+    tab.look(lambda page: expect(page.locator(".away")).to_be_visible(timeout=4 * LIMIT_MS))
     second = start_daemon()
     with second.client() as client:
         client.add("Added while the page was alone")
     second.socket.rename(first.socket)
 
     def back(page: Any) -> None:
-        expect(page.locator(".away")).to_have_count(0, timeout=20_000)
+        expect(page.locator(".away")).to_have_count(0, timeout=4 * LIMIT_MS)
         expect(page.locator(".op .what")).to_contain_text("Added while the page was alone")
 
     tab.look(back)
     assert served.stop() == 0
-    tab.look(lambda page: expect(page.locator(".away")).to_contain_text("memctl web", timeout=20_000))
+    tab.look(lambda page: expect(page.locator(".away")).to_contain_text("memctl web", timeout=4 * LIMIT_MS))
     tab.close()
 
 
