@@ -12,6 +12,7 @@ from memoryd.client.errors import Invalid
 if TYPE_CHECKING:
     from pathlib import Path
 
+_RUNTIME_FOLDERS = "/run/user"  # made by systemd at login
 MAX_SOCKET_PATH_BYTES = 107  # sun_path holds 108 bytes with its final NUL
 
 
@@ -85,9 +86,15 @@ def resolve_workspace(workspace: str) -> str:
 
 
 def _default_socket() -> str:
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or _find_runtime_folder()
     folder = f"{runtime}/memoryd" if runtime else f"{os.environ.get('TMPDIR') or '/tmp'}/memoryd-{os.getuid()}"
     return f"{folder}/memoryd.sock"
+
+
+def _find_runtime_folder() -> str:
+    """Return the user's folder for sockets, which agents' hosts often do not name to what they start; empty: none."""
+    folder = f"{_RUNTIME_FOLDERS}/{os.getuid()}"
+    return folder if not os.environ.get("TMPDIR") and os.access(folder, os.W_OK) else ""
 
 
 def _locate(path: str | os.PathLike[str] | None, variable: str, xdg: str, fallback: str) -> "Path":

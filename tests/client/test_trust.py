@@ -17,7 +17,7 @@ from hosting import Agent
 from memoryd.client import AsyncClient, Client, Untrusted
 from memoryd.client.agents.hooks import spool, wire
 from memoryd.client.memctl.running import run
-from memoryd.client.transport import spawn, trust
+from memoryd.client.transport import paths, spawn, trust
 from memoryd.daemon.system import listen
 
 WHOSE = "belongs to .*, not to you; .*MEMORYD_SOCKET"
@@ -236,3 +236,19 @@ def test_a_spool_of_another_user_is_neither_sent_nor_written(agent: Agent, folde
     assert (done.code, done.out) == (0, "")
     assert planted.read_text() == '{"method": "observe"}\n'
     assert spool.count_waiting() == 0
+
+
+# Where the socket is ---------------------------------------------------------------------------------------------------
+
+
+def test_what_a_host_starts_without_the_variable_finds_the_users_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_RUNTIME_DIR", "MEMORYD_SOCKET", "TMPDIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(paths, "_RUNTIME_FOLDERS", str(folder))
+    assert paths.socket_address() == f"/tmp/memoryd-{os.getuid()}/memoryd.sock"
+    (folder / str(os.getuid())).mkdir()
+    assert paths.socket_address() == f"{folder}/{os.getuid()}/memoryd/memoryd.sock"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/elsewhere")
+    assert paths.socket_address() == "/elsewhere/memoryd/memoryd.sock"
