@@ -12,7 +12,7 @@ import msgspec
 
 _END_CHARS = 500
 _PLACE = re.compile(r"(?P<what>.*?)(?: - at `(?P<key>key` in `)?\$(?P<path>[^`]*)`)?", re.DOTALL)
-_ITEM = re.compile(r"\[[^]]*\]")
+_ITEM = re.compile(r"\[[^][]*\]")
 _BOUND = re.compile(r"Expected `(?:int|float)` (>=|<=|>|<) (\S+)")
 _LENGTH = re.compile(r"Expected `(\w+)` of length (>=|<=) (\d+)")
 _KIND = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")

@@ -15,7 +15,7 @@ import msgspec
 
 import memoryd
 from memoryd.client import linux
-from memoryd.client.capabilities import CAPABILITIES
+from memoryd.client.capabilities import CAPABILITIES, list_absent
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.commands import (
     EXAMPLES,
@@ -136,6 +136,14 @@ def command_of(name: str) -> tuple[Command, Parser]:
     return command, parser
 
 
+def _refuse_absent(first: str, command: str) -> None:
+    """Raise `Usage` for a command that may belong to a capability that has been taken out."""
+    capability = find_capability(first)
+    if capability in list_absent():
+        about = CAPABILITIES[capability].about
+        raise Usage(f"`memctl {command}` is not in this installation: it belongs to {capability} ({about}).")
+
+
 def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
     """Return the command's name and the words without it; raise `Usage` for an unknown one."""
     rest = list(argv)
@@ -146,9 +154,7 @@ def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
     choices = verbs(name)
     if not choices:
         if name not in find_rows(name):
-            if capability := find_capability(name):
-                about = CAPABILITIES[capability].about
-                raise Usage(f"`memctl {name}` is not in this installation: it belongs to {capability} ({about}).")
+            _refuse_absent(name, name)
             commands = {command.split()[0] for command in list_commands()}
             question = _ask_whether(name, commands, "memctl ")
             raise Usage(f"{name!r} is not a command{question or ';'} `memctl --help` lists them.")
@@ -159,6 +165,8 @@ def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
         raise SystemExit(0)
     if second is not None and rest[second] in choices:
         return f"{name} {rest.pop(second)}", rest
+    if second is not None:
+        _refuse_absent(name, f"{name} {rest[second]}")
     default = find_default_verb(name)
     if default and (second is None or second > first):  # else the word is the value of an option
         return f"{name} {default}", rest

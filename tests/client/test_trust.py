@@ -238,7 +238,7 @@ def test_a_spool_of_another_user_is_neither_sent_nor_written(agent: Agent, folde
     assert spool.count_waiting() == 0
 
 
-# Where the socket is ---------------------------------------------------------------------------------------------------
+# Where the socket is -------------------------------------------------------------------------------------------------
 
 
 def test_what_a_host_starts_without_the_variable_finds_the_users_folder(
