@@ -27,14 +27,14 @@ sockets and [MessagePack](https://msgpack.org).
 
 ## Connection
 
-Connect a stream socket to the path in `MEMORYD_SOCKET`; if that is not set to `$XDG_RUNTIME_DIR/memoryd/memoryd.sock`;
-if that variable is not set either to `/run/user/UID/memoryd/memoryd.sock` where that folder is there and `TMPDIR` is
-not set, else to `/tmp/memoryd-UID/memoryd.sock` (`TMPDIR` instead of `/tmp` if set), UID being the number of the user. Only
-processes of the daemon's own user are served. Anybody can make the folder in `/tmp` first: see
-that folder and socket are no symbolic links and belong to the user or root, that nobody else may write in the folder
-(unless it is sticky), and that `SO_PEERCRED` names the user or root, before anything is sent. Send the first request at
-once; a greeting (`hello`) is optional and may go ahead of it without waiting for the reply. A connection may stay open
-for any number of calls.
+Connect a stream socket to the path in `MEMORYD_SOCKET`; if that is not set to
+`$XDG_RUNTIME_DIR/memoryd/memoryd.sock`; if that variable is not set either to `/run/user/UID/memoryd/memoryd.sock`
+where that folder is there and `TMPDIR` is not set, else to `/tmp/memoryd-UID/memoryd.sock` (`TMPDIR` instead of
+`/tmp` if set), UID being the number of the user. Only processes of the daemon's own user are served. Anybody can
+make the folder in `/tmp` first: see that folder and socket are no symbolic links and belong to the user or root,
+that nobody else may write in the folder (unless it is sticky), and that `SO_PEERCRED` names the user or root,
+before anything is sent. Send the first request at once; a greeting (`hello`) is optional and may go ahead of it
+without waiting for the reply. A connection may stay open for any number of calls.
 
 **The end of a connection.** A daemon that stops or restarts refuses calls with `unavailable` and `retry_after_ms`, and
 sends each connection that waits for nothing the same in an error with the id 0 before it closes it. Nothing was done
