@@ -82,7 +82,7 @@ def test_the_same_again_changes_nothing(core: Core) -> None:
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        (entry("", "no key"), "Entry 1: The key '' is not a text"),
+        (entry("", "no key"), "Entry 1: The key '' must be a text of"),
         (entry("a\0b", "a key with NUL"), "Entry 1: The key"),
         (entry("two", " "), "Entry 1: The content is empty"),
         (entry("two", "x" * 2_000_000), "Entry 1: The content has 2000000 bytes"),
