@@ -102,12 +102,13 @@ def parse(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     """Return the command that the words name, and its arguments."""
     name, rest = find_command(argv)
     if name is None:
-        from memoryd.client.memctl import overview  # no other call needs it
-
         parser = _make_top_parser()
         args = parser.read(rest)
-        if overview.is_about_project(args):
-            return Command(declare_nothing, overview.show_project), args
+        if linux.is_here():
+            from memoryd.client.memctl import overview  # no other call needs it
+
+            if overview.is_about_project(args):
+                return Command(declare_nothing, overview.show_project), args
         if rest:
             raise Usage("which command? `memctl --help` lists them.")
         parser.print_help()

@@ -187,5 +187,5 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(folder: Path) -> No
 def test_a_file_that_no_collector_would_read_is_refused(folder: Path, name: str) -> None:
     path = folder / "config.toml"
     path.write_text(f'[metrics]\ntextfile = "{name}"\n')
-    with pytest.raises(Invalid, match=r"absolute path ending in \.prom"):
+    with pytest.raises(Invalid, match=r"absolute path that ends in \.prom"):
         config.load(path)
