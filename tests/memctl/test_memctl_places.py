@@ -92,7 +92,7 @@ def test_a_preview_of_hooks_is_what_an_agent_gets_there(
     assert "The importer reads CSV files now." in memctl("hooks", "preview").out
     assert "Tuesdays" not in memctl("hooks", "preview").out
     monkeypatch.chdir("/")
-    assert "nothing comes up at a start" in memctl("hooks", "preview").err
+    assert "told nothing at the start" in memctl("hooks", "preview").err
 
 
 def test_a_context_in_a_project_is_what_an_agent_gets_there(checkout: Path, memctl: Memctl) -> None:
