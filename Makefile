@@ -33,7 +33,7 @@ check: $(VENV)/installed
 	$(BIN)/lint-imports
 	$(BIN)/codespell client daemon models scheduler systemd docs *.md
 	$(MAKE) docs
-	$(BIN)/python -m pytest $(PARALLEL) -m slow
+	$(BIN)/python -m pytest $(PARALLEL) -m "slow and not stress"
 
 stress: $(VENV)/installed
 	$(BIN)/python -m pytest $(PARALLEL) -m stress
