@@ -42,5 +42,5 @@ def test_memctl_prints_a_context_or_says_that_nothing_is_relevant(real: Any) -> 
     found = json.loads(memctl(real, "context", "which session cache do we use", "--json").stdout)
     assert found["tokenizer"] == "all-MiniLM-L6-v2"
     wrong = memctl(real, "context", "x", "--max-tokens", "3")
-    assert wrong.returncode == 1
+    assert wrong.returncode == 2
     assert wrong.stderr.count("\n") == 1
