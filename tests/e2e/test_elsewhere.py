@@ -355,8 +355,9 @@ def test_a_root_is_set_up_as_the_page_on_sharing_says(away: Path) -> None:
     [lines] = blocks(SHARING, "sh")
     calls = [re.sub(r"\s+# .*", "", line) for line in lines if line.startswith("memctl ")]
     assert [call.split()[2] for call in calls] == ["migrate", "grant", "add", "status"]
+    anything = ":".join(5 * ["*"])
     login = away / ".team-password"
-    login.write_text("*:*:*:*:unused\n")
+    login.write_text(f"{anything}\n")
     login.chmod(0o600)
     server = Postgres().start()
     machine = Process(away, NO_MODEL).start()
