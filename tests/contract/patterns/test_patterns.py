@@ -26,6 +26,7 @@ from memoryd.daemon.language import digesting, rating
 # Patterns that need a look at how they are used: by which methods, and for texts of which length at most. Names are
 # beginnings; the first row that fits counts.
 REVIEWED = {
+    "client.credentials.named._ANNOUNCED": Bound(("match",)),  # once for each name
     "daemon.conversations.gate.NOISE": Bound(("fullmatch",)),
     "daemon.language.digesting.": Bound(("search", "match"), digesting.MAX_CHARS),  # longer sentences are in no summary
     "daemon.language.rating.FEATURES": Bound(("search",), rating.READ_CHARS),
