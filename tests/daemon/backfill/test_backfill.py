@@ -179,8 +179,8 @@ def test_what_answers_what_is_as_it_is_when_turns_are_observed(
 
 def test_what_was_said_in_a_folder_that_is_paused_is_left_out(core: Core) -> None:
     said = turns(ASKED, ANSWERED)
-    ask(core, PauseObserving(kind="folder", name="/work/secret"))
-    given = [msgspec.structs.replace(said[0], folder="/work"), msgspec.structs.replace(said[1], folder="/work/secret")]
+    ask(core, PauseObserving(kind="folder", name="/code/secret"))
+    given = [msgspec.structs.replace(said[0], folder="/code"), msgspec.structs.replace(said[1], folder="/code/secret")]
     done = take(core, given)
     assert (done.taken, done.left_out) == (1, {"observing is paused": 1})
     with core.store.reading() as connection:
