@@ -27,6 +27,7 @@ from memoryd.daemon.language import digesting, rating
 # beginnings; the first row that fits counts.
 REVIEWED = {
     "client.credentials.named._ANNOUNCED": Bound(("match",)),  # once for each name
+    "client.credentials.redacting._ENTRY": Bound(("match",)),  # once for each line of a manifest
     "daemon.conversations.gate.NOISE": Bound(("fullmatch",)),
     "daemon.language.digesting.": Bound(("search", "match"), digesting.MAX_CHARS),  # longer sentences are in no summary
     "daemon.language.rating.FEATURES": Bound(("search",), rating.READ_CHARS),
