@@ -33,7 +33,7 @@ _DATA = (
     *("memoryd.*", "memoryd-*", "hooks.*", "projects.*", "owner.token*", "mcp.token*", "backfill.running"),
     *("backups", "before-*", "next", "next.part", "tmp", "encodings"),
 )
-_MODELS = (".lock", ".partial", ".new-*", ".old-*")
+_MODELS = (".api", ".lock", ".partial", ".new-*", ".old-*")
 _MANIFEST = "manifest.json"  # of a model
 _POLL_S = 0.02
 

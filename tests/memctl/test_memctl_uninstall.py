@@ -56,6 +56,8 @@ def installed(home: Path, memctl: Memctl) -> Iterator[Path]:
     model.mkdir(parents=True)
     (model / "manifest.json").write_text("{}")
     (model.parent / ".lock").touch()
+    (model.parent / ".api").mkdir()  # how models behind an API were calibrated
+    (model.parent / ".api" / "0cf7b7798174f900.json").write_text("{}")
     for agent in HOSTS:
         assert memctl("hooks", "install", agent).code == 0
     memctl("add", "Ada drinks green tea", "--namespace", "ada")
