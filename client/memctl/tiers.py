@@ -53,7 +53,7 @@ def _format_levels(report: protocol.TierReport) -> str:
         bar = pad(draw_bar(_scale_logarithmic(tier.count, most), BAR), BAR)
         used = size_text(tier.ram_bytes) if tier.ram_bytes else "–"
         cells = [count_text(tier.count, tier.unit), used, _day(tier.oldest_at), _day(tier.newest_at)]
-        rows.append([tier.title or tier.name, bar, *cells, _format_remark(tier, report)])
+        rows.append([tier.title or tier.name, bar, *cells, _format_limit(tier)])
     return format_table(["TIER", "", "HOLDS", "IN RAM", "OLDEST", "NEWEST", ""], rows, right=(2, 3))
 
 
@@ -66,10 +66,8 @@ def _day(at: float | None) -> str:
     return (iso(at) or "")[:10] or "–"
 
 
-def _format_remark(tier: protocol.TierState, report: protocol.TierReport) -> str:
-    nodes = f"in {count_text(report.nodes, 'node')}" if tier.name == "L2" and report.nodes else ""
-    limit = f"at most {tier.limit:,} each" if tier.limit else ""
-    return ", ".join(filter(None, [nodes, limit]))
+def _format_limit(tier: protocol.TierState) -> str:
+    return f"at most {tier.limit:,} each" if tier.limit else ""
 
 
 def _format_flows(report: protocol.TierReport) -> str:
