@@ -11,11 +11,14 @@ from msgspec import UNSET, UnsetType
 
 from memoryd.client import protocol
 from memoryd.client.fields import (
+    GivenMemory,
     Words,
     build,
+    convert_each,
     convert_entry,
     namespace_text,
     new_memory,
+    new_message,
     new_turn,
     query_fields,
     to_list,
@@ -50,14 +53,14 @@ def add(
 
 
 def add_many_calls(
-    memories: Iterable[protocol.NewMemory | Mapping[str, Any]],
+    memories: Iterable[GivenMemory],
     *,
     dedup: bool = True,
     dedup_threshold: float | None = None,
     allow_secrets: bool = False,
 ) -> Iterator[protocol.AddMany]:
     """Yield the calls that add `memories`: one, or several where one frame cannot hold them."""
-    for batch in split_batches(map(new_memory, memories)):
+    for batch in split_batches(convert_each("memories", new_memory, memories)):
         yield protocol.AddMany(
             memories=batch, dedup=dedup, dedup_threshold=dedup_threshold, allow_secrets=allow_secrets
         )
@@ -132,7 +135,7 @@ def put_many(
 ) -> protocol.PutMany:
     """Put and delete many memories by their keys, all or nothing. An entry is a mapping with `key`, `memory` (a mapping
     as well), `below`, `clears`, `searchable` and `ttl_s`; without a memory the key is deleted."""
-    return protocol.PutMany(entries=[convert_entry(entry) for entry in entries], allow_secrets=allow_secrets)
+    return protocol.PutMany(entries=list(convert_each("entries", convert_entry, entries)), allow_secrets=allow_secrets)
 
 
 def delete_where(*, all_states: bool = False, dry_run: bool = False, **fields: Any) -> protocol.DeleteWhere:
@@ -154,25 +157,27 @@ def observe(
     turns: Iterable[protocol.NewTurn | Mapping[str, Any]], *, session: str = "", allow_secrets: bool = False
 ) -> protocol.Observe:
     """Record turns of a conversation: mappings with `role`, `content` and, if they matter, `created_at` and `id`."""
-    return protocol.Observe(turns=[new_turn(turn) for turn in turns], session=session, allow_secrets=allow_secrets)
+    return protocol.Observe(
+        turns=list(convert_each("turns", new_turn, turns)), session=session, allow_secrets=allow_secrets
+    )
 
 
 def flush(turns: Iterable[protocol.NewTurn | Mapping[str, Any]], workspace: str, **fields: Any) -> protocol.Flush:
     """Write what is worth keeping of a conversation into a file of a workspace, by default today's note."""
-    return build(protocol.Flush, turns=[new_turn(turn) for turn in turns], workspace=workspace, **fields)
+    return build(protocol.Flush, turns=list(convert_each("turns", new_turn, turns)), workspace=workspace, **fields)
 
 
 def seed(
     *,
     turns: Iterable[protocol.NewTurn | Mapping[str, Any]] = (),
-    memories: Iterable[protocol.NewMemory | Mapping[str, Any]] = (),
+    memories: Iterable[GivenMemory] = (),
     session: str = "",
     allow_secrets: bool = False,
 ) -> protocol.Seed:
     """Store many turns (at most 500 a call) or memories at once, without the gate."""
     return protocol.Seed(
-        turns=[new_turn(turn) for turn in turns],
-        memories=[new_memory(m) for m in memories],
+        turns=list(convert_each("turns", new_turn, turns)),
+        memories=list(convert_each("memories", new_memory, memories)),
         session=session,
         allow_secrets=allow_secrets,
     )
@@ -192,7 +197,7 @@ def summarize(
     **fields: Any,
 ) -> protocol.Summarize:
     """Keep a conversation within a budget of tokens: its older part becomes a summary; `wait` asks a language model."""
-    plain = msgspec.convert(list(messages), list[protocol.Message], from_attributes=True)
+    plain = list(convert_each("messages", new_message, messages))
     former = msgspec.convert(running_summary, protocol.RunningSummary | None, from_attributes=True)
     return build(protocol.Summarize, messages=plain, running_summary=former, max_tokens=max_tokens, **fields)
 

@@ -61,7 +61,7 @@ class Busy(MemorydError, code="busy"):
 
 
 class Unavailable(MemorydError, code="unavailable"):
-    """No daemon answers, or it stopped before it replied."""
+    """No daemon answers and none can be started, or it stopped before it replied: then a change may have been made."""
 
 
 class Untrusted(MemorydError, code="untrusted"):
@@ -69,7 +69,7 @@ class Untrusted(MemorydError, code="untrusted"):
 
 
 class TimedOut(MemorydError, code="timeout"):
-    """No reply within the client's `timeout_s`."""
+    """No reply within the client's `timeout_s`. A change may have been made, or be made yet."""
 
 
 class ModelUnavailable(MemorydError, code="model_unavailable"):

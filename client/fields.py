@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,6 +13,7 @@ from memoryd.client.protocol import Call, NewMemory
 from memoryd.client.times import moment, seconds
 
 Words = str | Sequence[str]
+GivenMemory = str | NewMemory | Mapping[str, Any]
 C = TypeVar("C", bound=Call[Any])
 T = TypeVar("T")
 
@@ -33,40 +34,66 @@ def to_list(value: Words | None) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
-def new_memory(item: NewMemory | Mapping[str, Any]) -> NewMemory:
-    """Return a `NewMemory` for a mapping of its fields; dates may be ISO text or datetimes."""
-    return item if isinstance(item, NewMemory) else _make(NewMemory, item, "memory", ("created_at", "expires_at"))
+def new_memory(item: GivenMemory) -> NewMemory:
+    """Return a `NewMemory` for a text or for a mapping of its fields; dates may be ISO text or datetimes."""
+    if isinstance(item, NewMemory):
+        return item
+    fields = {"content": item} if isinstance(item, str) else item
+    return _make(NewMemory, fields, "a memory", ("created_at", "expires_at"))
 
 
 def convert_entry(item: protocol.KeyedEntry | Mapping[str, Any]) -> protocol.KeyedEntry:
     """Return a `KeyedEntry` for a mapping of its fields, whose memory may be a mapping too."""
     if isinstance(item, protocol.KeyedEntry):
         return item
-    memory = item.get("memory")
-    return _make(protocol.KeyedEntry, {**item, "memory": None if memory is None else new_memory(memory)}, "entry", ())
+    if isinstance(item, Mapping) and item.get("memory") is not None:
+        item = {**item, "memory": new_memory(item["memory"])}
+    return _make(protocol.KeyedEntry, item, "an entry", ())
 
 
 def new_turn(item: protocol.NewTurn | Mapping[str, Any]) -> protocol.NewTurn:
     """Return a `NewTurn` for a mapping of its fields; the date may be ISO text or a datetime."""
-    return item if isinstance(item, protocol.NewTurn) else _make(protocol.NewTurn, item, "turn", ("created_at",))
+    return item if isinstance(item, protocol.NewTurn) else _make(protocol.NewTurn, item, "a turn", ("created_at",))
+
+
+def convert_each(name: str, convert: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
+    """Yield each of `items` as `convert` returns it; what it refuses is named by its place in the argument `name`."""
+    if isinstance(items, str | Mapping):
+        raise Invalid(f"`{name}` must be a list, not one {type(items).__name__}.")
+    for number, item in enumerate(items):
+        try:
+            yield convert(item)
+        except Invalid as error:
+            raise Invalid(f"{name}[{number}]: {error.message}", {"index": number}) from None
 
 
 def _make(kind: type[T], item: Mapping[str, Any], name: str, dates: tuple[str, ...]) -> T:
+    if not isinstance(item, Mapping):
+        raise Invalid(f"Not {name}: it must be a mapping, not {type(item).__name__}.")
     fields = {field: value for field, value in item.items() if value is not None}
     try:
         return msgspec.convert({**fields, **{date: seconds(fields[date]) for date in dates if date in fields}}, kind)
     except msgspec.ValidationError as error:
         from memoryd.client.misfit import explain_misfit  # seldom needed
 
-        raise Invalid(f"Not a {name}: {explain_misfit(error, kind)}.") from None
+        raise Invalid(f"Not {name}: {explain_misfit(error, kind)}.") from None
+
+
+def new_message(item: protocol.Message | Mapping[str, Any]) -> protocol.Message:
+    """Return a `Message` for a mapping of its fields or for an object that has them as attributes."""
+    try:
+        return msgspec.convert(item, protocol.Message, from_attributes=True)
+    except msgspec.ValidationError as error:
+        from memoryd.client.misfit import explain_misfit
+
+        raise Invalid(f"Not a message: {explain_misfit(error, protocol.Message)}.") from None
 
 
 # How filters become what the wire has; the others are given as they are.
 _FILTERS: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("type", "source", "tier"), to_list),
+    **dict.fromkeys(("type", "source", "tier", "ids"), to_list),
     **dict.fromkeys(("metadata", "where"), lambda value: dict(value or {})),
     **dict.fromkeys(("after", "before"), lambda when: None if when is None else moment(when)),
-    "ids": list,
 }
 
 

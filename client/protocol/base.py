@@ -22,7 +22,8 @@ Sort = Literal["created", "updated", "accessed", "count", "importance"]
 Action = Literal["created", "updated", "deleted"]
 Limit = Annotated[int, Meta(ge=1, le=1000)]
 Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
-Seconds = Annotated[float, Meta(ge=0.0, le=253402300799.0)]  # up to the year 9999
+MAX_SECONDS = 253402300799.0  # up to the year 9999
+Seconds = Annotated[float, Meta(ge=0.0, le=MAX_SECONDS)]
 Metadata = dict[str, Any]
 MAX_INTEGER = 2**63 - 1  # what SQLite can hold
 LineNumber = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]

@@ -31,7 +31,7 @@ class Hit(Memory, kw_only=True):
     """
 
     score: float
-    """0 to 1, as ranked"""
+    """0 to 1, as ranked; it depends on what else is stored, so compare it within one search only"""
     similarity: float | None = None
     """cosine with the query, if the vectors found it"""
     bm25: float | None = None
@@ -271,7 +271,7 @@ class Query(Filtered[R], kw_only=True, frozen=True):
     min_similarity: Annotated[float, Meta(ge=-1.0, le=1.0)] | None = None
     """leave out hits with a lower cosine"""
     floor: Fraction | None = None
-    """leave out hits with a lower confidence: 0.03 leaves out what has nothing to do with the query"""
+    """leave out hits with a lower confidence: 0.03 leaves out most that has nothing to do with the query"""
     candidate_multiplier: Annotated[int, Meta(ge=1, le=100)] | None = None
     """candidates per arm = this x `limit`, at least 50"""
     profile: ProfileName = "default"

@@ -4,13 +4,13 @@ import asyncio
 import select
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memoryd.client.calls import add_many_calls, subscribe
 from memoryd.client.errors import MemorydError, TimedOut, Unavailable
-from memoryd.client.fields import Words
-from memoryd.client.protocol import DECLARED, AddedMany, Call, NewMemory, Progress, Reach, Reply
+from memoryd.client.fields import GivenMemory, Words
+from memoryd.client.protocol import DECLARED, AddedMany, Call, Progress, Reach, Reply
 from memoryd.client.transport import exchange, trust
 from memoryd.client.transport.batches import extend_error, join_added
 from memoryd.client.transport.endpoint import Endpoint
@@ -57,14 +57,15 @@ class AsyncClient(Endpoint):
 
     async def add_many(
         self,
-        memories: Iterable[NewMemory | Mapping[str, Any]],
+        memories: Iterable[GivenMemory],
         *,
         dedup: bool = True,
         dedup_threshold: float | None = None,
         allow_secrets: bool = False,
         on_progress: OnProgress | None = None,
     ) -> AddedMany:
-        """Remember many memories as one operation, or several where they would not fit into one frame of 16 MiB.
+        """Remember many memories, texts or mappings of the fields that `add` takes, as one operation, or several where
+        they would not fit into one frame of 16 MiB.
 
         The daemon commits them in parts; where it refuses a later one, the error's `data["stored"]` says how many of
         the first are stored, and `data["operations"]` what `undo` takes back.
@@ -240,7 +241,7 @@ class _Stream:
             if done:
                 return waiting.reply.result()
             if time.monotonic() - waiting.heard_at >= timeout_s:
-                raise TimedOut(f"The daemon did not reply within {timeout_s:g} s.")
+                raise TimedOut(exchange.SILENT.format(timeout_s))
 
     async def _receive(self) -> None:
         """Hand each reply to its call until the stream ends; the calls still waiting then get the reason."""

@@ -19,6 +19,7 @@ OnProgress = Callable[[Progress], None]
 
 CONNECT_PAUSE_S = 0.01  # between two tries, where more clients come than the daemon has taken so far
 
+SILENT = "The daemon did not reply within {:g} s; a change may or may not have been made. Read, then repeat the call."
 BROKEN = "The connection broke before the reply; the change may or may not have been made. Read, then repeat it."
 
 

@@ -9,6 +9,7 @@ from memoryd.client.protocol import Reply
 from memoryd.client.transport import trust
 from memoryd.client.transport.exchange import (
     CONNECT_PAUSE_S,
+    SILENT,
     BrokenStream,
     OnProgress,
     decode_reply,
@@ -74,7 +75,7 @@ class Stream:
         try:
             self._socket.sendall(data)
         except TimeoutError:
-            raise TimedOut(f"The daemon did not take the call within {timeout_s:g} s.") from None
+            raise TimedOut(f"The daemon did not take the call within {timeout_s:g} s; nothing was changed.") from None
         except (BrokenPipeError, ConnectionResetError):
             pass  # the daemon may have said why before it closed: read on
         except OSError as error:
@@ -84,7 +85,7 @@ class Stream:
         try:
             received = self._socket.recv(262144)
         except TimeoutError:
-            raise TimedOut(f"The daemon did not reply within {self._socket.gettimeout():g} s.") from None
+            raise TimedOut(SILENT.format(self._socket.gettimeout())) from None
         except OSError as error:
             raise BrokenStream(str(error), self._heard) from None
         if not received:

@@ -6,13 +6,13 @@ an empty pool, so that two processes never read one stream.
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memoryd.client.calls import add_many_calls, subscribe
 from memoryd.client.errors import MemorydError, Unavailable
-from memoryd.client.fields import Words
-from memoryd.client.protocol import DECLARED, AddedMany, Call, NewMemory, Reach, Reply
+from memoryd.client.fields import GivenMemory, Words
+from memoryd.client.protocol import DECLARED, AddedMany, Call, Reach, Reply
 from memoryd.client.transport.batches import extend_error, join_added
 from memoryd.client.transport.endpoint import Endpoint
 from memoryd.client.transport.exchange import (
@@ -76,14 +76,15 @@ class Client(Endpoint):
 
     def add_many(
         self,
-        memories: Iterable[NewMemory | Mapping[str, Any]],
+        memories: Iterable[GivenMemory],
         *,
         dedup: bool = True,
         dedup_threshold: float | None = None,
         allow_secrets: bool = False,
         on_progress: OnProgress | None = None,
     ) -> AddedMany:
-        """Remember many memories as one operation, or several where they would not fit into one frame of 16 MiB.
+        """Remember many memories, texts or mappings of the fields that `add` takes, as one operation, or several where
+        they would not fit into one frame of 16 MiB.
 
         The daemon commits them in parts; where it refuses a later one, the error's `data["stored"]` says how many of
         the first are stored, and `data["operations"]` what `undo` takes back.

@@ -383,6 +383,58 @@ async def test_a_bad_argument_is_refused_before_anything_is_sent(
     assert "\n" not in refused.value.message
 
 
+LISTS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "a memory without a text": (
+        lambda memory: memory.add_many(["x", {"type": "note"}]),
+        "memories[1]: Not a memory: `content` is missing.",
+    ),
+    "a memory that is a number": (
+        lambda memory: memory.seed(memories=[5]),
+        "memories[0]: Not a memory: it must be a mapping, not int.",
+    ),
+    "one text for a list": (lambda memory: memory.add_many("x"), "`memories` must be a list, not one str."),
+    "an entry that is a text": (
+        lambda memory: memory.put_many(["x"]),
+        "entries[0]: Not an entry: it must be a mapping, not str.",
+    ),
+    "an entry whose memory has a wrong field": (
+        lambda memory: memory.put_many([{"key": "a", "memory": {"content": 5}}]),
+        "entries[0]: Not a memory: `content` must be text, not a whole number.",
+    ),
+    "a turn that is a text": (
+        lambda memory: memory.observe([{"role": "user", "content": "x"}, "y"]),
+        "turns[1]: Not a turn: it must be a mapping, not str.",
+    ),
+    "a message that is a text": (
+        lambda memory: memory.summarize(["x"], max_tokens=10),
+        "messages[0]: Not a message: it must be an object with names and values, not text.",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize(("call", "said"), LISTS.values(), ids=LISTS)
+async def test_what_is_wrong_in_a_list_is_named_by_its_place(
+    call: Callable[[Any], Any], said: str, kind: Any, folder: Any
+) -> None:
+    client = kind(socket=folder / "nobody", autostart=False)
+
+    async def answer() -> None:
+        answered = call(client)
+        if inspect.isawaitable(answered):
+            await answered
+
+    with pytest.raises(Invalid) as refused:
+        await answer()
+    assert refused.value.message == said
+
+
+def test_add_many_takes_texts_and_one_id_is_a_filter(memory: Any) -> None:
+    added = memory.add_many(["Herons fish at dawn", {"content": "Owls hunt at night", "type": "note"}])
+    assert added.created == 2
+    assert [one.type for one in memory.list(ids=added.results[0].id)] == ["fact"]
+
+
 @pytest.mark.parametrize("namespace", [("acme", ""), ("a/b",), ("",), (1,), ("acme", None)])
 def test_a_namespace_with_a_part_that_is_none_is_refused(namespace: Any) -> None:
     with pytest.raises(Invalid):

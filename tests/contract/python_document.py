@@ -30,9 +30,6 @@ _ARGUMENTS = {
     "id": "id or unique prefix",
     "key": "a key or several, of memories in the namespace itself",
     "lines": "`start_line` and `end_line`: a part of the memory by its lines",
-    "memories": "mappings of the fields of [`NewMemory`](../PROTOCOL.md#newmemory), or such values",
-    "turns": "mappings of the fields of [`NewTurn`](../PROTOCOL.md#newturn), or such values",
-    "entries": "mappings with `key` and `memory`, itself a mapping",
     "messages": "mappings with `role` and `content`, as chat APIs have them",
     "running_summary": "the `summary` of the result of the call before",
     "records": "those that `export_memories` returned",
@@ -42,6 +39,12 @@ _ARGUMENTS = {
     "idle_s": "end when nothing has happened for so long; left out: never",
     "process": "`process(query, hits)` returns the hits to go on with",
     "call": "a value of a class of `memoryd.client.protocol`, where no method fits",
+}
+# What a list is of.
+_ITEMS = {
+    "memories": "texts, or mappings of the fields of [`NewMemory`](../PROTOCOL.md#newmemory)",
+    "turns": "mappings of the fields of [`NewTurn`](../PROTOCOL.md#newturn)",
+    "entries": "mappings of the fields of [`KeyedEntry`](../PROTOCOL.md#keyedentry)",
 }
 _SCOPES = (protocol.Scoped, protocol.Filtered)
 _LIKE = {**dict.fromkeys(("related", "explain", "why_not"), "search"), "put": "add"}
@@ -193,6 +196,8 @@ def _describe_parameters(name: str, call: type[protocol.Call[Any]]) -> Iterator[
             yield from _describe_fields(name, call, set(parameters), meanings)
             continue
         meaning = meanings.get(parameter) or _ARGUMENTS.get(parameter)
+        if meaning and parameter in _ITEMS:
+            meaning = f"{meaning}: {_ITEMS[parameter]}"
         assert meaning, f"say in _ARGUMENTS what {parameter} of {name} is"
         yield _describe(parameter, meaning, call)
     if filters and "fields" not in parameters:
@@ -216,13 +221,19 @@ def _describe_fields(
 
 def _describe(field: str, meaning: str, call: type[protocol.Call[Any]]) -> str:
     """Return the line of an argument: its meaning in Python's words, and which values there are."""
-    described: Any = types.type_info(call)
-    info = next((one.type for one in described.fields if one.name == field), None)
+    described: list[Any] = [types.type_info(struct) for struct in (call, protocol.NewMemory)]
+    info = next((one.type for struct in described for one in struct.fields if one.name == field), None)
     kinds = [info, *getattr(info, "types", ()), getattr(info, "item_type", None)]
     values = next((kind.values for kind in kinds if isinstance(kind, types.LiteralType)), ())
     listed = f" ({', '.join(f'`{value}`' for value in values)})" if values and f"`{values[0]}`" not in meaning else ""
+    listed += next((f" ({kind.ge:,g} to {kind.le:,g})" for kind in kinds if _is_bounded(kind)), "")
     said = re.sub(r"\bnull\b", "`None`", re.sub(r"^(true|false):", lambda found: f"`{found[1].title()}`:", meaning))
     return f"- `{field}`: {said}{listed}"
+
+
+def _is_bounded(kind: Any) -> bool:
+    """Return whether a number has a limit that a caller may meet."""
+    return getattr(kind, "ge", None) is not None and kind.le is not None and kind.le < protocol.MAX_SECONDS
 
 
 def _read_meanings(name: str, call: type[protocol.Call[Any]]) -> dict[str, str]:

@@ -38,7 +38,7 @@ async def test_the_async_client_observes_as_well(daemon: Any) -> None:
     "turn", [{"role": "user"}, {"content": "x"}, {"role": 1, "content": "x"}, {"role": "a", "content": "b", "c": 1}]
 )
 def test_a_mapping_that_is_no_turn_is_invalid_before_it_is_sent(client: Any, turn: dict[str, Any]) -> None:
-    with pytest.raises(Invalid, match=r"^Not a turn: "):
+    with pytest.raises(Invalid, match=r"^turns\[0\]: Not a turn: "):
         client.observe([turn])
 
 
