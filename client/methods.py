@@ -22,7 +22,7 @@ def authenticate(token: str) -> protocol.Authenticate:
     return protocol.Authenticate(token=token)
 
 
-def add_token(name: str, namespace: str, role: Literal["agent", "lead"] = "agent") -> protocol.AddToken:
+def add_token(name: str, namespace: str, role: Literal["reader", "agent", "lead"] = "agent") -> protocol.AddToken:
     """Make a token for an agent: whoever presents it is bound to the namespace and the role."""
     return protocol.AddToken(name=name, namespace=namespace, role=role)
 

@@ -85,7 +85,7 @@ def _introduce_places() -> None:
 
 def own_token() -> str:
     """Return the token that memctl presents: of the environment, else the owner's, empty if there is none."""
-    return os.environ.get("MEMORYD_TOKEN") or paths.owner_token()
+    return paths.environment_token() or paths.owner_token()
 
 
 def send(args: argparse.Namespace, call: Call[R]) -> R:

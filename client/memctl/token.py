@@ -14,7 +14,10 @@ from memoryd.client.times import iso
 
 def _declare_add(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="what to call it, to list and revoke it")
-    about = "agent (the default): changes what is its own; lead: also what is shared with it"
+    about = (
+        "reader: changes nothing; agent (the default): changes what is in its namespace, whoever wrote it;"
+        " lead: also what is shared with it"
+    )
     parser.add_argument("--role", choices=get_args(Role), default="agent", help=about)
 
 
@@ -24,10 +27,17 @@ def _add(args: Namespace) -> None:
         raise Usage("which namespace is the token for? give --namespace NS (see `memctl token add --help`).")
     added = show_result(args, AddToken(name=args.name, namespace=namespace, role=args.role), lambda added: added.token)
     if not args.json:
+        around = make_printable(" and ".join([*_list_around(added.namespace), "the root /"]))
         print_note(
-            f"{added.name} speaks for {added.namespace} as {added.role}."
+            f"{added.name} speaks for {added.namespace} as {added.role}. It sees {around}, too."
             " The token is shown only now: give it to the agent as MEMORYD_TOKEN."
         )
+
+
+def _list_around(namespace: str) -> list[str]:
+    """Return the namespaces that enclose one, without the root."""
+    parts = namespace.split("/")
+    return ["/".join(parts[:length]) for length in range(len(parts) - 1, 0, -1)]
 
 
 def _list(args: Namespace) -> None:
@@ -58,7 +68,8 @@ COMMANDS = {
         _declare_add,
         _add,
         "  memctl token add alpha --namespace acme/api/alpha\n"
-        "  MEMORYD_TOKEN=$(memctl token add lead --namespace acme/lead --role lead) agent",
+        "  memctl token add lead --namespace acme/lead --role lead\n"
+        "  memctl token add dashboard --namespace acme --role reader",
     ),
     "token list": Command(declare_nothing, _list, "  memctl token list\n  memctl token list --json"),
     "token revoke": Command(_declare_revoke, _revoke, "  memctl token revoke alpha"),

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from memoryd.client.protocol.base import Call, Done, Iterated, Listed, Scoped, rpc
 
-Role = Literal["agent", "lead"]
+Role = Literal["reader", "agent", "lead"]
 
 
 class SharedMemory(Struct, kw_only=True):
@@ -36,7 +36,7 @@ class Identity(Struct, kw_only=True):
     """name of the token; empty for the owner"""
     namespace: str
     """what it is bound to; empty for the owner"""
-    role: Literal["owner", "lead", "agent"]
+    role: Literal["owner", "lead", "agent", "reader"]
     """what it may do"""
 
 
@@ -65,7 +65,7 @@ class Token(Struct):
     created_at: float
     """when it was made"""
     last_used_at: float | None = None
-    """when a connection last presented it, to the minute"""
+    """when a call was last made with it, to the minute"""
 
 
 class TokenList(Iterated[Token], kw_only=True):
@@ -109,7 +109,8 @@ class AddToken(Call[NewToken], kw_only=True, frozen=True):
     namespace: str
     """what it is bound to; not the root"""
     role: Role = "agent"
-    """`agent` changes what is its own; `lead` also what is shared with it"""
+    """`reader` changes nothing; `agent` changes what is in its namespace, whoever wrote it; `lead` also what is shared
+    with it"""
 
 
 @rpc("owner", reads=True, page=True)

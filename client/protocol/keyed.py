@@ -55,7 +55,8 @@ class KeyedEntry(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, 
     memory: NewMemory | None = None
     """what to store, without an id and `supersedes`; null: what has the key is deleted, if anything has it"""
     below: str = ""
-    """where in the call's namespace: `users/ada` is that place inside it; left out: the namespace itself"""
+    """where in the call's namespace: `users/ada` is that place inside it; left out: the namespace itself. With a token
+    and no namespace in the call it is a whole name, as anywhere else"""
     clears: str = ""
     """memories whose key there begins with this are deleted too, except those that the call puts; left out: none"""
     searchable: bool = True

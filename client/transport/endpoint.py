@@ -33,7 +33,7 @@ class Endpoint(Methods, ABC):
         self._address = paths.socket_address(socket)
         self.timeout_s = timeout_s
         self.autostart = autostart
-        self._greeting = greeting(os.environ.get("MEMORYD_TOKEN", "") if token is None else token)
+        self._greeting = greeting(paths.environment_token() if token is None else token)
         self._ids = itertools.count(1)
         self._prepare_streams()
 

@@ -54,6 +54,18 @@ def data_folder() -> str:
     return os.path.abspath(os.path.expanduser(folder))
 
 
+def environment_token() -> str:
+    """Return the token in `MEMORYD_TOKEN`, empty where it is not set.
+
+    Raise `Invalid` where it is set and empty: the command that was to give it failed, and without a token a client has
+    all rights of its user.
+    """
+    token = os.environ.get("MEMORYD_TOKEN")
+    if token == "":
+        raise Invalid("MEMORYD_TOKEN is set but empty; give it a token, or unset it to be the user of this machine.")
+    return token or ""
+
+
 def owner_token() -> str:
     """Return the owner's token that a daemon which wants tokens keeps beside its database; empty for none."""
     return read_token(os.path.join(data_folder(), "owner.token"))

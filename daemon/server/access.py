@@ -14,13 +14,26 @@ from typing import Any, TypeVar
 import msgspec
 
 from memoryd.client.errors import Forbidden, Unauthenticated
-from memoryd.client.protocol import DECLARED, Call, Observe, Scoped, method_name
+from memoryd.client.protocol import (
+    DECLARED,
+    Call,
+    GetContext,
+    GetUnasked,
+    KeyedEntry,
+    Observe,
+    PutMany,
+    ResetSession,
+    Scoped,
+    method_name,
+)
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.namespaces import list_enclosing
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.tokens import AccessTokens
 
 C = TypeVar("C", bound=Call[Any])
+
+_NOTES = (GetContext, GetUnasked, ResetSession)  # write only what a session was shown: no change for a reader
 
 
 def admit(call: C, caller: Caller, tokens: AccessTokens) -> C:
@@ -37,11 +50,17 @@ def admit(call: C, caller: Caller, tokens: AccessTokens) -> C:
         return call
     if rule == "owner" or not isinstance(call, Scoped):
         raise Forbidden(f"{method_name(type(call))} is for the machine's user; this token's role is {caller.role}.")
+    if caller.role == "reader" and not DECLARED[type(call)].reads and not isinstance(call, _NOTES):
+        raise Forbidden(f"This token only reads: its role is reader, and {method_name(type(call))} changes something.")
+    tokens.note_use(caller)
     placed: C = _place(call, caller, outward=rule == "outward")
     return placed
 
 
 def _place(call: Any, caller: Caller, outward: bool) -> Any:
+    """Return the call in the caller's own namespace if it names none; any other name is whole, from the root on."""
+    if isinstance(call, PutMany) and not call.namespace:
+        return msgspec.structs.replace(call, entries=[_place_entry(entry, caller) for entry in call.entries])
     namespace = call.namespace or caller.namespace
     own = caller.is_owner_of(namespace)
     if not own and not (outward and namespace in list_enclosing(caller.namespace)):
@@ -49,6 +68,12 @@ def _place(call: Any, caller: Caller, outward: bool) -> Any:
     if call.reach == "all" or (call.reach == "subtree" and not own):
         raise Forbidden(f"This token reaches {caller.namespace} and what encloses it, not {call.reach!r}.")
     return call if call.namespace else msgspec.structs.replace(call, namespace=namespace)
+
+
+def _place_entry(entry: KeyedEntry, caller: Caller) -> KeyedEntry:
+    if not caller.is_owner_of(entry.below or caller.namespace):
+        raise Forbidden(f"This token speaks for {caller.namespace}, not for {entry.below[:80]}.")
+    return msgspec.structs.replace(entry, below=entry.below or caller.namespace)
 
 
 def _refuse_token(tokens: AccessTokens) -> Unauthenticated:

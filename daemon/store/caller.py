@@ -2,8 +2,8 @@
 
 Without a token a connection is the machine's user, who reaches everything; a namespace that it names is its place, not
 its limit. A token binds a connection to a namespace. It sees that namespace, those inside it and those that enclose it.
-What is in its own (and inside it) belongs to it; what is in an enclosing one is shared: an `agent` reads it and
-adds to it, a `lead` also edits and deletes it.
+What is in its own (and inside it) belongs to it, whoever wrote it; what is in an enclosing one is shared: an `agent`
+reads it and adds to it, a `lead` also edits and deletes it. A `reader` changes nothing anywhere.
 """
 
 from typing import Literal, NamedTuple
@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from memoryd.client.errors import Forbidden
 from memoryd.daemon.store.namespaces import list_enclosing
 
-CallerRole = Literal["owner", "lead", "agent", "nobody"]
+CallerRole = Literal["owner", "lead", "agent", "reader", "nobody"]
 
 
 class Caller(NamedTuple):
@@ -37,6 +37,8 @@ class Caller(NamedTuple):
 
     def may_change(self, namespace: str) -> bool:
         """Return whether memories in a namespace may be edited, moved and deleted."""
+        if self.role == "reader":
+            return False
         return self.is_owner_of(namespace) or (self.role == "lead" and namespace in list_enclosing(self.namespace))
 
     def log_place(self, namespace: str) -> str:

@@ -52,7 +52,6 @@ class AccessTokens:
         caller = self._callers.get(_hash(secret))
         if caller is None:
             raise self.refusal("The token is not known here; it may have been revoked.")
-        self._note_use(caller)
         return caller
 
     def find_named(self, name: str) -> Caller | None:
@@ -107,7 +106,8 @@ class AccessTokens:
         self._callers.pop(key, None)
         self._noted.pop(key, None)
 
-    def _note_use(self, caller: Caller) -> None:
+    def note_use(self, caller: Caller) -> None:
+        """Note that a call was made with a token."""
         now = self._clock()
         if caller.name and now - self._noted.get(caller.key, 0.0) >= _USE_NOTED_S:
             self._noted[caller.key] = now

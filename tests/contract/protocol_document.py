@@ -44,12 +44,12 @@ new daemon serves the same socket, in whose queue a connection may have to wait 
 **Tokens** are optional. A connection that presents one with `authenticate`, which may be sent ahead of the first call
 without waiting for its reply, is bound to the token's namespace and role from then on. A call that names no namespace
 is placed in that one; a call may name one inside it, and `add` and `add_many` one that encloses it. `reach` is
-`visible` unless it says `subtree` or `exact`; `all` is refused. An `agent` changes what is in its namespace or below;
-a `lead` also what is in those that enclose it, as far as it sees it; anybody takes back its own operations. What
-cannot be seen is answered like what does not exist. Methods marked as the owner's are refused. After an unknown or
-revoked token everything but `status` and `authenticate` is refused. Where the daemon is configured with
-`require_token`, so is every connection that has presented none; the owner's own token is the file `owner.token` beside
-the database.
+`visible` unless it says `subtree` or `exact`; `all` is refused. A `reader` changes nothing; an `agent` changes what is
+in its namespace or below, whoever wrote it; a `lead` also what is in those that enclose it, as far as it sees it; both
+take back their own operations. What cannot be seen is answered like what does not exist. Methods marked as the owner's
+are refused. After an unknown or revoked token everything but `status` and `authenticate` is refused. Where the daemon
+is configured with `require_token`, so is every connection that has presented none; the owner's own token is the file
+`owner.token` beside the database.
 
 ## Frames
 

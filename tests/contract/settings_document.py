@@ -13,7 +13,7 @@ VARIABLES = {
     "MEMORYD_DATA_DIR": "the folder of the database and the log",
     "MEMORYD_CONFIG": "the configuration file",
     "MEMORYD_NAMESPACE": "the namespace of a client: `acme/api`, say, or `/` for the root; unset: that of the project",
-    "MEMORYD_TOKEN": "the token that a client presents",
+    "MEMORYD_TOKEN": "the token that a client presents; set but empty is refused",
     "MEMORYD_MODEL_DIR": "the folder of embedding models",
     "MEMORYD_OBSERVE": "when `off`, the hooks of coding agents send no turns",
     "MEMORYD_OFFLINE": "when set, nothing leaves this machine, as with `offline` in `[network]`",

@@ -65,6 +65,24 @@ def test_a_token_is_made_used_listed_and_revoked(memctl: Memctl, monkeypatch: py
 
 
 @pytest.mark.usefixtures("daemon")
+@pytest.mark.parametrize("words", [("list",), ("add", "x"), ("status",), ("mcp",), ("mcp", "--http")])
+def test_a_token_that_a_failed_command_left_empty_gives_nobody_all_rights(
+    memctl: Memctl, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("MEMORYD_TOKEN", "")
+    refused = memctl(*words)
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith("memctl: MEMORYD_TOKEN is set but empty; give it a token")
+
+
+@pytest.mark.usefixtures("daemon")
+def test_a_token_that_only_reads_is_offered_by_its_name(memctl: Memctl) -> None:
+    refused = memctl("token", "add", "eye", "--namespace", "acme", "--role", "read")
+    assert "did you mean `reader`?" in refused.err
+    assert memctl("token", "add", "eye", "--namespace", "acme", "--role", "reader").code == 0
+
+
+@pytest.mark.usefixtures("daemon")
 def test_a_token_needs_a_namespace(memctl: Memctl) -> None:
     refused = memctl("token", "add", "alpha")
     assert refused.code == 2

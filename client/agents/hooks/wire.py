@@ -3,7 +3,6 @@
 A test has every call that hooks make decoded as the daemon does it. All that is done on a link ends by one deadline.
 """
 
-import os
 import socket
 import struct
 import time
@@ -11,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from memoryd.client.errors import Untrusted
+from memoryd.client.errors import Invalid, Untrusted
 from memoryd.client.transport import paths, trust
 
 VERSION = 1
@@ -41,13 +40,14 @@ class DaemonLink:
         self._ends = False
         try:
             self._check_patience()
+            token = paths.environment_token() or paths.owner_token()
             address = paths.socket_address()
             self._socket.connect(address)
             trust.check_connection(self._socket, address)
-        except (OSError, Untrusted) as error:
+        except (OSError, Invalid, Untrusted) as error:
             self.close()
             raise Silent(str(error)) from None
-        if token := os.environ.get("MEMORYD_TOKEN") or paths.owner_token():
+        if token:
             try:
                 self.call("authenticate", token=token)
             except (Silent, CallRefused) as error:  # of a token that is not good now nothing is lost

@@ -11,6 +11,7 @@ import asyncio
 import os
 import secrets
 import socket
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from memoryd.client.agents.mcp.server import make_server
 from memoryd.client.agents.mcp.session import ProjectSession
 from memoryd.client.agents.mcp.tools import Tool
-from memoryd.client.errors import MemorydError
+from memoryd.client.errors import MemorydError, Unavailable
 from memoryd.client.loopback.guard import (
     ADDRESS,
     Guard,
@@ -69,9 +70,11 @@ async def _serve(
     port = listener.getsockname()[1]
     hosts = own_hosts(port) | {name if ":" in name else f"{name}:{port}" for name in args.allow_host}
     session = ProjectSession(args)
-    manager = make_manager(make_server(session, tools))
-    announce = partial(_print_address, args, f"http://{ADDRESS}:{port}{PATH}", token, file, session.namespace)
     try:
+        with suppress(Unavailable):  # the daemon may come later
+            await session.settle()
+        manager = make_manager(make_server(session, tools))
+        announce = partial(_print_address, args, f"http://{ADDRESS}:{port}{PATH}", token, file, session.namespace)
         async with manager.run():
             await serve_app(Guard(make_app(manager), GUARDS, hosts, token), listener, IDLE_S, announce)
     finally:
@@ -97,7 +100,7 @@ def make_app(manager: StreamableHTTPSessionManager) -> ASGIApp:
 
 def find_token() -> tuple[str, str]:
     """Return the token that requests must have, and the file that keeps it, which is made at the first time."""
-    if bound := os.environ.get("MEMORYD_TOKEN"):
+    if bound := paths.environment_token():
         return bound, ""
     folder = paths.data_folder()
     file = os.path.join(folder, TOKEN_FILE)
@@ -131,7 +134,8 @@ def _print_address(args: argparse.Namespace, url: str, token: str, file: str, na
     if args.json:
         say_json({"url": url, "token": token, "token_file": file, "namespace": namespace, "config": config})
         return
-    where = f"for {namespace}" if namespace else "for all that this user or token may see"
+    bound = "what its token may see" if paths.environment_token() else "all that this user may see"
+    where = f"for {namespace} and what encloses it" if namespace else f"for {bound}"
     source = f"kept in {file}; without that file there is a new one" if file else "that of MEMORYD_TOKEN"
     say(f"memoryd serves MCP at {url}, {where}; Ctrl-C ends it.")
     say(f"\nEvery request has the header  Authorization: {header}\nThe token is {source}.")

@@ -10,7 +10,7 @@ import msgspec
 from memoryd.client.errors import Unauthenticated
 from memoryd.client.memctl.link import named_namespace, own_token
 from memoryd.client.project import project_namespace
-from memoryd.client.protocol import Call, CountTokens, Scoped
+from memoryd.client.protocol import Authenticate, Call, CountTokens, Scoped
 from memoryd.client.transport import paths
 from memoryd.client.transport.aio import AsyncClient
 from memoryd.client.transport.exchange import greeting
@@ -27,12 +27,14 @@ class ProjectSession:
     def __init__(self, args: argparse.Namespace) -> None:
         self.namespace = _own_namespace(args)
         self.id = f"mcp-{secrets.token_hex(8)}"
+        self._unplaced = "" if self.namespace else paths.environment_token()
         self._client = AsyncClient(
             "", socket=args.socket, token=own_token(), timeout_s=args.timeout, autostart=not args.no_autostart
         )
 
     async def call(self, call: Call[R], project: str = "") -> R:
         """Send a call from a project's namespace, by default the own one; `/` is the root, what all projects share."""
+        await self.settle()
         if isinstance(call, Scoped):
             call = msgspec.structs.replace(call, namespace=self.place(project))
         try:
@@ -43,6 +45,12 @@ class ProjectSession:
             self._client._greeting = greeting(paths.read_token(str(error.data.get("owner_token", ""))))
             await self._client.close()
             return await self._client.call(call)
+
+    async def settle(self) -> None:
+        """Ask once what a token is bound to: memories go there when no namespace is named."""
+        if self._unplaced:
+            self.namespace = (await self._client.call(Authenticate(token=self._unplaced))).namespace
+            self._unplaced = ""
 
     def place(self, project: str) -> str:
         """Return the namespace of a project as a tool names it."""

@@ -67,7 +67,7 @@ async def _save(session: ProjectSession, arguments: schemas.Save) -> ToolResult:
     saved = schemas.Saved(
         id=added.id[:ID_DIGITS],
         outcome=added.outcome,
-        namespace=session.place(arguments.project) or ROOT,
+        namespace=added.namespace or ROOT,
         disagrees_with=tell_opposites(added),
         redacted=added.redacted,
     )

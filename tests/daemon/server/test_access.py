@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from conftest import Daemon
 
 Connect = Callable[..., Client]
+NOTES = (protocol.GetContext, protocol.GetUnasked, protocol.ResetSession)  # of what a session was shown
 
 
 @pytest.fixture
@@ -107,6 +108,42 @@ def test_an_agent_adds_to_an_enclosing_namespace_but_changes_nothing_there(clien
             do()
     assert client.get(shared.id).content == "The API speaks msgpack"
     assert client.get(shared.id).superseded_by is None
+
+
+def test_a_reader_changes_nothing_by_any_method_and_finds_what_an_agent_finds(client: Client, connect: Connect) -> None:
+    known = client.call(protocol.Put(key="k", memory=NewMemory(content="The API speaks msgpack"), namespace="acme/api"))
+    reader = connect("acme/api", "reader")
+    for method in METHODS:
+        declared = DECLARED[method]
+        if declared.access in ("within", "outward") and not declared.reads and method not in NOTES:
+            fields = {field.name: make_value(field.type) for field in msgspec.structs.fields(method) if field.required}
+            with pytest.raises(Forbidden, match="only reads"):
+                reader.call(method(**fields))
+    assert [hit.id for hit in reader.search("what does the API speak?")] == [known.id]
+    assert reader.get(key="k", renew=True).id == known.id
+    assert "msgpack" in reader.context("the API", session="s").text
+    reader.reset_session("s")
+    assert client.operations().operations[0].id == known.operation
+
+
+def test_names_are_whole_names_for_a_token_in_every_call(client: Client, connect: Connect) -> None:
+    ann = connect("app/users/ann")
+    memory = {"content": "Ann prefers tea"}
+    for below in ("users/bob", "app/users/bob", "app", "app/users"):
+        for call in (
+            protocol.PutMany(entries=[protocol.KeyedEntry(key="k", below=below, memory=NewMemory(content="x"))]),
+            protocol.Put(key="k", memory=NewMemory(content="x"), namespace=below),
+            protocol.PutMany(entries=[protocol.KeyedEntry(key="k", below=below)]),
+        ):
+            with pytest.raises(Forbidden, match="speaks for app/users/ann, not for"):
+                ann.call(call)
+    ann.put_many([{"key": "k", "memory": memory}, {"key": "k", "below": "app/users/ann/tea", "memory": memory}])
+    assert ann.get(key="k").namespace == "app/users/ann"
+    assert {one.namespace for one in client.list()} == {"app/users/ann", "app/users/ann/tea"}
+    with pytest.raises(Invalid, match="that of an earlier entry"):
+        ann.put_many([{"key": "k"}, {"key": "k", "below": "app/users/ann"}])
+    assert len(ann.put_many([{"key": "k"}, {"key": "k", "below": "app/users/ann/tea"}]).results) == 2
+    assert not client.list()
 
 
 @pytest.mark.parametrize("namespace", ["acme/api", "acme", "acme/api/beta"])
@@ -247,7 +284,9 @@ def test_a_kept_trace_shows_nothing_of_a_memory_that_went_elsewhere(client: Clie
 
 
 def make_value(type: Any) -> Any:
-    return "x" if type is str else get_args(type)[0] if get_origin(type) is Literal else []
+    if type in (str, bool, int, NewMemory):
+        return {str: "x", bool: True, int: 1, NewMemory: NewMemory(content="x")}[type]
+    return get_args(type)[0] if get_origin(type) is Literal else []
 
 
 def test_administration_is_for_the_machines_user(connect: Connect) -> None:
@@ -418,6 +457,9 @@ def test_tokens_are_listed_without_their_secrets_and_named_once(client: Client, 
         ("b", "agent", None),
     ]
     with daemon.client(token=made[0].token) as used:
+        used.call(Authenticate(token=made[0].token))
+        client.add("A write after it connected")
+        assert [token.last_used_at is None for token in client.call(protocol.ListTokens())] == [True, True]
         used.list()
     client.add("A write after the note of the use")
     assert [token.last_used_at is None for token in client.call(protocol.ListTokens())] == [True, False]

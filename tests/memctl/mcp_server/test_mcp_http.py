@@ -293,9 +293,11 @@ async def test_who_is_bound_to_a_namespace_has_the_token_of_that_and_stays_there
         memory.add("what others know")
     running = ServedMcp("--socket", str(process.socket), MEMORYD_TOKEN=bound)
     assert (running.token, running.said["token_file"]) == (bound, "")
+    assert running.said["namespace"] == "acme/box"
     assert not (folder / "data/mcp.token").exists()
     async with running.client() as client:
-        await client.call_tool("memory_save", {"content": "what the box knows"})
+        saved = await client.call_tool("memory_save", {"content": "what the box knows"})
+        assert (saved.structured_content or {})["namespace"] == "acme/box"
         elsewhere = await client.call_tool("memory_search", {"query": "what others know", "project": "acme/other"})
     assert running.stop() == 0
     assert elsewhere.is_error
