@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from memoryd.client import projects
-from memoryd.client.agents.hooks import installing, spool
+from memoryd.client.agents.hooks import folders, installing, spool
 from memoryd.client.agents.hooks.commands import check_state
 from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.doctor.patient import Finding, Patient, fail, quote_path, report_ok, warn
@@ -24,20 +24,36 @@ def check_hooks(patient: Patient) -> Finding | None:
     for file in files:
         if file["state"] not in ("installed", "not installed") and not file["state"].startswith(OUTDATED):
             return warn(f"{file['path']}: {file['state']}", "memctl hooks status")
-    states = {agent: [file["state"] for file in files if file["agent"] == agent] for agent in HOSTS}
-    old = [agent for agent, found in states.items() if any(text.startswith(OUTDATED) for text in found)]
-    half = [agent for agent, found in states.items() if {"installed", "not installed"} <= set(found)]
-    if old or half:
-        wrong = list(dict.fromkeys(old + half))
+    if wrong := _list_wrong(files):
         message = f"the hooks of {', '.join(wrong)} are not as this memctl writes them"
         return fail(message, safe=[["memctl", "hooks", "install", agent] for agent in wrong])
-    present = [agent for agent, found in states.items() if "installed" in found]
-    return report_ok(f"installed for {', '.join(present)}") if present else None
+    of_projects = {str(folder): _list_files(folder) for folder in folders.list_folders()}
+    for folder, found in of_projects.items():
+        if wrong := _list_wrong(found, hooked=True):
+            message = f"the hooks of {', '.join(wrong)} in {folder} are not as this memctl writes them"
+            return fail(message, safe=[["memctl", "hooks", "install", agent, "--project", folder] for agent in wrong])
+    names = dict.fromkeys(file["agent"] for file in files if file["state"] == "installed")
+    number = sum(any(file["state"] == "installed" for file in found) for found in of_projects.values())
+    places = ["for " + ", ".join(names)] * bool(names) + [f"in {count_text(number, 'project')}"] * bool(number)
+    return report_ok(f"installed {' and '.join(places)}") if places else None
 
 
-def _list_files() -> list[dict[str, str]]:
-    """Return the files of all agents with what they say of our entries."""
-    return [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, None)]
+def _list_wrong(files: list[dict[str, str]], hooked: bool = False) -> list[str]:
+    """Return the agents whose entries are outdated, or in one file only; with `hooked` of those that have hooks.
+
+    In a project two agents may read one file of servers.
+    """
+    states = {agent: [file["state"] for file in files if file["agent"] == agent] for agent in HOSTS}
+    if hooked:
+        states = {agent: found for agent, found in states.items() if found[0] != "not installed"}
+    old = [agent for agent, found in states.items() if any(text.startswith(OUTDATED) for text in found)]
+    half = [agent for agent, found in states.items() if {"installed", "not installed"} <= set(found)]
+    return list(dict.fromkeys(old + half))
+
+
+def _list_files(project: Path | None = None) -> list[dict[str, str]]:
+    """Return the files of all agents, of a project or the user, with what they say of our entries."""
+    return [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, project)]
 
 
 def check_spooled(patient: Patient) -> Finding | None:

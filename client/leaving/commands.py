@@ -86,9 +86,7 @@ def _find_program_command() -> str:
 
 
 def _format(there: Installation, then: str, heading: str, *styles: str) -> str:
-    if not there.parts:
-        return f"There is nothing of memoryd here but the program.\n{_format_then(then)}"
-    lines = [f"{heading}:"]
+    lines = [f"{heading}:" if there.parts else "There is nothing of memoryd here but the program."]
     lines += [f"  {paint(pad(part.what, 8), *styles)}  {_format_part(part)}" for part in there.parts]
     if there.remains:
         lines += ["Stays:", *map(_format_remains, there.remains[:_SHOWN])]

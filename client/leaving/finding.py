@@ -4,6 +4,7 @@ Hooks come first, so that no agent starts a daemon anew; then what starts a daem
 hold files of the user too: only what memoryd writes there is deleted, which is known by its names.
 """
 
+import re
 import shutil
 import time
 from argparse import Namespace
@@ -13,8 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memoryd.client import projects
-from memoryd.client.agents.hooks import installing
+from memoryd.client.agents.hooks import folders, installing
 from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.agents.hooks.installing import FileChange, Refusal, Target
 from memoryd.client.doctor.patient import DATABASE, examine_file
@@ -36,6 +36,12 @@ _DATA = (
 _MODELS = (".api", ".lock", ".partial", ".new-*", ".old-*")
 _MANIFEST = "manifest.json"  # of a model
 _POLL_S = 0.02
+# A call of memctl in an agent's file, and files below the home folder in which a user may have put one.
+_CALL = re.compile(rb'["/]memctl["\s]')
+_OWN_LINES = (
+    *(".bashrc", ".bash_profile", ".profile", ".zshrc", ".config/fish/config.fish", ".hermes/config.yaml"),
+    *(".local/share/bash-completion/completions/memctl", ".zfunc/_memctl", ".config/fish/completions/memctl.fish"),
+)
 
 
 class Part(NamedTuple):
@@ -114,6 +120,7 @@ def find(args: Namespace, keep_data: bool) -> Installation:
     changes = activation.unit_folder() / f"{activation.SERVICE_UNIT}.d"
     if changes.is_dir():
         remains.append(Remains(str(changes), "your changes of the service"))
+    remains += _find_lines()
     models = _find_models(settings)
     files = [("models", models, ", ".join(sorted(name for name in models.patterns if name not in _MODELS)))]
     if not keep_data:
@@ -175,6 +182,19 @@ def _find_hooks() -> Iterator[Part]:
             yield Part("hooks", copy, copy.unlink, "a copy that hooks made", _measure(copy))
 
 
+def _find_lines() -> Iterator[Remains]:
+    """Yield files with a line of the user's own that calls memctl, or names memoryd."""
+    command = installing.own_command()
+    for target in _list_targets():
+        with suppress(Refusal, MemorydError):
+            if _CALL.search(installing.plan_uninstall(target, command).after or b""):
+                yield Remains(str(target.path), "it calls memctl in an entry of yours: take that out by hand")
+    for path in (Path.home() / name for name in _OWN_LINES):
+        with suppress(MemorydError):
+            if re.search(rb"memctl|memoryd", installing.read_file(path) or b""):
+                yield Remains(str(path), "it names memoryd in a line of yours: take that out by hand")
+
+
 def _describe_change(change: FileChange) -> str:
     if change.after is None:
         return "deleted: all of it is memoryd's"
@@ -182,12 +202,13 @@ def _describe_change(change: FileChange) -> str:
 
 
 def _list_targets() -> list[Target]:
-    """Return the files of all agents that may have hooks: the user's, and those of projects that are known."""
-    places: list[Path | None] = [None]
-    with suppress(OSError, MemorydError):  # a table of projects that cannot be read names none
-        named = [Path(folder) for project in projects.read_table()["projects"] for folder in project["folders"]]
-        places += [folder for folder in named if folder.is_dir()]
-    targets = [target for place in places for agent in HOSTS for target in installing.list_targets(agent, place)]
+    """Return the files of all agents that may have hooks: the user's, and those of projects."""
+    targets = [
+        target
+        for place in (None, *folders.list_folders())
+        for agent in HOSTS
+        for target in installing.list_targets(agent, place)
+    ]
     return list({target.path.resolve(): target for target in targets}.values())
 
 

@@ -16,4 +16,4 @@ def confirm(word: str, warning: str, preview: str, otherwise: str) -> None:
         raise Usage(f"{warning} Give --yes, as there is no terminal to ask on.")
     print_note(f"{preview}\nType {word} to go on:")
     if sys.stdin.readline().strip() != word:
-        raise MemorydError(otherwise)
+        raise MemorydError(f"{otherwise} The word is `{word}`.")

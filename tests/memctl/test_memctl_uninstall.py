@@ -156,6 +156,20 @@ def test_what_memoryd_did_not_write_stays_and_is_named(installed: Path, memctl: 
     assert Path(unit).exists()
 
 
+def test_lines_of_the_users_own_are_named_and_stay(home: Path, memctl: Memctl) -> None:
+    entry = '{"mcpServers": {"memory": {"command": "memctl", "args": ["mcp"]}}}'
+    (home / ".cursor" / "mcp.json").write_text(entry)
+    (home / ".bashrc").write_text("source <(memctl completion bash)\n")
+    (home / ".profile").write_text("umask 022\n")
+    nothing = memctl("uninstall", "--dry-run").out
+    memctl("hooks", "install", "cursor")
+    for out in (nothing, memctl("uninstall", "--yes").out):
+        assert "Stays:\n  ~/.cursor/mcp.json: it calls memctl in an entry of yours: take that out by hand\n" in out
+        assert "  ~/.bashrc: it names memoryd in a line of yours: take that out by hand\n" in out
+        assert ".profile" not in out
+    assert (home / ".cursor" / "mcp.json").read_text() == entry
+
+
 def test_what_was_written_into_a_file_of_an_agent_meanwhile_stays_and_no_copy_of_it_is_left(
     installed: Path, memctl: Memctl
 ) -> None:
@@ -180,6 +194,33 @@ def test_hooks_of_projects_go_too(home: Path, memctl: Memctl, monkeypatch: pytes
     assert (project / ".cursor" / "hooks.json").exists()
     memctl("uninstall", "--yes")
     assert not (project / ".cursor" / "hooks.json").exists()
+
+
+def test_hooks_of_a_project_that_no_daemon_ever_met_go_too(
+    home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = home / "api"
+    (project / ".git").mkdir(parents=True)
+    monkeypatch.chdir(project)
+    memctl("hooks", "install", "cursor", "--project", ".")
+    memctl("hooks", "install", "gemini", "--project", ".", "--dry-run")
+    monkeypatch.chdir(home)
+    report = memctl("uninstall", "--yes", "--json").json
+    assert [part["path"] for part in report["parts"]] == [
+        *(str(project / ".cursor" / name) for name in ("hooks.json", "mcp.json")),
+        str(home / ".local/share/memoryd"),
+    ]
+    assert [path for path in project.rglob("*") if path.is_file()] == []
+
+
+def test_hooks_in_the_current_folder_go_too(home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = home / "api"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    memctl("hooks", "install", "gemini", "--project", ".")
+    (home / ".local/share/memoryd/hooks.folders").unlink()
+    memctl("uninstall", "--yes")
+    assert not (project / ".gemini/settings.json").exists()
 
 
 def test_a_file_of_an_agent_that_cannot_be_read_and_mentions_memctl_keeps_all_as_it_is(

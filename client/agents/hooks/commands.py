@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from memoryd.client.agents.hooks import installing, spool
+from memoryd.client.agents.hooks import folders, installing, spool
 from memoryd.client.agents.hooks.hosts import EVENTS, HOSTS
 from memoryd.client.agents.hooks.installing import UNFIT, FileChange, Refusal, Target
 from memoryd.client.capabilities import list_modules
@@ -17,7 +17,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import complain, paint, print_note, say, say_degraded, show
-from memoryd.client.memctl.place import short_path
+from memoryd.client.memctl.place import shorten_home
 from memoryd.client.memctl.table import count_text, format_table
 from memoryd.client.methods import get_unasked
 from memoryd.client.protocol import Unasked
@@ -55,8 +55,12 @@ def _install(args: Namespace) -> int:
         entries = [{"path": str(target.path), "text": target.add(target.empty, command)} for target in targets]
         show(args, entries, lambda: _paste_text(targets, command))
         return 0
+    if args.project and not args.dry_run:
+        folders.note_folder(args.project)
     done = _change(args, targets, lambda target: installing.plan_install(target, command))
     if done == 0 and not args.json and not args.dry_run:
+        if not args.project:
+            print_note("memctl: That is for all your projects; with --project DIR it is for one.")
         print_note(f"memctl: {HOSTS[args.agent].advice}")
         print_note(f"memctl: What is said in sessions is kept, on this machine alone, in {paths.data_folder()}.")
         print_note("memctl: To pause that: memctl observe off. To take it out for good: memctl erase --help.")
@@ -76,7 +80,11 @@ def _list_offers() -> list[ModuleType]:
 def _uninstall(args: Namespace) -> int:
     command = installing.own_command()
     targets = installing.list_targets(args.agent, args.project)
-    return _change(args, targets, lambda target: installing.plan_uninstall(target, command))
+    done = _change(args, targets, lambda target: installing.plan_uninstall(target, command))
+    if done == 0 and not args.json and not args.dry_run:
+        print_note("memctl: Sessions that run keep the hooks until they end. Memories and the daemon stay:")
+        print_note("memctl: `memctl uninstall` removes all of memoryd.")
+    return done
 
 
 def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Target], FileChange]) -> int:
@@ -127,7 +135,7 @@ def _paste_text(targets: Sequence[Target], command: Sequence[str]) -> str:
 
 
 def _shorten(target: Target) -> str:
-    return short_path(str(target.path))
+    return shorten_home(str(target.path))
 
 
 def _status(args: Namespace) -> None:
@@ -153,7 +161,7 @@ def check_state(agent: str, target: Target) -> dict[str, str]:
 
 
 def _status_text(files: Sequence[dict[str, str]], spooled: int, set_aside: int, foreign: int) -> str:
-    rows = [[one["agent"], short_path(one["path"]), one["state"]] for one in files]
+    rows = [[one["agent"], shorten_home(one["path"]), one["state"]] for one in files]
     text = format_table(["AGENT", "FILE", "STATE"], rows)
     if spooled:
         text += f"\n{count_text(spooled, 'call')} of hooks wait for the daemon; the next hook that finds it sends them."

@@ -56,10 +56,10 @@ class Target(NamedTuple):
             text = part.add(text, command)
         return text
 
-    def remove(self, text: str) -> str:
-        """Return the text without our entries."""
+    def remove(self, text: str, former: str = "") -> str:
+        """Return the text without our entries; what was empty in a former text stays."""
         for part in self.parts:
-            text = part.remove(text)
+            text = part.remove(text, former or self.empty)
         return text
 
     def read_entries(self, text: str) -> list[list[object]]:
@@ -173,10 +173,17 @@ def plan_uninstall(target: Target, command: Sequence[str]) -> FileChange:
         return FileChange(target, before, before, kept)
     if _is_made_by(target, kept, command, text):
         return FileChange(target, before, kept, None)
-    after = target.remove(text)
+    after = target.remove(text, _read_former(target, kept))
     if kept is None and _is_bare(target, after):
         return FileChange(target, before, None, None)
     return FileChange(target, before, after.encode(), before)
+
+
+def _read_former(target: Target, data: bytes | None) -> str:
+    try:
+        return text_of(target, data)
+    except Refusal:
+        return ""
 
 
 def _is_made_by(target: Target, data: bytes | None, command: Sequence[str], text: str) -> bool:

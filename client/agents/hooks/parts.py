@@ -46,13 +46,13 @@ class Hooks(NamedTuple):
             text = jsontext.add_element(text, ("hooks", hook.name), entry)
         return text
 
-    def remove(self, text: str) -> str:
-        """Return the text without our entries, and without what is empty for that."""
+    def remove(self, text: str, former: str = "{}") -> str:
+        """Return the text without our entries, and without what is empty for that and is not in a former text."""
         for event in list(_read_object(jsontext.value_at(text, ("hooks",)))):
-            text = self._remove_event(text, event)
+            text = self._remove_event(text, event, former)
         return text
 
-    def _remove_event(self, text: str, event: str) -> str:
+    def _remove_event(self, text: str, event: str, former: str) -> str:
         path: jsontext.Path = ("hooks", event)
         before = text
         for at, group in _reverse(jsontext.value_at(text, path)):
@@ -63,7 +63,7 @@ class Hooks(NamedTuple):
             for inner, entry in _reverse(entries):
                 if self._is_ours(entry):
                     text = jsontext.remove(text, (*path, at, "hooks", inner))
-        return _prune(text, before, path)
+        return _prune(text, before, path, former)
 
     def _is_ours(self, entry: Any) -> bool:
         command = _read_object(entry).get("command")
@@ -93,11 +93,11 @@ class JsonServer(NamedTuple):
     def _find_server(self, text: str) -> Any:
         return _read_object(jsontext.value_at(text, ("mcpServers",))).get(SERVER)
 
-    def remove(self, text: str) -> str:
-        """Return the text without the server."""
+    def remove(self, text: str, former: str = "{}") -> str:
+        """Return the text without the server, and without what is empty for that and is not in a former text."""
         if not self.read_entries(text):
             return text
-        return _prune(jsontext.remove(text, ("mcpServers", SERVER)), text, ("mcpServers",))
+        return _prune(jsontext.remove(text, ("mcpServers", SERVER)), text, ("mcpServers",), former)
 
     def read_entries(self, text: str) -> list[Any]:
         """Return the server, if it is ours."""
@@ -115,7 +115,7 @@ class TomlServer(NamedTuple):
         block = f"[mcp_servers.{SERVER}]\ncommand = {_format_toml(entry['command'])}\nargs = [{arguments}]\n"
         return tomltext.add_block(text, block)
 
-    def remove(self, text: str) -> str:
+    def remove(self, text: str, former: str = "") -> str:
         """Return the text without the server."""
         return tomltext.remove_block(text)
 
@@ -143,7 +143,7 @@ class Plugin(NamedTuple):
         hook = hook.replace('["memctl"]', json.dumps(list(command), ensure_ascii=False), 1)
         return f"{self._title}; `memctl hooks uninstall {self.agent}` deletes it.\n{hook}{agent}"
 
-    def remove(self, text: str) -> str:
+    def remove(self, text: str, former: str = "") -> str:
         """Return nothing of a file that is ours, else the text."""
         return "" if self.read_entries(text) else text
 
@@ -170,11 +170,18 @@ def _is_server(value: Any) -> bool:
     return arguments[-1:] == ["mcp"] and (program == "memctl" or "memoryd.client.memctl" in arguments)
 
 
-def _prune(text: str, before: str, path: jsontext.Path) -> str:
-    """Return the text without what is empty at a path and the object around it, if something was taken out."""
-    while text != before and path and not jsontext.value_at(text, path):
+def _prune(text: str, before: str, path: jsontext.Path, former: str) -> str:
+    """Return the text without what is empty at a path and around it and is not in a former text, if it was changed."""
+    while text != before and path and not jsontext.value_at(text, path) and not _is_there(former, path):
         text, path = jsontext.remove(text, path), path[:-1]
     return text
+
+
+def _is_there(text: str, path: jsontext.Path) -> bool:
+    try:
+        return jsontext.value_at(text, path) is not None
+    except NotJson:
+        return False
 
 
 def _format_toml(value: str) -> str:

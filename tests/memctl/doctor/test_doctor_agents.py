@@ -83,3 +83,19 @@ def test_a_missing_package_for_the_server_that_agents_start_is_told(
     memctl("hooks", "install", "gemini")
     found = doctor("mcp")["mcp"]
     assert (found["state"], found["fix"]) == ("fail", "pip install 'memoryd[mcp]'")
+
+
+def test_hooks_in_a_project_are_looked_at_too(doctor: Doctor, memctl: Memctl, home: Path) -> None:
+    project = home / "api"
+    project.mkdir()
+    memctl("hooks", "install", "claude-code", "--project", str(project))
+    assert doctor("hooks")["hooks"]["message"] == "installed in 1 project"
+    memctl("hooks", "install", "cursor")
+    assert doctor("hooks")["hooks"]["message"] == "installed for cursor and in 1 project"
+    settings = project / ".claude" / "settings.local.json"
+    good = settings.read_text()
+    settings.write_text(good.replace("/memctl", "/gone/memctl"))
+    found = doctor("hooks")["hooks"]
+    assert (found["state"], found["fix"]) == ("fail", f"memctl hooks install claude-code --project {project}")
+    assert doctor("hooks", "--fix", "--yes")["hooks"]["mended"] is True
+    assert settings.read_text() == good

@@ -107,6 +107,16 @@ def test_foreign_entries_stay_and_uninstall_restores_every_byte(agent: str, home
     assert contents(home) == before
 
 
+def test_an_empty_object_of_the_users_stays_after_the_agent_wrote_the_file_anew(home: Path, memctl: Memctl) -> None:
+    path = home / ".claude.json"
+    path.write_text('{"mcpServers": {}, "hooks": {}}')
+    assert memctl("hooks", "install", "claude-code").code == 0
+    path.write_text(json.dumps({**json.loads(path.read_text()), "numStartups": 2}))
+    done = memctl("hooks", "uninstall", "claude-code")
+    assert json.loads(path.read_text()) == {"mcpServers": {}, "hooks": {}, "numStartups": 2}
+    assert "Memories and the daemon stay" in done.err
+
+
 @pytest.mark.parametrize(("agent", "name"), MIXED)
 def test_golden_files_say_what_the_foreign_ones_said_and_no_less(agent: str, name: str) -> None:
     load = tomllib.loads if name.endswith(".toml") else json.loads
@@ -139,8 +149,7 @@ def test_what_was_changed_since_stays_and_only_our_entries_go(agent: str, home: 
         if name.endswith(".toml"):
             assert tomllib.loads(text) == {**tomllib.loads(was), "later": {"x": 1}}
         else:
-            bare = {key: value for key, value in json.loads(was).items() if value != {}}
-            assert json.loads(text) == {**bare, "later": 1}
+            assert json.loads(text) == {**json.loads(was), "later": 1}
 
 
 @pytest.mark.parametrize(("agent", "name"), EACH)
