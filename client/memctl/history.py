@@ -9,7 +9,7 @@ from memoryd.client.memctl.arguments import Usage, add_optional, add_reach, pars
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send, show_result
 from memoryd.client.memctl.output import TIMES, make_printable, paint, print_note, show, undo_text
-from memoryd.client.memctl.table import count_text, format_table, shorten, text_of
+from memoryd.client.memctl.table import count_kept, format_table, shorten, text_of
 from memoryd.client.protocol import Change, Changes, Operation, OperationChange
 from memoryd.client.times import iso
 
@@ -54,7 +54,7 @@ def _operations_text(operations: list[Operation]) -> str:
 
 def _changes_text(history: Changes) -> str:
     rows = [[c.operation[:8], iso(c.at) or "", c.kind, c.action, _changed_text(c)] for c in history]
-    table = format_table(["OP", "AT", "KIND", "ACTION", "CHANGED"], rows)
+    table = format_table(["OP", "AT", "KIND", "ACTION", "CHANGED"], rows, "Nothing has changed it since it came.")
     return f"{paint(history.id, 'cyan')}\n{table}"
 
 
@@ -92,7 +92,7 @@ def _undo(args: Namespace) -> None:
         print("Nothing was undone.")
         return
     undone = send(args, methods.undo(operation))
-    sentence = f"Undid operation {undone.undone[:8]} ({count_text(len(undone.ids), 'memory')})"
+    sentence = f"Undid operation {undone.undone[:8]} ({count_kept(len(undone.ids) - undone.turns, undone.turns)})"
     show(args, undone, lambda: f"{sentence}; {undo_text(undone.operation)} does it again.")
 
 

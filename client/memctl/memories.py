@@ -15,7 +15,15 @@ from memoryd.client.memctl.empty import explain_empty
 from memoryd.client.memctl.link import describe_project, named_namespace, send, show_result
 from memoryd.client.memctl.output import make_printable, paint, show, undo_text
 from memoryd.client.memctl.place import make_link, place_link, short_path
-from memoryd.client.memctl.table import GAP, count_text, disagreement_lines, format_fields, format_table, to_one_line
+from memoryd.client.memctl.table import (
+    GAP,
+    count_kept,
+    count_text,
+    disagreement_lines,
+    format_fields,
+    format_table,
+    to_one_line,
+)
 from memoryd.client.times import iso
 
 _SHOWN = 20  # of what a dry run would delete
@@ -328,7 +336,7 @@ def _delete(args: Namespace) -> None:
     if args.dry_run or args.all_states:
         raise arguments.Usage("--dry-run and --all-states go with filters like --where.")
     call = calls.delete(*args.targets, key=args.key)
-    show_result(args, call, lambda report: _deleted_text(len(report.ids), report.operation))
+    show_result(args, call, lambda report: _deleted_ids_text(report))
 
 
 def _delete_where(args: Namespace, filters: dict[str, Any]) -> None:
@@ -340,6 +348,12 @@ def _delete_where(args: Namespace, filters: dict[str, Any]) -> None:
         args, calls.list_(ids=report.ids[:_SHOWN], all_states=True, limit=_SHOWN, reach=args.reach or "subtree")
     )
     print(f"{_list_text(page.memories, report.count)}\nThese would be deleted; leave out --dry-run to do it.")
+
+
+def _deleted_ids_text(report: protocol.Deleted) -> str:
+    made = f"\nWith it: {count_text(len(report.derived), 'memory')} made of it." if report.derived else ""
+    what = count_kept(len(report.ids) - report.turns, report.turns)
+    return f"Deleted {what}; {undo_text(report.operation)} brings back what was deleted.{made}"
 
 
 def _deleted_text(count: int, operation: str | None, documents: int = 0) -> str:

@@ -149,3 +149,10 @@ def count_text(number: int, noun: str) -> str:
     """Return a number with its noun: `1 memory`, `2 memories`."""
     many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
     return f"{number:,} {noun if number == 1 else many}"
+
+
+def count_kept(memories: int, turns: int) -> str:
+    """Return how many memories and turns there are: `2 memories`, `1 turn`, `2 memories, 1 turn`."""
+    if not turns:
+        return count_text(memories, "memory")
+    return f"{count_text(memories, 'memory')}, {count_text(turns, 'turn')}" if memories else count_text(turns, "turn")

@@ -95,7 +95,9 @@ class Undone(Struct, kw_only=True):
     operation: str
     """id of the undo itself"""
     ids: list[str]
-    """the memories it touched"""
+    """the memories and turns it touched"""
+    turns: int = 0
+    """how many of them are turns of L0"""
 
 
 @rpc("within", reads=True, page=True)

@@ -187,6 +187,10 @@ class Deleted(Struct, kw_only=True):
     """full ids of what was deleted"""
     operation: str
     """its id, for `undo`"""
+    turns: int = 0
+    """how many of them are turns of L0"""
+    derived: list[str] = []
+    """full ids of the summaries and facts that were made of deleted turns and are deleted too"""
 
 
 class NewMemory(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -31,16 +31,16 @@ class PlannedTurn(NamedTuple):
     asked: bool
 
 
-def plan(turns: Iterable[PastTurn], is_paused: Callable[[str], bool]) -> list[PlannedTurn]:
+def plan(turns: Iterable[PastTurn], is_paused: Callable[[str, float], bool]) -> list[PlannedTurn]:
     """Return what is known of each turn of a session, in the order in which they were said.
 
-    `is_paused` says whether what is said in a folder is not observed.
+    `is_paused` says whether what was said in a folder at a time is not observed.
     """
     planned: list[PlannedTurn] = []
     said = _SaidBefore()
     for turn in turns:
         at = turn.created_at or 0.0
-        refused = PAUSED if is_paused(turn.folder) else gate.check(turn.content)
+        refused = PAUSED if is_paused(turn.folder, at) else gate.check(turn.content)
         asked = pairing.find_asked(said.turns[-1] if said.turns else None, turn, at)
         if asked and refused in gate.QUIET:
             refused = None

@@ -40,7 +40,7 @@ def backfill(core: Core, call: Backfill, caller: Caller = USER) -> "Parts[Backfi
             begun.operation = core.store.write(lambda transaction: _begin(core, transaction, call)).result()
         return begun
     done = Backfilled(operation=call.operation, dry_run=call.dry_run)
-    planned = plan(_list_patiently(core, call.turns), lambda folder: _is_paused(core, call, folder))
+    planned = plan(_list_patiently(core, call.turns), lambda folder, at: _is_paused(core, call, folder, at))
     own = planned[call.before : len(planned) - call.after]
     for one in own:
         if one.refused:
@@ -77,8 +77,8 @@ def _list_patiently(core: Core, turns: Sequence[PastTurn]) -> Iterator[PastTurn]
         yield turn
 
 
-def _is_paused(core: Core, call: Backfill, folder: str) -> bool:
-    return core.pauses.find(TurnPlace(call.namespace, call.session, folder)) is not None
+def _is_paused(core: Core, call: Backfill, folder: str, at: float) -> bool:
+    return core.pauses.hides(TurnPlace(call.namespace, call.session, folder), at)
 
 
 def _find_stored(

@@ -32,7 +32,10 @@ def pause(core: Core, call: PauseObserving) -> "Future[Observing]":
 def resume(core: Core, call: ResumeObserving) -> "Future[Observing]":
     """Observe in a place again."""
     _check(call)
-    return core.store.write(lambda transaction: Observing(pauses=core.pauses.remove(transaction, call.kind, call.name)))
+    now = core.clock()
+    return core.store.write(
+        lambda transaction: Observing(pauses=core.pauses.remove(transaction, call.kind, call.name, now))
+    )
 
 
 def _check(call: PauseObserving | ResumeObserving) -> None:

@@ -27,7 +27,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import duplicates, keyed
 from memoryd.daemon.memories.duplicates import Embedded
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import history, links, namespaces, present, rows, thoughts, turns, vectors
+from memoryd.daemon.store import history, links, namespaces, present, rows, sessions, thoughts, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
@@ -97,9 +97,15 @@ def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]"
         rows_to_delete = [turns.resolve_row(connection, prefix, condition) for prefix in call.ids]
         rows_to_delete += [keyed.resolve_key(core, connection, call.namespace, key) for key in call.keys]
         by_id = {row.id: row for row in rows_to_delete}
+        made = [row for row in sessions.find_made(connection, list(by_id.values())) if row.id not in by_id]
         operation = history.begin(connection, "delete", caller.log_place(call.namespace), core.clock())
-        delete_found(core, transaction, list(by_id.values()), operation, caller)
-        return Deleted(ids=list(by_id), operation=operation)
+        delete_found(core, transaction, [*by_id.values(), *made], operation, caller)
+        return Deleted(
+            ids=list(by_id),
+            operation=operation,
+            turns=sum(row.tier == L0 for row in by_id.values()),
+            derived=[row.id for row in made],
+        )
 
     return core.store.write(write, over_limit=True)
 
@@ -163,15 +169,17 @@ def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
     def write(transaction: Transaction) -> Undone:
         namespace = caller.log_place(call.namespace)
         connection, now = transaction.connection, core.clock()
-        undone, mine, removed, back, rings = history.undo(connection, call.operation, rights, now, namespace)
+        undone, mine, removed, back, exchanged = history.undo(connection, call.operation, rights, now, namespace)
         # A memory may have been moved since, or come from elsewhere.
         if not all(caller.can_see(core.store.namespaces.name(row.namespace)) for row in (*removed, *back)):
             raise history.refusal(undone)
         if len(back) >= len(removed):  # it removes nothing, and its history takes room
             core.store.check_room()
-        core.active.follow(transaction, rings)
+        core.active.follow(transaction, {turn.namespace for turn in exchanged})
         transaction.after_commit(lambda: _exchange(core, removed, back))
-        return Undone(undone=undone, operation=mine, ids=sorted({row.id for row in (*removed, *back)}))
+        keys = {turn.key for turn in exchanged}
+        ids = sorted({row.id for row in (*removed, *back)} | keys)
+        return Undone(undone=undone, operation=mine, ids=ids, turns=len(keys))
 
     return core.store.write(write, alone=True, over_limit=True)
 

@@ -1,12 +1,14 @@
 """Reading memories, their history, namespaces and what is stored; it changes nothing but counts of accesses."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from memoryd.client import protocol
+from memoryd.client.errors import NotFound
 from memoryd.daemon.capability import installed
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import keyed
@@ -49,7 +51,7 @@ def _select(core: Core, call: protocol.Get) -> tuple[Row, protocol.Memory]:
         if call.key:
             row = keyed.resolve_key(core, connection, call.namespace, call.key)
         else:
-            row = resolve_row(connection, call.id, condition)
+            row = _resolve(core, connection, call)
         [memory] = show(core, connection, [row], condition)
         for capability in installed():
             capability.show(connection, row, memory, condition)
@@ -57,6 +59,23 @@ def _select(core: Core, call: protocol.Get) -> tuple[Row, protocol.Memory]:
             _give_vectors(core, connection, [memory], [row])
     memory.usefulness = feedback.rate_usefulness(row.feedback, notes=True)
     return row, memory
+
+
+def _resolve(core: Core, connection: Connection, call: protocol.Get) -> Row:
+    """Return a memory or turn; for one that was deleted the error says where it is."""
+    condition = visible_condition(core, call)
+    try:
+        return resolve_row(connection, call.id, condition)
+    except NotFound:
+        states: list[history.FormerState] = []
+        with suppress(NotFound):
+            known = history.resolve_known(connection, call.id, condition)
+            states = history.read_states(connection, known, condition)
+        if not states or not _see(states[-1].row, core.store.namespaces.reach(call.namespace, call.reach)):
+            raise
+        operation, kind = states[-1].operation[:8], states[-1].kind
+        said = f"{known[:8]} is gone since operation {operation} ({kind}); `memctl undo {operation}` takes that back."
+        raise NotFound(said, {"id": call.id}) from None
 
 
 @handles(protocol.List)
@@ -124,7 +143,9 @@ def read_changes(core: Core, call: protocol.History) -> protocol.Changes:
     with core.store.reading() as connection:
         memory = history.resolve_known(connection, call.id, namespaces.condition(reached))
         states = history.read_states(connection, memory, namespaces.condition(reached))
-        rows_after = [state.row for state in states[1:]] + [rows.read_ids(connection, [memory]).get(memory)]
+        rows_after = [state.row for state in states[1:]] + [history.read_present(connection, memory)]
+    if not states:  # a turn of L0, or a memory that came from elsewhere
+        return protocol.Changes(id=memory, changes=[])
     differences = [
         _compute_difference(core, state._replace(row=_see(state.row, reached)), _see(after, reached))
         for state, after in zip(states, rows_after, strict=True)

@@ -142,7 +142,7 @@ def read_states(connection: apsw.Connection, memory: str, condition: str) -> lis
         (FormerState(id, kind, at, None, Actor(*who)), decode_image(before) if before else None)
         for id, kind, at, before, *who in entries
     ]
-    rows_then = complete([image for _, image in states], rows.read_ids(connection, [memory]).get(memory))
+    rows_then = complete([image for _, image in states], read_present(connection, memory))
     return [state._replace(row=row) for (state, _), row in zip(states, rows_then, strict=True)]
 
 
@@ -151,10 +151,24 @@ def complete(images: Sequence[Image | None], present: Row | None) -> list[Row | 
     states: list[Row | None] = []
     after = present
     for image in reversed(images):
-        former = image.row if image else None
+        former = row_of(image)
         after = put_back(after, image.moved) if image and image.moved else former
         states.append(after)
     return states[::-1]
+
+
+def row_of(image: Image | None) -> Row | None:
+    """Return the row that an image holds, of a turn the memory that it would be."""
+    if image is None:
+        return None
+    return turns.to_row(image.turn) if image.turn else image.row
+
+
+def read_present(connection: apsw.Connection, memory: str) -> Row | None:
+    """Return a memory, or a turn in L0 as the memory that it would be; None if it is neither."""
+    found = rows.read_ids(connection, [memory]) or turns.read_keys(connection, [memory])
+    there = found.get(memory)
+    return turns.to_row(there) if isinstance(there, StoredTurn) else there
 
 
 def put_back(after: Row | None, moved: Moved) -> Row | None:
@@ -170,6 +184,7 @@ def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> s
         f" WHERE h.memory >= ?1 AND h.memory < ?2 AND {condition_for(condition, 'h.namespace')}"
         # One that came from elsewhere has no history here.
         f" UNION SELECT m.id FROM memories m WHERE m.id >= ?1 AND m.id < ?2 AND {rows.near_id(condition)}"
+        f" UNION SELECT m.key FROM turns m WHERE m.key >= ?1 AND m.key < ?2 AND {rows.near_id(condition)}"
         f" ORDER BY 1 LIMIT {rows.CANDIDATES}"
     )
     return rows.choose_unique(prefix, [str(memory) for (memory,) in connection.execute(sql, rows.id_range(prefix))])
@@ -177,11 +192,11 @@ def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> s
 
 def undo(
     connection: apsw.Connection, prefix: str | None, rights: Rights, now: float, namespace: str
-) -> tuple[str, str, list[Row], list[Row], set[int]]:
+) -> tuple[str, str, list[Row], list[Row], list[StoredTurn]]:
     """Put back the state before an operation (None: the latest one of the caller that is in effect and is no undo).
 
-    Return its id, the id of the undo, the rows as they were until now, the rows put back, and the namespaces whose L0
-    changed. Raise as `rows.resolve` does, `Forbidden`, or `Conflict` when a memory was changed again since.
+    Return its id, the id of the undo, the rows as they were until now, the rows put back, and the turns that left L0
+    or are back there. Raise as `rows.resolve` does, `Forbidden`, or `Conflict` when a memory was changed again since.
     """
     id, kind = _find_undoable(connection, prefix, rights)
     _check_unchanged_since(connection, id)
@@ -200,10 +215,11 @@ def undo(
     back = [row for row in [*(image.row for image in former.values()), *moved] if row]
     _check_keys(connection, back, present)
     rows.replace(connection, list(present.values()), back)
-    rings = turns.exchange(connection, active.values(), [image.turn for image in decoded.values() if image.turn])
+    coming = [image.turn for image in decoded.values() if image.turn]
+    turns.exchange(connection, active.values(), coming)
     _restore_links(connection, former)
     connection.execute(f"UPDATE operations SET undone_by = {NUMBER} WHERE id = ?", (mine, id))
-    return id, mine, list(present.values()), back, rings
+    return id, mine, list(present.values()), back, [*active.values(), *coming]
 
 
 def _record_present(

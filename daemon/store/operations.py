@@ -6,7 +6,7 @@ import apsw
 
 from memoryd.client.protocol import Operation
 from memoryd.daemon.store import rows, turns
-from memoryd.daemon.store.history import NUMBER, Image, complete, condition_for, decode_image, name_actor
+from memoryd.daemon.store.history import NUMBER, Image, complete, condition_for, decode_image, name_actor, row_of
 from memoryd.daemon.store.rows import Row
 
 
@@ -89,8 +89,8 @@ def list_steps(
         if any(image and image.moved for image in images):
             steps.append(OperationStep(memory, namespace, *_read_moved(connection, memory, number)))
         else:
-            row_after = now.get(memory) if later is None else _row_of(images[1])
-            steps.append(OperationStep(memory, namespace, _row_of(images[0]), row_after))
+            row_after = now.get(memory) if later is None else row_of(images[1])
+            steps.append(OperationStep(memory, namespace, row_of(images[0]), row_after))
     return steps
 
 
@@ -104,9 +104,3 @@ def _read_moved(connection: apsw.Connection, memory: str, number: int) -> tuple[
 
 def _decode(text: str | None) -> Image | None:
     return decode_image(text) if text else None
-
-
-def _row_of(image: Image | None) -> Row | None:
-    if image is None:
-        return None
-    return turns.to_row(image.turn) if image.turn else image.row

@@ -5,9 +5,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import apsw
+import msgspec
 
 from memoryd.client.protocol import Pause, PauseKind
+from memoryd.daemon.store import settings
 from memoryd.daemon.store.writer import Transaction
+
+_ENDED = "ended_pauses"  # setting: a JSON list
+_MOST_ENDED = 1000
 
 
 class TurnPlace(NamedTuple):
@@ -18,6 +23,15 @@ class TurnPlace(NamedTuple):
     folder: str
 
 
+class _EndedPause(msgspec.Struct):
+    """A pause that was resumed: what was said from `since` on and before `until` is not observed later either."""
+
+    kind: PauseKind
+    name: str
+    since: float
+    until: float
+
+
 class Pauses:
     """The pauses that were made, and those of the settings, which begin with `/` or `~` where they name a folder."""
 
@@ -25,6 +39,7 @@ class Pauses:
         places = ((_kind_of(name), name) for name in never)
         self._never = [Pause(kind=kind, name=_normalise(kind, name)) for kind, name in places]
         self._made = _read(connection)
+        self._ended = _read_ended(connection)
 
     def list_all(self) -> list[Pause]:
         """Return all of them, those of the settings last."""
@@ -34,16 +49,28 @@ class Pauses:
         """Return what keeps turns from being observed, None if nothing does."""
         return next((pause for pause in self.list_all() if _is_within(place, pause)), None)
 
+    def hides(self, place: TurnPlace, at: float) -> bool:
+        """Return whether what was said at a time is not to be taken in now: it is paused there, or was then."""
+        if self.find(place):
+            return True
+        return any(one.since <= at < one.until and _is_within(place, one) for one in self._ended)
+
     def put(self, transaction: Transaction, kind: str, name: str, now: float) -> list[Pause]:
         """Pause observing, if it is not; return all pauses."""
         values = (kind, _normalise(kind, name), now)
         transaction.connection.execute("INSERT OR IGNORE INTO pauses (kind, name, since) VALUES (?, ?, ?)", values)
         return self._follow(transaction)
 
-    def remove(self, transaction: Transaction, kind: str, name: str) -> list[Pause]:
+    def remove(self, transaction: Transaction, kind: str, name: str, now: float) -> list[Pause]:
         """Observe again; return all pauses."""
-        values = (kind, _normalise(kind, name))
-        transaction.connection.execute("DELETE FROM pauses WHERE kind = ? AND name = ?", values)
+        connection, values = transaction.connection, (kind, _normalise(kind, name))
+        sql = "DELETE FROM pauses WHERE kind = ? AND name = ? RETURNING kind, name, since"
+        removed: Any = connection.execute(sql, values).fetchall()
+        ending = [_EndedPause(was, place, since, now) for was, place, since in removed]
+        if ending:
+            ended = [*_read_ended(connection), *ending][-_MOST_ENDED:]
+            settings.put(connection, _ENDED, msgspec.json.encode(ended).decode())
+            transaction.after_commit(lambda: setattr(self, "_ended", ended))
         return self._follow(transaction)
 
     def _follow(self, transaction: Transaction) -> list[Pause]:
@@ -57,6 +84,10 @@ def _read(connection: apsw.Connection) -> list[Pause]:
     return [Pause(kind=kind, name=name, since=since) for kind, name, since in cursor]
 
 
+def _read_ended(connection: apsw.Connection) -> list[_EndedPause]:
+    return msgspec.json.decode(settings.read(connection, _ENDED) or "[]", type=list[_EndedPause])
+
+
 def _kind_of(name: str) -> PauseKind:
     return "folder" if name.startswith(("/", "~")) else "namespace"
 
@@ -67,7 +98,7 @@ def _normalise(kind: str, name: str) -> str:
     return name.strip("/") if kind == "namespace" else name
 
 
-def _is_within(place: TurnPlace, pause: Pause) -> bool:
+def _is_within(place: TurnPlace, pause: Pause | _EndedPause) -> bool:
     if pause.kind == "session":
         return place.session == pause.name
     if pause.kind == "folder":

@@ -156,6 +156,10 @@ def resolve(connection: apsw.Connection, prefix: str, namespaces: str) -> Row:
     check_prefix(prefix)
     where = f"m.id >= ? AND m.id < ? AND {near_id(namespaces)} ORDER BY m.id LIMIT {CANDIDATES}"
     matches = select(connection, where, id_range(prefix))
+    is_turn = f"SELECT 1 FROM turns m WHERE m.key >= ? AND m.key < ? AND {near_id(namespaces)}"
+    if not matches and connection.execute(is_turn, id_range(prefix)).get:
+        said = f"{prefix} is a turn, no memory yet; to correct it, delete it and add what is right as a correction."
+        raise NotFound(said, {"id": prefix})
     choose_unique(prefix, [row.id for row in matches])
     return matches[0]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import apsw
+import msgspec
 
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.filters import ALIVE, alive_values
@@ -31,6 +32,15 @@ _NEAR = (
 _LAST = (
     f"m.namespace = ? AND +m.turns = 1 AND m.metadata ->> '$.session' IS NOT NULL AND {ALIVE}"
     " ORDER BY m.created_at DESC, m.row DESC LIMIT ?"
+)
+# Made of turns: summaries of their session from then on, and facts that name them.
+_SUMMARIES = (
+    "m.namespace = ? AND m.type = 'note' AND m.source = 'session_summary' AND m.metadata ->> '$.session' = ?"
+    " AND m.created_at >= ?"
+)
+_FACTS = (
+    "m.namespace = ? AND m.source = 'extraction' AND json_type(m.metadata, '$.turns') = 'array'"
+    " AND EXISTS (SELECT 1 FROM json_each(m.metadata, '$.turns') t WHERE t.value = ?)"
 )
 _KEEP = (
     "INSERT INTO given (session, memory, content_hash, at) VALUES (?1, ?2, ?3, ?4)"
@@ -82,6 +92,18 @@ def find_around(connection: apsw.Connection, row: Row, session: str | None, coun
 def find_last_turns(connection: apsw.Connection, namespace: int, now: float, limit: int) -> list[Row]:
     """Return the latest turns of a namespace that have left L0 and belong to a session, newest first."""
     return rows.select(connection, _LAST, (namespace, *alive_values(now), limit))
+
+
+def find_made(connection: apsw.Connection, said: Iterable[Row]) -> list[Row]:
+    """Return the summaries and facts that were made of those memories that are turns."""
+    made: dict[str, Row] = {}
+    for row in said:
+        metadata = msgspec.json.decode(row.metadata) if row.turns else {}
+        found = rows.select(connection, _FACTS, (row.namespace, row.id)) if row.turns else []
+        if isinstance(session := metadata.get("session"), str):
+            found += rows.select(connection, _SUMMARIES, (row.namespace, session, row.created_at))
+        made |= {one.id: one for one in found}
+    return list(made.values())
 
 
 def read_given(connection: apsw.Connection, session: str) -> dict[str, bytes]:

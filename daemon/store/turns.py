@@ -177,8 +177,8 @@ def remove(connection: apsw.Connection, leaving: Iterable[StoredTurn]) -> None:
     connection.executemany("DELETE FROM turns WHERE id = ?", ((turn.id,) for turn in leaving))
 
 
-def exchange(connection: apsw.Connection, removed: Iterable[StoredTurn], back: Iterable[StoredTurn]) -> set[int]:
-    """Take turns out of L0 and put others in, as an undo does; return the namespaces concerned."""
+def exchange(connection: apsw.Connection, removed: Iterable[StoredTurn], back: Iterable[StoredTurn]) -> None:
+    """Take turns out of L0 and put others in, as an undo does."""
     leaving, coming = list(removed), list(back)
     remove(connection, leaving)
     for turn in coming:
@@ -187,7 +187,6 @@ def exchange(connection: apsw.Connection, removed: Iterable[StoredTurn], back: I
     ask(connection, [turn.key for turn in coming], "embed")
     for turn in leaving:
         count(connection, turn.namespace, "gone: undo")
-    return {turn.namespace for turn in (*leaving, *coming)}
 
 
 def rate(connection: apsw.Connection, key: str, importance: float) -> bool:

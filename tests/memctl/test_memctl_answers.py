@@ -310,7 +310,7 @@ def test_list_get_update_tag_delete(memctl: Memctl, fake: FakeDaemon) -> None:
     assert memctl("tag", "3f9a", "word", "port=6379").code == 0
     assert fake.calls[-1] == protocol.Tag(id="3f9a", tags=["word"], values={"port": 6379}, reach="all")
     assert "`memctl undo 66666666`" in memctl("delete", "3f9a", "b" * 32).out
-    assert memctl("delete", "3f9a", "--json").json == {"ids": [ID], "operation": "6" * 32}
+    assert memctl("delete", "3f9a", "--json").json == {"ids": [ID], "operation": "6" * 32, "turns": 0, "derived": []}
 
 
 def test_update_sends_only_what_was_given(memctl: Memctl, fake: FakeDaemon) -> None:
@@ -347,7 +347,12 @@ def test_history_and_undo(memctl: Memctl, fake: FakeDaemon) -> None:
     assert memctl("history", "3f9a", "--operation", "2222").code == 2
     assert memctl("undo").out.startswith("Undid operation 22222222 (1 memory)")
     assert fake.calls[-1] == protocol.Undo(reach="all")
-    assert memctl("undo", "2222", "--json").json == {"undone": logged.id, "operation": undo, "ids": [ID]}
+    assert memctl("undo", "2222", "--json").json == {
+        "undone": logged.id,
+        "operation": undo,
+        "ids": [ID],
+        "turns": 0,
+    }
 
 
 def test_explain_draws_stages_and_candidates(memctl: Memctl, fake: FakeDaemon) -> None:

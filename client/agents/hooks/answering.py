@@ -172,9 +172,16 @@ def list_calls(event: EventContext) -> list[CallFields]:
 
 
 def _turn(event: EventContext, role: str, text: str, id: str = "") -> list[CallFields]:
-    """Return the call that notes a turn; its id makes it the same turn, however often it is sent."""
-    if not text.strip() or os.environ.get("MEMORYD_OBSERVE", "").strip().lower() in ("off", "0", "no", "false"):
+    """Return the call that notes a turn; its id makes it the same turn, however often it is sent.
+
+    In a session that is not to be observed it is a call that says so.
+    """
+    if not text.strip():
         return []
+    if os.environ.get("MEMORYD_OBSERVE", "").strip().lower() in ("off", "0", "no", "false"):
+        # Else a backfill, which knows nothing of this environment, would take the session in later.
+        session = {"kind": "session", "name": event.session}
+        return [{"method": "pause_observing", **session}] if role == "user" and event.session else []
     turn: CallFields = {"role": role, "content": text[:MAX_TEXT_CHARS], "created_at": event.at}
     if role == "user" and (speaker := find_speaker()):
         turn["speaker"] = speaker

@@ -23,7 +23,7 @@ from memoryd.client.agents.hooks.wire import Broken, CallRefused, DaemonLink, Si
 from memoryd.client.transport import paths, trust
 
 MAX_BYTES = 16 * 1024 * 1024
-METHODS = frozenset({"observe", "end_session", "reset_session"})  # of calls that hooks spool
+METHODS = frozenset({"observe", "end_session", "reset_session", "pause_observing"})  # of calls that hooks spool
 # What the daemon will refuse again, however often it is asked.
 _HOPELESS = frozenset({"invalid", "conflict", "not_found", "forbidden", "bad_frame", "unknown_method"})
 MOST_LOSSES = 2

@@ -8,10 +8,11 @@ import pytest
 from conversing import observe, problems
 from memoryd.client.backfill.calls import Backfill, Backfilled, PastTurn
 from memoryd.client.errors import Conflict, Forbidden, Invalid
-from memoryd.client.protocol import List, Memory, NewTurn, PauseObserving
+from memoryd.client.protocol import List, Memory, NewTurn, PauseObserving, ResumeObserving
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store.caller import Caller
-from workbench import add, ask, undo
+from memoryd.daemon.store.pauses import Pauses, TurnPlace
+from workbench import Clock, add, ask, undo
 
 AT = 1_700_000_000.0
 ASKED = ("user", "Which database does the billing service use at the moment?")
@@ -175,6 +176,25 @@ def test_what_answers_what_is_as_it_is_when_turns_are_observed(
     made = {memory.id: memory for memory in stored(core).values()}
     answered = {one.content: made.get(one.metadata.get("answers", "")) for one in made.values()}
     assert {content: asked and asked.content for content, asked in answered.items()} == observed
+
+
+@pytest.mark.parametrize("pause", [("namespace", ""), ("session", "s1"), ("folder", "/home/me/code")])
+def test_what_was_said_during_a_pause_that_is_over_is_left_out(core: Core, clock: Clock, pause: Any) -> None:
+    (kind, name), started = pause, clock()
+    ask(core, PauseObserving(kind=kind, name=name))
+    clock.advance(100)
+    ask(core, ResumeObserving(kind=kind, name=name))
+    times = {started - 1: "before the", started + 50: "during the", started + 100: "after the"}
+    given = turns(*(("user", f"The vault was opened {when} pause") for when in times.values()))
+    given = [
+        msgspec.structs.replace(turn, created_at=at, folder="/home/me/code/api")
+        for turn, at in zip(given, times, strict=True)
+    ]
+    done = take(core, given)
+    assert (done.taken, done.left_out) == (2, {"observing is paused": 1})
+    assert not any("during" in content for content in stored(core))
+    with core.store.reading() as connection:  # as after a restart
+        assert Pauses(connection, []).hides(TurnPlace("api", "s1", "/home/me/code"), started + 50)
 
 
 def test_what_was_said_in_a_folder_that_is_paused_is_left_out(core: Core) -> None:

@@ -110,14 +110,15 @@ def test_a_line_that_is_no_call_of_hooks_is_refused_and_said(own: Path, memctl: 
     assert spool.count_foreign() == 1
 
 
-def test_what_hooks_spool_may_be_sent() -> None:
+def test_what_hooks_spool_may_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"session_id": "s", "conversation_id": "s", "prompt": "Plan", "trigger": "auto"}
-    asked = {
-        call["method"]
-        for agent, host in HOSTS.items()
-        for event in host.events
-        for call in answering.list_calls(answering.read_event(event, agent, json.dumps(given).encode()))
-    }
+    asked = set()
+    for observe in ("on", "off"):
+        monkeypatch.setenv("MEMORYD_OBSERVE", observe)
+        for agent, host in HOSTS.items():
+            for event in host.events:
+                event_of = answering.read_event(event, agent, json.dumps(given).encode())
+                asked |= {call["method"] for call in answering.list_calls(event_of)}
     assert asked == spool.METHODS
 
 

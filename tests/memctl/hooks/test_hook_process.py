@@ -413,7 +413,10 @@ def test_the_environment_keeps_turns_from_being_sent(agent: Agent, monkeypatch: 
     monkeypatch.setenv("MEMORYD_OBSERVE", word)
     asked = answering.read_event("prompt", "claude-code", json.dumps(agent.given("prompt", prompt="Ship it")).encode())
     calls = answering.list_calls(asked)
-    assert [call["folder"] for call in calls] == ([asked.folder] if word in ("on", "") else [])
+    if word in ("on", ""):
+        assert [(call["method"], call["folder"]) for call in calls] == [("observe", asked.folder)]
+    else:  # that no later backfill takes it in
+        assert calls == [{"method": "pause_observing", "kind": "session", "name": asked.session}]
 
 
 @pytest.fixture
