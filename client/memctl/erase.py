@@ -1,27 +1,50 @@
 """erase: memories and turns for good, in the database, its copies and what hooks have not sent yet."""
 
+import os
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
+from memoryd.client import projects
+from memoryd.client.errors import MemorydError, NotFound
 from memoryd.client.memctl.arguments import Usage, add_filters, filters_of, parse_date
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
-from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import show
-from memoryd.client.memctl.table import count_text
-from memoryd.client.protocol import Erase, Erased, List, Turns
+from memoryd.client.memctl.link import named_namespace, send
+from memoryd.client.memctl.memories import read_content
+from memoryd.client.memctl.output import make_printable, show
+from memoryd.client.memctl.table import count_text, to_one_line
+from memoryd.client.protocol import Erase, Erased, List, Mentioned, StandingName, Turns
+from memoryd.client.transport import paths
 
-_NOTHING = "Nothing is to be erased: no memory and no turn is like that."
 _SHOWN = 20
 _CHARS = 70
 _TURNS = 1000  # of L0, the newest
+_PLACES = {
+    "summary": "its summary",
+    "key": "its key",
+    "session": "the name of its session",
+    "speaker": "the name of who said it",
+    "files": "the files that it is about",
+    "metadata": "its metadata",
+}
+_ACTS = {
+    "namespace": "move what is in it (memctl project rename, memctl share --move), then erase again",
+    "file": "rename the file",
+    "session": "memctl observe on --session ID",
+    "folder": "memctl observe on --folder DIR",
+    "project": "rename the folder, then take the old name out of {file}",
+}
 
 
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("targets", nargs="*", metavar="ID", help="ids or their first digits, deleted ones too")
-    parser.add_argument("--session", metavar="S", help="what was said in this session, skipped turns too")
+    parser.add_argument("--session", metavar="S", help="what was said in this session (its first characters will do)")
     parser.add_argument("--since", type=parse_date, metavar="DATE", help="what was created after this date")
-    parser.add_argument("--matching", metavar="TEXT", help="what mentions this text, in any case, now or formerly")
+    parser.add_argument(
+        "--matching",
+        metavar="TEXT",
+        help="what mentions this text, in any case, now or formerly; `-` reads it from stdin",
+    )
     parser.add_argument("--copies", action="store_true", help="rewrite the copies in the data directory that hold it")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be erased")
     parser.add_argument("--yes", action="store_true", help="do not ask")
@@ -30,23 +53,28 @@ def _declare(parser: ArgumentParser) -> None:
 
 def _erase(args: Namespace) -> None:
     fields = _read_fields(args)
-    if not fields:
+    if not fields and not (named_namespace(args) and args.reach in ("exact", "subtree")):
         raise Usage("say what is to be erased: ids, --matching, --session, --since … (see `memctl erase --help`).")
-    preview: Erased = send(args, Erase(dry_run=True, **fields))
-    if args.dry_run or not (preview.count or args.session or args.matching or args.copies):
-        show(args, preview, lambda: _found_text(args, preview))
+    known = _look(args, fields)
+    preview = known or Erased(count=0, ids=[], derived=[], session=args.session, dry_run=True)
+    unsent = _erase_unsent(args, fields, preview, dry_run=True)
+    there = bool(preview.count or preview.skipped or preview.waiting or unsent)
+    if args.dry_run or not (there or args.matching or args.copies):
+        show(args, preview, lambda: _found_text(args, preview, unsent))
         return
-    if not args.yes and (preview.count or args.session):
-        warning = f"This erases {count_text(preview.count, 'memory')} for good; it cannot be undone."
-        confirm("erase", warning, f"{_found_text(args, preview)}\nmemctl: {warning}", "Nothing was erased.")
-    report: Erased = send(args, Erase(copies=args.copies, **fields))
-    from memoryd.client.agents.hooks import spool
-
-    spool.erase({*report.ids, *report.derived}, args.session, args.matching)
-    show(args, report, lambda: _erased_text(report))
+    if there and not args.yes:
+        warning = f"This erases {_count(preview, unsent)} for good; it cannot be undone."
+        confirm("erase", warning, f"{_found_text(args, preview, unsent)}\nmemctl: {warning}", "Nothing was erased.")
+    if preview.session is not None:
+        fields["session"] = preview.session
+    report = send(args, Erase(copies=args.copies, **fields)) if known else preview
+    _erase_unsent(args, fields, report)
+    show(args, report, lambda: _erased_text(args, report, unsent))
 
 
 def _read_fields(args: Namespace) -> dict[str, Any]:
+    if args.matching is not None:
+        args.matching = read_content(args.matching)
     fields = filters_of(args)
     options = {
         "ids": [*args.targets, *fields.get("ids", [])],
@@ -57,27 +85,103 @@ def _read_fields(args: Namespace) -> dict[str, Any]:
     return fields | {name: value for name, value in options.items() if value not in (None, [])}
 
 
-def _found_text(args: Namespace, preview: Erased) -> str:
-    """Return what would be erased: each with its beginning, what was made of it, what else holds it."""
-    if not preview.count:
-        if args.session:
-            nothing = "No memory and no turn of that session is kept; what was skipped of it, or waits, is erased."
-            return "\n".join([nothing, *_describe(preview)])
-        return "\n".join([_NOTHING, *_describe(preview)])
-    page = send(args, List(ids=preview.ids[:_SHOWN], all_states=True, limit=_SHOWN, reach="all"))
-    texts = {memory.id: memory.content for memory in page.memories}
-    if not texts.keys() >= set(preview.ids[:_SHOWN]):
-        texts |= {turn.id: turn.content for turn in send(args, Turns(limit=_TURNS, reach="all")).turns}
-    lines_shown = [
-        f"{id[:8]}  {' '.join(texts[id].split())[:_CHARS] if id in texts else '(deleted; the history has it)'}"
-        for id in preview.ids[:_SHOWN]
+def _look(args: Namespace, fields: dict[str, Any]) -> Erased | None:
+    """Return what would be erased; None for a session that the hooks alone know, as they could not send it yet."""
+    try:
+        return send(args, Erase(dry_run=True, **fields))
+    except NotFound:
+        unsent = Erased(count=0, ids=[], derived=[], session=args.session)
+        if args.session is None or not _erase_unsent(args, fields, unsent, dry_run=True):
+            raise
+        return None
+
+
+def _erase_unsent(args: Namespace, fields: dict[str, Any], report: Erased, dry_run: bool = False) -> int:
+    """Erase what hooks have not sent yet; return how many calls that concerns."""
+    from memoryd.client.agents.hooks import spool
+
+    is_plain = fields.keys() <= {"session", "matching"} and not named_namespace(args)
+    session, matching = (report.session, fields.get("matching")) if is_plain else (None, None)
+    return spool.erase({*report.ids, *report.derived}, session, matching, dry_run)
+
+
+# What is said of it --------------------------------------------------------------------------------------------------
+
+
+def _count(report: Erased, unsent: int) -> str:
+    """Return how much is or would be erased."""
+    parts = [
+        count_text(report.count, "memory") if report.count else "",
+        count_text(report.skipped, "skipped turn") if report.skipped else "",
+        f"{count_text(report.waiting, 'conversation')} waiting for a summary"
+        if report.waiting and not report.count  # else it is theirs
+        else "",
+        f"{count_text(unsent, 'message')} that hooks have not sent yet" if unsent else "",
     ]
-    if preview.count > len(lines_shown):
-        lines_shown.append(f"… and {preview.count - len(lines_shown):,} more")
-    return "\n".join([*lines_shown, *_describe(preview)])
+    return ", ".join(filter(None, parts))
 
 
-def _describe(report: Erased) -> list[str]:
+def _found_text(args: Namespace, preview: Erased, unsent: int) -> str:
+    """Return what would be erased: each with its beginning, what was made of it, what else holds it."""
+    lines = [*_list_memories(args, preview), *_describe(args, preview)]
+    every = _count(preview, unsent)
+    if not every:
+        lines.insert(0, _describe_nothing(preview))
+    elif preview.skipped or unsent or not preview.count:
+        lines.append(f"In all: {every}.")
+    return "\n".join(lines)
+
+
+def _list_memories(args: Namespace, preview: Erased) -> list[str]:
+    if not preview.count:
+        return []
+    if preview.mentions:
+        lines = [_format_mention(one) for one in preview.mentions[:_SHOWN]]
+    else:
+        lines = [f"{id[:8]}  {text}" for id, text in _read_texts(args, preview.ids[:_SHOWN])]
+    if preview.count > len(lines):
+        lines.append(f"… and {preview.count - len(lines):,} more")
+    return lines
+
+
+def _format_mention(one: Mentioned) -> str:
+    """Return a line for a memory: the words around the text, and why it is meant where that is not plain."""
+    why = [f"in {_PLACES[one.place]}"] if one.place in _PLACES else []
+    if one.is_deleted:
+        why.insert(0, f"deleted; `memctl history {one.id[:8]}` shows it")
+    elif one.is_former:
+        why.insert(0, "only in a former version")
+    reason = f"({', '.join(why)}) " if why else ""
+    return f"{one.id[:8]}  {reason}{to_one_line(one.text)}"
+
+
+def _read_texts(args: Namespace, ids: list[str]) -> list[tuple[str, str]]:
+    page = send(args, List(ids=ids, all_states=True, limit=_SHOWN, reach="all"))
+    texts = {memory.id: memory.content for memory in page.memories}
+    if not texts.keys() >= set(ids):
+        texts |= {turn.id: turn.content for turn in send(args, Turns(limit=_TURNS, reach="all")).turns}
+    return [
+        (id, to_one_line(texts[id])[:_CHARS] if id in texts else f"(deleted; `memctl history {id[:8]}` shows it)")
+        for id in ids
+    ]
+
+
+def _describe_nothing(report: Erased) -> str:
+    if report.rewritten:
+        return f"Nothing in the database; {_count_copies(len(report.rewritten))} rewritten."
+    if report.copies:
+        return "Nothing in the database, but in copies of it."
+    if not report.looked_at:
+        return "No memory and no turn is like that; the database has no copies here."
+    copies = "copy" if report.looked_at == 1 else _count_copies(report.looked_at)
+    return f"No memory and no turn is like that, neither in the database nor in its {copies}."
+
+
+def _count_copies(number: int) -> str:
+    return "1 copy" if number == 1 else f"{number:,} copies"
+
+
+def _describe(args: Namespace, report: Erased) -> list[str]:
     lines = []
     if report.derived:
         lines.append(f"With it: {count_text(len(report.derived), 'memory')} made of it.")
@@ -85,16 +189,34 @@ def _describe(report: Erased) -> list[str]:
         lines += ["These files of yours mention it; take it out there:", *map("  {}".format, report.notes)]
     if report.copies:
         lines += ["These copies of the database hold it (--copies rewrites them):", *map("  {}".format, report.copies)]
+    names = report.names + (_find_projects(args.matching) if args.matching else [])
+    if names:
+        lines.append("The word is also in these names, which are not memories:")
+        file = os.path.join(paths.data_folder(), projects.FILE)
+        lines += [f"  {one.kind} {make_printable(one.name)}: {_ACTS[one.kind].format(file=file)}" for one in names]
     return lines
 
 
-def _erased_text(report: Erased) -> str:
-    lines = [_NOTHING]
-    if report.count:
-        lines = [f"Erased {count_text(report.count, 'memory')}. Copies outside the data directory are not known here."]
+def _find_projects(text: str) -> list[StandingName]:
+    """Return the folders of projects, and their namespaces, whose names hold a text."""
+    try:
+        table = projects.read_table()["projects"]
+    except (OSError, MemorydError):
+        return []
+    names = [name for one in table for name in (*one["folders"], one["namespace"], one["remote"])]
+    return [StandingName(kind="project", name=name) for name in names if text.casefold() in name.casefold()]
+
+
+def _erased_text(args: Namespace, report: Erased, unsent: int) -> str:
+    erased = _count(report, unsent)
+    lines = [
+        f"Erased {erased}. Copies outside the data directory are not known here."
+        if erased
+        else _describe_nothing(report)
+    ]
     if report.rewritten:
         lines.append(f"Rewritten: {', '.join(report.rewritten)}.")
-    lines += _describe(report)
+    lines += _describe(args, report)
     if report.left:
         still = "Words of it are still in these files; another memory or a file of yours may say the same:"
         lines += [still, *map("  {}".format, report.left)]
@@ -109,6 +231,9 @@ COMMANDS = {
     "erase": Command(
         _declare,
         _erase,
-        "  memctl erase 3f9a\n  memctl erase --session 7c41 --dry-run\n  memctl erase --since yesterday --copies --yes",
+        "  memctl erase 3f9a\n"
+        "  memctl erase --session 7c41 --dry-run\n"
+        "  memctl erase --since yesterday --copies --yes\n"
+        "  memctl erase --matching - --copies < key.txt",
     ),
 }

@@ -102,6 +102,8 @@ def _ask_for_latest(args: Namespace) -> str | None:
     latest = next((one for one in log.operations if one.undone_by is None and _is_undone_unnamed(one)), None)
     if latest is None:
         return None
+    if latest.kind == "erase":  # the daemon says why that cannot be undone
+        return latest.id
     detail = send(args, methods.operation(latest.id, SHOWN))
     by = ", ".join(filter(None, [latest.token, latest.session, latest.process])) or "the daemon itself"
     print(f"{_operations_text([latest])}\nby {make_printable(by)}\n\n{_steps_text(detail.changes)}")
@@ -110,8 +112,8 @@ def _ask_for_latest(args: Namespace) -> str | None:
 
 
 def _is_undone_unnamed(operation: Operation) -> bool:
-    """Return whether an undo without an id takes back such an operation: neither an undo nor a job's run."""
-    return operation.kind not in ("undo", "redo", "erase") and not operation.kind.startswith("job:")
+    """Return whether an undo without an id is about such an operation: neither an undo nor a job's run."""
+    return operation.kind not in ("undo", "redo") and not operation.kind.startswith("job:")
 
 
 COMMANDS = {

@@ -7,6 +7,30 @@ from msgspec import Meta, Struct
 from memoryd.client.protocol.base import Filtered, rpc
 
 
+class Mentioned(Struct, kw_only=True):
+    """Where a memory or turn mentions the text of `matching`."""
+
+    id: str
+    """its full id"""
+    place: str
+    """what holds the text: `text`, `summary`, `key`, `session` (its name), `speaker`, `files`, `metadata`"""
+    text: str
+    """the words around it"""
+    is_former: bool = False
+    """only a former version does"""
+    is_deleted: bool = False
+    """it was deleted before, and is in the history alone"""
+
+
+class StandingName(Struct, kw_only=True):
+    """Something whose name holds the text of `matching`."""
+
+    kind: str
+    """`namespace`, `file` (of a workspace), or `session` or `folder` (in which observing is paused)"""
+    name: str
+    """its name"""
+
+
 class Erased(Struct, kw_only=True):
     """Outcome of `erase`: what was erased, or would be in a dry run, and what still holds it."""
 
@@ -16,10 +40,22 @@ class Erased(Struct, kw_only=True):
     """full ids of the first 1,000 of them"""
     derived: list[str]
     """full ids of the first 1,000 facts, summaries and shared copies that were made of them and are erased too"""
+    mentions: list[Mentioned] = []
+    """where the first 100 of them mention the text of `matching`"""
+    skipped: int = 0
+    """how many turns that were skipped are erased with them"""
+    waiting: int = 0
+    """how many conversations that wait for their summary or facts are forgotten with them"""
+    session: str | None = None
+    """the whole name of the session that was asked for"""
+    names: list[StandingName] = []
+    """what is called like the text of `matching`; an empty namespace loses its name, all else keeps it"""
     operation: str | None = None
     """the first operation; it says when and how many, and cannot be undone; null in a dry run"""
     copies: list[str] = []
     """copies of the database in the data directory that still hold some of it"""
+    looked_at: int = 0
+    """how many copies of the database are in the data directory"""
     rewritten: list[str] = []
     """copies that held some of it and were rewritten"""
     left: list[str] = []
@@ -40,10 +76,13 @@ class Erase(Filtered[Erased], kw_only=True, frozen=True):
     text, what other memories hold of them as neighbours, and traces. What was deleted before and is still in the
     history is erased too, if its id, its session or `matching` is given. Parts of files are not: erase them in the
     file. Copies elsewhere, and texts that an agent has in its own files, are not known here.
+
+    Without a filter it is refused, unless `reach` is `exact` or `subtree` of a namespace.
     """
 
     session: str | None = None
-    """only what was said in this session, skipped turns included"""
+    """only what was said in this session, skipped and waiting turns included: its name, or its first 4 characters or
+    more if no other begins so"""
     matching: Annotated[str, Meta(min_length=1)] | None = None
     """only what mentions this text, in any case, in its content, summary, key or metadata, now or formerly"""
     copies: bool = False

@@ -51,3 +51,4 @@ class Work(NamedTuple):
     apply: Apply | None = None
     alone: Alone | None = None
     at_limit: bool = False
+    look: Planner | None = None  # what a dry run plans, if it is more

@@ -1,9 +1,9 @@
 """Checking what is kept by new rules of credentials, once for each change of the rules.
 
 What came of conversations is redacted for good: in rows, their history, the queues and the list of skipped turns, in
-full text, and in free pages. What was added on purpose may hold a credential on purpose: it is listed, and stays. The
-rules' version is that of their source with `[privacy]`; it is noted when all was checked, so a run that was interrupted
-begins again and finds less to do.
+full text, and in free pages. What was added on purpose may hold a credential on purpose: it stays, and each dry run
+lists it. The rules' version is that of their source with `[privacy]`; it is noted when all was checked, so a run that
+was interrupted begins again and finds less to do.
 """
 
 import hashlib
@@ -36,10 +36,24 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     It reads for `_PLAN_S` at most; the next run continues there.
     """
     version, state = find_version(core), core.store.read_setting(VERSION) or ""
-    if core.privacy.mode == "allow" or state == version:
+    if core.privacy.mode != "allow" and state != version:
+        yield from _check(core, version, state.split()[1:] if state.startswith(version) else [])
+
+
+def look(core: Core, now: float) -> Iterator[Step]:
+    """Plan as `plan` does, and where all was checked already list what holds a credential and was let through."""
+    if core.store.read_setting(VERSION) != find_version(core) or core.privacy.mode == "allow":
+        yield from plan(core, now)
         return
+    for step in _check(core, find_version(core), []):
+        if step.action != "note" or step.data[1]:
+            yield step
+
+
+def _check(core: Core, version: str, place: Sequence[str]) -> Iterator[Step]:
+    """Plan to redact what the rules find, from after a table and a key on."""
     until, any_found = time.monotonic() + _PLAN_S, False
-    for text in _iterate(core, state.split()[1:] if state.startswith(version) else []):
+    for text in _iterate(core, place):
         kinds: Counter[str] = Counter()
         if _redact(core, text, kinds) == text.texts:
             yield LOOK
@@ -52,8 +66,8 @@ def plan(core: Core, now: float) -> Iterator[Step]:
                 else Step("leave", text.name, f"{reason}; it was added, change or delete it yourself")
             )
         if time.monotonic() > until:
-            place = f"{version} {text.table} {text.key}"
-            yield Step("note", "rules", "the next run continues with the rest", (place, any_found))
+            state = f"{version} {text.table} {text.key}"
+            yield Step("note", "rules", "the next run continues with the rest", (state, any_found))
             return
     yield Step("note", "rules", "all that is kept was checked by the present rules", (version, any_found))
 
@@ -143,4 +157,4 @@ def _hash_rules() -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
 
 
-REDACT = Work(plan, alone=apply, at_limit=True)
+REDACT = Work(plan, alone=apply, at_limit=True, look=look)

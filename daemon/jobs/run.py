@@ -64,7 +64,8 @@ class Run:
 
     def make_plan(self, limit: int) -> tuple[list[Step], bool]:
         """Return at most `limit` steps of what there is to do, and whether there is more."""
-        iterator = iter(self.work.plan(self.core, self.core.clock.read_settled()))
+        look = self.work.look or self.work.plan
+        iterator = iter(look(self.core, self.core.clock.read_settled()))
         try:
             steps = self._look_between(iterator)
             return list(islice(steps, limit)), next(steps, None) is not None

@@ -17,7 +17,7 @@ from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.search.active import select_turns
 from memoryd.daemon.store import history, queries, turns
 from memoryd.daemon.store.caller import USER, Caller
-from memoryd.daemon.store.filters import Filter, compile_filter
+from memoryd.daemon.store.filters import UNBOUNDED, Filter, compile_filter, is_bounded
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 
 _PART = 200
@@ -27,10 +27,11 @@ _MAX_IDS = 1000  # of a reply
 @handles(DeleteWhere)
 def delete_where(core: Core, call: DeleteWhere, caller: Caller = USER) -> "Parts[DeletedWhere]":
     """Delete what a filter leaves, part by part; with `dry_run` only return what that would be."""
+    is_about_all = not is_bounded(call)
     call = call if call.reach else msgspec.structs.replace(call, reach="subtree")
     selection = compile_filter(call, core.store.namespaces)
-    if not selection.condition:
-        raise Invalid("The filter is empty and would delete everything; say what is to be deleted.")
+    if is_about_all and not selection.condition:
+        raise Invalid(f"The filter is empty; {UNBOUNDED}")
     ids, documents = _choose(core, call, selection, caller)
     report = DeletedWhere(count=len(ids), ids=ids[:_MAX_IDS], documents=documents, dry_run=call.dry_run)
     if call.dry_run:

@@ -8,22 +8,25 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from memoryd.client.errors import Invalid
-from memoryd.client.protocol import Erase, Erased
+from memoryd.client.errors import Invalid, NotFound
+from memoryd.client.protocol import Erase, Erased, Mentioned
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.capability import installed
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.parts import cut_short
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.search.active import select_turns
-from memoryd.daemon.store import copies, erasing, leftovers, migrations, queries, turns, upkeep
+from memoryd.daemon.store import copies, erasing, leftovers, mentions, migrations, queries, rows, turns, upkeep
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.filters import compile_filter
-from memoryd.daemon.store.rows import choose_unique
+from memoryd.daemon.store.filters import UNBOUNDED, compile_filter, is_bounded
+from memoryd.daemon.store.mentions import Beside, Mention
+from memoryd.daemon.store.rows import Row, choose_unique
+from memoryd.daemon.store.turns import StoredTurn
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 
 _PART = 500  # memories of one transaction
 _MAX_IDS = 1000  # of a reply
+_MAX_MENTIONS = 100
 
 T = TypeVar("T")
 
@@ -31,32 +34,40 @@ T = TypeVar("T")
 @handles(Erase)
 def erase(core: Core, call: Erase) -> "Parts[Erased]":
     """Erase what a filter leaves; with `dry_run` only return what that would be."""
+    if call.session is not None:
+        call = msgspec.structs.replace(call, session=_resolve_session(core, call))
     chosen = _choose(core, call)
-    ids = chosen.ids
+    ids, beside = chosen.ids, chosen.beside
     with core.store.reading() as connection:
         derived = erasing.find_derived(connection, ids)
+        report = Erased(count=len(ids), ids=ids[:_MAX_IDS], derived=derived[:_MAX_IDS], dry_run=call.dry_run)
+        report.skipped, report.waiting = beside.sum_up(connection)
     every = [*ids, *derived]
-    report = Erased(count=len(ids), ids=ids[:_MAX_IDS], derived=derived[:_MAX_IDS], dry_run=call.dry_run)
-    report.notes = chosen.notes[:_MAX_IDS]
+    report.session, report.notes, report.mentions = call.session, chosen.notes[:_MAX_IDS], chosen.mentions
     if not call.dry_run:
-        texts = yield from _erase_all(core, call, every, report)
+        texts = yield from _erase_all(core, beside, every, report)
         with core.store.reading() as connection:
             report.absent = migrations.list_left(connection)
         report.left = yield from _search_files(core, texts)
     every += chosen.copied
-    copies = leftovers.find_copies(core.folder, every)
+    copies = leftovers.find_copies(core.folder, every, beside)
     if call.copies and not call.dry_run:
         with core.store.reading() as connection:
             every = list(dict.fromkeys([*every, *erasing.find_all_erased(connection)]))
-        for path in leftovers.rewrite(leftovers.find_copies(core.folder, every), every, core.clock()):
+        held = leftovers.find_copies(core.folder, every, beside)
+        for path in leftovers.rewrite(held, every, beside, core.clock()):
             report.rewritten.append(str(path))
             yield
-        copies = leftovers.find_copies(core.folder, every)
+        copies = leftovers.find_copies(core.folder, every, beside)
     report.copies = [str(path) for path in copies]
+    report.looked_at = len(leftovers.list_copies(core.folder))
+    if chosen.mention:
+        with core.store.reading() as connection:
+            report.names = mentions.find_names(connection, chosen.mention)
     return report
 
 
-def _erase_all(core: Core, call: Erase, every: Sequence[str], report: Erased) -> Parts[list[str]]:
+def _erase_all(core: Core, beside: Beside, every: Sequence[str], report: Erased) -> Parts[list[str]]:
     """Erase part by part and clean the file; return what texts there were. An error says how much was erased before."""
     texts: list[str] = []
     erased = 0
@@ -70,7 +81,8 @@ def _erase_all(core: Core, call: Erase, every: Sequence[str], report: Erased) ->
             report.operation = report.operation or operation
             texts += part_texts
             erased += len(part)
-        yield from clean(core, call.session, call.matching)
+        _write(core, lambda transaction: _erase_beside(core, transaction, beside))
+        yield from clean(core)
     except Exception as error:
         operations = [] if report.operation is None else [report.operation]
         raise cut_short(error, erased, len(every), operations, "erased") from None
@@ -80,14 +92,30 @@ def _erase_all(core: Core, call: Erase, every: Sequence[str], report: Erased) ->
 
 
 class _Chosen(NamedTuple):
-    """What a call is about: ids of memories and turns, deleted ones too.
+    """What a call is about: ids of memories and turns, deleted ones too, and what is beside them.
 
-    Of what mentions a text also the files that do, and the ids of what does in copies of the database.
+    Of what mentions a text also where, the files that do, and the ids of what does in copies of the database.
     """
 
     ids: list[str]
+    beside: Beside
+    mention: Mention | None
+    mentions: list[Mentioned]
     notes: list[str]
     copied: list[str]
+
+
+def _resolve_session(core: Core, call: Erase) -> str:
+    """Return the session that is meant. One that is unknown may be in copies alone, under its whole name."""
+    session = call.session or ""
+    with core.store.reading() as connection:
+        try:
+            return mentions.resolve_session(connection, session)
+        except NotFound:
+            beside = Beside(session)
+            if leftovers.find_in_copies(core.folder, beside) or leftovers.find_copies(core.folder, (), beside):
+                return session
+            raise
 
 
 def _choose(core: Core, call: Erase) -> _Chosen:
@@ -97,35 +125,46 @@ def _choose(core: Core, call: Erase) -> _Chosen:
         call, metadata=metadata, reach=call.reach or ("subtree" if call.namespace else "all")
     )
     selection = compile_filter(full_call, core.store.namespaces)
-    mention = None if call.matching is None else erasing.Mention(call.matching)
-    if not selection.condition and mention is None:
-        raise Invalid("The filter is empty and would erase everything; say what is to be erased.")
+    mention = None if call.matching is None else Mention(call.matching)
+    if not (selection.condition or mention or is_bounded(call)):
+        raise Invalid(f"The filter is empty; {UNBOUNDED}")
     condition, values = selection.full_condition(core.clock(), True)
     with core.store.reading() as connection:
         notes: list[str] = []
         if mention:
-            stored, notes = erasing.find_mentions(connection, mention, condition, values)
+            stored, notes = mentions.find_mentions(connection, mention, condition, values)
         else:
             stored = [id for id, _ in queries.find_deletable(connection, condition, values)[0]]
         active = select_turns(connection, selection, full_call, core.active.list_turns(selection.reached))
         active = [turn for turn in active if not mention or mention.is_in(turn)]
-        past = _find_past(connection, call, mention, selection.reached) + erasing.find_erased(connection, call.ids)
-    ids = list(dict.fromkeys(stored + [turn.key for turn in active] + past))
+        past = _find_past(connection, call, mention, selection.reached)
+        again = erasing.find_erased(connection, call.ids)
+        ids = list(dict.fromkeys(stored + [turn.key for turn in active] + [one.id for one in past] + again))
+        shown = _describe(connection, mention, ids, past) if mention else []
     for prefix in call.ids:
         choose_unique(prefix, [id for id in ids if id.startswith(prefix)])
-    is_about_all = mention is not None and not selection.condition and selection.reached is None
-    return _Chosen(ids, notes, leftovers.find_mentions(core.folder, mention) if mention and is_about_all else [])
+    beside = _choose_beside(call, mention, selection.reached)
+    is_about_all = beside == Beside(call.session, mention) and beside != Beside()
+    copied = leftovers.find_in_copies(core.folder, beside) if is_about_all else []
+    return _Chosen(ids, beside, mention, shown, notes, copied)
+
+
+def _choose_beside(call: Erase, mention: Mention | None, reached: frozenset[int] | None) -> Beside:
+    """Return what of skipped and waiting turns is meant: nothing where they lack what the filter asks for."""
+    if call.type or call.source or call.tier or call.metadata or call.where or call.ids or call.path_prefix is not None:
+        return Beside()
+    return Beside(call.session, mention, reached, call.after, call.before)
 
 
 def _find_past(
-    connection: Connection, call: Erase, mention: erasing.Mention | None, reached: frozenset[int] | None
-) -> list[str]:
-    """Return what the history has of memories and turns by the ids, the session and the text that a call gives."""
-    is_about_past = bool(call.ids) or call.session is not None or mention is not None
+    connection: Connection, call: Erase, mention: Mention | None, reached: frozenset[int] | None
+) -> list[erasing.Past]:
+    """Return what the history has of memories and turns by the ids, session, text and place that a call gives."""
+    is_about_past = bool(call.ids) or call.session is not None or mention is not None or is_bounded(call)
     if not is_about_past or call.metadata or call.where or call.type or call.source:
         return []
     return [
-        one.id
+        one
         for one in erasing.find_past(connection)
         if (not call.ids or one.id.startswith(tuple(call.ids)))
         and (mention is None or mention.is_in(one.held))
@@ -134,6 +173,20 @@ def _find_past(
         and (call.after is None or one.created_at > call.after)
         and (call.before is None or one.created_at < call.before)
     ]
+
+
+def _describe(
+    connection: Connection, mention: Mention, ids: Sequence[str], past: Sequence[erasing.Past]
+) -> list[Mentioned]:
+    """Return where the first of some memories mention a text."""
+    shown = ids[:_MAX_MENTIONS]
+    present: dict[str, Row | StoredTurn] = {**rows.read_ids(connection, shown), **turns.read_keys(connection, shown)}
+    former = {one.id: one.held for one in reversed(past)}
+    return [mentions.describe(id, mention, present.get(id), former.get(id)) for id in shown]
+
+
+def _erase_beside(core: Core, transaction: Transaction, beside: Beside) -> None:
+    core.store.namespaces.rename(transaction, beside.erase(transaction.connection))
 
 
 def _erase_part(core: Core, ids: Sequence[str]) -> tuple[str, list[str]]:
@@ -159,13 +212,8 @@ def _forget(core: Core, ids: Sequence[str], erased: erasing.ErasedRows) -> None:
     core.recalls.forget(ids)
 
 
-def clean(core: Core, session: str | None = None, matching: str | None = None) -> Iterator[None]:
+def clean(core: Core) -> Iterator[None]:
     """Take the words out of full text and the free pages, and fold the log into the file."""
-    if session is not None:
-        _write(core, lambda transaction: turns.forget_skipped(transaction.connection, session))
-    if matching is not None:
-        mention = erasing.Mention(matching)
-        _write(core, lambda transaction: turns.forget_skipped_with(transaction.connection, mention.is_in_text))
     is_first = True
     while _write(core, lambda transaction, first=is_first: erasing.merge(transaction.connection, first)):  # type: ignore[misc]
         is_first = False

@@ -12,11 +12,10 @@ import apsw
 import msgspec
 
 from memoryd.daemon.capability import installed
-from memoryd.daemon.store import history, rows, turns, vectors
+from memoryd.daemon.store import history, rows, thoughts, turns, vectors
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.history import Image
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.trimming import UNUSED
 from memoryd.daemon.store.turns import KEPT_CHARS, StoredTurn
 
@@ -159,44 +158,6 @@ def _is_made_of(row: Row, ids: set[str], sessions: dict[tuple[int, str], float])
     return at is not None and row.created_at >= at
 
 
-# What mentions a text -------------------------------------------------------------------------------------------------
-
-
-class Mention:
-    """A text that is looked for in memories and turns, in any case."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text.casefold()
-        self._quoted = msgspec.json.encode(text).decode()[1:-1].casefold()  # as metadata holds it
-
-    def is_in(self, record: Row | StoredTurn | None) -> bool:
-        """Return whether a memory or turn mentions it."""
-        if record is None:
-            return False
-        if isinstance(record, StoredTurn):
-            return any(map(self.is_in_text, (record.content, record.speaker, record.session, record.files)))
-        texts = (record.content, record.summary, record.key or "")
-        return any(map(self.is_in_text, texts)) or self._quoted in record.metadata.casefold()
-
-    def is_in_text(self, text: str) -> bool:
-        """Return whether a text holds it."""
-        return self._text in text.casefold()
-
-
-def find_mentions(
-    connection: apsw.Connection, mention: Mention, condition: str, values: Sequence[Any]
-) -> tuple[list[str], list[str]]:
-    """Return the ids of the memories that meet a condition and mention a text, and the paths of the files that do."""
-    ids: list[str] = []
-    files: dict[str, None] = {}
-    for row in filter(mention.is_in, rows.iterate(connection, f"{condition} ORDER BY m.row", values)):
-        if row.tier == DOCUMENTS:
-            files[row.path or ""] = None
-        else:
-            ids.append(row.id)
-    return ids, list(files)
-
-
 # Erasing -------------------------------------------------------------------------------------------------------------
 
 
@@ -219,6 +180,7 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
         turns.count(connection, turn.namespace, f"gone: {history.ERASE}")
     for table, column in (("cognition", "id"), ("given", "memory"), ("heard", "key")):
         connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", tuple(every))
+    thoughts.drop_empty(connection)
     numbers, keys = _forget_neighbours(connection, texts)
     connection.executemany("DELETE FROM skipped WHERE content = ?", ((text[:KEPT_CHARS],) for text in texts))
     forget_vectors(connection, hashes | keys)

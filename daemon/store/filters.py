@@ -70,6 +70,14 @@ def select_living(connection: apsw.Connection, candidates: Iterable[Row], now: f
     return [row for row in memories if row.row in alive]
 
 
+UNBOUNDED = "say what is meant: give a filter, or a namespace with the reach `subtree` or `exact`."
+
+
+def is_bounded(call: Filtered[Any]) -> bool:
+    """Return whether a call without a filter names a place: a namespace, and outright that it is about that alone."""
+    return bool(call.namespace) and call.reach in ("exact", "subtree")
+
+
 def compile_filter(call: Filtered[Any], names: namespaces.NamespaceTable) -> Filter:
     """Return the filter of a call; raise `Invalid` for a namespace or value that makes no sense."""
     reached = names.reach(namespaces.check(call.namespace), call.reach)

@@ -261,6 +261,7 @@ def _find_undoable(connection: apsw.Connection, prefix: str | None, rights: Righ
         entries: Any = connection.execute(sql).fetchall()
         if not entries:
             raise NotFound("There is nothing to undo.")
+        _check_nothing_erased_since(connection, entries[0][0], rights)
     else:
         rows.check_prefix(prefix)
         sql += f" AND o.id >= ? AND o.id < ? ORDER BY o.id LIMIT {rows.CANDIDATES}"
@@ -278,6 +279,23 @@ def _find_undoable(connection: apsw.Connection, prefix: str | None, rights: Righ
         reason = f"Operation {id[:8]} was undone by operation {undone_by[:8]}; undo that one to do it again."
         raise Conflict(reason, {"operation": id, "operations": [undone_by]})
     return id, kind
+
+
+def _check_nothing_erased_since(connection: apsw.Connection, operation: str, rights: Rights) -> None:
+    """Raise `Conflict` where something was erased after an operation: who asks may well mean that."""
+    erased: Any = connection.execute(
+        f"SELECT o.id FROM operations o WHERE o.kind = '{ERASE}' AND o.number > {NUMBER}"
+        " AND o.token || o.session || o.process <> ''"  # not by the daemon itself, for another machine
+        " AND EXISTS (SELECT 1 FROM history h WHERE h.operation = o.number)"
+        f" AND {_build_condition(rights.reached)} ORDER BY o.number DESC LIMIT 1",
+        (operation,),
+    ).get
+    if erased is not None:
+        raise Conflict(
+            f"The latest operation, {erased[:8]}, erased for good and cannot be undone."
+            " To undo an earlier one, name it: `memctl history` lists them.",
+            {"operation": erased},
+        )
 
 
 def _check_unchanged_since(connection: apsw.Connection, operation: str) -> None:

@@ -16,8 +16,9 @@ from pathlib import Path
 import apsw
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.store import copies, erasing, rows, upkeep
+from memoryd.daemon.store import copies, erasing, mentions, upkeep
 from memoryd.daemon.store.connection import open_writer
+from memoryd.daemon.store.mentions import Beside
 from memoryd.daemon.store.migrations import migrate, settle_triggers
 from memoryd.daemon.system.process import sync
 
@@ -77,49 +78,47 @@ def list_copies(folder: Path) -> list[Path]:
     return copies.list_copies(folder / copies.FOLDER) + sorted(folder.glob("before-*/*.sqlite"))
 
 
-def find_copies(folder: Path, ids: Iterable[str]) -> list[Path]:
-    """Return those that hold any of some memories or turns; one that cannot be read, or has a log beside it, may."""
+def find_copies(folder: Path, ids: Iterable[str], beside: Beside) -> list[Path]:
+    """Return those that hold any of what is erased; one that cannot be read, or has a log beside it, may."""
     id_set = set(ids)
-    return [path for path in list_copies(folder) if _select_held(path, id_set) is not False]
+    return [path for path in list_copies(folder) if _select_held(path, id_set, beside) is not False]
 
 
-def _select_held(path: Path, ids: set[str]) -> bool | None:
-    """Return whether a copy holds any of some ids; None if it cannot be read, or not all of it."""
+def _select_held(path: Path, ids: set[str], beside: Beside) -> bool | None:
+    """Return whether a copy holds any of what is erased; None if it cannot be read, or not all of it."""
     if _has_log(path):
         return None
     query = (
         "SELECT id FROM memories UNION ALL SELECT key FROM turns"
         " UNION ALL SELECT memory FROM history WHERE before IS NOT NULL"
     )
-    return upkeep.read_copy(path, lambda connection: any(str(id) in ids for (id,) in connection.execute(query)))
+
+    def is_held(connection: apsw.Connection) -> bool:
+        return any(str(id) in ids for (id,) in connection.execute(query)) or beside.is_in(connection)
+
+    return upkeep.read_copy(path, is_held)
 
 
-def find_mentions(folder: Path, mention: erasing.Mention) -> list[str]:
-    """Return the ids of what mentions a text in the copies that can be read, former texts and files included."""
+def find_in_copies(folder: Path, beside: Beside) -> list[str]:
+    """Return the ids of what is meant in the copies that can be read, former texts and files included."""
     ids: dict[str, None] = {}
     for path in list_copies(folder):
-        ids |= dict.fromkeys(upkeep.read_copy(path, lambda connection: _select_mentions(connection, mention)) or ())
+        ids |= dict.fromkeys(upkeep.read_copy(path, lambda connection: mentions.find_ids(connection, beside)) or ())
     return list(ids)
 
 
-def _select_mentions(connection: apsw.Connection, mention: erasing.Mention) -> list[str]:
-    spoken = connection.execute("SELECT key, content FROM turns")
-    return [
-        *(row.id for row in rows.iterate(connection, "TRUE", ()) if mention.is_in(row)),
-        *(str(key) for key, content in spoken if mention.is_in_text(str(content))),
-        *(one.id for one in erasing.find_past(connection) if mention.is_in(one.held)),
-    ]
+def rewrite(paths: Iterable[Path], ids: Sequence[str], beside: Beside, now: float) -> Iterator[Path]:
+    """Erase memories and what is beside them from copies; yield each that is done.
 
-
-def rewrite(paths: Iterable[Path], ids: Sequence[str], now: float) -> Iterator[Path]:
-    """Erase memories from copies; yield each that is done. Raise `StorageFailed` for one that cannot be rewritten."""
+    Raise `StorageFailed` for one that cannot be rewritten.
+    """
     for path in paths:
         part = path.with_suffix(".part")
         try:
             if _has_log(path):
                 _fold_log(path, part)
             _copy(path, part)
-            _erase_from(part, ids, now)
+            _erase_from(part, ids, beside, now)
             _replace(path, part)
         except (OSError, apsw.Error) as error:
             raise StorageFailed(f"The copy {path} cannot be rewritten: {error}.") from None
@@ -166,7 +165,7 @@ def _remove(part: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def _erase_from(part: Path, ids: Sequence[str], now: float) -> None:
+def _erase_from(part: Path, ids: Sequence[str], beside: Beside, now: float) -> None:
     with closing(open_writer(part)) as connection:
         migrate(connection)
         settle_triggers(connection)  # else a part that is not installed keeps words and does not start again
@@ -174,6 +173,7 @@ def _erase_from(part: Path, ids: Sequence[str], now: float) -> None:
             every = [*ids, *erasing.find_derived(connection, ids)]
             for start in range(0, len(every), _PART):
                 erasing.erase(connection, every[start : start + _PART], now)
+            beside.erase(connection)
         is_first = True
         while erasing.merge(connection, is_first):
             is_first = False

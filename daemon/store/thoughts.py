@@ -103,7 +103,12 @@ def _bind(connection: apsw.Connection) -> None:
     for namespace, kind in dropped:
         turns.count(connection, namespace, f"{kind}: {GIVEN_UP}")
     if dropped:
-        connection.execute(_EMPTY)
+        drop_empty(connection)
+
+
+def drop_empty(connection: apsw.Connection) -> None:
+    """Think no more about conversations without turns to think about."""
+    connection.execute(_EMPTY)
 
 
 def hurry(connection: apsw.Connection, namespace: int, session: str, now: float) -> list[str]:

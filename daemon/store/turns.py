@@ -7,7 +7,7 @@ The account (`flows`) counts per namespace: `observed` turns came in; `skipped: 
 A turn that comes in is compared with ids, equal texts, the turn before it, and the question that it answers.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -269,17 +269,6 @@ def read_skipped(connection: apsw.Connection, condition: str, limit: int, offset
         f" WHERE {condition} ORDER BY m.id DESC LIMIT ? OFFSET ?"
     )
     return [Skip(*values) for values in connection.execute(sql, (limit, offset))]
-
-
-def forget_skipped(connection: apsw.Connection, session: str) -> None:
-    """Delete the skipped turns of a session."""
-    connection.execute("DELETE FROM skipped WHERE session = ?", (session,))
-
-
-def forget_skipped_with(connection: apsw.Connection, is_in_text: Callable[[str], bool]) -> None:
-    """Delete the skipped turns whose text meets a test."""
-    skipped = connection.execute("SELECT id, content FROM skipped").fetchall()
-    connection.executemany("DELETE FROM skipped WHERE id = ?", [(id,) for id, text in skipped if is_in_text(str(text))])
 
 
 def was_skipped_after(connection: apsw.Connection, namespace: int, session: str, role: str, at: float) -> bool:

@@ -1,17 +1,22 @@
 """memctl erase and observe off: shown, asked, also out of what hooks have not sent yet."""
 
+import io
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memoryd.client.agents.hooks import spool
+from memoryd.client.protocol import PauseObserving, ResumeObserving
 
 Memctl = Any
 SAID = [
     {"role": "user", "content": "We decided that the vault is behind the painting.", "id": "ab" * 16},
     {"role": "assistant", "content": "Noted: the vault is behind the painting.", "id": "cd" * 16},
 ]
+
+NOTHING = "No memory and no turn is like that; the database has no copies here.\n"
 
 
 def test_it_asks_shows_and_erases(memctl: Memctl, client: Any) -> None:
@@ -25,7 +30,7 @@ def test_it_asks_shows_and_erases(memctl: Memctl, client: Any) -> None:
     assert told == f"{kept[:8]}  Herons fish at dawn\n"
     assert "Erased 2 memories." in memctl("erase", "--session", "work-1", "--yes").out
     assert [memory["id"] for memory in memctl("list", "--json").json] == [kept]
-    assert memctl("erase", "--where", "nothing=here", "--yes").out.startswith("Nothing is to be erased")
+    assert memctl("erase", "--where", "nothing=here", "--yes").out == NOTHING
 
 
 def test_all_that_mentions_a_word_is_shown_and_erased(memctl: Memctl, client: Any) -> None:
@@ -35,7 +40,7 @@ def test_all_that_mentions_a_word_is_shown_and_erased(memctl: Memctl, client: An
     assert "abababab  We decided that the vault is behind the painting." in shown
     assert "Erased 2 memories." in memctl("erase", "--matching", "vault", "--yes").out
     assert [memory["id"] for memory in memctl("list", "--json").json] == [kept]
-    assert memctl("erase", "--matching", "vault").out.startswith("Nothing is to be erased")
+    assert memctl("erase", "--matching", "vault").out == NOTHING
     assert memctl("erase", "--matching", "").code == 1
 
 
@@ -68,3 +73,82 @@ def test_what_waits_to_be_sent_and_mentions_a_text_is_erased_too(folder: Path, m
     spool.erase(set(), None, "The VAULT")
     assert b"vault" not in (folder / "hooks.spool").read_bytes()
     assert b"Herons" in (folder / "hooks.spool").read_bytes()
+
+
+def test_a_session_may_be_shortened_and_must_be_known(memctl: Memctl, client: Any) -> None:
+    for session in ("f621b098-1", "f621b098-2", "77aa"):
+        client.observe(
+            [{"role": "user", "content": f"We decided that the vault of {session} is open."}], session=session
+        )
+    several = memctl("erase", "--session", "f621", "--yes")
+    assert (several.code, "f621b098-1, f621b098-2" in several.err) == (1, True)
+    unknown = memctl("erase", "--session", "f7", "--dry-run")
+    assert (unknown.code, "No session is called 'f7'" in unknown.err) == (1, True)
+    assert "Erased 1 memory" in memctl("erase", "--session", "f621b098-2", "--yes").out
+    assert "Erased 1 memory" in memctl("erase", "--session", "f621b0", "--yes").out
+    assert [turn.session for turn in client.turns()] == ["77aa"]
+
+
+def test_what_was_skipped_of_a_session_is_counted_and_erased(memctl: Memctl, client: Any) -> None:
+    """In copies too; a dry run leaves it."""
+    client.observe([{"role": "user", "content": "ok"}], session="work-1")
+    assert "1 skipped turn" in memctl("erase", "--session", "work-1", "--dry-run").out
+    assert len(client.skipped()) == 1
+    copy = client.backup().path
+    assert f"Rewritten: {copy}" in memctl("erase", "--session", "work-1", "--copies", "--yes").out
+    assert not client.skipped()
+    assert memctl("erase", "--session", "work-1", "--dry-run").code == 1
+    assert b"work-1" not in Path(copy).read_bytes()
+
+
+def test_a_session_that_only_waits_to_be_sent_is_erased(memctl: Memctl, folder: Path) -> None:
+    assert spool.append({"method": "observe", "turns": SAID, "session": "work-9"})
+    assert "1 message that hooks have not sent yet" in memctl("erase", "--session", "work-9", "--dry-run").out
+    assert "Erased 1 message" in memctl("erase", "--session", "work-9", "--yes").out
+    assert memctl("erase", "--session", "work-9").code == 1
+
+
+def test_a_dash_reads_the_text_from_standard_input(
+    memctl: Memctl, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.add("A hyphen - is harmless")
+    client.add("The key is zebra77")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"ZEBRA77\n")))
+    assert "Erased 1 memory." in memctl("erase", "--matching", "-", "--yes").out
+    assert [memory.content for memory in client.list()] == ["A hyphen - is harmless"]
+
+
+def test_each_line_says_why_it_is_meant(memctl: Memctl, client: Any) -> None:
+    client.observe([{"role": "user", "content": "We decided that herons fish at dawn."}], session="quagmire-1")
+    former, gone = client.add("It was quagmire").id, client.add(f"{'far ' * 60}quagmire").id
+    client.update(former, content="It is something else")
+    client.delete(gone)
+    lines = memctl("erase", "--matching", "Quagmire", "--dry-run").out.splitlines()
+    assert any("(in the name of its session) quagmire-1" in line for line in lines)
+    assert f"{former[:8]}  (only in a former version) It was quagmire" in lines
+    [deleted] = [line for line in lines if line.startswith(gone[:8])]
+    assert f"(deleted; `memctl history {gone[:8]}` shows it) …" in deleted
+    assert deleted.endswith("quagmire")
+
+
+def test_what_is_called_by_a_word_is_named_with_what_to_do(
+    memctl: Memctl, client: Any, daemon: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with daemon.client("quagmire") as there:
+        moved = there.add("Herons fish at dawn").id
+        there.observe([{"role": "user", "content": "We decided that owls hunt at night."}], session="quagmire-1")
+    client.call(PauseObserving(kind="folder", name="/home/ada/quagmire"))
+    told = memctl("erase", "--matching", "quagmire", "--dry-run").out
+    assert "namespace quagmire: move what is in it" in told
+    assert "folder /home/ada/quagmire: memctl observe on --folder DIR" in told
+    client.share(moved, to="swamp", move=True)
+    client.call(ResumeObserving(kind="folder", name="/home/ada/quagmire"))
+    after = memctl("erase", "--matching", "quagmire", "--yes").out
+    assert "Erased 1 memory." in after
+    assert "names" not in after
+    assert b"quagmire" not in b"".join(path.read_bytes() for path in daemon.core.folder.glob("memoryd.sqlite*"))
+    assert daemon.core.store.find_problems() == []
+    with daemon.client("quagmire") as there:
+        there.add("Storks nest on roofs")
+        assert [memory.content for memory in there.list(reach="exact")] == ["Storks nest on roofs"]
+    assert memctl("project", "list").code == 0

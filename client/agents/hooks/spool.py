@@ -310,25 +310,34 @@ def _take_out(where: str, beginning: bytes) -> None:
             os.ftruncate(file, len(rest))
 
 
-def erase(ids: set[str], session: str | None, matching: str | None = None) -> None:
-    """Take turns with some ids, or with a text, and all calls of a session out of what waits and was set aside."""
+def erase(ids: set[str], session: str | None, matching: str | None = None, dry_run: bool = False) -> int:
+    """Take turns with some ids, all calls of a session or what mentions a text (with both: of that session) out of what
+    waits and was set aside; return how many calls are concerned. With `dry_run` leave them."""
+    concerned = 0
     for where in (path(), aside_path()):
         if not os.path.exists(where):
             continue
         with _lock(where, os.O_RDWR) as file:
             data = os.pread(file, os.fstat(file).st_size, 0)
-            rest = b"".join(_strip_line(line, ids, session, matching) for line in data.splitlines(keepends=True))
-            if rest != data:
+            lines = data.splitlines(keepends=True)
+            left = [_strip_line(line, ids, session, matching) for line in lines]
+            concerned += sum(one != line for one, line in zip(left, lines, strict=True))
+            rest = b"".join(left)
+            if rest != data and not dry_run:
                 os.pwrite(file, rest.ljust(len(data), b"\n"), 0)  # nothing is left beyond its end either
                 os.fdatasync(file)
                 os.ftruncate(file, len(rest))
+    return concerned
 
 
 def _strip_line(line: bytes, ids: set[str], session: str | None, matching: str | None) -> bytes:
     call = _decode(line)
     if call is None:
         return line
-    if session is not None and call.get("session") == session:
+    name = str(call.get("session") or "")
+    if session is not None and name != session:
+        matching = None
+    elif matching.casefold() in name.casefold() if matching is not None else session is not None:
         return b""
     turns = call.get("turns")
     if not isinstance(turns, list):

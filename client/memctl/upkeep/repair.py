@@ -100,7 +100,7 @@ def _recovered_text(report: RescueReport) -> str:
 
 def _declare_reset(parser: ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask")
-    parser.add_argument("--no-backup", action="store_true", help="keep nothing of what was there")
+    parser.add_argument("--no-backup", action="store_true", help="make no copy before; with --namespace, what is deleted stays in the history")
 
 
 def _reset(args: Namespace) -> None:
@@ -130,6 +130,7 @@ def _reset_namespace(args: Namespace) -> None:
             operations += _delete(client, turns)
     undo = " and ".join(f"memctl undo {operation[:8]}" for operation in operations)
     text = f"Deleted {count_text(len(ids), 'memory')} of {namespace}; `{paint(undo, 'cyan')}` takes it back.{copied}"
+    text += f"\nFor good: `{paint(f'memctl erase --namespace {namespace} --reach subtree --copies', 'cyan')}`."
     return show(args, Deleted(ids=ids, operation=operations[-1]), lambda: text)
 
 

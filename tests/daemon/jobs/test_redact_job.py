@@ -101,6 +101,8 @@ def test_what_was_added_on_purpose_is_listed_and_stays(core: Core, jobs: Runner)
     [step, _] = run(jobs, "redact", dry_run=True).steps
     assert (step.action, step.target) == ("leave", id)
     assert run(jobs, "redact").counts == {"left": 1}
+    assert [(step.action, step.target) for step in run(jobs, "redact", dry_run=True).steps] == [("leave", id)]
+    assert run(jobs, "redact").counts == {}
     assert reading.get(core, Get(id=id)).content == SAID
 
 

@@ -62,7 +62,7 @@ def test_a_filter_that_leaves_nothing_makes_no_operation(core: Core) -> None:
 
 
 def test_a_delete_without_any_filter_is_refused(few: Core) -> None:
-    with pytest.raises(Invalid, match="would delete everything"):
+    with pytest.raises(Invalid, match="The filter is empty"):
         delete_where(few, namespace="", reach="all")
     assert count(few) == 12
 
@@ -117,3 +117,14 @@ def test_an_error_in_the_middle_says_how_much_is_deleted(filled: Core, monkeypat
 def test_a_count_is_of_what_a_filter_leaves(few: Core) -> None:
     assert count(few, where={"n": {"$lt": 7}}) == 7
     assert count(few, type=["lesson"]) == 0
+
+
+def test_a_place_that_is_named_outright_is_a_filter(few: Core) -> None:
+    for place in ("acme", "acme/api"):
+        add_many(few, [NewMemory(content=f"storks of {place}")], namespace=place)
+    for empty in ({"namespace": "acme"}, {"namespace": "acme", "reach": "visible"}, {"reach": "subtree"}):
+        with pytest.raises(Invalid, match="The filter is empty"):
+            delete_where(few, **empty)
+    assert delete_where(few, namespace="acme", reach="exact").count == 1
+    assert delete_where(few, namespace="acme", reach="subtree").count == 1
+    assert count(few) == 12

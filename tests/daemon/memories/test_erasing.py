@@ -13,13 +13,14 @@ import pytest
 
 from absent import needs
 from memoryd.client import Client
-from memoryd.client.errors import Conflict, NotFound
+from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import Backup, Erase, Erased
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.memories import erasing
 from memoryd.daemon.registry import finish
 from memoryd.daemon.store import contexts, copies, leftovers, trimming, upkeep
+from memoryd.daemon.store.mentions import Beside
 from memoryd.daemon.store.vectors import text_hash
 from workbench import add, ask, search, wait_until
 
@@ -249,6 +250,19 @@ def test_copies_of_what_was_deleted_before_are_erased_with_it(daemon: "Daemon", 
         client.undo()
 
 
+def test_an_undo_of_the_latest_refuses_after_an_erase(daemon: "Daemon", client: Client) -> None:
+    """It would take back something else, which nobody named."""
+    kept, gone = client.add("Herons fish at dawn"), client.add(SECRET)
+    assert erase(client, ids=[gone.id]).count == 1
+    with pytest.raises(Conflict, match="To undo an earlier one, name it"):
+        client.undo()
+    assert client.get(kept.id).content == "Herons fish at dawn"
+    client.add("Owls hunt at night")
+    client.undo()
+    client.undo(kept.operation)
+    assert client.list().total == 0
+
+
 def test_copies_that_hold_it_are_named_and_rewritten(daemon: "Daemon", client: Client) -> None:
     added, kept = client.add(SECRET), client.add("Herons fish at dawn")
     made = client.call(Backup())
@@ -355,7 +369,7 @@ def test_more_is_erased_from_a_copy_than_one_statement_takes(core: Core) -> None
     target = core.folder / copies.FOLDER / copies.name_at(0.0)
     target.parent.mkdir()
     copies.copy(core.store, target, lambda: None)
-    assert list(leftovers.rewrite([target], ids, 0.0)) == [target]
+    assert list(leftovers.rewrite([target], ids, Beside(), 0.0)) == [target]
     assert holding(target.parent, WORDS) == []
 
 
@@ -375,3 +389,32 @@ def test_an_erase_that_was_cut_short_and_is_made_again_takes_copies_along(
     done = ask(core, Erase(session="s", copies=True))
     assert (done.count, done.rewritten) == (1, [str(target)])
     assert holding(core.folder, WORDS) == []
+
+
+def test_a_namespace_that_is_named_outright_is_erased_with_what_was_deleted_there(
+    daemon: "Daemon", client: Client
+) -> None:
+    for namespace in ("acme", "acme/api", "other"):
+        with daemon.client(namespace) as there:
+            there.add(f"The vault of {namespace} is open")
+            there.delete(there.add(f"The quokkafarm of {namespace} is closed").id)
+    with pytest.raises(Invalid, match="The filter is empty"):
+        erase(client, reach="subtree")
+    with pytest.raises(Invalid, match="The filter is empty"):
+        erase(client, namespace="acme")
+    assert erase(client, namespace="acme", reach="subtree").count == 4
+    assert [memory.namespace for memory in client.list(reach="all")] == ["other"]
+    assert b"quokkafarm of acme" not in (daemon.core.folder / "memoryd.sqlite").read_bytes()
+
+
+def test_skipped_turns_are_erased_within_the_other_filters(daemon: "Daemon", client: Client) -> None:
+    for session in ("s1", "s2"):
+        client.observe([{"role": "user", "content": text} for text in ("ok", "thanks")], session=session)
+    assert erase(client, session="s1", matching="ok").skipped == 1
+    assert erase(client, matching="ok", namespace="acme").skipped == 0
+    assert erase(client, matching="ok", type=["lesson"]).skipped == 0
+    assert [(skip.session, skip.content) for skip in client.skipped()] == [
+        ("s2", "thanks"),
+        ("s2", "ok"),
+        ("s1", "thanks"),
+    ]

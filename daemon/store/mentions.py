@@ -1,0 +1,239 @@
+"""What an erase is about beside ids: a text that is mentioned, a session, and what is called so.
+
+Beside memories and turns a session has turns that were skipped, turns that wait to be thought about, and its name in
+the operation log. `Beside` finds and erases these, in the database and in copies of it.
+"""
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import apsw
+import msgspec
+
+from memoryd.client.errors import AmbiguousId, NotFound
+from memoryd.client.protocol import Mentioned, StandingName
+from memoryd.daemon.store import erasing, rows, thoughts, turns
+from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.tiers import DOCUMENTS
+from memoryd.daemon.store.turns import StoredTurn
+
+_AROUND = 60  # characters shown before and after a mention
+_LEAST_PREFIX = 4  # characters of a session's name
+_NAMED = 8  # sessions in a message
+_MOST_NAMES = 100
+
+_SESSIONS = (
+    "SELECT session FROM turns UNION SELECT metadata ->> '$.session' FROM memories UNION SELECT session FROM skipped"
+    " UNION SELECT session FROM thoughts UNION SELECT session FROM heard UNION SELECT name FROM pauses"
+    " WHERE kind = 'session'"
+    " UNION SELECT coalesce(before ->> '$.turn.session', (before ->> '$.row.metadata') ->> '$.session') FROM history"
+    " WHERE before IS NOT NULL"
+)
+_NAMES = (
+    "SELECT 'namespace', name FROM namespaces UNION ALL SELECT kind, name FROM pauses WHERE kind <> 'namespace'"
+    f" UNION ALL SELECT DISTINCT 'file', path FROM memories WHERE tier = '{DOCUMENTS}'"
+)
+_EMPTY = (
+    "SELECT id, name FROM namespaces n WHERE NOT EXISTS (SELECT 1 FROM memories WHERE namespace = n.id)"
+    " AND NOT EXISTS (SELECT 1 FROM turns WHERE namespace = n.id)"
+    " AND NOT EXISTS (SELECT 1 FROM heard WHERE namespace = n.id)"
+    " AND NOT EXISTS (SELECT 1 FROM tokens WHERE namespace = n.name)"
+)
+_ERASED = "erased-"  # begins what is called so in its place
+_WAITING = ("heard", "thoughts", "skipped")
+
+
+class Mention:
+    """A text that is looked for in memories and turns, in any case."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text.casefold()
+        self._quoted = msgspec.json.encode(text).decode()[1:-1].casefold()  # as metadata holds it
+
+    def is_in(self, record: Row | StoredTurn | None) -> bool:
+        """Return whether a memory or turn mentions it."""
+        return self.find(record) is not None
+
+    def is_in_text(self, text: str) -> bool:
+        """Return whether a text holds it."""
+        return self._text in text.casefold()
+
+    def find(self, record: Row | StoredTurn | None) -> tuple[str, str] | None:
+        """Return in which part of a memory or turn it is first, and the text around it there."""
+        for place, text in _list_texts(record):
+            wanted = self._quoted if place == "metadata" else self._text
+            at = text.casefold().find(wanted)
+            if at >= 0:
+                return place, _cut(text, at, len(wanted))
+        return None
+
+
+def _list_texts(record: Row | StoredTurn | None) -> Iterator[tuple[str, str]]:
+    if isinstance(record, StoredTurn):
+        yield from (("text", record.content), ("speaker", record.speaker))
+        yield from (("session", record.session), ("files", record.files))
+    elif record is not None:
+        yield from (("text", record.content), ("summary", record.summary), ("key", record.key or ""))
+        yield "session", _read_session(record) or ""
+        yield "metadata", record.metadata
+
+
+def _cut(text: str, at: int, size: int) -> str:
+    begin, end = max(0, at - _AROUND), at + size + _AROUND
+    return f"{'…' if begin else ''}{text[begin:end]}{'…' if end < len(text) else ''}"
+
+
+def describe(id: str, mention: Mention, present: Row | StoredTurn | None, former: Row | StoredTurn | None) -> Mentioned:
+    """Return where a memory, as it is (None: it was deleted) or as it was, mentions a text."""
+    found = mention.find(present)
+    place, text = found or mention.find(former) or ("text", "")
+    return Mentioned(id=id, place=place, text=text, is_former=found is None, is_deleted=present is None)
+
+
+def find_mentions(
+    connection: apsw.Connection, mention: Mention, condition: str, values: Sequence[Any]
+) -> tuple[list[str], list[str]]:
+    """Return the ids of the memories that meet a condition and mention a text, and the paths of the files that do."""
+    ids: list[str] = []
+    files: dict[str, None] = {}
+    for row in rows.iterate(connection, f"{condition} ORDER BY m.row", values):
+        if row.tier == DOCUMENTS:
+            files |= dict.fromkeys([row.path or ""] if mention.is_in(row) else [])
+        elif mention.is_in(row):
+            ids.append(row.id)
+    return ids, list(files)
+
+
+def find_names(connection: apsw.Connection, mention: Mention) -> list[StandingName]:
+    """Return what is called so that its name holds a text."""
+    names = (StandingName(kind=str(kind), name=str(name)) for kind, name in connection.execute(_NAMES))
+    return [one for one in names if mention.is_in_text(one.name)][:_MOST_NAMES]
+
+
+# Sessions ------------------------------------------------------------------------------------------------------------
+
+
+def resolve_session(connection: apsw.Connection, given: str) -> str:
+    """Return the session that is called so, else the only one whose name begins so.
+
+    Raise `NotFound` or, naming the candidates, `AmbiguousId`.
+    """
+    names = sorted({str(name) for (name,) in connection.execute(_SESSIONS) if name})
+    if given in names:
+        return given
+    found = [name for name in names if name.startswith(given)] if len(given) >= _LEAST_PREFIX else []
+    if not found:
+        raise NotFound(f"No session is called {given[:80]!r}, and none has a name that begins so.", {"session": given})
+    if len(found) > 1:
+        more = " and more" if len(found) > _NAMED else ""
+        raise AmbiguousId(f"{given!r} is not unique: {', '.join(found[:_NAMED])}{more}.", {"candidates": found})
+    return found[0]
+
+
+class Beside(NamedTuple):
+    """What an erase takes beside memories and turns: of a session, of what mentions a text, or of both at once.
+
+    `reached` are the numbers of namespaces (None: all), `after` and `before` bounds of the time. All left out: nothing.
+    """
+
+    session: str | None = None
+    mention: Mention | None = None
+    reached: frozenset[int] | None = None
+    after: float | None = None
+    before: float | None = None
+
+    def sum_up(self, connection: apsw.Connection) -> tuple[int, int]:
+        """Return how many turns that were skipped, and how many conversations that wait to be thought about."""
+        skipped, waiting = (self._find(connection, table) for table in ("skipped", "thoughts"))
+        return len(skipped), len({(namespace, session) for namespace, session, _ in waiting})
+
+    def is_in(self, connection: apsw.Connection) -> bool:
+        """Return whether a database holds any of it."""
+        names = self._find_actors(connection) or self._find_empty(connection)
+        return bool(names) or any(self._find(connection, table) for table in _WAITING)
+
+    def erase(self, connection: apsw.Connection) -> dict[int, str]:
+        """Erase it; return the namespaces that have another name by now, by number."""
+        connection.pragma("secure_delete", True)
+        for table in _WAITING:
+            where = "id = ?" if table != "thoughts" else "(namespace, session, kind) = (?, ?, ?)"
+            connection.executemany(f"DELETE FROM {table} WHERE {where}", self._find(connection, table))
+        thoughts.drop_empty(connection)
+        actors = self._find_actors(connection)
+        connection.executemany("UPDATE operations SET session = '' WHERE number = ?", actors)
+        given = connection.execute("SELECT id, session FROM given").fetchall()
+        about = [(id,) for id, key in given if self._is_named(*str(key).partition("\n")[::2])]
+        connection.executemany("DELETE FROM given WHERE id = ?", about)
+        return self._rename_empty(connection)
+
+    def _rename_empty(self, connection: apsw.Connection) -> dict[int, str]:
+        """Take the names of namespaces that hold nothing any more out of the database."""
+        renamed = {}
+        for number, name in self._find_empty(connection):
+            renamed[number] = new = f"{_ERASED}{number}-{secrets.token_hex(2)}"
+            connection.execute("UPDATE namespaces SET name = ? WHERE id = ?", (new, number))
+            for table in ("operations", "history"):
+                connection.execute(f"UPDATE {table} SET namespace = ? WHERE namespace = ?", (new, name))
+        return renamed
+
+    def _find_empty(self, connection: apsw.Connection) -> list[tuple[int, str]]:
+        """Return number and name of the namespaces that are called so and hold nothing."""
+        empty: Any = connection.execute(_EMPTY)
+        return [(number, name) for number, name in empty if not name.startswith(_ERASED) and self._is_named(name, "")]
+
+    def _find(self, connection: apsw.Connection, table: str) -> list[tuple[Any, ...]]:
+        """Return the keys of the rows of a table that are meant."""
+        key, text, at = {
+            "heard": ("id", "content", "created_at"),
+            "thoughts": ("namespace, session, kind", "''", "first_at"),
+            "skipped": ("id", "content", "at"),
+        }[table]
+        found: Iterable[Any] = connection.execute(f"SELECT namespace, session, {text}, {at}, {key} FROM {table}")
+        return [
+            tuple(keys) for place, session, said, when, *keys in found if self._is_about(place, session, said, when)
+        ]
+
+    def _find_actors(self, connection: apsw.Connection) -> list[tuple[int]]:
+        """Return the operations that were made by a session that is meant."""
+        actors: Any = connection.execute("SELECT number, session FROM operations WHERE session <> ''")
+        return [(number,) for number, session in actors if self._is_named("", session)]
+
+    def _is_about(self, namespace: int, session: str, text: str, at: float) -> bool:
+        return (
+            self != Beside()
+            and (self.session is None or session == self.session)
+            and (self.mention is None or self.mention.is_in_text(session) or self.mention.is_in_text(text))
+            and (self.reached is None or namespace in self.reached)
+            and (self.after is None or at > self.after)
+            and (self.before is None or at < self.before)
+        )
+
+    def _is_named(self, namespace: str, session: str) -> bool:
+        """Return whether a place is meant as a whole, by its name."""
+        if self == Beside(self.session):
+            return self.session is not None and session == self.session
+        if self == Beside(None, self.mention):
+            return self.mention is not None and self.mention.is_in_text(f"{namespace}\n{session}")
+        return False
+
+
+def find_ids(connection: apsw.Connection, beside: Beside) -> list[str]:
+    """Return the ids of what is meant in a copy of the database, former texts and files included."""
+
+    def is_meant(record: Row | StoredTurn | None) -> bool:
+        is_said_there = beside.session is None or _read_session(record) == beside.session
+        return is_said_there and (beside.mention is None or beside.mention.is_in(record))
+
+    return [
+        *(row.id for row in rows.iterate(connection, "TRUE", ()) if is_meant(row)),
+        *(turn.key for turn in turns.read_all(connection) if is_meant(turn)),
+        *(one.id for one in erasing.find_past(connection) if is_meant(one.held)),
+    ]
+
+
+def _read_session(record: Row | StoredTurn | None) -> str | None:
+    if isinstance(record, StoredTurn):
+        return record.session
+    session = msgspec.json.decode(record.metadata).get("session") if record else None
+    return session if isinstance(session, str) else None
