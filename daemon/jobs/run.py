@@ -62,10 +62,10 @@ class Run:
 
     # The two ways --------------------------------------------------------------------------------------------------
 
-    def make_plan(self, limit: int) -> tuple[list[Step], bool]:
+    def make_plan(self, limit: int, dry_run: bool = False) -> tuple[list[Step], bool]:
         """Return at most `limit` steps of what there is to do, and whether there is more."""
-        look = self.work.look or self.work.plan
-        iterator = iter(look(self.core, self.core.clock.read_settled()))
+        plan = self.work.look if dry_run and self.work.look else self.work.plan
+        iterator = iter(plan(self.core, self.core.clock.read_settled()))
         try:
             steps = self._look_between(iterator)
             return list(islice(steps, limit)), next(steps, None) is not None

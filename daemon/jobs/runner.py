@@ -200,7 +200,7 @@ class Runner:
         """Make a plan and keep it, or show one that is kept; return the part that was asked for."""
         started_at, began = self._core.clock(), time.perf_counter()
         if call.plan is None:
-            steps, more = run.make_plan(MAX_STEPS)
+            steps, more = run.make_plan(MAX_STEPS, dry_run=True)
             with self._core.store.reading() as connection:
                 states = jobs.read_targets(connection, [step.target for step in steps])
             plan = Plan(call.name, steps, states, more)

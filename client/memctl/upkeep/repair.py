@@ -100,7 +100,11 @@ def _recovered_text(report: RescueReport) -> str:
 
 def _declare_reset(parser: ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask")
-    parser.add_argument("--no-backup", action="store_true", help="make no copy before; with --namespace, what is deleted stays in the history")
+    parser.add_argument(
+        "--no-backup",
+        action="store_true",
+        help="make no copy before; with --namespace, what is deleted stays in the history",
+    )
 
 
 def _reset(args: Namespace) -> None:
