@@ -50,7 +50,7 @@ NOT_RUN = {
     "memctl web --port 9000 --no-open": "it serves until it is ended; tests/memctl/web runs it",
     "memctl mcp --http": "it serves until it is ended; test_mcp_http.py runs it",
     "memctl doctor": "it judges this machine; tests/memctl/doctor runs it",
-    "sudo python3 -m venv /opt/memoryd": _MACHINE,
+    "sudo /usr/bin/python3 -m venv /opt/memoryd": _MACHINE,
     'sudo /opt/memoryd/bin/pip install "memoryd-0.2.0-py3-none-any.whl[daemon,mcp,shared]"': _MACHINE,
     "sudo ln -s /opt/memoryd/bin/memctl /opt/memoryd/bin/memoryd /usr/local/bin/": _MACHINE,
     'sudo loginctl enable-linger "$USER"': _MACHINE,
@@ -59,10 +59,20 @@ NOT_RUN = {
     "sudo useradd --system bot": _MACHINE,
     "sudo systemctl daemon-reload": _MACHINE,
     "sudo systemctl enable --now memoryd": _MACHINE,
-    "sudo -u bot env MEMORYD_SOCKET=/run/memoryd/memoryd.sock memctl status --no-autostart": _MACHINE,
-    "MEMORYD_TOKEN=$(memctl token add team --namespace team) memctl mcp --http --port 8378": (
-        "it serves until it is ended; test_mcp_http.py runs it"
+    'botctl() { sudo -u bot env $(cat /etc/memoryd/environment) memctl "$@"; }': _MACHINE,
+    "botctl status --no-autostart": _MACHINE,
+    "sudo install -m 600 /dev/null /etc/memoryd/team.token": _MACHINE,
+    'echo "MEMORYD_TOKEN=$(botctl token add team --namespace team)" | sudo tee /etc/memoryd/team.token > /dev/null': (
+        _MACHINE
     ),
+    "sudo systemctl enable --now memoryd-mcp": _MACHINE,
+    "botctl backup /var/lib/memoryd/before-0.3.0.sqlite": _MACHINE,
+    'sudo /opt/memoryd/bin/pip install --upgrade "memoryd-0.3.0-py3-none-any.whl[daemon,mcp,shared]"': _MACHINE,
+    "botctl status": _MACHINE,
+    "sudo systemctl restart memoryd-mcp": _MACHINE,
+    "sudo systemctl stop memoryd": _MACHINE,
+    "botctl restore /var/lib/memoryd/before-0.3.0.sqlite --no-autostart": _MACHINE,
+    "sudo systemctl start memoryd": _MACHINE,
 }
 _OPENING = re.compile(r'(?P<indent> *)```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?$')
 _GIVEN = "⎿ "

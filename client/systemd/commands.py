@@ -47,15 +47,22 @@ def _install(args: Namespace) -> None:
 
 def _installed_text(done: installing.Installed) -> str:
     what = "Installed" if done.changed else "Already installed"
-    running = f"; memoryd {done.version} runs, pid {done.pid}" if done.pid else "; it starts with the first client"
+    running = (
+        f"; memoryd {done.version} runs, pid {done.pid}" if done.pid else "; a client or your next login starts it"
+    )
     last = "until your last logout (`loginctl enable-linger`: always)"
     rows = [
         ("units", done.files[0]),
         ("", done.files[1]),
         ("socket", done.socket),
-        ("", "systemd holds it and starts the daemon for the first client"),
+        ("", "systemd holds it: while the daemon starts clients wait"),
         ("data", done.data_dir),
-        ("runs", "always, also while you are logged out" if done.lingering else last),
+        (
+            "runs",
+            "always: from the start of the machine on, also while you are logged out"
+            if done.lingering
+            else f"from your login {last}",
+        ),
         ("look", paint("memctl service status", "cyan") + ", " + paint("memctl service logs", "cyan")),
         ("change", "systemctl --user edit memoryd.service"),
         ("variables", "of your shell are not seen: API keys go into files (`key_file`)"),
@@ -88,6 +95,7 @@ def _status_text(found: installing.ServiceState) -> str:
         ("unit", found.file),
         ("socket", f"{found.socket}, {found.socket_state or 'not asked'}" if found.socket else ""),
         ("service", ", ".join(part for part in (found.service_state, f"pid {found.pid}" if found.pid else "") if part)),
+        ("starts", _tell_start(found)),
         ("since", found.started),
         ("restarts", str(found.restarts) if found.restarts else ""),
         ("memory", f"{size_text(found.memory_bytes)}{limit}" if found.memory_bytes else ""),
@@ -99,6 +107,12 @@ def _status_text(found: installing.ServiceState) -> str:
         return notes
     head = f"The service is installed{' and enabled' if found.enabled else ', not enabled'}.\n"
     return head + format_fields([row for row in rows if row[1]]) + (f"\n{notes}" if notes else "")
+
+
+def _tell_start(found: installing.ServiceState) -> str:
+    if not found.starts_itself:
+        return "with the first client"
+    return "with the machine, runs also while you are logged out" if found.lingering else "at your login"
 
 
 def _declare_logs(parser: ArgumentParser) -> None:

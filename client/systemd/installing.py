@@ -58,7 +58,7 @@ def install(place: Installation, client: Client, start: bool) -> Installed:
     changed = _write(format_units(place))
     _run_systemctl("daemon-reload")
     _check_found(changed)
-    _run_systemctl("enable", SOCKET_UNIT)
+    _run_systemctl("enable", SOCKET_UNIT, SERVICE_UNIT)
     result = Installed(
         files=[str(activation.unit_folder() / name) for name in (SOCKET_UNIT, SERVICE_UNIT)],
         changed=changed,
@@ -87,12 +87,11 @@ def uninstall() -> Removed:
     manager = not activation.find_obstacle()
     if known := [name for name in ours if manager and _is_known(name)]:
         _run_systemctl("disable", "--now", *known, limit_s=activation.START_LIMIT_S)
-    link = activation.unit_folder() / activation.WANTED
-    if SOCKET_UNIT in ours:
+    for name, path in ours.items():
+        link = activation.unit_folder() / {SOCKET_UNIT: activation.WANTED, SERVICE_UNIT: activation.STARTED}[name]
         link.unlink(missing_ok=True)
         with suppress(OSError):  # others are wanted there too
             link.parent.rmdir()
-    for path in ours.values():
         path.unlink()
     if known:
         _run_systemctl("daemon-reload")
@@ -198,6 +197,7 @@ class ServiceState(msgspec.Struct):
     installed: bool
     ours: bool = False
     enabled: bool = False
+    starts_itself: bool = False
     manager: str = ""
     file: str = ""
     python: str = ""
@@ -225,6 +225,7 @@ def read_state() -> ServiceState:
         found.file, found.ours, found.python = str(file), is_ours(text), command_of(text)
         found.socket = activation.read_socket_path(socket.read_text("utf-8", "replace")) if socket.is_file() else ""
         found.enabled = os.path.lexists(activation.unit_folder() / activation.WANTED)
+        found.starts_itself = os.path.lexists(activation.unit_folder() / activation.STARTED)
         found.lingering = is_lingering()
     if found.installed and not found.manager:
         _ask(found)
@@ -264,6 +265,8 @@ def _make_notes(found: ServiceState) -> list[str]:
         return notes
     if not found.enabled:
         notes.append(f"The socket is not enabled: {INSTEAD}. `memctl service install` enables it.")
+    elif not found.starts_itself:
+        notes.append("After a start of the machine it waits for a client; `memctl service install` changes that.")
     if found.python and not os.access(found.python, os.X_OK):
         notes.append(f"{found.python} no longer exists: install it again with `memctl service install`.")
     elif found.python and Path(found.python) != Path(os.path.abspath(sys.executable)):

@@ -13,6 +13,7 @@ from memoryd.client.errors import Unavailable
 
 SOCKET_UNIT, SERVICE_UNIT = "memoryd.socket", "memoryd.service"
 WANTED = Path("sockets.target.wants") / SOCKET_UNIT  # the link that enabling makes
+STARTED = Path("default.target.wants") / SERVICE_UNIT  # the same: it starts without a client
 START_LIMIT_S = 320.0  # a little more than the unit's own limit
 FAILED = (
     "The service memoryd does not start: `memctl service logs` shows why; after fixing it: `memctl service install`."

@@ -63,6 +63,19 @@ def test_status_of_units_that_nobody_runs(memctl: Memctl, config: Path) -> None:
     assert "/gone/python no longer exists" in memctl("service").out
 
 
+def test_a_service_that_an_earlier_version_left_waiting_for_a_client_says_so(memctl: Memctl, config: Path) -> None:
+    write_units(config)
+    waiting = memctl("service")
+    assert "with the first client" in waiting.out
+    assert "After a start of the machine it waits for a client; `memctl service install` changes that." in waiting.out
+    (config / "default.target.wants").mkdir()
+    (config / "default.target.wants" / "memoryd.service").symlink_to(config / "memoryd.service")
+    assert "waits for a client" not in memctl("service").out
+    assert memctl("service", "status", "--json").json["starts_itself"] is True
+    memctl("service", "uninstall")
+    assert not list(config.iterdir())
+
+
 def test_uninstall_removes_what_memctl_wrote_and_nothing_else(memctl: Memctl, config: Path) -> None:
     assert memctl("service", "uninstall").out.startswith("No service of memctl is installed")
     write_units(config)

@@ -15,6 +15,7 @@ import memoryd
 from memoryd.client.errors import Invalid
 from memoryd.client.systemd.units import Installation, command_of, current_place, format_units, is_ours
 from memoryd.client.transport import activation
+from waiting import wait_until
 
 GOLDEN = Path(__file__).parent.parent / "data" / "units"
 TEMPLATES = Path(memoryd.__file__).parent / "systemd"
@@ -149,6 +150,54 @@ def test_systemd_reads_the_units_without_a_complaint(place: Installation, folder
         text=True,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# The units of docs/server.md ------------------------------------------------------------------------------------------
+
+
+def read_guide() -> dict[str, str]:
+    """Return the files that docs/server.md shows, by their paths."""
+    guide = (Path(__file__).parents[2] / "docs/server.md").read_text()
+    return dict(re.findall(r'^```ini title="([^"]+)"\n(.*?)^```$', guide, re.DOTALL | re.MULTILINE))
+
+
+def test_the_unit_of_the_system_has_what_the_unit_of_a_user_has() -> None:
+    told = read_guide()["/etc/systemd/system/memoryd.service"].splitlines()
+    ours = (TEMPLATES / "memoryd.service").read_text().partition("[Service]")[2].partition("[Install]")[0]
+    wanted = [line for line in ours.splitlines() if line and not line.startswith(("#", "ExecStart="))]
+    assert [line for line in wanted if line not in told] == []
+
+
+def test_systemd_reads_the_units_of_the_guide_without_a_complaint(folder: Path) -> None:
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("install systemd to run this")
+    units = [(Path(path).name, text) for path, text in read_guide().items() if path.endswith(".service")]
+    assert len(units) == 2
+    for name, text in units:
+        (folder / name).write_text(re.sub(r"^ExecStart=\S+", f"ExecStart={sys.executable}", text, flags=re.MULTILINE))
+    command = ["systemd-analyze", "verify", "--man=no", *(str(folder / name) for name, _ in units)]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
+    complaints = [line for line in done.stderr.splitlines() if "memoryd" in line]
+    assert (done.returncode, complaints) == (0, [])
+
+
+def test_the_daemon_of_the_guide_starts_where_the_home_folder_cannot_be_read(folder: Path) -> None:
+    said = dict(line.split("=", 1) for line in read_guide()["/etc/memoryd/environment"].splitlines())
+    places = {name: f"{folder}/{Path(path).name}" for name, path in said.items()}
+    environment = {"PATH": "/usr/bin:/bin", "HOME": "/dev/null/closed", "MEMORYD_OFFLINE": "1", **places}
+    daemon = subprocess.Popen([sys.executable, "-m", "memoryd.daemon"], env=environment, stderr=subprocess.PIPE)
+    try:
+        asked = [sys.executable, "-m", "memoryd.client.memctl", "status", "--no-autostart"]
+        wait_until(
+            lambda: (
+                daemon.poll() is not None or not subprocess.run(asked, env=environment, capture_output=True).returncode
+            )
+        )
+    finally:
+        daemon.terminate()
+        _, log = daemon.communicate(timeout=60)
+    assert daemon.returncode == 0, log
+    assert (folder / "memoryd" / "memoryd.sqlite").exists()
 
 
 if __name__ == "__main__":

@@ -31,6 +31,12 @@ def test_the_first_client_that_connects_starts_the_daemon_and_is_answered(manage
     assert manager.shows("StatusErrno") == "0"
 
 
+def test_it_runs_from_login_on_before_any_client_comes(manager: UserManager) -> None:
+    manager.memctl("service", "install", "--no-start")
+    manager.systemctl("start", "default.target")
+    wait_until(lambda: manager.shows("SubState") == "running")
+
+
 def test_installing_starts_it_says_so_and_again_changes_nothing(manager: UserManager) -> None:
     done = manager.memctl("service", "install")
     assert done.stdout.startswith(f"Installed; memoryd {memoryd.__version__} runs, pid ")
