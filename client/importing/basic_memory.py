@@ -138,6 +138,7 @@ def _convert_note(
         prose if prose.lstrip("# ").startswith(title) else f"{title}\n\n{prose}",
         namespace=account.namespace(project.name),
         type=note.head.get("type") or "note",
+        otherwise="note",
         summary=title,
         metadata={
             "file": note.name,

@@ -34,9 +34,10 @@ def main() -> int:
     parser.add_argument("path", type=Path)
     parser.add_argument("base")
     parser.add_argument("--confirmed", action="store_true")
+    parser.add_argument("--to")
     given = parser.parse_args()
     set_limits()
-    account = Account(given.system, given.base, confirmed=given.confirmed)
+    account = Account(given.system, given.base, confirmed=given.confirmed, place=given.to)
     try:
         write_items(given.path, account)
     except Unconfirmed as error:

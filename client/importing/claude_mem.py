@@ -19,8 +19,8 @@ FILE_NAME = "claude-mem.db"
 WHAT = "a database of claude-mem"
 KNOWN_SCHEMA = 52
 _NEEDED = {
-    "observations": {"memory_session_id", "project", "type", "created_at_epoch"},
-    "session_summaries": {"memory_session_id", "project", "request", "created_at_epoch"},
+    "observations": {"project", "type", "created_at_epoch"},
+    "session_summaries": {"project", "request", "created_at_epoch"},
 }
 _SECTIONS = ("request", "investigated", "learned", "completed", "next_steps", "notes")
 
@@ -44,7 +44,7 @@ def _convert_observation(account: Account, row: dict[str, Any]) -> Record | None
     content = "\n\n".join(text.strip() for text in parts if text and text.strip()) or row.get("text") or ""
     return make_record(
         account,
-        f"observation\0{row['memory_session_id']}\0{row['created_at_epoch']}\0{title or content}",
+        f"observation\0{_read_session(row)}\0{row['created_at_epoch']}\0{title or content}",
         content,
         namespace=account.namespace(row.get("merged_into_project") or row["project"]),
         type=row["type"],
@@ -54,7 +54,7 @@ def _convert_observation(account: Account, row: dict[str, Any]) -> Record | None
             "tags": parse_list(row.get("concepts")),
             "files_read": parse_list(row.get("files_read")),
             "files_modified": parse_list(row.get("files_modified")),
-            "session": row["memory_session_id"],
+            "session": _read_session(row),
             "agent": row.get("agent_type"),
         },
     )
@@ -64,7 +64,7 @@ def _convert_summary(account: Account, row: dict[str, Any]) -> Record | None:
     sections = [(name.replace("_", " ").capitalize(), row.get(name)) for name in _SECTIONS]
     return make_record(
         account,
-        f"summary\0{row['memory_session_id']}\0{row['created_at_epoch']}",
+        f"summary\0{_read_session(row)}\0{row['created_at_epoch']}",
         "\n\n".join(f"{name}: {text.strip()}" for name, text in sections if text and text.strip()),
         namespace=account.namespace(row.get("merged_into_project") or row["project"]),
         type="session-summary",
@@ -72,9 +72,14 @@ def _convert_summary(account: Account, row: dict[str, Any]) -> Record | None:
         metadata={
             "files_read": parse_list(row.get("files_read")),
             "files_edited": parse_list(row.get("files_edited")),
-            "session": row["memory_session_id"],
+            "session": _read_session(row),
         },
     )
+
+
+def _read_session(row: dict[str, Any]) -> Any:
+    """Return the session; before claude-mem's schema 17 its column had another name."""
+    return row.get("memory_session_id", row.get("sdk_session_id"))
 
 
 def parse_list(text: Any) -> list[str]:

@@ -41,7 +41,7 @@ def import_from(args: Namespace) -> None:
         require_file(path)
     with open_spool() as spool:
         _read_in_child(args, path, spool)
-        total, said = _check_spool(spool, path)
+        total, said, places = _check_spool(spool, path)
         if not total and not said.skipped:
             raise Invalid(f"{path} holds nothing to import.")
         done = send(args, lambda: _read_spool(spool), total)
@@ -50,6 +50,16 @@ def import_from(args: Namespace) -> None:
     if len(said.notes) > SHOWN:
         print_note(f"… and {len(said.notes) - SHOWN:,} more.")
     _show(args, done, said)
+    if done.created and places and not args.json:
+        print_note(_describe_places(sorted(places), args.dry_run))
+
+
+def _describe_places(places: list[str], dry_run: bool) -> str:
+    """Say where the memories are, and who sees them there."""
+    named = ", ".join(map(make_printable, places[:SHOWN])) + (" …" if len(places) > SHOWN else "")
+    verb = "Would be kept" if dry_run else "Kept"
+    each = "the project" if len(places) == 1 else "a project"
+    return f"memctl: {verb} in {named}: an agent sees that in {each} of this name. With --to / all projects see it."
 
 
 def _read_in_child(args: Namespace, path: Path, spool: IO[bytes]) -> None:
@@ -64,6 +74,7 @@ def _read_in_child(args: Namespace, path: Path, spool: IO[bytes]) -> None:
 
 def _run_child(args: Namespace, path: Path, spool: IO[bytes], confirmed: bool) -> "subprocess.CompletedProcess[bytes]":
     words = [args.system, str(path), named_namespace(args) or "", *(["--confirmed"] if confirmed else [])]
+    words += [] if args.to is None else [f"--to={args.to.strip('/')}"]
     spool.seek(0)
     spool.truncate()
     with ProgressBar(f"reading {args.system}", 1) as bar:
@@ -90,17 +101,19 @@ def _explain(path: Path, done: "subprocess.CompletedProcess[bytes]") -> str:
     return f"{path} cannot be read: {reason}. Nothing was imported."
 
 
-def _check_spool(spool: IO[bytes], path: Path) -> tuple[int, ReaderNotes]:
-    """Check each line that was read; return how many memories there are, and what was left out."""
+def _check_spool(spool: IO[bytes], path: Path) -> tuple[int, ReaderNotes, set[str]]:
+    """Check each line that was read; return how many memories there are, what was left out, and the namespaces."""
+    places: set[str] = set()
     spool.seek(0)
     total, last = 0, b""
     for line in spool:
         if last:
-            _to_item(last)
+            record = _to_item(last).record
+            places.update([record.namespace] if record and record.namespace else [])
             total += 1
         last = line
     try:
-        return total, msgspec.json.decode(last, type=ReaderNotes)
+        return total, msgspec.json.decode(last, type=ReaderNotes), places
     except msgspec.DecodeError:
         raise Invalid(f"{path} could not be read to its end. Nothing was imported.") from None
 

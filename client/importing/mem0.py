@@ -92,8 +92,18 @@ def _convert_record(account: Account, id: str, text: str, payload: dict[str, Any
         created_at=created_at,
         updated_at=parse_time(payload.get("updated_at"), created_at),
         expires_at=parse_time(payload["expiration_date"], at) + 86400.0 if payload.get("expiration_date") else None,
-        metadata={name: value for name, value in payload.items() if name not in _OWN},
+        metadata=_make_metadata(payload),
     )
+
+
+def _make_metadata(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return what is no field of ours; categories are tags."""
+    metadata = {name: value for name, value in payload.items() if name not in _OWN}
+    tags, categories = metadata.get("tags", []), metadata.get("categories")
+    if isinstance(categories, list) and isinstance(tags, list):
+        del metadata["categories"]
+        metadata["tags"] = [*tags, *categories]
+    return metadata
 
 
 # Stores --------------------------------------------------------------------------------------------------------------

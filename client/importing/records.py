@@ -35,7 +35,8 @@ class Unconfirmed(Invalid):
 class Account(Struct):
     """What is left out, by reason, and what is to be said of the source; `base` is the namespace of the import.
 
-    `confirmed` says that folders which the source names may be read wherever they are.
+    `confirmed` says that folders which the source names may be read wherever they are. With `place` all memories are in
+    this one namespace.
     """
 
     system: str
@@ -43,6 +44,7 @@ class Account(Struct):
     skipped: Counter[str] = field(default_factory=Counter)
     notes: list[str] = []
     confirmed: bool = False
+    place: str | None = None
 
     def skip(self, reason: str, number: int = 1) -> None:
         """Count something that is left out."""
@@ -51,6 +53,8 @@ class Account(Struct):
 
     def namespace(self, *names: Any) -> str:
         """Return the namespace of these names below that of the import; empty ones are left out."""
+        if self.place is not None:
+            return self.place
         parts = [self.base, *(to_namespace_part(name) for name in names if name not in (None, ""))]
         return "/".join(name for name in parts if name)
 
@@ -67,11 +71,15 @@ def make_record(
     *,
     namespace: str,
     type: Any = "fact",
+    otherwise: str = "fact",
     created_at: float,
     updated_at: float | None = None,
     **others: Any,
 ) -> Record | None:
-    """Return a memory, None (and count it) when the content is none; `key` is its name in the system it comes from."""
+    """Return a memory, None (and count it) when the content is none; `key` is its name in the system it comes from.
+
+    A type that is none of `TYPES` becomes a tag of a memory of the type `otherwise`.
+    """
     text = clean(content).strip()
     if not text:
         account.skip("without content")
@@ -87,7 +95,7 @@ def make_record(
     return Record(
         id=account.stable_id(key),
         namespace=namespace,
-        type=kind.casefold() if kind.casefold() in TYPES else "fact",
+        type=kind.casefold() if kind.casefold() in TYPES else otherwise,
         content=text,
         summary=clean(others.pop("summary", "")),
         metadata=metadata,

@@ -40,6 +40,11 @@ def _declare(parser: ArgumentParser) -> None:
     systems = _list_systems()
     system = f"PATH is of another system: {', '.join(systems) or 'none, as importing is not in this installation'}"
     add("--from", dest="system", choices=tuple(systems) or None, metavar="SYSTEM", help=system)
+    add(
+        "--to",
+        metavar="NS",
+        help="with --from: all of it into this namespace, such as / (default: one for each project or user)",
+    )
     add_secrets(parser)
     add("--overwrite", action="store_true", help="what is imported wins, also over later changes")
     add("--yes", action="store_true", help="with --from: read folders that its database names, and do not ask")
@@ -57,6 +62,8 @@ def _import(args: Namespace) -> None:
         if args.system not in (systems := _list_systems()):
             raise Usage(f"{args.system!r} cannot be imported: `--from` belongs to importing, which is not installed.")
         return systems[args.system](args)
+    if args.to is not None:
+        raise Usage("--to is for --from; what `export` wrote comes below --namespace.")
     with open_spool() as spool:
         items = _move_below(_open_source(args.source, spool), (args.namespace or "").strip("/"))
         total, foreign = _check(items)  # all of it, before anything is sent

@@ -346,6 +346,39 @@ def test_a_newer_schema_is_said_and_what_is_known_comes_in(memctl: Memctl, tmp_p
     assert "no column created_at_epoch in its table observations" in refused(memctl, "claude-mem", tmp_path)
 
 
+def test_a_database_of_before_the_session_had_its_name_is_the_same(memctl: Memctl, tmp_path: Path) -> None:
+    shutil.copy(SAMPLES / "claude-mem.db", tmp_path)
+    with sqlite3.connect(tmp_path / "claude-mem.db") as connection:
+        for table in ("observations", "session_summaries"):
+            connection.execute(f"ALTER TABLE {table} RENAME COLUMN memory_session_id TO sdk_session_id")
+    connection.close()
+    assert bring(memctl, "claude-mem", tmp_path)["created"] == 4
+    assert bring(memctl, "claude-mem", SAMPLES / "claude-mem.db")["created"] == 0
+
+
+def test_where_memories_are_is_said_and_to_puts_them_where_every_project_sees_them(
+    memctl: Memctl, client: Client, tmp_path: Path
+) -> None:
+    file = tmp_path / "mem0.json"
+    file.write_text(
+        json.dumps([{"id": "a", "memory": "Answers in German", "user_id": "ada", "categories": ["health", "misc"]}])
+    )
+    done = memctl("import", "--from", "mem0", str(file))
+    assert "memctl: Kept in ada: an agent sees that in the project of this name. With --to / all projects" in done.err
+    moved = memctl("import", "--from", "mem0", str(file), "--to", "/", "--overwrite")
+    assert "Kept in" not in moved.err
+    [record] = everything(client)
+    assert (record.namespace, record.metadata["tags"]) == ("", ["health", "misc"])
+    assert memctl("import", str(file), "--to", "/").code == 2
+
+
+def test_a_note_of_a_type_of_its_own_stays_a_note(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    (tmp_path / "Shop.md").write_text("---\ntitle: Shop\ntype: project\n---\nSells tea.\n")
+    assert bring(memctl, "basic-memory", tmp_path)["created"] == 1
+    [record] = everything(client)
+    assert (record.type, record.metadata["tags"]) == ("note", ["project"])
+
+
 def test_lines_that_are_cut_off_are_named_and_the_others_come_in(memctl: Memctl, tmp_path: Path) -> None:
     file = tmp_path / "memory.jsonl"
     whole = (SAMPLES / "memory.jsonl").read_text()
