@@ -24,6 +24,7 @@ import msgspec
 import memoryd
 from memoryd.client import linux, projects
 from memoryd.client.errors import MemorydError
+from memoryd.client.extras import advise
 from memoryd.client.offline import go_offline
 from memoryd.client.transport import paths, trust
 from memoryd.daemon import config
@@ -66,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if settings.network.offline:
             go_offline()
         if not installed:
-            raise MemorydError("The daemon's parts are not installed; run: pip install 'memoryd[daemon]'")
+            raise MemorydError(f"The daemon's parts are not installed; {advise('daemon')}")
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         gc.disable()  # of what is imported and loaded nothing is garbage; `_run` turns it on again
         return _serve(options, settings)

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         result = COMMANDS[options.command](options)
     except ModelError as error:
-        print(error, file=sys.stderr)
+        print(f"memctl: {error}" if sys.stderr.isatty() else error, file=sys.stderr)  # it is seen as it is there
         return 1
     if isinstance(result, Path):
         result = msgspec.json.encode({"name": result.name, "path": str(result)}).decode() if options.json else result

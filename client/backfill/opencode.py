@@ -23,6 +23,7 @@ from memoryd.client.backfill.building import (
     parse_time,
 )
 from memoryd.client.errors import Invalid
+from memoryd.client.extras import advise
 
 if TYPE_CHECKING:
     import apsw
@@ -60,7 +61,7 @@ def _open(path: Path) -> "Iterator[apsw.Connection]":
     try:
         import apsw  # a package of the daemon
     except ImportError:
-        raise Invalid(f"{path} is read by a package that is not here; run: pip install 'memoryd[daemon]'") from None
+        raise Invalid(f"{path} is read by a package that is not here; {advise('daemon')}") from None
     connection: apsw.Connection | None = None
     try:
         connection = apsw.Connection(str(path.resolve()), flags=apsw.SQLITE_OPEN_READONLY)

@@ -10,6 +10,7 @@ from memoryd.client.agents.hooks.commands import check_state
 from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.doctor.patient import Finding, Patient, fail, quote_path, report_ok, warn
 from memoryd.client.errors import MemorydError
+from memoryd.client.extras import advise
 from memoryd.client.memctl.table import count_text
 from memoryd.client.transport import paths
 
@@ -99,5 +100,5 @@ def check_mcp(patient: Patient) -> Finding | None:
         return report_ok("the package for `memctl mcp` is here")
     if present := dict.fromkeys(file["agent"] for file in _list_files() if file["state"] == "installed"):
         message = f"{', '.join(present)} start `memctl mcp`, which needs a package that is not here"
-        return fail(message, "pip install 'memoryd[mcp]'")
+        return fail(message, advise("mcp"))
     return None

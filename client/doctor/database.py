@@ -5,6 +5,7 @@ from time import time
 
 from memoryd.client.doctor.patient import Finding, Patient, examine_file, fail, quote_path, report_ok, warn
 from memoryd.client.errors import Internal, MemorydError, StorageFailed
+from memoryd.client.extras import advise
 from memoryd.client.memctl.local import BACKUPS, is_installed
 from memoryd.client.memctl.table import count_text, size_text
 from memoryd.client.protocol import Verify
@@ -53,7 +54,7 @@ def check_schema(patient: Patient) -> Finding | None:
     version, known = facts["version"], facts["known_version"]
     if version > known:
         message = f"the database was written by a newer memoryd (schema {version}, this one knows {known})"
-        return fail(message, "pip install --upgrade 'memoryd[daemon]'")
+        return fail(message, f"with the newer memoryd: {advise('daemon')}")
     if version < known and patient.status is None:
         return report_ok(f"schema {version}; the daemon brings it to {known} when it starts")
     return report_ok(f"schema {version}")

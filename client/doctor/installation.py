@@ -8,6 +8,7 @@ from pathlib import Path
 
 import memoryd
 from memoryd.client.doctor.patient import Finding, Patient, fail, report_ok, warn
+from memoryd.client.extras import advise
 from memoryd.client.memctl.local import MISSING, is_installed
 from memoryd.client.memctl.table import count_text
 
@@ -23,7 +24,7 @@ def check_installation(patient: Patient) -> Finding:
     """Look for the daemon's packages."""
     if is_installed():
         return report_ok(f"memoryd {memoryd.__version__} with the daemon's packages")
-    return warn(MISSING.split(";")[0], "pip install 'memoryd[daemon]'")
+    return warn(MISSING.split(";")[0], advise("daemon"))
 
 
 def check_packages(patient: Patient) -> Finding | None:
@@ -37,7 +38,7 @@ def check_packages(patient: Patient) -> Finding | None:
     chosen = [found for found in wanted if found and "extra == 'daemon'" in _normalise(found["markers"])]
     wrong = [text for found in chosen if _is_applicable(found["markers"]) and (text := _missing_text(found))]
     if wrong:
-        return fail("; ".join(wrong[:4]), "pip install --upgrade 'memoryd[daemon]'")
+        return fail("; ".join(wrong[:4]), advise("daemon"))
     return report_ok(f"{count_text(len(chosen), 'package')} as wanted")
 
 

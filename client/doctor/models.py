@@ -40,7 +40,7 @@ def check_model_files(patient: Patient) -> Finding | None:
         return None
     row_in_list = next((row for row in run_models("list", "--json", *folder_options()) if row["name"] == name), None)
     if row_in_list and row_in_list["installed"]:
-        return report_ok(f"{name} is installed, {row_in_list['size_mb']} MB")
+        return report_ok(f"{name} is installed")
     pull = [["memctl", "model", "pull", name]]
     if not row_in_list:
         return fail(f"{name} is neither installed nor in the catalogue", "memctl model list")

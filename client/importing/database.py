@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from memoryd.client.errors import Invalid
+from memoryd.client.extras import advise
 from memoryd.client.importing.records import Account
 from memoryd.client.memctl.sending import require_file
 
@@ -30,7 +31,7 @@ def open_database(path: Path, what: str, tables: dict[str, set[str]] | None = No
     try:
         import apsw  # a package of the daemon: what is no database is read without it
     except ImportError:
-        raise Invalid(f"{path} is read by a package that is not here; run: pip install 'memoryd[daemon]'") from None
+        raise Invalid(f"{path} is read by a package that is not here; {advise('daemon')}") from None
     connection: SqliteConnection | None = None
     try:
         connection = apsw.Connection(str(path.resolve()), flags=apsw.SQLITE_OPEN_READONLY)

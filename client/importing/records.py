@@ -71,7 +71,6 @@ def make_record(
     *,
     namespace: str,
     type: Any = "fact",
-    otherwise: str = "fact",
     created_at: float,
     updated_at: float | None = None,
     **others: Any,
@@ -88,7 +87,7 @@ def make_record(
         account.skip("longer than 1 MiB")
         return None
     metadata = {name: value for name, value in others.pop("metadata", {}).items() if value not in (None, "", [], {})}
-    kind = to_type_word(type)
+    kind, otherwise = to_type_word(type), others.pop("otherwise", "fact")
     if kind and kind.casefold() not in TYPES:
         tags = metadata.get("tags", [])
         metadata["tags"] = list(dict.fromkeys([kind, *(tags if isinstance(tags, list) else [tags])]))

@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import MemorydError
+from memoryd.client.extras import advise
 
-MISSING = "The daemon is not installed here; run: pip install 'memoryd[daemon]'"
+MISSING = f"The daemon is not installed here; {advise('daemon')}"
 BACKUPS = "backups"  # in the data directory
 
 

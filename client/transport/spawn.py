@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from memoryd.client.errors import Unavailable
+from memoryd.client.extras import advise
 from memoryd.client.transport import activation, paths, trust
 from memoryd.client.transport.lock import take
 
@@ -78,7 +79,7 @@ def _lock(path: Path) -> Iterator[None]:
 
 def _launch(socket_path: Path, arguments: Sequence[str]) -> None:
     if find_spec("apsw") is None:
-        raise Unavailable("No daemon answers and none is installed here; run: pip install 'memoryd[daemon]'")
+        raise Unavailable(f"No daemon answers and none is installed here; {advise('daemon')}")
     log_path = paths.data_dir() / "memoryd.log"
     make_private(log_path.parent)
     ready, report = os.pipe()

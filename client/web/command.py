@@ -3,6 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from importlib.util import find_spec
 
+from memoryd.client.extras import advise
 from memoryd.client.memctl.arguments import parse_port
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.output import complain
@@ -19,7 +20,7 @@ def _declare(parser: ArgumentParser) -> None:
 
 def _serve(args: Namespace) -> int:
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        return complain("The page is an extra; run: pip install 'memoryd[web]'", 1)
+        return complain(f"The page is an extra; {advise('web')}", 1)
     from memoryd.client.web.serving import serve
 
     return serve(args, PORT)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from memoryd.client.errors import Invalid, MemorydError
+from memoryd.client.extras import advise
 from memoryd.client.protocol import RefusedMemory, SharedRoot
 from memoryd.client.shared.calls import Sharing
 from memoryd.daemon.config import SharedConfig
@@ -126,7 +127,7 @@ def lines_of(core: Core) -> Lines:
 def check_installed() -> None:
     """Raise `Invalid` where the packages of the shared tier are not installed."""
     if find_spec("psycopg") is None:
-        raise Invalid("The parts for sharing are not installed; run: pip install 'memoryd[shared]'")
+        raise Invalid(f"The parts for sharing are not installed; {advise('shared')}")
 
 
 def add_root(core: Core, root: Root, namespaces: list[str]) -> Root:

@@ -14,6 +14,7 @@ import pytest
 from fake_daemon import Memctl
 
 from memoryd.client import Client
+from memoryd.client.extras import advise
 from memoryd.client.importing.markdown import split_entries, split_front_matter
 from memoryd.client.importing.mem0 import Inert, load_plain
 from memoryd.client.importing.systems import SYSTEMS
@@ -246,7 +247,7 @@ def test_a_database_is_read_by_a_package_whose_name_is_said_where_it_is_not_inst
 ) -> None:
     (tmp_path / "apsw.py").write_text("raise ImportError")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert "run: pip install 'memoryd[daemon]'" in refused(memctl, "memori", SAMPLES / "memori.db")
+    assert advise("daemon") in refused(memctl, "memori", SAMPLES / "memori.db")
     assert bring(memctl, "mem0", SAMPLES / "mem0" / "get_all.json")["created"] == 3
 
 

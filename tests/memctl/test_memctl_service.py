@@ -17,6 +17,7 @@ from memoryd.client.bench.evaluation import EvaluatedDaemon, EvaluationRun, eval
 from memoryd.client.bench.questions import WAYS, ChatMessage, Question, Session
 from memoryd.client.bench.scoring import summarise
 from memoryd.client.errors import Unavailable
+from memoryd.client.extras import advise
 from memoryd.client.memctl.private import run_private_daemon
 
 COMMAND = [sys.executable, "-m", "memoryd.client.memctl"]
@@ -127,7 +128,7 @@ def test_without_the_daemons_packages_a_sentence_says_what_to_install(
     ):
         failed = memctl(*words)
         assert failed.code == 1
-        assert "pip install 'memoryd[daemon]'" in failed.err or words[0] == "bench"
+        assert advise("daemon") in failed.err or words[0] == "bench"
 
 
 def test_a_private_daemon_survives_its_kill_and_leaves_nothing() -> None:

@@ -316,6 +316,11 @@ def test_a_file_with_lost_pages_is_read_out_and_the_daemon_goes_on(memctl: Memct
 
 
 @pytest.mark.slow
+def test_a_reset_without_a_database_says_so_and_makes_none(memctl: Memctl, folder: Path) -> None:
+    assert memctl("reset", "--yes").out == f"There is no database in {folder}/data.\n"
+    assert list(folder.rglob("memoryd.sqlite")) == []
+
+
 def test_a_reset_of_everything_keeps_the_former_database_unless_told_not_to(memctl: Memctl, started: Path) -> None:
     memctl("add", "Herons fish at dawn")
     done = memctl("reset", "--yes")

@@ -37,7 +37,15 @@ def test_import_prints_the_folder(checkpoint: Path, models_dir: Path, capfd: pyt
 def test_a_failure_is_one_sentence_and_code_1(models_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["pull", "nothing", "--dir", str(models_dir)]) == 1
     printed = capfd.readouterr()
-    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert (printed.out, printed.err.count("\n"), printed.err[:7] == "memctl:") == ("", 1, False)
+
+
+def test_on_a_terminal_a_failure_looks_as_all_of_memctl(
+    models_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert main(["import", "/nothere", "--dir", str(models_dir)]) == 1
+    assert capsys.readouterr().err == "memctl: /nothere is not a folder.\n"
 
 
 def test_reports_of_one_stage_are_thinned_out(capsys: pytest.CaptureFixture[str]) -> None:

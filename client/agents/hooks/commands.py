@@ -14,6 +14,7 @@ from memoryd.client.agents.hooks.hosts import EVENTS, HOSTS
 from memoryd.client.agents.hooks.installing import UNFIT, FileChange, Refusal, Target
 from memoryd.client.capabilities import list_modules
 from memoryd.client.errors import Invalid
+from memoryd.client.extras import advise
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import complain, paint, print_note, say, say_degraded, show
@@ -65,7 +66,7 @@ def _install(args: Namespace) -> int:
         print_note(f"memctl: What is said in sessions is kept, on this machine alone, in {paths.data_folder()}.")
         print_note("memctl: To pause that: memctl observe off. To take it out for good: memctl erase --help.")
         if find_spec("mcp") is None:
-            print_note("memctl: the MCP server needs a package that is not here; run: pip install 'memoryd[mcp]'")
+            print_note(f"memctl: the MCP server needs a package that is not here; {advise('mcp')}")
     if done == 0 and not args.dry_run and (not args.json or getattr(args, "backfill", None)):
         for module in _list_offers():
             module.offer(args)

@@ -10,6 +10,7 @@ import gc
 from argparse import ArgumentParser, Namespace
 from importlib.util import find_spec
 
+from memoryd.client.extras import advise
 from memoryd.client.memctl.arguments import Usage, parse_port
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.output import complain
@@ -29,7 +30,7 @@ def _declare(parser: ArgumentParser) -> None:
 
 def _serve(args: Namespace) -> int:
     if find_spec("mcp") is None:
-        return complain("The Model Context Protocol is an extra; run: pip install 'memoryd[mcp]'", 1)
+        return complain(f"The Model Context Protocol is an extra; {advise('mcp')}", 1)
     if not args.http and (args.port or args.allow_host):
         raise Usage("--port and --allow-host are for --http (see `memctl mcp --help`).")
     gc.disable()  # the SDK's import makes thousands of classes and no garbage: looking for it takes a tenth of the time

@@ -13,7 +13,7 @@ from memoryd.client.memctl.output import complain, make_printable, paint, show
 from memoryd.client.memctl.progress import ProgressBar, send_with_bar
 from memoryd.client.memctl.table import count_text
 from memoryd.client.memctl.upkeep import restart
-from memoryd.client.memctl.upkeep.backup import LIMIT_S
+from memoryd.client.memctl.upkeep.backup import FILE_NAME, LIMIT_S
 from memoryd.client.methods import verify as verify_call
 from memoryd.client.protocol import Delete, Deleted, Done, Turns, Verification
 from memoryd.client.rescue import RescueReport
@@ -112,6 +112,8 @@ def _reset(args: Namespace) -> None:
         return _reset_namespace(args)
     status = restart.get_status(args)
     folder = restart.folder_of(status)
+    if not status and not (folder / FILE_NAME).exists():
+        return show(args, Done(message="Nothing to delete."), lambda: f"There is no database in {folder}.")
     held = f"the {count_text(status.memories, 'memory')}" if status else "all memories"
     _ask(args, EVERYTHING, f"This deletes {held} in {folder}, with their history, tokens and workspaces.")
     report = restart.rescue(folder, "reset", *(["--discard"] if args.no_backup else []))

@@ -10,6 +10,7 @@ from configs import NO_MODEL
 from memoryd.client import projects
 from memoryd.client.agents.hooks import spool
 from memoryd.client.doctor import agents
+from memoryd.client.extras import advise
 from memoryd.client.project import project_namespace
 
 
@@ -82,7 +83,10 @@ def test_a_missing_package_for_the_server_that_agents_start_is_told(
     assert "mcp" not in doctor("mcp"), "nobody starts it"
     memctl("hooks", "install", "gemini")
     found = doctor("mcp")["mcp"]
-    assert (found["state"], found["fix"]) == ("fail", "pip install 'memoryd[mcp]'")
+    assert (found["state"], found["fix"]) == (
+        "fail",
+        advise("mcp"),
+    )
 
 
 def test_hooks_in_a_project_are_looked_at_too(doctor: Doctor, memctl: Memctl, home: Path) -> None:

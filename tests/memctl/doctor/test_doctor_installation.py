@@ -8,6 +8,7 @@ import pytest
 from findings import Doctor
 
 from memoryd.client.doctor import installation
+from memoryd.client.extras import advise
 
 SOURCE = Path(__file__).parents[3]
 
@@ -16,7 +17,7 @@ def test_missing_packages_of_the_daemon_are_told(doctor: Doctor, monkeypatch: py
     assert doctor("installation")["installation"]["state"] == "ok"
     monkeypatch.setattr("memoryd.client.memctl.local.find_spec", lambda name: None)
     found = doctor()
-    assert found["installation"]["fix"] == "pip install 'memoryd[daemon]'"
+    assert found["installation"]["fix"] == advise("daemon")
     assert {"packages", "configuration", "model-files"}.isdisjoint(found), "nothing can be told of them"
 
 

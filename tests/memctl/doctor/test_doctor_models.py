@@ -59,7 +59,7 @@ def test_a_model_that_is_not_installed_is_told(doctor: Doctor, folder: Path, mon
 
 def test_an_installed_model_is_found(doctor: Doctor, model_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORYD_MODEL_DIR", str(model_dir))
-    assert doctor("model-files")["model-files"]["message"].startswith("all-MiniLM-L6-v2 is installed, ")
+    assert doctor("model-files")["model-files"]["message"] == "all-MiniLM-L6-v2 is installed"
 
 
 def test_memories_that_wait_for_vectors_in_vain_are_queued_again(doctor: Doctor, told: FakeDaemon) -> None:

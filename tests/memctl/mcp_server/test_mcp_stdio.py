@@ -17,6 +17,7 @@ from configs import NO_MODEL
 from memoryd.client import Client as Memory
 from memoryd.client.agents import mcp as command
 from memoryd.client.agents.mcp.tools import TOOLS
+from memoryd.client.extras import advise
 from memoryd.client.protocol import CountTokens, Hits, Search, TokenCounts
 
 PLACE = {"MEMORYD_NAMESPACE": "acme/api"}
@@ -175,7 +176,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(memctl: Memctl, mon
     monkeypatch.setattr(command, "find_spec", lambda name: None)
     done = memctl("mcp")
     assert (done.code, done.out) == (1, "")
-    assert done.err == ("memctl: The Model Context Protocol is an extra; run: pip install 'memoryd[mcp]'\n")
+    assert done.err == f"memctl: The Model Context Protocol is an extra; {advise('mcp')}\n"
 
 
 def test_no_other_command_loads_the_sdk() -> None:

@@ -14,6 +14,7 @@ from fake_daemon import Memctl
 from page import Served
 
 from memoryd.client.errors import MemorydError
+from memoryd.client.extras import advise
 from memoryd.client.loopback.serving import bind_port
 from memoryd.client.web.command import PORT
 
@@ -97,7 +98,7 @@ def test_a_port_that_is_in_use_is_refused_when_it_was_asked_for_and_replaced_whe
 def test_without_the_extra_it_says_what_to_install(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memoryd.client.web.command.find_spec", lambda name: None)
     found = memctl("web", "--no-open")
-    assert (found.code, found.err) == (1, "memctl: The page is an extra; run: pip install 'memoryd[web]'\n")
+    assert (found.code, found.err) == (1, f"memctl: The page is an extra; {advise('web')}\n")
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "web"])
