@@ -24,7 +24,9 @@ def _declare_history(parser: ArgumentParser) -> None:
     parser.add_argument("--offset", type=parse_offset, default=0, metavar="N", help="operations to skip")
     parser.add_argument("--after", type=parse_date, metavar="DATE", help="only operations after it")
     parser.add_argument("--before", type=parse_date, metavar="DATE", help="only operations before it")
-    parser.add_argument("--kind", action="append", metavar="K", help="only this kind: add, delete, job:sweep …")
+    parser.add_argument(
+        "--kind", action="append", metavar="K", help="only this kind: add, delete, job:sweep (a run of that job) …"
+    )
     add_reach(parser)
 
 
