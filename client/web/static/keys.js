@@ -62,16 +62,24 @@ function leave(field) {
   return isField(field);
 }
 
+const isOurs = (event) => event.isTrusted && !event.isComposing && !event.ctrlKey && !event.metaKey && !event.altKey;
+const dialog = () => document.querySelector("dialog[open]");
+
+// First, before a field or a row hears of the key: it waits where others wait.
 addEventListener("keydown", (event) => {
-  const { key, target } = event, dialog = document.querySelector("dialog[open]");
-  if (!event.isTrusted || event.defaultPrevented || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (dialog) { if (key === "?") act(key, event); return; } // Escape closes it by itself
-  const early = held || waiting.length || running;
-  if (early || (STEPS.slice(0, 3).includes(key) && !isField(target) && loads())) {
-    if (key.length > 1 && !["Enter", "Backspace", "Escape"].includes(key)) return;
-    event.preventDefault();
-    waiting.push(key);
-    if (!running) catchUp();
-  } else if (!isField(target)) act(key, event);
+  const { key, target } = event, early = held || waiting.length || running;
+  if (!isOurs(event) || dialog()) return;
+  if (!early && !(STEPS.slice(0, 3).includes(key) && !isField(target) && loads())) return;
+  event.stopImmediatePropagation();
+  if (key.length > 1 && !["Enter", "Backspace", "Escape"].includes(key)) return;
+  event.preventDefault();
+  waiting.push(key);
+  if (!running) catchUp();
+}, true);
+addEventListener("keydown", (event) => {
+  const { key, target } = event;
+  if (!isOurs(event) || event.defaultPrevented) return;
+  if (dialog()) { if (key === "?") act(key, event); } // Escape closes it by itself
+  else if (!isField(target)) act(key, event);
   else if (key === "Escape") { event.preventDefault(); leave(target); }
 });
