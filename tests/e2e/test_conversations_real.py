@@ -55,6 +55,7 @@ def hold(memory: Any, turns: Sequence[tuple[str, str]], session: str) -> None:
     wait_until(lambda: not memory.tiers().heard, limit_s=60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in (*LOOKED_AT, *UNSEEN)],

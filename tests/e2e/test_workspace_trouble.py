@@ -110,6 +110,7 @@ def test_a_read_only_disk_is_indexed(start: Callable[[list[str]], Any], root: Pa
     assert [path.name for path in (root / "memory").iterdir()] == ["a.md"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "says"), [("max_inotify_watches", "max_user_watches"), ("max_inotify_instances", "max_user_instances")]
 )

@@ -79,6 +79,7 @@ def test_more_threads_change_nothing_that_matters(model: Embedder, model_dir: Pa
     assert (model.embed_texts(TEXTS) * other.embed_texts(TEXTS)).sum(axis=1) == pytest.approx(1, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_bench_measures_every_length(model_dir: Path) -> None:
     rows = models.bench(DEFAULT, model_dir)
     assert [row.tokens for row in rows] == [8, 32, 128, 256]

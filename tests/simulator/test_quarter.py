@@ -89,6 +89,7 @@ def spoiled(played: Simulation, statement: str) -> list[str]:
     return invariants.always(played.core) + played.player.books.problems(played.core)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     [
@@ -111,6 +112,7 @@ def test_what_is_lost_doubled_or_misplaced_is_noticed(play: Play, statement: str
     assert spoiled(played, statement) != []
 
 
+@pytest.mark.slow
 def test_a_memory_that_no_search_finds_is_noticed(play: Play) -> None:
     played = play(days=WEEK)
     assert invariants.unreachable(played.core) == []

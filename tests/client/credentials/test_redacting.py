@@ -133,6 +133,7 @@ def test_a_credential_is_found_whatever_stands_around_it(before: str, key: str, 
 KEY_BEGINS = "-----BEGIN PRIVATE KEY-----"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "part",
     [

@@ -81,6 +81,7 @@ def memory(root: Path) -> str:
 # The whole -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("story", [TEAM, GARDEN, SHIP], ids=["team", "garden", "ship"])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_sixty_days_leave_what_holds_and_nothing_that_held(core: Core, root: Path, story: Story, seed: int) -> None:

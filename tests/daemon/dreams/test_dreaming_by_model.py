@@ -64,6 +64,7 @@ def test_the_model_chooses_and_is_not_asked_again(core: Core, server: ModelServe
     assert (again.outcome, len(server.requests), usage(core).answers) == ("unchanged", 1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -87,6 +88,7 @@ def test_the_rules_decide_where_the_model_fails(core: Core, server: ModelServer,
     assert usage(core).failures == 1
 
 
+@pytest.mark.slow
 def test_many_notes_share_a_question_and_no_text_is_asked_about_twice(
     core: Core, server: ModelServer, root: Path
 ) -> None:

@@ -97,6 +97,7 @@ def test_an_agent_deletes_what_is_its_own_or_nothing(core: Core) -> None:
     assert delete_where(core, agent, namespace="acme/api", where={"old": True}).count == 1
 
 
+@pytest.mark.slow
 def test_an_error_in_the_middle_says_how_much_is_deleted(filled: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = deleting.delete_found, []
 

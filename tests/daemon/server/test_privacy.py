@@ -155,6 +155,7 @@ def test_every_method_is_tried() -> None:
     assert [method_name(method) for method in METHODS if method not in PROBES] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["alpha", pytest.param("lead", marks=pytest.mark.slow)])
 def test_no_reply_depends_on_what_is_private_to_others(
     worlds: list[World], name: str, monkeypatch: pytest.MonkeyPatch

@@ -93,6 +93,7 @@ def test_without_an_id_undo_takes_back_what_a_caller_did_not_what_a_job_did(core
         undo(core)
 
 
+@pytest.mark.slow
 def test_undoing_a_run_over_thousands_of_memories_restores_every_row_link_and_vector(core: Core) -> None:
     old = add(core, "The limit is 30 seconds for every request")
     new = add(core, "The limit is 60 seconds for every request", dedup_threshold=0.5)

@@ -115,6 +115,7 @@ def test_lost_indexes_full_text_and_vectors_cost_no_memory(damaged: Path, folder
     open_recovered(target).close()
 
 
+@pytest.mark.slow
 def test_a_lost_namespace_does_not_take_its_memories_along(damaged: Path, folder: Path) -> None:
     break_pages(damaged, pages_of(damaged, "namespaces"))
     target = folder / "new"

@@ -228,6 +228,7 @@ def test_a_full_disk_refuses_in_a_sentence_loses_nothing_and_removes_at_once(sma
         assert core.store.find_problems() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("small_disk", ["10m", "14m", "20m"], indirect=True)
 @pytest.mark.parametrize(
     "first", ["delete", "delete_where", "erase", pytest.param("forget", marks=needs("workspaces")), "undo"]

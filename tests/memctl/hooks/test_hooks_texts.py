@@ -41,6 +41,7 @@ def configurations(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
     return value, draw(st.sampled_from(["", "\n", "  \n"])) + text + draw(st.sampled_from(["", "\n"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: getattr(part, "agent", "server"))
 @given(configuration=configurations())
 def test_any_foreign_configuration_is_preserved(part: FilePart, configuration: tuple[dict[str, Any], str]) -> None:
