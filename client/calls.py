@@ -217,7 +217,8 @@ def import_memories(
 
 def backup(path: str | os.PathLike[str] = "") -> protocol.Backup:
     """Copy the whole database to one checked file: a new file, into a folder, or into `backups` beside the database."""
-    return protocol.Backup(path=make_absolute(path) if path else "")
+    slash = "/" if os.fspath(path).endswith("/") else ""  # a folder is meant, which must exist
+    return protocol.Backup(path=make_absolute(path) + slash if path else "")
 
 
 def add_workspace(

@@ -231,13 +231,13 @@ def read_former() -> list[str]:
         return []
 
 
-def note_introduced(folder: str) -> bool:
+def note_introduced(folder: str, *, is_new: bool = False) -> bool:
     """Write down beside a database that memctl's use of projects was told; return whether that is to be done now.
 
-    The daemon does so for a new database: only who has an older one is told.
+    The daemon does so before it makes a new one (`is_new`): only who has an older one is told.
     """
     try:
-        if os.path.exists(os.path.join(folder, "memoryd.sqlite")):
+        if is_new or os.path.exists(os.path.join(folder, "memoryd.sqlite")):
             os.close(os.open(os.path.join(folder, INTRODUCED), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             return True
     except OSError:  # it was told, or nothing can be written there

@@ -6,8 +6,9 @@ import msgspec
 class RescueReport(msgspec.Struct):
     """What was made ready, whether it is in place, and where the former database is kept.
 
-    `dropped` was in the schema of a copy and is not memoryd's. What of a copy is not in force here either: `tokens`
-    and `workspaces` were left out, shared `roots` wait until they are confirmed.
+    A damaged database had `former` memories, as far as that can be told. `dropped` was in the schema of a copy and is
+    not memoryd's. What of a copy is not in force here either: `tokens` and `workspaces` were left out (these with
+    `chunks` of files), shared `roots` wait until they are confirmed. `changed_at`: the latest change of a copy.
     """
 
     memories: int = 0
@@ -15,7 +16,10 @@ class RescueReport(msgspec.Struct):
     kept: str = ""
     rows: dict[str, int] = {}
     damaged: list[str] = []
+    former: int = 0
     dropped: list[str] = []
     tokens: list[str] = []
     workspaces: list[str] = []
+    chunks: int = 0
     roots: list[str] = []
+    changed_at: float | None = None

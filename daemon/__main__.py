@@ -141,6 +141,7 @@ def _serve(options: argparse.Namespace, settings: config.Config) -> int:
         handlers,  # noqa: F401
         succession,
     )
+    from memoryd.daemon.store.copies import check_not_emptied
     from memoryd.daemon.store.store import FILE_NAME
     from memoryd.daemon.system.clock import FileClock, SystemClock
 
@@ -162,13 +163,13 @@ def _serve(options: argparse.Namespace, settings: config.Config) -> int:
         _take_up_waiting(folder)
         choice = Models(settings.embedding_api, models.load)
         clock = FileClock(options.clock) if options.clock else SystemClock()
-        is_new = not (folder / FILE_NAME).exists()
+        check_not_emptied(folder / FILE_NAME)
+        if not (folder / FILE_NAME).exists():
+            projects.note_introduced(str(folder), is_new=True)
         core = Core(folder, settings, models_folder, choice.load, fetch, clock)
         _apply_options(core, options)
         stack.callback(core.close)
         _note_former(core)
-        if is_new:
-            projects.note_introduced(str(folder))
         stack.callback(choice.close)
         listener = listen.open_listener(socket_path, options.listener_fd)
         stack.callback(listener.socket.close)

@@ -66,7 +66,7 @@ class Capability:
     """(connection, ids of memories) → by id which machine changed it last, of those that another one did"""
     in_force: str = ""
     """SQL: a value for each thing in its tables that acts by itself, as connecting to a server"""
-    disarm: Callable[[Any, Collection[Any]], Mapping[str, list[str]]] = lambda connection, in_force: {}
+    disarm: Callable[[Any, Collection[Any]], Mapping[str, Any]] = lambda connection, in_force: {}
     """(connection of a restored copy, values of `in_force` in the former database): have nothing act that did not act
     there → fields of the `Report` of the restore"""
     start: Callable[[Any], None] = lambda core: None

@@ -39,6 +39,8 @@ def check_database(patient: Patient) -> Finding | None:
     facts = patient.facts
     if facts and facts["problems"]:
         return fail(f"{patient.database} is damaged: {facts['problems'][0]}", _restore_command(patient))
+    if facts and patient.copies and not patient.database.stat().st_size:
+        return fail(f"{patient.database} has 0 bytes", _restore_command(patient))
     return report_ok(f"opens, {count_text(facts['memories'], 'memory')}") if facts else None
 
 

@@ -17,6 +17,7 @@ from memoryd.client.protocol import PROTOCOL_VERSION
 from memoryd.client.protocol.base import MAX_QUEUED
 from memoryd.client.systemd.installing import read_state
 from memoryd.client.systemd.units import current_place, format_units, is_ours
+from memoryd.client.times import iso
 from memoryd.client.transport import activation, paths, spawn
 
 REPLACE = [["memctl", "down"], ["memctl", "up"]]  # by the daemon of this installation, or one that does not answer
@@ -246,14 +247,19 @@ def check_threads(patient: Patient) -> Finding | None:
 
 
 def check_log(patient: Patient) -> Finding | None:
-    """Look for errors at the end of the log."""
+    """Look for errors at the end of the log, of the daemon that runs now if one does."""
     path = patient.data_dir / "memoryd.log"
     if not path.is_file():
         return None
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - LOG_TAIL_BYTES))
         lines = file.read().decode("utf-8", "replace").splitlines()
-    errors = [line for line in lines if any(mark in line for mark in LOG_MARKS)]
+    since = (iso(patient.answered_at - patient.status.uptime_s) or "") if patient.status else ""
+    at, errors = "", list[str]()
+    for line in lines:
+        at = line.removeprefix("time=") if line.startswith("time=") else at  # a traceback has none
+        if at >= since and any(mark in line for mark in LOG_MARKS):
+            errors.append(line)
     if errors:
         return warn(f"last error: {shorten(to_one_line(errors[-1]), LOG_LINE)}", f"less +G {quote_path(path)}")
     return report_ok(f"no errors lately in {path}")

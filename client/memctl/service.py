@@ -20,6 +20,7 @@ from memoryd.client.transport.sync import Client
 
 POLL_S = 0.1
 WAIT_S = 600.0
+DAMAGE = "a part of the database cannot be read: `memctl doctor` says what to do"
 
 
 # up ------------------------------------------------------------------------------------------------------------------
@@ -190,6 +191,7 @@ def _status_text(status: Status) -> str:
         ("connections", f"{status.connections}" if status.connections else ""),
         ("queued", queued),
         ("degraded", paint(", ".join(status.degraded), "yellow")),
+        ("damage", paint(DAMAGE, "red") if "database" in status.degraded else ""),
         ("clock", paint(clock, "yellow") if clock else ""),
         ("threads", paint(threads_text(status.threads), "yellow")),
     ]

@@ -94,7 +94,7 @@ class Status(Struct, kw_only=True):
     model: ModelState
     """the embedding model"""
     degraded: list[str] = []
-    """what does not work now: `vector` while there is no model"""
+    """what does not work now: `vector` while there is no model, `database` where a part of it cannot be read"""
     connections: int = 0
     """open connections"""
     queued: dict[str, int] = {}

@@ -88,8 +88,9 @@ def _check_target(core: Core, path: str, usual: Path) -> Path:
         if not path:
             usual.mkdir(mode=0o700, exist_ok=True)
         target = place / copies.name_at(core.clock()) if place.is_dir() else place
-        if not target.parent.is_dir():
-            raise Invalid(f"There is no folder {target.parent} for the copy.")
+        folder = target if path.endswith("/") and target == place else target.parent
+        if not folder.is_dir():
+            raise Invalid(f"There is no folder {folder} for the copy.")
         if target.exists():
             raise Conflict(f"{target} exists; a copy is never written over. Choose another name.")
         copies.check_room(core.store, target.parent)

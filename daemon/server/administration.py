@@ -10,7 +10,7 @@ import msgspec
 
 import memoryd
 from memoryd.client import protocol
-from memoryd.client.errors import Unauthenticated
+from memoryd.client.errors import StorageFailed, Unauthenticated
 from memoryd.client.protocol import NewToken, Subscribed
 from memoryd.daemon.capability import installed
 from memoryd.daemon.jobs import tiers as reporting
@@ -32,10 +32,16 @@ def status(context: CallContext, call: protocol.GetStatus) -> protocol.Status:
         return _status(
             context, memories, waiting, msgspec.structs.replace(core.embedding.report_state(), reembedding=None)
         )
-    pending, generation = core.embedding.count_pending(), core.embedding.active
-    memories = reading.count(core)
+    pending, generation, model = core.embedding.count_pending(), core.embedding.active, core.embedding.report_state()
+    degraded, unread = [] if generation else ["vector"], None
+    try:
+        memories, unread = reading.count(core), core.languages.find_unread(model.name)
+    except StorageFailed:  # a damaged file, of which RAM still knows this
+        memories = len(core.store.facts.list_places())
+        degraded.append("database")
     return msgspec.structs.replace(
-        _status(context, memories, memories if pending is None else pending, core.embedding.report_state()),
+        _status(context, memories, memories if pending is None else pending, model),
+        degraded=degraded,
         connections=server.connections(),
         queued=server.queued(),
         rss_bytes=rss_bytes(),
@@ -49,7 +55,7 @@ def status(context: CallContext, call: protocol.GetStatus) -> protocol.Status:
         data_bytes=_measure_folder(core.folder),
         disk_full=core.store.reserve.is_spent(),
         options=core.options,
-        unread=core.languages.find_unread(core.embedding.report_state().name),
+        unread=unread,
     )
 
 

@@ -20,6 +20,12 @@ _WRITER_CACHE, _READER_CACHE = -8192, -2048  # KiB; a reader's pages are in the 
 CHECKING_CACHE = -65_536  # KiB, of a check of the whole file, which looks each row up in each index
 BUSY_TIMEOUT_MS = 10_000  # another process (a backup, a person's shell) may hold the lock for a moment
 
+DAMAGE = (apsw.CorruptError, apsw.NotADBError)
+WAYS_OUT = (
+    "`memctl restore latest` takes the latest copy; `memctl repair --recover` reads what is readable into a new file."
+    " Both keep this one."
+)
+
 
 def open_writer(path: Path) -> apsw.Connection:
     """Open or create the database for the writer; raise `StorageFailed` when it cannot be used."""
@@ -32,7 +38,8 @@ def open_writer(path: Path) -> apsw.Connection:
         connection.pragma("cache_size", _WRITER_CACHE)
         connection.pragma("secure_delete", "fast")  # what is deleted within a page is overwritten
     except (OSError, apsw.Error) as error:
-        raise StorageFailed(f"The database {path} cannot be opened: {_reason(error)}.") from None
+        advice = f" {WAYS_OUT}" if isinstance(error, DAMAGE) else ""
+        raise StorageFailed(f"The database {path} cannot be opened: {_reason(error)}.{advice}") from None
     return connection
 
 

@@ -94,6 +94,15 @@ def go_past(store: Store, folder: Path) -> None:
     store.write(write, over_limit=True).result()
 
 
+def check_not_emptied(file: Path) -> None:
+    """Raise `StorageFailed` for a database of 0 bytes that has copies: it was not always empty."""
+    if file.is_file() and not file.stat().st_size and list_copies(file.parent / FOLDER):
+        raise StorageFailed(
+            f"The database {file} has 0 bytes, and there are copies: `memctl restore latest` takes the latest one. "
+            "To begin anew delete the file."
+        )
+
+
 def check_room(store: Store, folder: Path) -> None:
     """Raise `StorageFailed` when there is no room for a copy in a folder."""
     space, size = os.statvfs(folder), store.size_bytes()

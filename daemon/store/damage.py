@@ -19,7 +19,7 @@ import msgspec
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.capability import installed
 from memoryd.daemon.store import fulltext, hashes, salvage, settings, turns, vectors
-from memoryd.daemon.store.connection import open_reader, open_writer
+from memoryd.daemon.store.connection import WAYS_OUT, open_reader, open_writer
 from memoryd.daemon.store.migrations import find_schema_problems, restore_schema
 
 _UNUSED = ": never used"  # of a page: what a former repair left
@@ -31,7 +31,7 @@ _FULLTEXT = "memories_fts"
 _OF_FULLTEXT = f"(tbl_name GLOB '{_FULLTEXT}*' OR sql LIKE '%USING fts5vocab ({_FULLTEXT},%')"
 _INDEXES = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
 
-_ADVICE = "The table {} is damaged. `memctl repair --recover` reads the rest into a new file and keeps this one."
+_ADVICE = f"The table {{}} is damaged. {WAYS_OUT}"
 _NOTED, _MOST_NOTED = "repairs", 20
 # What a start reads of small tables; those of memories and vectors are read by whoever needs them.
 _AT_START = ("settings", "models", "namespaces", "tokens", "turns", "pauses", "jobs")

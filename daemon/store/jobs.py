@@ -46,6 +46,12 @@ def keep(connection: apsw.Connection, name: str, state: JobState) -> None:
     connection.execute(_UPSERT, (name, int(state.paused), *state[1:]))
 
 
+def forget_backups(connection: apsw.Connection) -> None:
+    """Forget the runs of the job `backup` in a copy, which may be another machine's: none was made of this database."""
+    connection.execute("DELETE FROM runs WHERE job = 'backup'")
+    connection.execute("UPDATE jobs SET failures = 0, not_before = NULL, last_run_at = NULL WHERE name = 'backup'")
+
+
 def begin(connection: apsw.Connection, job: str, at: float, by: str) -> int:
     """Note that a run begins; return its number."""
     sql = (

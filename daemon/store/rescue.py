@@ -22,7 +22,7 @@ from memoryd.client.errors import Conflict, MemorydError, StorageFailed
 from memoryd.client.rescue import RescueReport
 from memoryd.client.transport import paths
 from memoryd.daemon.capability import installed
-from memoryd.daemon.store import fulltext, salvage, swap, turns, vectors
+from memoryd.daemon.store import fulltext, jobs, salvage, swap, turns, vectors
 from memoryd.daemon.store.copies import find_faults, open_plain
 from memoryd.daemon.store.migrations import (
     check_version,
@@ -79,7 +79,9 @@ def _restore(folder: Path, options: argparse.Namespace) -> RescueReport:
     place = _begin(folder)
     restored = restore(options.file, place, folder / FILE_NAME, options.tokens)
     swap.mark_ready(folder, "restore", options.discard)
-    report = msgspec.structs.replace(RescueReport(restored.memories, dropped=restored.dropped), **restored.left_out)
+    report = RescueReport(restored.memories, dropped=restored.dropped, changed_at=restored.changed_at)
+    report = msgspec.structs.replace(report, **restored.left_out)
+    report.memories -= report.chunks  # which go with their workspaces
     return _take_up(folder, options, report)
 
 
@@ -96,7 +98,9 @@ def _recover(folder: Path, options: argparse.Namespace) -> RescueReport:
         former = swap.take_up(folder, time.time())
     finally:
         os.close(lock)
-    return RescueReport(recovered.rows.get("memories", 0), True, str(former or ""), recovered.rows, recovered.damaged)
+    return RescueReport(
+        recovered.rows["memories"], True, str(former or ""), recovered.rows, recovered.damaged, recovered.memories
+    )
 
 
 def _reset(folder: Path, options: argparse.Namespace) -> RescueReport:
@@ -145,13 +149,18 @@ _COMMANDS: dict[str, Callable[[Path, Any], RescueReport]] = {
 
 
 class Restored(NamedTuple):
-    """A report: how many memories a copy holds, what of its schema was dropped, what of it is not in force here."""
+    """A report: how many memories a copy holds, what of its schema was dropped, what of it is not in force here.
+
+    `changed_at` is when it was last changed, None if it was never.
+    """
 
     memories: int
     dropped: list[str]
-    left_out: dict[str, list[str]]
+    left_out: dict[str, Any]
+    changed_at: float | None
 
 
+_CHANGED = "SELECT max(at) FROM (SELECT at FROM operations UNION ALL SELECT created_at FROM turns)"
 _TOKENS = "SELECT hash FROM tokens"  # in force in a database, as is what capabilities say
 
 
@@ -199,12 +208,14 @@ def _list_tables_of(path: Path | None) -> set[str]:
     return set()
 
 
-def _leave_out(connection: apsw.Connection, in_force: dict[str, list[Any]], keep_tokens: bool) -> dict[str, list[str]]:
+def _leave_out(connection: apsw.Connection, in_force: dict[str, list[Any]], keep_tokens: bool) -> dict[str, Any]:
     """Take out of force what is not in force already; return it by field of a report."""
     tokens: Any = connection.execute("SELECT id, hash, name, role, namespace FROM tokens").fetchall()
     removed = [one for one in tokens if one[1] not in in_force[_TOKENS] and not keep_tokens]
     connection.executemany("DELETE FROM tokens WHERE id = ?", [(id,) for id, *_ in removed])
-    left_out = {"tokens": [f"{name} ({role} of {place or 'the root'})" for _, _, name, role, place in removed]}
+    left_out: dict[str, Any] = {
+        "tokens": [f"{name} ({role} of {place or 'the root'})" for _, _, name, role, place in removed]
+    }
     for capability in installed():
         left_out |= capability.disarm(connection, in_force[capability.in_force])
     return left_out
@@ -250,8 +261,10 @@ def _open_restored(folder: Path, file: Path, in_force: dict[str, list[Any]], kee
             raise StorageFailed(f"{file} is damaged: {problems[0]}. Nothing was changed.")
         with store.reading() as connection:
             memories: Any = connection.execute("SELECT count(*) FROM memories").get
+            changed_at: Any = connection.execute(_CHANGED).get
         left_out = store.write(lambda one: _leave_out(one.connection, in_force, keep_tokens)).result()
-        return Restored(int(memories), [], left_out)
+        store.write(lambda one: jobs.forget_backups(one.connection)).result()
+        return Restored(int(memories), [], left_out, changed_at)
 
 
 # Recovering what is readable ------------------------------------------------------------------------------------------
@@ -261,10 +274,11 @@ def _open_restored(folder: Path, file: Path, in_force: dict[str, list[Any]], kee
 
 
 class Recovered(NamedTuple):
-    """How many rows of each table came over, and from which tables some did not."""
+    """How many rows of each table came over, from which tables some did not, and how many memories there were."""
 
     rows: dict[str, int]
     damaged: list[str]
+    memories: int
 
 
 def recover(damaged: Path, folder: Path, tell: Callable[[str], None] = lambda table: None) -> Recovered:
@@ -320,7 +334,7 @@ def _copy_tables(source: apsw.Connection, target: apsw.Connection, tell: Callabl
         tell(table.name)
         with target:
             counts[table.name] = salvage.copy_rows(source, table, target, table.name, damaged)
-    return Recovered(counts, sorted(set(damaged)))
+    return Recovered(counts, sorted(set(damaged)), max(counts["memories"], salvage.count_by_index(source, "memories")))
 
 
 _LEFT = (

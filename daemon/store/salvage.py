@@ -5,6 +5,7 @@ are known. `rescue` reads whole files by it.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import apsw
@@ -49,6 +50,17 @@ def copy_rows(
         except (apsw.ConstraintError, apsw.MismatchError):  # it can be read and is no row of this table
             damaged.append(table.name)
     return target.total_changes() - before
+
+
+def count_by_index(source: apsw.Connection, name: str) -> int:
+    """Return how many rows the first index that can be read has, which is not on the table's pages; 0 if none can."""
+    sql = "SELECT name FROM pragma_index_list(?) WHERE NOT partial"
+    with suppress(apsw.Error):
+        for (index,) in source.execute(sql, (name,)).fetchall():
+            with suppress(apsw.Error):
+                number: Any = source.execute(f'SELECT count(*) FROM "{name}" INDEXED BY "{index}"').get
+                return int(number)
+    return 0
 
 
 def _read_highest(source: apsw.Connection, name: str) -> int:

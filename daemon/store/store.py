@@ -21,7 +21,16 @@ from numpy.typing import NDArray
 from memoryd.client.errors import MemorydError, StorageFailed
 from memoryd.daemon.store import codes, damage, fulltext, hashes, reserve, settings, turns, vectors
 from memoryd.daemon.store.codes import LoadedCodes
-from memoryd.daemon.store.connection import CHECKING_CACHE, close, make_durable, open_reader, open_writer, read_pragma
+from memoryd.daemon.store.connection import (
+    CHECKING_CACHE,
+    DAMAGE,
+    WAYS_OUT,
+    close,
+    make_durable,
+    open_reader,
+    open_writer,
+    read_pragma,
+)
 from memoryd.daemon.store.facts import FilterColumns, Mask
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.migrations import disarm_returned, migrate, settle_triggers
@@ -126,7 +135,7 @@ class Store:
             connection.execute("BEGIN")
             try:
                 yield connection
-            except apsw.CorruptError as error:
+            except DAMAGE as error:
                 log.error("a part of the database cannot be read: %s", error)
                 self.repair_soon()
                 raise StorageFailed(f"A part of the database is damaged. {self._damage_advice}") from error
@@ -260,6 +269,12 @@ class Store:
 
     def find_problems(self) -> list[str]:
         """Check the file, the full-text index, the vectors and the graph, in snapshots; return what is wrong."""
+        try:
+            return self._find_problems()
+        except DAMAGE as error:  # it cannot be opened any more
+            raise StorageFailed(f"The database is damaged: {error}. {WAYS_OUT}") from None
+
+    def _find_problems(self) -> list[str]:
         problems = self._check_integrity("PRAGMA integrity_check(10)") + self._find_wrong_hashes()
         try:
             for check in damage.list_checks():

@@ -12,6 +12,7 @@ CAPABILITY = Capability(
     handlers=(calls, flushing, writing),
     tables=workspaces.TABLES,
     at_start=("workspaces",),
+    clear=workspaces.read_again,
     show=linking.show,
     in_force=workspaces.IN_FORCE,
     disarm=workspaces.disarm,

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -80,6 +81,8 @@ def test_a_backup_goes_where_it_is_told_and_never_over_a_file(
     assert "is never written over" in memctl("backup", "here.sqlite").err
     assert memctl("backup", str(tmp_path), "--json").json["path"].startswith(f"{tmp_path}/memoryd-2027")
     assert "There is no folder" in memctl("backup", str(tmp_path / "none" / "x")).err
+    assert f"There is no folder {tmp_path}/none for" in memctl("backup", f"{tmp_path}/none/").err
+    assert not (tmp_path / "none").exists()
     assert memctl("backup", "x", "--list").code == 2
     assert [name for name in os.listdir(tmp_path) if name.endswith(".part")] == []
 
@@ -287,6 +290,19 @@ def test_what_cannot_be_restored_changes_nothing(memctl: Memctl, started: Path, 
     assert "There are no copies" in memctl("restore", "latest").err
 
 
+def break_leaves(data: Path, first: int = 0, end: int | None = None) -> None:
+    """Write over leaf pages of the table of memories."""
+    file = data / "memoryd.sqlite"
+    connection = apsw.Connection(str(file))
+    leaves = "SELECT pageno FROM dbstat WHERE name = 'memories' AND pagetype = 'leaf'"
+    pages: Any = connection.execute(leaves).fetchall()
+    connection.close()
+    with file.open("r+b") as opened:
+        for (page,) in pages[first:end]:
+            opened.seek((page - 1) * PAGE_BYTES)
+            opened.write(b"\xa5" * PAGE_BYTES)
+
+
 @pytest.mark.slow
 def test_a_file_with_lost_pages_is_read_out_and_the_daemon_goes_on(memctl: Memctl, started: Path) -> None:
     lines = "\n".join(f'{{"content": "Crane {n} {"reeds " * 300}"}}' for n in range(60))
@@ -295,19 +311,12 @@ def test_a_file_with_lost_pages_is_read_out_and_the_daemon_goes_on(memctl: Memct
     total = memctl("status", "--json").json["memories"]
     assert total >= 60
     memctl("down")
-    file = started / "memoryd.sqlite"
-    connection = apsw.Connection(str(file))
-    [(page,), *_] = connection.execute(
-        "SELECT pageno FROM dbstat WHERE name = 'memories' AND pagetype = 'leaf' LIMIT 1 OFFSET 3"
-    ).fetchall()
-    connection.close()
-    with file.open("r+b") as opened:
-        opened.seek((page - 1) * PAGE_BYTES)
-        opened.write(b"\xa5" * PAGE_BYTES)
+    break_leaves(started, 3, 4)
     assert memctl("verify").code == 1
     assert "`memctl repair --recover`" in memctl("repair").err
-    done = memctl("repair", "--recover", "--json").json
-    assert done["damaged"] == ["memories"]
+    recovered = memctl("repair", "--recover", "--json")
+    done = recovered.json
+    assert (recovered.code, done["damaged"], done["former"]) == (1, ["memories"], total)
     assert (Path(done["kept"]) / "memoryd.sqlite").exists()
     assert memctl("verify").code == 0
     left = memctl("status", "--json").json["memories"]
@@ -321,6 +330,46 @@ def test_a_reset_without_a_database_says_so_and_makes_none(memctl: Memctl, folde
     assert list(folder.rglob("memoryd.sqlite")) == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("way_out", ["down", "restore", "recover"])
+def test_a_daemon_that_cannot_read_its_memories_says_so_and_can_be_stopped_and_mended(
+    memctl: Memctl, started: Path, way_out: str
+) -> None:
+    (started.parent / "config.toml").write_text(NO_JOBS + "[model]\nfetch = false\n")
+    memctl("add", "Herons fish at dawn")
+    memctl("backup")
+    memctl("down")
+    break_leaves(started)
+    assert memctl("up").code == 0
+    status = memctl("status")
+    assert (status.code, "vector, database" in status.out, "`memctl doctor`" in status.out) == (0, True, True)
+    if way_out == "down":
+        assert memctl("down").code == 0
+    elif way_out == "restore":
+        assert memctl("restore", "latest").code == 0
+        assert contents(memctl) == ["Herons fish at dawn"]
+    else:
+        done = memctl("repair", "--recover")
+        assert (done.code, "Read 0 of 1 memories" in done.out, "`memctl restore latest`" in done.err) == (1, True, True)
+        assert memctl("verify").out == "All is well: 0 memories.\n"
+
+
+@pytest.mark.slow
+def test_a_restored_database_is_copied_soon_whatever_runs_the_copy_knows_of(memctl: Memctl, started: Path) -> None:
+    (started.parent / "config.toml").write_text(NO_MODEL)
+    memctl("add", "Herons fish at dawn")
+    memctl("jobs", "run", "backup")
+    copy = str(started.parent / "copy.sqlite")
+    memctl("backup", copy)
+    memctl("down")
+    shutil.rmtree(started)
+    assert "last changed 20" in memctl("restore", copy).out
+    (started.parent / "config.toml").write_text(NO_MODEL + NO_JOBS)
+    [job] = [job for job in memctl("jobs", "list", "--json").json if job["name"] == "backup"]
+    assert job.get("last") is None
+
+
+@pytest.mark.slow
 def test_a_reset_of_everything_keeps_the_former_database_unless_told_not_to(memctl: Memctl, started: Path) -> None:
     memctl("add", "Herons fish at dawn")
     done = memctl("reset", "--yes")

@@ -16,6 +16,7 @@ from memoryd.client.memctl.table import count_text, format_table, size_text
 from memoryd.client.memctl.upkeep.restart import exchange, folder_of, get_status, rescue
 from memoryd.client.protocol import BackedUp
 from memoryd.client.rescue import RescueReport
+from memoryd.client.times import iso
 from memoryd.client.transport import paths
 
 LIMIT_S = 3600.0  # without a word of the daemon: it checks the whole copy
@@ -87,7 +88,8 @@ def choose_copy(folder: Path, name: str) -> Path:
 
 
 def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
-    lines = [f"Restored {count_text(report.memories, 'memory')} from {file}; checked."]
+    changed = f", last changed {iso(report.changed_at)}" if report.changed_at else ""
+    lines = [f"Restored {count_text(report.memories, 'memory')} from {file}{changed}; checked."]
     if report.dropped:
         names = make_printable(", ".join(report.dropped))
         lines.append(f"Dropped from it, as memoryd makes no such thing: {names}. Do you know who made this file?")
@@ -96,8 +98,9 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
         lines.append(f"Left out tokens that are not in force here: {names}. To keep them: --tokens")
     if report.workspaces:
         names = make_printable(", ".join(report.workspaces))
+        parts = f", with {count_text(report.chunks, 'part')} of files" if report.chunks else ""
         lines.append(
-            f"Left out workspaces that are not indexed here: {names}. `memctl workspace add PATH` indexes one."
+            f"Left out workspaces that are not indexed here{parts}: {names}. `memctl workspace add PATH` indexes one."
         )
     if report.roots:
         names = make_printable(", ".join(report.roots))
@@ -105,7 +108,8 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
     if ran:
         lines.append("The daemon was stopped for it and runs again.")
     if report.kept:
-        lines.append(f"The former database is kept in {report.kept}; delete that folder when it is not needed.")
+        later = ", with what came after the copy," if report.changed_at else ""
+        lines.append(f"The former database{later} is kept in {report.kept}; delete that folder when it is not needed.")
     return "\n".join(lines)
 
 

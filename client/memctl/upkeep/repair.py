@@ -2,13 +2,16 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
+from pathlib import Path
 
 from memoryd.client.calls import backup as backup_call
-from memoryd.client.errors import Internal, StorageFailed, Unavailable
+from memoryd.client.errors import Internal, MemorydError, StorageFailed, Unavailable
 from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
 from memoryd.client.memctl.link import client_for, named_namespace
+from memoryd.client.memctl.local import Copy, list_copies
 from memoryd.client.memctl.output import complain, make_printable, paint, show
 from memoryd.client.memctl.progress import ProgressBar, send_with_bar
 from memoryd.client.memctl.table import count_text
@@ -17,6 +20,7 @@ from memoryd.client.memctl.upkeep.backup import FILE_NAME, LIMIT_S
 from memoryd.client.methods import verify as verify_call
 from memoryd.client.protocol import Delete, Deleted, Done, Turns, Verification
 from memoryd.client.rescue import RescueReport
+from memoryd.client.times import iso
 from memoryd.client.transport.batches import split_evenly
 from memoryd.client.transport.sync import Client
 
@@ -79,23 +83,32 @@ def _recover(args: Namespace) -> int:
     arguments = restart.read_arguments(status) if status else []
     if status:
         restart.stop(args, status)
+    report: RescueReport | None = None
     try:
         with ProgressBar("reading what is readable", 2) as bar:
             bar.update(1)
             report = restart.rescue(folder, "recover", wait_s=_LOCK_S)
     finally:
         if status:
-            restart.start(args, arguments)
+            with nullcontext() if report else suppress(MemorydError):  # why nothing could be read says more
+                restart.start(args, arguments)
     show(args, report, lambda: _recovered_text(report))
-    return 0
+    return complain(_lost_text(report, list_copies(folder)), 1) if report.damaged else 0
 
 
 def _recovered_text(report: RescueReport) -> str:
-    whole = f"Not all of {', '.join(report.damaged)} could be read." if report.damaged else "All rows could be read."
-    return (
-        f"Read {count_text(report.memories, 'memory')} into a new database. {whole}\n"
-        f"The former one is kept in {report.kept}; a copy may hold what is lost (memctl backup --list)."
-    )
+    lost = report.former - report.memories
+    number = f"{report.memories:,} of {report.former:,} memories" if lost > 0 else count_text(report.memories, "memory")
+    whole = "" if report.damaged else " All rows could be read."
+    return f"Read {number} into a new database.{whole}\nThe former one is kept in {report.kept}."
+
+
+def _lost_text(report: RescueReport, copies: list[Copy]) -> str:
+    advice = "There is no copy that may hold what is lost."
+    if copies:
+        made_at = iso(Path(copies[-1].path).stat().st_mtime)
+        advice = f"The latest copy, made {made_at}, may hold what is lost: `memctl restore latest` puts it in place."
+    return f"Not all rows could be read of: {', '.join(report.damaged)}. {advice}"
 
 
 def _declare_reset(parser: ArgumentParser) -> None:

@@ -124,12 +124,16 @@ def delete(connection: apsw.Connection, number: int) -> None:
     connection.execute("DELETE FROM workspaces WHERE id = ?", (number,))
 
 
-def disarm(connection: apsw.Connection, in_force: Collection[str]) -> dict[str, list[str]]:
-    """Delete the workspaces of a restored copy, but those that are in force already; return their names."""
+def disarm(connection: apsw.Connection, in_force: Collection[str]) -> dict[str, Any]:
+    """Delete the workspaces of a restored copy, but those in force already; return their names and number of chunks.
+
+    The chunks themselves go at the next start.
+    """
     found: Any = connection.execute("SELECT id, root, namespace FROM workspaces").fetchall()
     left = [one for one in found if one[1] not in in_force]
     connection.executemany("DELETE FROM workspaces WHERE id = ?", [(number,) for number, *_ in left])
-    return {"workspaces": [f"{root} ({namespace})" for _, root, namespace in left]}
+    chunks = len(find_orphans(connection)) if left else 0
+    return {"workspaces": [f"{root} ({namespace})" for _, root, namespace in left], "chunks": chunks}
 
 
 # Files ---------------------------------------------------------------------------------------------------------------
@@ -162,6 +166,11 @@ def drop_file(connection: apsw.Connection, number: int, path: str) -> bool:
     """Forget a file; say whether it was known."""
     connection.execute("DELETE FROM files WHERE workspace = ? AND path = ?", (number, path))
     return connection.changes() > 0
+
+
+def read_again(connection: apsw.Connection) -> None:
+    """Have every file read again at the next look at it: chunks of it may be lost."""
+    connection.execute("UPDATE files SET hash = x''")
 
 
 def read_problems(connection: apsw.Connection, number: int) -> dict[str, str]:

@@ -16,8 +16,9 @@ from findings import Doctor
 from configs import NO_MODEL
 from memoryd.client.doctor import database
 from memoryd.daemon.store.connection import PAGE_BYTES
+from memoryd.daemon.store.copies import copy
 from memoryd.daemon.store.store import FILE_NAME, Store
-from workbench import Process
+from workbench import Process, insert
 
 
 @pytest.fixture
@@ -59,6 +60,22 @@ def test_a_file_that_is_no_database_is_told(doctor: Doctor, resting: Path) -> No
     (resting.parent / "backups" / "memoryd-20260101T000000Z.sqlite").touch()
     assert doctor("database")["database"]["fix"] == "memctl restore latest"
     assert {"schema", "size", "clock"}.isdisjoint(found), "nothing can be told of them"
+
+
+def test_a_database_that_was_emptied_is_told_and_not_begun_anew_while_there_are_copies(
+    doctor: Doctor, memctl: Memctl, resting: Path, folder: Path
+) -> None:
+    (folder / "config.toml").write_text(NO_MODEL)
+    store = Store(resting.parent)
+    insert(store, "Herons fish at dawn")
+    (resting.parent / "backups").mkdir()
+    copy(store, resting.parent / "backups" / "memoryd-20260101T000000Z.sqlite", lambda: None)
+    store.close()
+    resting.write_bytes(b"")
+    found = doctor("database")["database"]
+    assert (found["message"], found["fix"]) == (f"{resting} has 0 bytes", "memctl restore latest")
+    refused = memctl("up")
+    assert (refused.code, "`memctl restore latest`" in refused.err) == (3, True)
 
 
 def test_a_page_that_was_overwritten_is_told(doctor: Doctor, resting: Path) -> None:

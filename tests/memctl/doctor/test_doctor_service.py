@@ -167,6 +167,18 @@ def test_errors_in_the_log_are_told(doctor: Doctor, folder: Path) -> None:
     assert (found["log"]["state"], "disk on fire" in found["log"]["message"]) == ("warn", True)
 
 
+def test_an_error_of_a_former_daemon_is_past_once_another_one_runs(
+    doctor: Doctor, folder: Path, told: FakeDaemon
+) -> None:
+    (folder / "data").mkdir(exist_ok=True)
+    changed(told, data_dir=str(folder / "data"))
+    log = folder / "data" / "memoryd.log"
+    log.write_text('time=2026-01-01T00:00:00.000Z level=error msg="a page is damaged"\nTraceback\n')
+    assert doctor("log")["log"]["state"] == "ok"
+    log.write_text(f'{log.read_text()}time=9999-01-01T00:00:00.000Z level=error msg="disk on fire"\n')
+    assert "disk on fire" in doctor("log")["log"]["message"]
+
+
 def test_threads_that_fail_are_told_with_what_is_looked_at_next(doctor: Doctor, told: FakeDaemon) -> None:
     assert "threads" not in doctor("threads"), "an older daemon says nothing of them"
     threads = [ThreadState(name="judge"), ThreadState(name="effects", restarts=3, error="OSError: no", failed_at=5.0)]
