@@ -310,7 +310,8 @@ def _check_recoverable(source: apsw.Connection, damaged: Path) -> None:
         source.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     except apsw.Error as error:
         raise StorageFailed(
-            f"Nothing of {damaged} can be read: {error}. Restore a copy: memctl backup --list"
+            f"Nothing of {damaged} can be read: {error}. Restore a copy (`memctl backup --list`); without one"
+            " `memctl reset` begins anew and keeps this file."
         ) from None
     if version != VERSION:
         raise StorageFailed(f"{damaged} has the schema {version}; recover it with the memoryd that wrote it.")
