@@ -30,9 +30,9 @@ _PREVIEW = 160  # characters
 
 
 @handles(protocol.Get)
-def read(core: Core, call: protocol.Get) -> protocol.Memory:
+def read(core: Core, call: protocol.Get, caller: Caller = USER) -> protocol.Memory:
     """Return one memory, or a turn that is still in L0; with `touch` that counts as an access."""
-    row, memory = _select(core, call)
+    row, memory = _select(core, call, caller)
     if call.renew and row.ttl_s is not None:
         keyed.renew(core, [row.id])
     if row.row > 0 and call.touch:
@@ -42,16 +42,16 @@ def read(core: Core, call: protocol.Get) -> protocol.Memory:
 
 def get(core: Core, call: protocol.Get) -> protocol.Memory:
     """Return one memory, or a turn that is still in L0, and leave no mark."""
-    return _select(core, call)[1]
+    return _select(core, call, USER)[1]
 
 
-def _select(core: Core, call: protocol.Get) -> tuple[Row, protocol.Memory]:
+def _select(core: Core, call: protocol.Get, caller: Caller) -> tuple[Row, protocol.Memory]:
     condition = visible_condition(core, call)
     with core.store.reading() as connection:
         if call.key:
             row = keyed.resolve_key(core, connection, call.namespace, call.key)
         else:
-            row = _resolve(core, connection, call)
+            row = _resolve(core, connection, call, caller)
         [memory] = show(core, connection, [row], condition)
         for capability in installed():
             capability.show(connection, row, memory, condition)
@@ -61,12 +61,14 @@ def _select(core: Core, call: protocol.Get) -> tuple[Row, protocol.Memory]:
     return row, memory
 
 
-def _resolve(core: Core, connection: Connection, call: protocol.Get) -> Row:
-    """Return a memory or turn; for one that was deleted the error says where it is."""
+def _resolve(core: Core, connection: Connection, call: protocol.Get, caller: Caller) -> Row:
+    """Return a memory or turn; for one that was deleted the error says where it is, to a bound caller nothing of it."""
     condition = visible_condition(core, call)
     try:
         return resolve_row(connection, call.id, condition)
     except NotFound:
+        if caller.bound:
+            raise
         states: list[history.FormerState] = []
         with suppress(NotFound):
             known = history.resolve_known(connection, call.id, condition)
