@@ -43,8 +43,12 @@ def moment(when: When, *, end: bool = False) -> float:
     if span is None:
         advice = "write it like 2026-03-31, 2026-03-31T14:30:00+02:00, yesterday, last Tuesday or May 2025"
         raise Invalid(f"{when!r} is not a date; {advice}.")
-    # Without its zone: that of today may be another hour than that of then.
-    return (span.end if end else span.start).replace(tzinfo=None).timestamp()
+    return local_seconds(span.end if end else span.start)
+
+
+def local_seconds(at: datetime) -> float:
+    """Return UTC seconds for a local time; without its zone, since that of today may differ from that of then."""
+    return at.replace(tzinfo=None).timestamp()
 
 
 def iso(when: float | None) -> str | None:

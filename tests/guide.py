@@ -95,7 +95,7 @@ _CHANCE = (
     (r"\bpid \d+", "pid N"),
     (r"\bmt_[\w…-]+", "TOKEN"),
     (r"\b\d+ tokens\b", "N tokens"),
-    (r"\b\d+% sure\b", "N% sure"),
+    (r"\b[\d.]+% sure\b", "N% sure"),
     (r"\bmemoryd \d+\.\d+\.\d+\b", "memoryd VERSION"),
     (r"(?m)^[01]\.\d{2,3}\b", "SCORE"),
     (r" {2,}", "  "),

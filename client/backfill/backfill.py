@@ -133,7 +133,7 @@ def report_text(made: BackfillReport) -> str:
 def _format_row(row: dict[str, Any]) -> list[str]:
     days = [(iso(row[name]) or "")[:10] for name in ("first", "last")]
     numbers = [f"{row[name]:,}" for name in ("sessions", "turns", "known")]
-    return [row["agent"], row["namespace"] or "(root)", *numbers, *days, f"{-(-row['size_bytes'] // 1024):,}"]
+    return [row["agent"], row["namespace"] or "/", *numbers, *days, f"{-(-row['size_bytes'] // 1024):,}"]
 
 
 COMMANDS = {

@@ -8,6 +8,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from importlib import import_module
 from typing import Any, NoReturn, get_args
 
@@ -30,7 +31,7 @@ from memoryd.client.memctl.commands import (
 from memoryd.client.memctl.output import columns, say
 from memoryd.client.patterns import compile_late
 from memoryd.client.protocol import ProfileName, Reach, Tier
-from memoryd.client.times import moment
+from memoryd.client.times import local_seconds, moment
 
 MAX_TIMEOUT_S = 86400.0
 _WITH_VALUE = ("--socket", "--namespace", "--timeout")
@@ -258,6 +259,7 @@ def add_filters(parser: argparse.ArgumentParser, near: argparse._ActionsContaine
         help="created after this date: 2026-03-31, yesterday, last Tuesday …",
     )
     add("--before", type=parse_date, metavar="DATE", help="created before it")
+    add("--on", type=parse_span, metavar="TIME", help="created within it: yesterday, 'last Tuesday', October …")
     add("--path-prefix", metavar="PATH", help="from files below this path")
     add("--id", action="append", dest="ids", metavar="ID", help="only these memories")
 
@@ -290,14 +292,15 @@ def add_query(parser: argparse.ArgumentParser) -> None:
 
 def filters_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the given filters as fields of a call."""
+    after, before = args.on or (args.after, args.before)
     fields = {
         "type": args.type or [],
         "source": args.source or [],
         "tier": args.tier or [],
         "metadata": merge(args.metadata),
         "where": join(args.where),
-        "after": args.after,
-        "before": args.before,
+        "after": after,
+        "before": before,
         "path_prefix": args.path_prefix,
         "ids": args.ids or [],
     }
@@ -376,6 +379,16 @@ def parse_date(text: str) -> float:
         return moment(text)
     except Invalid as error:
         raise argparse.ArgumentTypeError(error.message) from None
+
+
+def parse_span(text: str) -> tuple[float, float]:
+    """Return the UTC seconds between which a time lies, as people say it: a day, a week, a month."""
+    from memoryd.client.dates import span_of
+
+    span = span_of(text, datetime.now().astimezone())
+    if span is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it like 2026-03-31, last Tuesday or May 2025")
+    return local_seconds(span.start) - 0.001, local_seconds(span.end)  # `after` leaves out the moment itself
 
 
 def parse_timeout(text: str) -> float:

@@ -52,7 +52,7 @@ _KERNEL: dict[str, dict[str, CommandRow]] = {
         "links": CommandRow("links", "which memories contradict each other; dismiss such a link"),
         "namespaces": CommandRow("share", "which namespaces hold memories, and how many"),
         "related": CommandRow("search", "memories whose meaning is near that of one memory"),
-        "share": CommandRow("share", "copy or move memories outward, to a namespace that encloses theirs"),
+        "share": CommandRow("share", "copy or move memories to another namespace, mostly one around theirs"),
     },
     "Understanding a search": {
         "explain": CommandRow("explain", "show stage by stage how a search came to its results"),

@@ -13,6 +13,7 @@ from memoryd.client.memctl.arguments import Usage, add_query, query_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, named_namespace, show_result
 from memoryd.client.memctl.output import columns, paint
+from memoryd.client.memctl.search import FLOOR, format_share
 from memoryd.client.memctl.table import draw_bar, format_fields, format_table, ms_text, text_of, to_one_line, wrap
 from memoryd.client.patterns import compile_late
 from memoryd.client.protocol import CandidateTrace, Get, StageTrace, Tier, Trace, TraceList, Why
@@ -51,7 +52,7 @@ def _explain(args: Namespace) -> None:
 def _recent_text(page: TraceList) -> str:
     rows = []
     for t in page:
-        by = t.token or t.namespace or "(root)"
+        by = t.token or t.namespace or "/"
         rows.append([t.id[:8], iso(t.at) or "", t.kind, f"{t.given}", by, to_one_line(t.query)])
     return format_table(["TRACE", "AT", "CALL", "GIVEN", "BY", "QUERY"], rows, "No searches are kept.", right=(3,))
 
@@ -60,13 +61,17 @@ def trace_text(trace: Trace) -> str:
     """Return a trace as a page: what was asked, the stages, the candidates."""
     head = [
         ("query", to_one_line(trace.query)),
-        ("seen from", f"{trace.namespace or '(root)'}, reach {trace.reach}"),
+        ("seen from", f"{trace.namespace or '/'}, reach {trace.reach}"),
         ("model", trace.model or "none: words only"),
         ("at", f"{iso(trace.at)}, {ms_text(trace.took_ms)} ms in all, trace {trace.id}"),
     ]
     if trace.degraded:
         head.append(("left out", paint(", ".join(trace.degraded), "yellow")))
-    parts = [stages_text(trace.stages), _tiers_text(trace), _candidates_text(trace.candidates)]
+    parts = [
+        stages_text(trace.stages),
+        _tiers_text(trace),
+        _candidates_text(trace.candidates, trace.kind in ("search", "explain")),
+    ]
     return "\n\n".join(filter(None, [format_fields(head, indent=""), *parts]))
 
 
@@ -98,24 +103,26 @@ def _tiers_text(trace: Trace) -> str:
     return format_table(["TIER", "", "CANDIDATES", "HITS", "BROUGHT BY"], rows, right=(2, 3)) if rows else ""
 
 
-def _candidates_text(candidates: list[CandidateTrace]) -> str:
+def _candidates_text(candidates: list[CandidateTrace], is_floored: bool) -> str:
     if not candidates:
         return "No candidates."
     rows = []
     for c in candidates[:MAX_CANDIDATES]:
         numbers = [_format_number(c.similarity), _format_number(c.bm25, 2), _format_number(c.score)]
-        rows.append([c.id[:8], *numbers, _outcome_text(c), c.preview])
+        rows.append([c.id[:8], *numbers, _outcome_text(c, is_floored), c.preview])
     headers = ["ID", "SIMILARITY", "BM25", "SCORE", "OUTCOME", "CONTENT"]
     text = format_table(headers, rows, right=(1, 2, 3))
     more = len(candidates) - MAX_CANDIDATES
     return f"{text}\n{paint(f'… and {more} more (--json has all)', 'dim')}" if more > 0 else text
 
 
-def _outcome_text(candidate: CandidateTrace) -> str:
-    """Return why it was lost, or that it was kept; what feedback did to its score; from which machine it came."""
+def _outcome_text(candidate: CandidateTrace, is_floored: bool) -> str:
+    """Return why it was lost, or how sure its finding is; what feedback did to its score; its machine."""
     rated = "" if candidate.usefulness == 1.0 else f" (feedback ×{candidate.usefulness:.3f})"
     machine = f" (from {to_one_line(candidate.machine)})" if candidate.machine else ""
-    return f"{candidate.lost or 'kept'}{rated}{machine}"
+    hidden = ", not shown" if is_floored and candidate.confidence < FLOOR else ""
+    found = f"found{hidden}, {format_share(candidate.confidence)}"
+    return f"{candidate.lost or found}{rated}{machine}"
 
 
 def _format_number(value: float | None, digits: int = 3) -> str:
@@ -143,7 +150,7 @@ def _locate(args: Namespace) -> NotFound | None:
         return None
     with suppress(MemorydError), client_for(args) as client:
         memory = client.call(Get(id=args.id, touch=False, reach="all"))
-        where = memory.namespace or "the root"
+        where = memory.namespace or "/"
         return NotFound(
             f"{memory.id[:8]} is in {where}, which is not seen from {place}; --reach all sees all there is."
         )
@@ -161,8 +168,13 @@ def _check_order(first: str, others: list[str]) -> None:
 
 
 def _why_text(why: Why) -> str:
-    if why.found:
-        verdict = paint(f"{why.id[:8]} is found, at rank {why.rank}.", "green")
+    if why.found and why.confidence is not None and why.confidence < FLOOR:
+        because = f"\nPerhaps since {to_one_line(why.reason)}." if why.reason else ""
+        text = f"is found, but not shown: {format_share(why.confidence)}, {FLOOR:.0%} are needed; `--all` shows it."
+        verdict = paint(f"{why.id[:8]} {text}{because}", "yellow")
+    elif why.found:
+        sure = "" if why.confidence is None else f", {format_share(why.confidence)}"
+        verdict = paint(f"{why.id[:8]} is found, at rank {why.rank}{sure}.", "green")
     else:
         verdict = paint(
             f"{why.id[:8]} is not among the results: {to_one_line(why.reason)} (stage {why.stage}).", "yellow"
@@ -170,10 +182,19 @@ def _why_text(why: Why) -> str:
     rows = [
         ("similarity", _format_rank(why.similarity, why.similarity_rank)),
         ("bm25", _format_rank(why.bm25, why.bm25_rank)),
-        ("score", _format_number(why.score)),
+        ("score", _format_number(why.score) + sum_text(why.parts, why.score)),
         ("last result", _format_number(why.last_hit_score)),
     ]
     return f"{verdict}\n{format_fields([(name, to_one_line(value)) for name, value in rows if value])}"
+
+
+def sum_text(parts: dict[str, float], score: float | None) -> str:
+    """Return what a score is made of, as a sum: ` = 0.610 meaning + 0.300 words`; empty where that is not known."""
+    if not score or not any(parts.values()):
+        return ""
+    rest = score - sum(parts.values())
+    shown = {**parts, "place or feedback": rest} if abs(rest) > 0.0005 else parts
+    return " = " + " + ".join(f"{value:.3f} {name}" for name, value in shown.items() if value)
 
 
 def _format_rank(value: float | None, rank: int | None) -> str:

@@ -49,7 +49,7 @@ def _operations_text(operations: list[Operation]) -> str:
     rows = []
     for o in operations:
         undone = "" if o.undone_by is None else f"by {o.undone_by[:8]}"
-        rows.append([o.id[:8], iso(o.at) or "", o.kind, f"{o.memories}", o.namespace or "(root)", undone])
+        rows.append([o.id[:8], iso(o.at) or "", o.kind, f"{o.memories}", o.namespace or "/", undone])
     headers = ["OP", "AT", "KIND", "MEMORIES", "NAMESPACE", "UNDONE"]
     return format_table(headers, rows, "No operation: nothing was changed, or none matches.", flexible=4, right=(3,))
 
@@ -61,7 +61,7 @@ def _changes_text(history: Changes) -> str:
 
 
 def _steps_text(changes: list[OperationChange]) -> str:
-    rows = [[c.id[:8], c.action, c.namespace or "(root)", _changed_text(c)] for c in changes]
+    rows = [[c.id[:8], c.action, c.namespace or "/", _changed_text(c)] for c in changes]
     return format_table(["ID", "ACTION", "NAMESPACE", "CHANGED"], rows)
 
 

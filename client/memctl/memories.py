@@ -89,9 +89,14 @@ def added_text(args: Namespace, added: protocol.Added) -> str:
         lines.append(f"Kept in {there}: {readers}.")
     elif added.namespace is not None:
         lines.append("Kept at /: yours, found everywhere when asked for.")
-    if added.contradicts:
+    pairs = zip(added.contradicts, added.contradicts_texts, strict=False)
+    old = getattr(args, "supersedes", None)
+    if old:
+        lines.append(f"It replaces {old[:8]} in results.")
+    if others := [(id, text) for id, text in pairs if not old or not id.startswith(old)]:
         lines.append("Both are kept; it disagrees with:")
-        lines += [f"  {line}" for line in disagreement_lines(added.contradicts, added.contradicts_texts)]
+        lines += [f"  {line}" for line in disagreement_lines(*zip(*others, strict=True))]
+        lines.append("To have it replace one: add it once more with --supersedes ID.")
     if not added.embedded:
         lines.append("Found by its words at once, by its meaning as soon as its vector is made.")
     return "\n".join(lines)
@@ -185,7 +190,7 @@ def memory_text(memory: protocol.Memory) -> str:
     against = disagreement_lines(memory.contradicts, memory.contradicts_texts)
     rows = [
         ("id", memory.id),
-        ("namespace", memory.namespace or "(root)"),
+        ("namespace", memory.namespace or "/"),
         ("type", memory.type),
         ("tier", f"{memory.tier}, source {memory.source}, importance {memory.importance:g}"),
         ("created", iso(memory.created_at)),

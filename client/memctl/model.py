@@ -14,10 +14,10 @@ from memoryd.client.memctl.arguments import add_optional, declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import effective_settings, read_output
-from memoryd.client.memctl.output import show
+from memoryd.client.memctl.output import columns, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.service import model_text
-from memoryd.client.memctl.table import format_table
+from memoryd.client.memctl.table import GAP, format_table, wrap
 from memoryd.client.offline import VARIABLE
 from memoryd.client.protocol import ModelState, UseModel
 from memoryd.client.transport.sync import Client
@@ -68,11 +68,15 @@ def _list_api_models(args: Namespace) -> list[dict[str, Any]]:
 
 
 def _list_text(models: list[dict[str, Any]]) -> str:
-    rows = []
+    rows, size = [], max(columns() - 2 * len(GAP), 40)
     for m in models:
         installed = "API" if m["name"].startswith(API) else "yes" if m["installed"] else ""
-        rows.append([m["name"], installed, f"{m['dimensions'] or '?'}", f"{m['size_mb']:.0f}", m["description"]])
-    return format_table(["NAME", "INSTALLED", "DIM", "MB", "DESCRIPTION"], rows, right=(2, 3))
+        rows.append([m["name"], installed, f"{m['dimensions'] or '?'}", f"{m['size_mb']:.0f}"])
+    first, *lines = format_table(["NAME", "INSTALLED", "DIM", "MB"], rows, right=(2, 3)).splitlines()
+    parts = [first]
+    for line, m in zip(lines, models, strict=True):
+        parts += [line, *(f"{GAP}{part}" for part in wrap(m["description"], size, 4))]
+    return "\n".join([*parts, "`memctl model use NAME` makes all vectors anew, in the background."])
 
 
 def folder_options() -> list[str]:

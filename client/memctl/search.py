@@ -1,5 +1,6 @@
 """search: the command that hooks and shells run most, so it imports no more than it needs."""
 
+import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
@@ -54,14 +55,25 @@ def _text(args: Namespace, hits: Hits, query: str) -> str:
         from memoryd.client.memctl.empty import explain_empty
 
         return f"Nothing found. {explain_empty(args)}"
-    floor = FLOOR if args.floor is None and not args.all else 0.0
+    floor = FLOOR if args.floor is None and not args.all and not args.on else 0.0
     likely = [hit for hit in hits if hit.confidence >= floor]
     number = len(hits) - len(likely)
     less = f"{count_text(number, 'less likely one')} with --all" if number else ""
     if not likely:
-        return f"Nothing found that is likely to be meant; {less}"
+        return f"Nothing found that is likely to be meant; {less}{_advise_time(args, query)}"
     took = paint(f"{len(likely)} found in {ms_text(hits.took_ms)} ms", "dim")
     return "\n".join(filter(None, [*(hit_text(hit, query) for hit in likely), less, took]))
+
+
+def _advise_time(args: Namespace, query: str) -> str:
+    """Return the line for a question that names a time, in words that only a filter answers."""
+    from datetime import datetime
+
+    from memoryd.client.dates import find_spans
+
+    if args.after or args.before or not find_spans(query, datetime.now().astimezone()):
+        return ""
+    return "\nAll that was kept at a time, whatever it says: --on 'last Tuesday'"
 
 
 def hit_text(hit: Hit, query: str) -> str:
@@ -69,12 +81,21 @@ def hit_text(hit: Hit, query: str) -> str:
     where = [hit.tier, hit.type, hit.namespace, iso(hit.created_at)]
     about = GAP.join(filter(None, [*(to_one_line(part or "") for part in where), place_link(hit)]))
     lines = [*make_snippet(hit.content, query, columns() - len(INDENT), LINES, _mark_word), *_related_lines(hit, query)]
+    if hit.newer_than and hit.newer_than not in hit.contradicts:
+        lines.append(f"newer than {hit.newer_than[:8]}")
     lines += [
         shorten(f"disagrees with {line}", columns() - len(INDENT))
         for line in disagreement_lines(hit.contradicts, hit.contradicts_texts)
     ]
     content = f"\n{INDENT}".join(lines)
-    return f"{paint(f'{hit.score:.3f}', 'bold')}  {paint(hit.id[:8], 'cyan')}  {paint(about, 'dim')}\n{INDENT}{content}"
+    head = GAP.join([paint(f"{hit.score:.3f}", "bold"), format_share(hit.confidence), paint(hit.id[:8], "cyan")])
+    return f"{head}  {paint(about, 'dim')}\n{INDENT}{content}"
+
+
+def format_share(confidence: float) -> str:
+    """Return how sure it is that a hit is meant, as it is said everywhere: "62% sure"."""
+    percent = confidence * 100
+    return f"{percent:.0f}% sure" if percent >= 10 else f"{math.floor(percent * 10) / 10:g}% sure"
 
 
 def _related_lines(hit: Hit, query: str) -> Iterator[str]:

@@ -13,7 +13,12 @@ from memoryd.client.protocol import Namespaces, Shared
 
 def _declare_share(parser: ArgumentParser) -> None:
     parser.add_argument("ids", nargs="+", metavar="ID", help="ids or their first digits; all are shared or none")
-    parser.add_argument("--to", required=True, metavar="NS", help="the namespace to share to; '' or / is the root")
+    parser.add_argument(
+        "--to",
+        required=True,
+        metavar="NS",
+        help="the namespace to share to: any, but with --namespace or a token one around theirs",
+    )
     parser.add_argument("--move", action="store_true", help="move them there instead of copying them")
     add_reach(parser)
 
@@ -24,7 +29,7 @@ def _share(args: Namespace) -> None:
 
 
 def _text(shared: Shared, to: str) -> str:
-    where = make_printable(to) or "the root"
+    where = make_printable(to) or "/"
     rows = [[one.origin[:8], one.outcome, one.id[:8]] for one in shared]
     sentence = f"Shared {count_text(len(rows), 'memory')} with {where}; {undo_text(shared.operation)} takes it back."
     return f"{format_table(['ID', 'OUTCOME', 'THERE'], rows)}\n{sentence}"
@@ -45,7 +50,7 @@ def _declare_namespaces(parser: ArgumentParser) -> None:
 def _list_namespaces(args: Namespace) -> None:
     names = ("prefix", "depth", "limit", "offset")
     page = send(args, Namespaces(**{name: getattr(args, name) for name in names}))
-    rows = [[make_printable(one.name) or "(root)", f"{one.memories:,}"] for one in page.namespaces]
+    rows = [[make_printable(one.name) or "/", f"{one.memories:,}"] for one in page.namespaces]
     show(args, page.namespaces, lambda: _namespaces_text(rows, page.total, args.prefix))
 
 

@@ -130,7 +130,7 @@ def _llm_text(usage: LlmUsage) -> str:
 
 def _counts_text(counts: dict[str, int]) -> str:
     pairs = sorted(counts.items(), key=lambda item: -item[1])
-    parts = [f"{make_printable(name) or '(root)'} {number:,}" for name, number in pairs[:TOP]]
+    parts = [f"{make_printable(name) or '/'} {number:,}" for name, number in pairs[:TOP]]
     return ", ".join(parts + ([f"and {count_text(len(pairs) - TOP, 'other')}"] if len(pairs) > TOP else []))
 
 

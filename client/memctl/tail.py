@@ -118,7 +118,7 @@ def event_line(event: Event, size: int) -> str:
 
 def place_text(namespace: str, size: int) -> str:
     """Return the end of a namespace, which identifies it better than its beginning."""
-    name = to_one_line(namespace) or "(root)"
+    name = to_one_line(namespace) or "/"
     return name if width(name) <= size else "…" + shorten(name[::-1], size)[:-1][::-1]
 
 

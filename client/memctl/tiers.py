@@ -114,7 +114,7 @@ def _format_namespaces(report: protocol.TierReport) -> str:
     entries = report.namespaces[:LISTED]
     tiers = [name for name in (*protocol.MEMORY_TIERS, "documents") if any(one.tiers.get(name) for one in entries)]
     rows = [
-        [_draw_ring(one, ring), *(f"{one.tiers.get(name, 0):,}" for name in tiers), one.namespace or "(root)"]
+        [_draw_ring(one, ring), *(f"{one.tiers.get(name, 0):,}" for name in tiers), one.namespace or "/"]
         for one in entries
     ]
     text = format_table([f"L0 of {ring}", *tiers, "NAMESPACE"], rows, right=range(1, len(tiers) + 1))
@@ -134,7 +134,7 @@ def _turns_text(active: protocol.ActiveTurns) -> str:
     rows = []
     for turn in active:
         importance = f"{draw_bar(turn.importance, 5):<5} {turn.importance:.2f}{' ' if turn.judged else '?'}"
-        where = [turn.namespace or "(root)"] if spaces else []
+        where = [turn.namespace or "/"] if spaces else []
         rows.append([turn.id[:8], importance, turn.role, *where, turn.content])
     text = format_table(["ID", "IMPORTANCE", "ROLE", *(["NAMESPACE"] if spaces else []), "CONTENT"], rows)
     guessed = " · ? not judged yet" if any(not turn.judged for turn in active) else ""
@@ -143,7 +143,7 @@ def _turns_text(active: protocol.ActiveTurns) -> str:
 
 
 def _skipped_text(skipped: protocol.SkippedTurns) -> str:
-    rows = [[_day(turn.at), turn.reason, turn.role, turn.namespace or "(root)", turn.content] for turn in skipped]
+    rows = [[_day(turn.at), turn.reason, turn.role, turn.namespace or "/", turn.content] for turn in skipped]
     return format_table(["DATE", "REASON", "ROLE", "NAMESPACE", "CONTENT"], rows, "No turns were skipped.")
 
 

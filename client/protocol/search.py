@@ -38,6 +38,8 @@ class Hit(Memory, kw_only=True):
     """full-text score, if the words found it"""
     confidence: float = 0.0
     """how likely it is what was asked for, 0 to 1, whatever the other hits are"""
+    newer_than: str = ""
+    """id of an older memory whose place and confidence it has: it replaces that one, or tells what became of it"""
     related: list[Related] = []
     """what belongs to it: its question, its latest answers, facts or turns"""
 
@@ -102,6 +104,11 @@ class CandidateTrace(Struct, kw_only=True):
     """full-text score"""
     score: float | None = None
     """as ranked"""
+    confidence: float = 0.0
+    """of a hit: how likely it is what was asked for, 0 to 1"""
+    parts: dict[str, float] = {}
+    """what the score is made of: `meaning`, `words`, and each of the `cues` that raised it; feedback, and a place
+    before or behind another memory, come on top"""
     usefulness: float = 1.0
     """the factor of its score that feedback gives"""
     tier: str = ""
@@ -209,7 +216,7 @@ class Why(Struct, kw_only=True):
     stage: str = ""
     """the stage that lost it"""
     reason: str = ""
-    """why"""
+    """why; of a hit that is hardly likely, what that may come from"""
     similarity: float | None = None
     """cosine with the query"""
     similarity_rank: int | None = None
@@ -219,7 +226,11 @@ class Why(Struct, kw_only=True):
     bm25_rank: int | None = None
     """its place among all by words"""
     score: float | None = None
-    """after fusion"""
+    """as ranked"""
+    confidence: float | None = None
+    """of a hit: how likely it is what was asked for, 0 to 1; unlikely ones are found, and mostly not shown"""
+    parts: dict[str, float] = {}
+    """what the score is made of: `meaning`, `words`, and what raised it"""
     last_hit_score: float | None = None
     """what the last hit had"""
 
@@ -311,10 +322,10 @@ class WhyNot(Query[Why], kw_only=True, frozen=True):
 
 @rpc("within", reads=True, page=True)
 class GetTrace(Scoped[Trace], kw_only=True, frozen=True):
-    """Return the kept trace of an earlier search; without an id the latest one."""
+    """Return the kept trace of an earlier search; without an id the latest one that left a mark (`touch`)."""
 
     id: str | None = None
-    """id or prefix of the trace; left out: the latest"""
+    """id or prefix of the trace; left out: the latest that left a mark"""
 
 
 @rpc("within", reads=True, page=True)

@@ -113,7 +113,7 @@ def _detail_text(detail: calls.NodeDetail) -> str:
         ("node", f"{node.id}, {node.kind}"),
         ("label", to_one_line(node.label)),
         ("named by", node.named_by),
-        ("namespace", node.namespace or "(root)"),
+        ("namespace", node.namespace or "/"),
         ("topic", "none" if node.topic is None else f"{node.topic} {to_one_line(detail.topic)}"),
         ("size", count_text(node.size, "memory" if node.kind == "cluster" else "node")),
         ("updated", iso(node.updated_at) or ""),

@@ -4,7 +4,7 @@ A logistic regression on the five best hits of each question of the development 
 nothing answers them, with the default model: the cosine on the scale of its model (0 where it is `far`, 1 where it is
 `near`: calibration finds both), the share of the question's words that the hit holds, each by its rarity, and whether
 an identifier or a proper name of the question is missing from the hit. What comes with a hit (its question, its
-answers) counts as well.
+answers) counts as well. One that stands before an older one, or for it, is at least as likely as that one is.
 """
 
 import math
@@ -30,14 +30,20 @@ def confidence(retrieval: Retrieval, sources: Sources) -> None:
     del sources
     if not retrieval.ranked:
         return
-    shares, names = _measure_shares(retrieval), retrieval.hints.named
-    floor = retrieval.call.floor or 0.0
-    for candidate, share in zip(retrieval.ranked, shares, strict=True):
+    every = {id(one): one for head in retrieval.ranked for one in (head, *head.formers)}
+    rated = list(every.values())
+    names, floor = retrieval.hints.named, retrieval.call.floor or 0.0
+    for candidate, share in zip(rated, _measure_shares(retrieval, rated), strict=True):
         candidate.confidence = _rate(retrieval, candidate.similarity, share, _find_missing(candidate, names))
         if ASKS in candidate.cues:
             candidate.confidence *= SHARES[ASKS]
+    own = {key: one.confidence for key, one in every.items()}
+    for candidate in retrieval.ranked:
+        candidate.confidence = max(own[id(one)] for one in (candidate, *candidate.formers))
         if candidate.confidence < floor:
-            candidate.lost = f"confidence {candidate.confidence:.3f} is below the floor {floor:g}"
+            candidate.lost = (
+                f"its confidence {candidate.confidence:.3f} is below the floor of {floor:g} that was asked for"
+            )
     retrieval.ranked = [candidate for candidate in retrieval.ranked if not candidate.lost]
 
 
@@ -52,10 +58,10 @@ def _rate(retrieval: Retrieval, similarity: float | None, share: float, missing:
     return 1.0 / (1.0 + math.exp(-value))
 
 
-def _measure_shares(retrieval: Retrieval) -> list[float]:
-    """Return for each hit the share of the words asked that it holds, each word by its rarity."""
+def _measure_shares(retrieval: Retrieval, rated: Sequence[Candidate]) -> list[float]:
+    """Return for each candidate the share of the words asked that it holds, each word by its rarity."""
     words = retrieval.question.words if retrieval.question else []
-    parts = [[row.row for row in _list_rows(candidate)] for candidate in retrieval.ranked]
+    parts = [[row.row for row in _list_rows(candidate)] for candidate in rated]
     if not words:
         return [0.0] * len(parts)
     flags = _find_held(retrieval, [row for part in parts for row in part])

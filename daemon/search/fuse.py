@@ -51,7 +51,9 @@ def _weight(retrieval: Retrieval, sources: Sources, method: str) -> float:
 def score_of(candidate: Candidate, retrieval: Retrieval) -> float:
     """Return the weighted score of a candidate, on the scale of this retrieval."""
     words = retrieval.profile.words(candidate.bm25 or 0.0, retrieval.full_bm25)
-    return weigh(retrieval.rescale(candidate.similarity), words, retrieval.weight)
+    score = weigh(retrieval.rescale(candidate.similarity), words, retrieval.weight)
+    candidate.parts = {"meaning": score - (1 - retrieval.weight) * words, "words": (1 - retrieval.weight) * words}
+    return score
 
 
 def weigh(similarity: float | None, words: float, weight: float) -> float:

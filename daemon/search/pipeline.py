@@ -27,6 +27,7 @@ from memoryd.daemon.search.hot import hot
 from memoryd.daemon.search.postprocess import postprocess
 from memoryd.daemon.search.profiles import PROFILES
 from memoryd.daemon.search.rank import rank
+from memoryd.daemon.search.replaced import replaced
 from memoryd.daemon.search.retrieval import LEAST_DEPTH, Retrieval, Sources, elapsed_ms
 from memoryd.daemon.search.traces import StoredTrace, build_whole
 from memoryd.daemon.store.facts import Mask
@@ -42,6 +43,7 @@ _QUERY_SHOWN = 1000  # characters in a list of traces
 _KERNEL: tuple[Stage, ...] = (
     embed,
     candidates,
+    replaced,
     hot,
     active,
     fuse,

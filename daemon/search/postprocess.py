@@ -12,8 +12,9 @@ from functools import cache
 from memoryd.client.protocol import Hit
 from memoryd.daemon.search.related import find_shown
 from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store.present import fields_of, give_vectors
-from memoryd.daemon.store.rows import fit_reply
+from memoryd.daemon.store.rows import Row, fit_reply
 
 GROUP = "memoryd.postprocessors"
 
@@ -55,10 +56,17 @@ def _build_hits(retrieval: Retrieval, sources: Sources) -> list[Hit]:
             similarity=candidate.similarity,
             bm25=candidate.bm25,
             confidence=round(candidate.confidence, 4),
+            newer_than=_find_former(candidate, record),
             related=find_shown(candidate),
         )
         hits.append(hit)
     return hits
+
+
+def _find_former(candidate: Candidate, record: Row) -> str:
+    """Return the id of what a hit stands before or for, if it is the newer one."""
+    former = (one.record for one in candidate.formers if one.record is not None)
+    return next((row.id for row in former if row.superseded_by or row.created_at < record.created_at), "")
 
 
 @cache

@@ -257,7 +257,10 @@ def _place(
     placed[candidate.row] = candidate  # two that are linked both ways end here
     for row in first.get(candidate.row, ()):
         other = by_number.get(row)
-        if other is not None and other.record is not None and not other.lost and row not in placed:
+        if other is None or other.record is None or other.lost:
+            continue
+        other.formers += [candidate, *candidate.formers]
+        if row not in placed:
             other.score = max(other.score, candidate.score)
             _place(other, first, by_number, placed)
     placed[candidate.row] = placed.pop(candidate.row)

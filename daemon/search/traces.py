@@ -31,6 +31,7 @@ class Candidate(msgspec.Struct):
     bm25: float | None = None
     bm25_rank: int | None = None
     score: float = 0.0
+    parts: dict[str, float] = {}  # of the score
     confidence: float = 0.0  # of a hit: how likely it is to the point
     usefulness: float = 1.0  # what feedback made of the score
     origins: list[Origin] = []
@@ -38,6 +39,7 @@ class Candidate(msgspec.Struct):
     stems: Collection[str] = ()  # of a turn of L0: the words in it
     record: Row | None = None
     related: list[Row] = []  # what is shown with it
+    formers: "list[Candidate]" = []  # older ones that it stands before or for: it is as likely as they are
     lost: str = ""
     lost_in: str = ""
 
@@ -66,7 +68,7 @@ class TraceStore:
     def keep(self, trace: StoredTrace) -> None:
         """Keep a trace; the texts of its candidates are let go."""
         for candidate in trace.candidates:
-            candidate.record, candidate.related, candidate.stems = None, [], ()
+            candidate.record, candidate.related, candidate.formers, candidate.stems = None, [], [], ()
         with self._lock:
             self._kept[trace.trace.id] = trace
             while len(self._kept) > CAPACITY:
@@ -84,10 +86,11 @@ class TraceStore:
         return [one.trace for one in traces if not kinds or one.trace.kind in kinds][:limit]
 
     def find(self, prefix: str | None, namespace: str, owner: bytes = b"") -> StoredTrace:
-        """Return a trace by id or prefix, None for the latest."""
+        """Return a trace by id or prefix, None for the latest that was no mere look."""
         with self._lock:
             for trace in reversed(self._kept.values()):
-                if trace.is_seen_by(namespace, owner) and trace.trace.id.startswith(prefix or ""):
+                is_meant = trace.trace.id.startswith(prefix) if prefix else trace.trace.touch
+                if is_meant and trace.is_seen_by(namespace, owner):
                     return trace
         raise NotFound("No such trace is kept; run the search again.", {"id": prefix})
 

@@ -6,16 +6,19 @@ import numpy as np
 
 from memoryd.client.protocol import Why, WhyNot
 from memoryd.daemon.embedding.generation import Generation
+from memoryd.daemon.language.tongues import find_language
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.candidates import find_nearer_alone
 from memoryd.daemon.search.pipeline import retrieve
 from memoryd.daemon.search.retrieval import Retrieval, Sources
-from memoryd.daemon.store import fulltext, namespaces, rows, successors
+from memoryd.daemon.search.traces import Candidate
+from memoryd.daemon.store import fulltext, namespaces, rows, successors, turns
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import ALIVE, alive_values, compile_filter
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import build_searched
 from memoryd.daemon.store.vectors import Vector
+from memoryd.models.catalog import CATALOG
 
 
 @handles(WhyNot)
@@ -23,7 +26,7 @@ def why_not(sources: Sources, call: WhyNot) -> Why:
     """Return the stage that lost the memory and the reason, or its rank if it is a hit."""
     reached = namespaces.condition(sources.store.namespaces.reach(namespaces.check(call.namespace), call.reach))
     with sources.store.reading() as connection:
-        row = rows.resolve(connection, call.id, reached)
+        row = turns.resolve_row(connection, call.id, reached)
     retrieval, _ = retrieve(sources, call)
     ranks = {candidate.row: rank for rank, candidate in enumerate(retrieval.ranked, start=1)}
     candidate = retrieval.candidates.get(row.row)
@@ -32,13 +35,36 @@ def why_not(sources: Sources, call: WhyNot) -> Why:
     if candidate is not None:
         why.similarity, why.similarity_rank = candidate.similarity, candidate.similarity_rank
         why.bm25, why.bm25_rank, why.score = candidate.bm25, candidate.bm25_rank, candidate.score
-        why.stage, why.reason = candidate.lost_in, candidate.lost
+        why.confidence = candidate.confidence if why.found or candidate.lost_in == "confidence" else None
+        why.parts = candidate.parts
+        why.stage, why.reason = candidate.lost_in, _explain(retrieval, row, candidate)
+        return why
+    if row.row < 0:
+        why.stage, why.reason = (
+            "active",
+            "a filter excludes the turn, or no word of the query is in it and others are nearer",
+        )
         return why
     with sources.store.reading() as connection:
         why.stage, why.reason = "filter", _find_filter(sources, connection, call, row)
         if not why.reason:
             why.stage, why.reason = "candidates", _explain_no_candidate(sources, connection, retrieval, row, why)
     return why
+
+
+def _explain(retrieval: Retrieval, row: Row, candidate: Candidate) -> str:
+    """Return why a candidate was lost: first what it comes from, a foreign language or nothing in common."""
+    generation = retrieval.generation
+    similarity = -1.0 if candidate.similarity is None else candidate.similarity
+    if generation is None or candidate.bm25 is not None or similarity >= generation.embedder.floors.far:
+        return candidate.lost
+    read = CATALOG[generation.name].languages if generation.name in CATALOG else ()
+    for what, text in (("question", retrieval.call.query), ("text", row.content)):
+        language = find_language(text) if read else ""
+        if language and language not in read:
+            reason = f"the {what} is in {language}, and {generation.name} reads {', '.join(read)}"
+            return f"{reason} (`memctl doctor languages`)" + (candidate.lost and f"; {candidate.lost}")
+    return candidate.lost and f"neither its words nor its meaning are near; {candidate.lost}"
 
 
 def _find_filter(sources: Sources, connection: Connection, call: WhyNot, row: Row) -> str:

@@ -136,19 +136,27 @@ class FilterColumns:
             self._forget(set(part).difference(row for row, *_ in fresh))
         self._follow(connection, numbers)
 
-    def build_mask(self, selection: Filter, now: float) -> Mask:
-        """Return which memories namespaces, words, dates and state allow.
+    def has_superseded(self) -> bool:
+        """Return whether any memory is superseded, or was."""
+        return len(self._superseded.places) > 0
+
+    def build_mask(self, selection: Filter, now: float, superseded: bool = False) -> Mask:
+        """Return which memories namespaces, words, dates and state allow; of the `superseded`, those alone.
 
         What `chosen.further` asks is not answered here.
         """
         epoch = self._positions.epoch  # before everything else
-        superseded = self._superseded  # before `used`, which is above its positions
+        former = self._superseded  # before `used`, which is above its positions
         used = self._used
         columns = _Columns._make(column[:used] for column in self._columns)
         allowed = np.zeros(used + 1, np.bool_)
         mask = allowed[:used]
         np.greater(columns.until, now, out=mask)
-        mask[superseded.places[superseded.until > now]] = False
+        hidden = former.places[former.until > now]
+        alive = mask[hidden]
+        if superseded:
+            mask[:] = False
+        mask[hidden] = alive & superseded
         if selection.reached is not None:
             mask &= _match_any(selection.reached, columns.namespace)
         for name, values in selection.words.items():

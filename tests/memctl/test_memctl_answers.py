@@ -76,7 +76,7 @@ def test_search_prints_blocks_for_people_and_says_what_was_left_out(memctl: Memc
     fake.replies[protocol.Search] = protocol.Hits(hits=[HIT], degraded=["vector"], took_ms=1.5)
     found = memctl("search", "cache")
     assert found.out.splitlines()[:2] == [
-        "0.812  3f9a02c4  L1  decision  acme/api  2026-03-31T14:30:00Z",
+        "0.812  60% sure  3f9a02c4  L1  decision  acme/api  2026-03-31T14:30:00Z",
         "       We use Valkey, not Redis",
     ]
     assert "model is not ready" in found.err
@@ -110,15 +110,17 @@ def test_what_is_below_the_floor_is_counted_and_shown_when_asked_for(
 
     def find(*hits: protocol.Hit, more: tuple[str, ...] = ()) -> list[str]:
         fake.replies[protocol.Search] = protocol.Hits(hits=list(hits), took_ms=1.5)
-        return [line for line in memctl(*words, *more).out.splitlines() if "Valkey" not in line]
+        lines = memctl(*words, *more).out.splitlines()
+        return [line for line in lines if "Valkey" not in line]
 
-    head = "0.500  3f9a02c4  L1  decision  acme/api  2026-03-31T14:30:00Z"
+    head = "0.500  3% sure  3f9a02c4  L1  decision  acme/api  2026-03-31T14:30:00Z"
+    low = head.replace("3%", "2.9%")
     assert find(sure) == [head, "1 found in 1.50 ms"]
     assert find(unlikely, sure) == [head, "1 less likely one with --all", "1 found in 1.50 ms"]
     assert find(sure, unlikely, sure, unlikely)[2:] == ["2 less likely ones with --all", "2 found in 1.50 ms"]
     assert find(unlikely, unlikely) == ["Nothing found that is likely to be meant; 2 less likely ones with --all"]
-    assert find(unlikely, sure, more=("--all",)) == [head, head, "2 found in 1.50 ms"]
-    assert find(unlikely, more=("--floor", "0.01")) == [head, "1 found in 1.50 ms"]
+    assert find(unlikely, sure, more=("--all",)) == [low, head, "2 found in 1.50 ms"]
+    assert find(unlikely, more=("--floor", "0.01")) == [low, "1 found in 1.50 ms"]
     assert [hit["confidence"] for hit in memctl(*words, "--json").json] == [0.0299]
 
 
@@ -247,7 +249,9 @@ def test_add_sends_all_fields(memctl: Memctl, fake: FakeDaemon) -> None:
     words = "--type decision --metadata a=1 --tag x --importance 0.9 --summary s --source hook --created-at 2026-03-31"
     more = "--expires-at 2026-04-01 --pinned --supersedes abcd --no-dedup --dedup-threshold 0.9 --namespace acme"
     more += " --path memory/2026-01-05.md"
-    assert memctl("add", "text", *words.split(), *more.split()).out == f"Remembered: {ID}\n"
+    assert (
+        memctl("add", "text", *words.split(), *more.split()).out == f"Remembered: {ID}\nIt replaces abcd in results.\n"
+    )
     call = fake.calls[0]
     assert isinstance(call, protocol.Add)
     assert (call.namespace, call.dedup, call.dedup_threshold) == ("acme", False, 0.9)
@@ -280,6 +284,10 @@ def test_add_tells_of_merges_and_contradictions(memctl: Memctl, fake: FakeDaemon
         f"Merged into what was known: {ID}\nBoth are kept; it disagrees with:\n  bbbbbbbb: The limit is 5\n"
     )
     assert memctl("add", "x", "--json").json["contradicts"] == ["b" * 32]
+    assert "To have it replace one: add it once more with --supersedes ID." in out
+    replacing = memctl("add", "x", "--supersedes", "bbbb").out
+    assert "It replaces bbbb in results." in replacing
+    assert "disagrees" not in replacing
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
@@ -385,6 +393,20 @@ def test_why_not_names_the_stage(memctl: Memctl, fake: FakeDaemon) -> None:
     assert "is found, at rank 1." in memctl("why-not", "3f9a", "cache").out
 
 
+def test_why_not_says_of_a_hit_how_sure_it_is_and_what_its_score_is_made_of(memctl: Memctl, fake: FakeDaemon) -> None:
+    why = protocol.Why(
+        id=ID, found=True, rank=1, confidence=0.62, score=0.93, parts={"meaning": 0.61, "words": 0.3, "date": 0.02}
+    )
+    fake.replies[protocol.WhyNot] = why
+    out = memctl("why-not", "3f9a", "cache").out
+    assert "3f9a02c4 is found, at rank 1, 62% sure." in out
+    assert "0.930 = 0.610 meaning + 0.300 words + 0.020 date\n" in out
+    fake.replies[protocol.WhyNot] = msgspec.structs.replace(why, confidence=0.0291, score=0.95, reason="it is far")
+    out = memctl("why-not", "3f9a", "cache").out
+    assert "is found, but not shown: 2.9% sure, 3% are needed; `--all` shows it.\nPerhaps since it is far." in out
+    assert "+ 0.020 place or feedback\n" in out
+
+
 def test_why_not_says_where_a_memory_is_that_is_not_seen_from_here(memctl: Memctl, daemon: Any) -> None:
     with daemon.client("acme/api") as client:
         id = client.add("The staging database listens on port 5433").id
@@ -456,7 +478,7 @@ def test_status_and_stats(memctl: Memctl, fake: FakeDaemon, folder: Path) -> Non
     assert "mini, ready, 384 dimensions, block8/2\n" in memctl("status").out
     assert memctl("status", "--json").json["model"]["format"] == "block8/2"
     assert memctl("status", "--json").json["model"]["name"] == "mini"
-    assert "(root) 2" in memctl("stats").out
+    assert "/ 2" in memctl("stats").out
     assert memctl("stats", "--json").json["oldest_at"] == "1970-01-01T00:00:00Z"
     assert "language model" not in memctl("stats").out
     stats.llm = protocol.LlmUsage(model="tiny", answers=3, failures=1, tokens_in=1200, last_error="no answer")

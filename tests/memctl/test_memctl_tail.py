@@ -50,7 +50,7 @@ def event(kind: str, **fields: object) -> Event:
         ),
         (
             event("indexed", id="", tier="documents", text="/n/MEMORY.md", count=1, namespace=""),
-            "08:00:00  indexed             docs   (root)        /n/MEMORY.md (1 part)",
+            "08:00:00  indexed             docs   /             /n/MEMORY.md (1 part)",
         ),
         (
             event("job", by="sweep", type="done", text="moved 3 (12 ms)"),

@@ -72,7 +72,7 @@ async def _save(session: ProjectSession, arguments: schemas.Save) -> ToolResult:
         redacted=added.redacted,
     )
     said = f"Saved as {saved.id}." if saved.outcome == "created" else f"Known already as {saved.id}; it is up to date."
-    if saved.disagrees_with:
+    if saved.disagrees_with and not arguments.supersedes:
         said += f" It disagrees with {'; '.join(saved.disagrees_with)}. Look whether it replaces that (supersedes)."
     return ToolResult(said + _removed_text(added.redacted), saved)
 

@@ -27,7 +27,7 @@ def state(text: str, good: str) -> Part:
 
 def place(namespace: str) -> str:
     """Return the name of a namespace."""
-    return namespace or "(root)"
+    return namespace or "/"
 
 
 def line(*parts: Part) -> Part:

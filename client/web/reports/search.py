@@ -7,19 +7,21 @@ from typing import Any, NamedTuple
 
 from memoryd.client import protocol
 from memoryd.client.errors import NotFound
+from memoryd.client.memctl.explain import sum_text
+from memoryd.client.memctl.search import FLOOR, format_share
 from memoryd.client.memctl.snippet import list_words
 from memoryd.client.memctl.table import count_text, ms_text, text_of, to_one_line
 from memoryd.client.transport.aio import AsyncClient
 from memoryd.client.web.reports import parts
 
-_HEADS = ("Memory", ">Cosine", ">BM25", ">Score", "Outcome")
+_HEADS = ("Memory", ">Similarity", ">BM25", ">Score", "Outcome")
 _LISTED = 100  # retrievals
 _TOLD = 10  # results whose reasons are told
 _WORDS = 8  # of a result that are named
 _NEARNESS = ((0.7, "very near"), (0.3, "near"), (-1.0, "a little near"))  # from a cosine on
 _WHO = {"user": "the user", "assistant": "the agent", "tool": "a tool"}
 _ORIGINS = {
-    "hot": "found lately",
+    "hot": "found for a search lately",
     "L0": "said just now",
     "graph": "often found together with the others",
     "L3": "shared by another machine",
@@ -27,9 +29,9 @@ _ORIGINS = {
 _CUES = {
     "speaker": "said by whom you name",
     "subject": "about whom you name",
-    "role": "said by who is asked about",
+    "role": "said by the one that the question means",
     "date": "from the time that you name",
-    "when": "says when",
+    "when": "names a date, and the question asks when",
     "identifier": "has the name or number that you ask for",
     "asks": "a question that nobody answered, which counts less",
     "tool": "printed by a tool, which counts less",
@@ -37,7 +39,6 @@ _CUES = {
 _ID = re.compile("[0-9a-f]{4,32}")
 _NEAREST = 4  # memories that may be meant by words
 _NONE = "No memory is like that. It was not remembered, or it was deleted: see Today, and Tiers for what was skipped."
-_L0 = "It is a turn in L0, which is found by itself."
 
 
 async def read_trace(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
@@ -94,9 +95,10 @@ def describe_search(trace: protocol.Trace) -> str:
     words = to_one_line(text_of(notes.get("words", "")))
     ways = [f"by its words ({words})" if words else "", "by its meaning" if notes.get("vectors") else ""]
     how = " and ".join(filter(None, ways)) or "and nothing was there to compare it with"
-    given = sum(not one.lost for one in trace.candidates)
-    looked = f"This was looked for {how}. "
-    return f"{looked}{count_text(len(trace.candidates), 'memory')} came into question, {given:,} were given."
+    hits = [one for one in trace.candidates if not one.lost]
+    likely = sum(one.confidence >= FLOOR for one in hits)
+    came = f"{count_text(len(trace.candidates), 'memory')} came into question"
+    return f"This was looked for {how}. {came}, {len(hits):,} were found, {likely:,} of them likely."
 
 
 def describe_reason(
@@ -119,6 +121,8 @@ def describe_reason(
     if candidate.lost:
         stage, _, reason = candidate.lost.partition(": ")
         reasons.insert(0, [f"{reason or stage} ({stage})"])
+    else:
+        reasons.insert(0, [format_share(candidate.confidence)])
     return [part for number, reason in enumerate(reasons) for part in ("; " if number else "", *reason)] + ["."]
 
 
@@ -214,7 +218,7 @@ async def _find_meant(client: AsyncClient, wanted: str) -> list[tuple[str, str]]
     """Return id and text of what an id or words mean, the nearest first."""
     if _ID.fullmatch(wanted):
         return [(wanted, "")]
-    found = await client.call(protocol.Explain(query=wanted, limit=_NEAREST, touch=False, reach="all"))
+    found = await client.call(protocol.Explain(query=wanted, limit=_NEAREST, floor=FLOOR, touch=False, reach="all"))
     return [(hit.id, hit.content) for hit in found.hits]
 
 
@@ -232,8 +236,6 @@ async def _explain(client: AsyncClient, search: MissingSearch, id: str) -> proto
         return await client.call(protocol.WhyNot(id=id, touch=False, **search._asdict()))
     except NotFound:
         memory = await client.call(protocol.Get(id=id, touch=False, reach="all"))
-    if memory.tier == "L0":
-        return protocol.Why(id=memory.id, found=False, stage="tier", reason=_L0)
     where, seen_from = parts.place(memory.namespace), parts.place(search.namespace)
     reason = f"It is in {where}, and a search from {seen_from} does not see that."
     more = " Shared with a namespace that encloses both, it is found."
@@ -242,17 +244,21 @@ async def _explain(client: AsyncClient, search: MissingSearch, id: str) -> proto
 
 def _show_verdict(why: protocol.Why, was: str) -> parts.Part:
     then = [["br"], f"In the search as it was: {was}"] if was else []
+    sure = "" if why.confidence is None else f", {format_share(why.confidence)}"
+    if why.found and why.confidence is not None and why.confidence < FLOOR:
+        hidden = f"Found, but not shown{sure}; {FLOOR:.0%} are needed."
+        return ["div.verdict.lost", ["b", hidden], ["br"], why.reason and f"Perhaps since {why.reason}.", *then]
     if why.found:
-        return ["div.verdict", ["b", f"Found, at rank {why.rank}."], *then]
+        return ["div.verdict", ["b", f"Found, at rank {why.rank}{sure}."], *then]
     return ["div.verdict.lost", ["b", f"Lost at: {why.stage}"], ["br"], why.reason, *then]
 
 
 def _show_numbers(why: protocol.Why) -> parts.Part:
     return parts.facts(
         [
-            ("cosine", parts.format_number(why.similarity) + _rank(why.similarity_rank)),
+            ("similarity", parts.format_number(why.similarity) + _rank(why.similarity_rank)),
             ("BM25", parts.format_number(why.bm25, 2) + _rank(why.bm25_rank)),
-            ("score", parts.format_number(why.score)),
+            ("score", parts.format_number(why.score) + sum_text(why.parts, why.score)),
             ("the last result has", parts.format_number(why.last_hit_score)),
         ]
     )

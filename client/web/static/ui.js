@@ -10,7 +10,7 @@ export { html, useEffect, useKeys, useRef, useState };
 export const number = (value) => (value ?? 0).toLocaleString("en");
 export const count = (many, one, more = `${one}s`) => `${number(many)} ${many === 1 ? one : more}`;
 export const memories = (many) => count(many, "memory", "memories");
-export const place = (namespace) => namespace || "(root)";
+export const place = (namespace) => namespace || "/";
 export const short = (id) => (id || "").slice(0, 8);
 export const fixed = (value, digits = 3) => value?.toFixed(digits) ?? "–";
 export const line = (text) => String(text ?? "").replace(/\s+/g, " ").trim();

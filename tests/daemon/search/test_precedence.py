@@ -185,3 +185,17 @@ def test_what_tells_that_an_answer_has_changed_stands_before_it(
     hits = search(core, question, namespace="acme/api")
     assert [hit.id for hit in hits] == ([new.id, old] if is_first else [old, new.id])
     assert hits[0].score >= hits[1].score
+
+
+def test_what_stands_before_an_older_one_is_as_sure_and_says_which_it_is_newer_than(
+    core: Core, versions: tuple[str, str, str]
+) -> None:
+    hits = search(core, "What is the retry limit of the importer? Is it 3").hits
+    assert len({hit.confidence for hit in hits}) == 1
+    assert hits[0].newer_than in versions[:2]
+    assert [hit.newer_than for hit in hits[1:]] == [versions[0], ""]
+    old = add(core, SENTRY, "acme", created_at=1_000.0).id
+    add(core, GLITCHTIP, "acme", created_at=1_060.0)
+    newer, older = search(core, "Where do crash reports of the app go?", namespace="acme").hits[:2]
+    assert newer.confidence >= older.confidence
+    assert (newer.newer_than, older.newer_than) == (old, "")

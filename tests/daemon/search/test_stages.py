@@ -171,7 +171,7 @@ def test_hits_of_less_confidence_than_the_floor_of_the_call_are_left_out(core: C
     assert list(rated(core, "herons fish at dawn", floor=0.5)) == ["herons fish at dawn"]
     call = Explain(query="herons fish at dawn", floor=0.5)
     [lost] = [one.lost for one in ask(core, call).trace.candidates if one.lost]
-    assert lost.startswith("confidence: confidence 0.0")
+    assert lost.startswith("confidence: its confidence 0.0")
 
 
 @pytest.mark.parametrize("with_model", [True, False])

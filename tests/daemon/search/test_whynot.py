@@ -8,6 +8,7 @@ from typing import Any
 import apsw
 import pytest
 
+from conversing import observe
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.protocol import NewMemory, Why, WhyNot
 from memoryd.daemon.core.core import Core
@@ -165,3 +166,17 @@ def test_a_deleted_memory_is_not_found(core: Core) -> None:
     delete(core, id)
     with pytest.raises(NotFound):
         why(core, id)
+
+
+def test_a_turn_in_l0_is_asked_about_like_a_memory(core: Core) -> None:
+    [hit] = observe(core, "The herons fish at dawn.") and search(core, "herons dawn").hits
+    answer = why(core, hit.id[:8], "herons dawn")
+    assert (answer.id, answer.found, answer.rank) == (hit.id, True, 1)
+    filtered = why(core, hit.id, "herons dawn", type=["fact"])
+    assert (filtered.found, filtered.stage) == (False, "active")
+
+
+def test_what_has_nothing_in_common_with_the_question_is_said_to_be_far(core: Core) -> None:
+    add(core, "heron one")
+    answer = why(core, add(core, "zinc mines closed").id, limit=1)
+    assert answer.reason == "neither its words nor its meaning are near; ranked below the limit of 1"

@@ -32,7 +32,7 @@ export default function Search({ where }) {
   useReturn(given.m);
   const drop = async (one) => one && (await remove([one])) && given.m === one && leave();
   useKeys({ Escape: () => given.m ? leave() : given.why ? open({ trace: id }) : false, "#": () => drop(document.activeElement.dataset.row || given.m) });
-  const hit = (one, index) => html`<article class=${`hit ${one.id === given.m ? "open" : ""}`}><span class="score">${fixed(one.score, 2)}</span>${link(one.id, one.content ?? one.preview, { class: "clamp text", "data-row": one.id })}${about(`${index + 1}.`, aboutMemory(one))}</article>`;
+  const hit = (one, index) => html`<article class=${`hit ${one.id === given.m ? "open" : ""}`}><span class="score">${fixed(one.score, 2)}</span>${link(one.id, one.content ?? one.preview, { class: "clamp text", "data-row": one.id })}${about(`${index + 1}.`, one.confidence != null && `${(100 * one.confidence).toFixed(one.confidence < 0.1 ? 1 : 0)}% sure`, aboutMemory(one))}</article>`;
 
   return html`${head("Search", html`<${Places} value=${ns} change=${(value) => open({ ns: value })} />`, choice("Results", limit, (value) => open({ limit: value }), ["5", "10", "20", "50"]))}
     <div class="form bar-form">${field("Search memories", text, type, ask, { ...search, ref: box, placeholder: "What should an agent find?" })}${button("Search", () => ask(text), main)}</div>

@@ -1,0 +1,90 @@
+"""Stage: what replaced a memory is found by what that memory said, too.
+
+A question often has the words of the former state. The superseded memory is never a hit: its words and its nearness
+count for its successor, which keeps it as one of its `formers`.
+"""
+
+import numpy as np
+
+from memoryd.daemon.search.candidates import cosines
+from memoryd.daemon.search.retrieval import Retrieval, Sources
+from memoryd.daemon.search.traces import Candidate, Origin
+from memoryd.daemon.store import fulltext, rows, successors
+from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store.facts import Mask
+from memoryd.daemon.store.filters import Filter
+
+_MOST = 10  # of each arm
+
+
+def replaced(retrieval: Retrieval, sources: Sources) -> None:
+    """Give successors the better of their own and their formers' words and nearness."""
+    facts = sources.store.facts
+    if not facts.has_superseded() or not retrieval.profile.cues:
+        return
+    mask = facts.build_mask(Filter(retrieval.chosen.reached), retrieval.passed, superseded=True)
+    if not mask.allowed.any():
+        return
+    with sources.store.reading() as connection:
+        formers = _find(retrieval, connection, sources, mask)
+        successor_of = _follow(connection, list(formers), retrieval.allowed)
+        records = rows.read_rows(connection, list(successor_of))
+        similarities = _measure(retrieval, connection, list(successor_of.values()))
+    for row, successor in successor_of.items():
+        former = formers[row]
+        former.record = records.get(row)
+        origin: Origin = "meaning" if former.bm25 is None else "words"
+        is_new = successor not in retrieval.candidates
+        candidate = retrieval.ensure_candidate(successor, origin)
+        if is_new:
+            candidate.similarity = similarities.get(successor)
+            candidate.bm25_rank, candidate.bm25 = retrieval.words.get(successor, (None, None))
+        candidate.similarity = _best(candidate.similarity, former.similarity)
+        candidate.bm25 = _best(candidate.bm25, former.bm25)
+        candidate.formers.append(former)
+    retrieval.notes["formers"] = len(successor_of)
+
+
+def _find(retrieval: Retrieval, connection: Connection, sources: Sources, mask: Mask) -> dict[int, Candidate]:
+    """Return the superseded memories that fit the question best, by row."""
+    found: dict[int, Candidate] = {}
+    if retrieval.question is not None:
+        for row, bm25 in fulltext.rank(sources.store.postings, retrieval.question, mask, _MOST):
+            found[row] = Candidate(row, bm25=bm25)
+    generation, vector = retrieval.generation, retrieval.vector
+    if generation is not None and isinstance(vector, np.ndarray):
+        near = generation.index.find_nearest(vector, _MOST, mask).rows.tolist()
+        for row, similarity in cosines(generation.read_exact(connection, sorted({*near, *found})), vector).items():
+            found.setdefault(row, Candidate(row)).similarity = similarity
+    return found
+
+
+def _follow(connection: Connection, numbers: list[int], allowed: Mask) -> dict[int, int]:
+    """Return by row the successor that the search may return, of those that have one."""
+    nearest: dict[int, int | None] = {}
+    unknown = set(numbers)
+    while unknown:
+        pairs = dict(successors.find_nearest(connection, sorted(unknown)))
+        nearest |= {row: pairs.get(row) for row in unknown}
+        unknown = {by for by in nearest.values() if by is not None} - nearest.keys()
+    ends: dict[int, int] = {}
+    for row in numbers:
+        at, passed = nearest[row], {row}
+        while at is not None and at not in passed and not allowed.select(np.array([at], np.int64))[0]:
+            passed.add(at)
+            at = nearest[at]
+        if at is not None and at not in passed:
+            ends[row] = at
+    return ends
+
+
+def _measure(retrieval: Retrieval, connection: Connection, numbers: list[int]) -> dict[int, float]:
+    """Return the cosines of rows that nothing found so far."""
+    new = sorted({row for row in numbers if row not in retrieval.candidates})
+    if retrieval.generation is None or not isinstance(retrieval.vector, np.ndarray):
+        return {}
+    return cosines(retrieval.generation.read_exact(connection, new), retrieval.vector)
+
+
+def _best(one: float | None, other: float | None) -> float | None:
+    return max((value for value in (one, other) if value is not None), default=None)
