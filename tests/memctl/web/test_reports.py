@@ -94,19 +94,23 @@ async def test_a_report_of_nothing_is_refused_in_one_sentence(morning: Any, name
             await list_reports()[name](client, {"id": "no such", "job": "none"})
 
 
-async def test_a_memory_is_found_or_named_by_words_or_waits_in_l0(morning: Any) -> None:
+async def test_a_memory_or_a_turn_is_found_named_by_words_or_out_of_reach(morning: Any) -> None:
     async with AsyncClient(socket=morning.socket, autostart=False) as client:
         asked = {"query": "The staging database is called wagtail", "reach": "all"}
         [hit, *_] = await client.search(asked["query"], limit=1)
         [turn, *_] = await client.turns()
         found = say(await list_reports()["why"](client, {**asked, "of": hit.id}))
         meant = say(await list_reports()["why"](client, {**asked, "of": "wagtail is rebuilt each Monday"}))
+        nothing = say(await list_reports()["why"](client, {**asked, "of": "zzzz"}))
+        near = say(await list_reports()["why"](client, {"query": turn.content, "reach": "all", "of": turn.id}))
         here = {"namespace": "acme/web", "reach": "exact"}
         waits = say(await list_reports()["why"](client, {**asked, **here, "of": turn.id}))
-    assert "Found, at rank 1." in found
+    assert "Found, at rank 1, " in found
+    assert "Found, at rank " in near
+    assert "No memory is like that" in nothing
     assert "Or do you mean" not in found
     assert meant.startswith(f"div link {hit.id}")
-    assert "It is a turn in L0" in waits
+    assert "does not see that" in waits
 
 
 async def test_the_tiers_show_what_other_machines_share(morning: Any) -> None:
@@ -174,7 +178,7 @@ async def test_how_a_memory_was_found_is_told_in_a_persons_words(morning: Any) -
         fact = say(await list_reports()["found"](client, {"id": saved.id, "trace": trace.id}))
         whole = say(await list_reports()["trace"](client, {"id": trace.id}))
         other = say(await list_reports()["found"](client, {"id": "0" * 32, "trace": trace.id}))
-    assert "Found: these words: “move”, “session”, “cache” ; " in turn
+    assert "% sure ; these words: “move”, “session”, “cache” ; " in turn
     assert "in meaning (" in fact
     assert "said by the user, time" in turn
     assert "saved, time" in fact
