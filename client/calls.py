@@ -67,9 +67,9 @@ def add_many_calls(
 
 
 def search(query: str = "", *, limit: int = 10, **fields: Any) -> protocol.Search:
-    """Find memories for `query`, or for a `vector`, or those `like` a memory. `fields` are filters (type, source, tier,
-    metadata, where, after, before, path_prefix, ids, reach) and the parameters of `Search` (offset, mode, distinct,
-    include_vectors, deadline_ms, min_score, min_similarity, fusion …)."""
+    """Find memories for `query`, or for a `vector`, or those `like` a memory, the best first. `fields` are filters
+    (type, source, tier, metadata, where, after, before, path_prefix, ids, reach) and the parameters of `Search`
+    (offset, mode, distinct, include_vectors, deadline_ms, min_score, min_similarity, fusion …)."""
     return build(protocol.Search, query=query, limit=limit, **query_fields(fields))
 
 
@@ -94,12 +94,15 @@ def trace(id: str | None = None) -> protocol.GetTrace:
 
 
 def list_(*, limit: int = 20, **fields: Any) -> protocol.List:
-    """List memories; takes the filters of `search` and sort, ascending, offset, all_states."""
+    """List memories, the newest first, at most 1,000 at once. `fields` are the filters of `search` and sort, ascending,
+    offset, all_states; without `reach` what is in the namespaces around this one is listed too."""
     return build(protocol.List, limit=limit, **query_fields(fields))
 
 
 def update(id: str, *, expires_at: When | UnsetType | None = UNSET, **fields: Any) -> protocol.Update:
-    """Change the given fields of a memory: content, type, summary, metadata, importance, expires_at, pinned."""
+    """Change the given fields of a memory: content, type, summary, metadata, importance, expires_at, pinned.
+
+    Metadata is merged key by key, unless `replace_metadata`."""
     if not (expires_at is None or expires_at is UNSET):
         expires_at = seconds(expires_at)
     return build(protocol.Update, id=id, expires_at=expires_at, **fields)
@@ -111,7 +114,7 @@ def tag(id: str, *tags: str, **values: Any) -> protocol.Tag:
 
 
 def delete(*ids: str, key: Words | None = None) -> protocol.Delete:
-    """Delete memories by id or unique prefix, or by `key`."""
+    """Delete memories by id or unique prefix, or by `key`. `undo` brings them back; what `erase` takes is gone."""
     return protocol.Delete(ids=list(ids), keys=to_list(key))
 
 

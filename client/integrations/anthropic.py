@@ -15,6 +15,7 @@ from anthropic.lib.tools._beta_builtin_memory_tool import (
 )
 from anyio.to_thread import run_sync
 
+from memoryd.client.integrations.clients import check_client
 from memoryd.client.integrations.followed import FollowedFolder
 from memoryd.client.transport.sync import Client
 
@@ -30,6 +31,7 @@ class WorkspaceMemoryTool(BetaLocalFilesystemMemoryTool):
     def __init__(
         self, folder: str | os.PathLike[str], client: Client | None = None, namespace: str | None = None
     ) -> None:
+        check_client(client)
         super().__init__(base_path=os.fspath(folder))
         self._files = FollowedFolder(client or Client(), folder, namespace, _GLOBS)
         self._files.begin()
@@ -54,6 +56,7 @@ class AsyncWorkspaceMemoryTool(BetaAsyncLocalFilesystemMemoryTool):
     def __init__(
         self, folder: str | os.PathLike[str], client: Client | None = None, namespace: str | None = None
     ) -> None:
+        check_client(client)
         super().__init__(base_path=os.fspath(folder))
         self._files = FollowedFolder(client or Client(), folder, namespace, _GLOBS)
 

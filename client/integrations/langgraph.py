@@ -9,20 +9,16 @@ The key of such a further memory is the item's, a line break and a number. The k
 """
 
 import asyncio
-import math
-import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, TypedDict
-from urllib.parse import quote, unquote
 
 from langgraph.store.base import (
     BaseStore,
     GetOp,
     Item,
     ListNamespacesOp,
-    NamespacePath,
     Op,
     PutOp,
     Result,
@@ -35,8 +31,18 @@ from langgraph.store.base import (
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 from memoryd.client.errors import Invalid, NotFound
-from memoryd.client.integrations.values import build_content, decode, encode, escape_name, restore
-from memoryd.client.project import namespace_of_environment
+from memoryd.client.integrations.clients import choose_client, put_entries
+from memoryd.client.integrations.langgraph_terms import (
+    build_key,
+    build_part_key,
+    build_where,
+    find_item_key,
+    is_match,
+    join_labels,
+    list_leaves,
+    split_labels,
+)
+from memoryd.client.integrations.values import build_content, decode, encode
 from memoryd.client.protocol import (
     MAX_ENTRIES,
     MAX_FRAME_BYTES,
@@ -48,7 +54,6 @@ from memoryd.client.protocol import (
     Memory,
     Namespaces,
     NewMemory,
-    PutMany,
     Search,
 )
 from memoryd.client.transport.batches import count_bytes
@@ -56,11 +61,8 @@ from memoryd.client.transport.sync import Client
 
 SOURCE, PART = "langgraph", "langgraph part"  # of items, and of their further texts
 _MOST = 1000  # of one reply
-_MOST_KEY_BYTES = 500  # the daemon takes 512: with the number of a part
 _MOST_TEXTS = 100  # of one item
 _MOST_BYTES = MAX_FRAME_BYTES - 64 * 1024  # of the entries of one call
-_ESCAPED = re.compile(r"[%/\x00-\x1f\x7f\ud800-\udfff]")
-_KEY = re.compile(r"[\w .:@+\-]{1,512}")
 _Mode = Literal["hybrid", "lexical", "dense"]
 
 
@@ -71,8 +73,8 @@ class Index(TypedDict, total=False):
 
 
 class MemorydStore(BaseStore):
-    """A LangGraph store in memoryd. `client` says where its namespaces begin; without one the daemon's root is meant,
-    whatever folder the program runs in.
+    """A LangGraph store in memoryd. `client` says where its namespaces begin: at its own, else at the root. Without a
+    client the root is meant, whatever folder the program runs in.
 
     `mode` is how searches with a query rank: by words and meaning, or by one of them; `dense` scores are cosines. With
     `with_unindexed` items that no text finds follow the others without a score, as those of `InMemoryStore` do.
@@ -92,7 +94,9 @@ class MemorydStore(BaseStore):
         with_unindexed: bool = False,
         allow_secrets: bool = False,
     ) -> None:
-        self._client = client or Client(namespace_of_environment() or "")
+        self._client = choose_client(client)
+        if foreign := sorted((index or {}).keys() - {"fields"}):
+            raise ValueError(f"`index` has only `fields`, no {', '.join(foreign)}: memoryd embeds with its own model.")
         self._fields = list((index or {}).get("fields") or ["$"])
         self.ttl_config = ttl
         self._mode: _Mode = mode
@@ -112,7 +116,7 @@ class MemorydStore(BaseStore):
             results = [None if isinstance(op, PutOp) else self._execute(op) for op in listed]
             latest = {(op.namespace, op.key): op for op in listed if isinstance(op, PutOp)}
             for entries in list(_join_entries(map(self._build_entries, latest.values()))):
-                self._client.call(PutMany(entries=entries, allow_secrets=self._allow_secrets))
+                put_entries(self._client, entries, self._allow_secrets)
         except Invalid as error:
             raise ValueError(error.message) from None
         return results
@@ -140,15 +144,14 @@ class MemorydStore(BaseStore):
 
     def _find_place(self, labels: Sequence[str]) -> str:
         """Return the namespace of labels, below that of the client."""
-        return "/".join(filter(None, [self._client.namespace, _join_labels(labels)]))
+        return "/".join(filter(None, [self._client.namespace, join_labels(labels)]))
 
     def _split_labels(self, namespace: str) -> tuple[str, ...]:
-        below = namespace[len(self._client.namespace) :].strip("/")
-        return tuple(unquote(label, errors="surrogatepass") for label in below.split("/")) if below else ()
+        return split_labels(namespace[len(self._client.namespace) :].strip("/"))
 
     def _get(self, op: GetOp) -> Item | None:
         call = Get(
-            key=_build_key(op.key), namespace=self._find_place(op.namespace), reach="exact", renew=self._is_renewing(op)
+            key=build_key(op.key), namespace=self._find_place(op.namespace), reach="exact", renew=self._is_renewing(op)
         )
         try:
             memory = self._client.call(call)
@@ -158,14 +161,14 @@ class MemorydStore(BaseStore):
 
     def _build_entries(self, op: PutOp) -> list[KeyedEntry]:
         """Return what puts an item and its parts in place of former ones, or deletes them."""
-        key, below, texts = _build_key(op.key), _join_labels(op.namespace), self._list_texts(op)
-        clears = _build_part_key(key, "")
+        key, below, texts = build_key(op.key), join_labels(op.namespace), self._list_texts(op)
+        clears = build_part_key(key, "")
         if op.value is None:
             return [KeyedEntry(key=key, below=below, clears=clears)]
         value, ttl_s = encode(op.value), None if op.ttl is None else op.ttl * 60.0
         return [
             KeyedEntry(
-                key=_build_part_key(key, str(number)) if number else key,
+                key=build_part_key(key, str(number)) if number else key,
                 memory=NewMemory(content=text, metadata=value, type="item", source=PART if number else SOURCE),
                 below=below,
                 clears="" if number else clears,
@@ -181,7 +184,7 @@ class MemorydStore(BaseStore):
             return []
         found: list[str] = []
         for path in self._fields if op.index is None else op.index:
-            found += ["\n".join(_list_leaves(op.value))] if path == "$" else get_text_at_path(op.value, path)
+            found += ["\n".join(list_leaves(op.value))] if path == "$" else get_text_at_path(op.value, path)
         texts = list(dict.fromkeys(text for text in found if text.strip()))
         texts[_MOST_TEXTS - 1 :] = filter(None, ["\n".join(texts[_MOST_TEXTS - 1 :])])
         return list(filter(str.strip, map(build_content, texts)))
@@ -193,7 +196,7 @@ class MemorydStore(BaseStore):
                 namespace=self._find_place(op.namespace_prefix),
                 reach="subtree",
                 source=[SOURCE],
-                where={**_build_where(op.filter), **(also or {})},
+                where={**build_where(op.filter), **(also or {})},
                 limit=min(_MOST, op.limit - len(found)),
                 offset=op.offset + len(found),
                 sort="updated",
@@ -213,7 +216,7 @@ class MemorydStore(BaseStore):
                 namespace=self._find_place(op.namespace_prefix),
                 reach="subtree",
                 source=[SOURCE, PART],
-                where=_build_where(op.filter),
+                where=build_where(op.filter),
                 limit=min(_MOST, wanted),
                 offset=offset,
                 mode=self._mode,
@@ -221,7 +224,7 @@ class MemorydStore(BaseStore):
             )
             hits = self._client.call(call).hits
             for hit in hits:
-                found.setdefault((hit.namespace, _find_item_key(hit)), hit)
+                found.setdefault((hit.namespace, find_item_key(hit)), hit)
             offset += len(hits)
             if not hits:  # of large values fewer come at once than asked for
                 break
@@ -248,7 +251,7 @@ class MemorydStore(BaseStore):
     def _build_fields(self, memory: Memory) -> dict[str, Any]:
         return {
             "namespace": self._split_labels(memory.namespace),
-            "key": _find_item_key(memory),
+            "key": find_item_key(memory),
             "value": decode(memory.metadata),
             "created_at": datetime.fromtimestamp(memory.created_at, UTC),
             "updated_at": datetime.fromtimestamp(memory.updated_at, UTC),
@@ -258,7 +261,7 @@ class MemorydStore(BaseStore):
         conditions = op.match_conditions or ()
         found: dict[tuple[str, ...], None] = {}
         for labels in self._list_every_namespace():
-            if all(_is_match(labels, condition.match_type, condition.path) for condition in conditions):
+            if all(is_match(labels, condition.match_type, condition.path) for condition in conditions):
                 found[labels[: op.max_depth]] = None
         return list(found)[op.offset : op.offset + op.limit]
 
@@ -278,10 +281,10 @@ class AsyncMemorydStore(AsyncBatchedBaseStore):
     supports_ttl = True
 
     def __init__(self, client: Client | None = None, **options: Any) -> None:
+        super().__init__()
         self.store = MemorydStore(client, **options)
         self.ttl_config = self.store.ttl_config
         self._thread = threading.get_ident()
-        super().__init__()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations as `MemorydStore.batch` does, from another thread than that of the loop."""
@@ -298,35 +301,6 @@ class AsyncMemorydStore(AsyncBatchedBaseStore):
         return await asyncio.to_thread(self.store.sweep_ttl)
 
 
-def _join_labels(labels: Sequence[str]) -> str:
-    return "/".join(map(_escape, labels))
-
-
-def _escape(label: str) -> str:
-    """Return a label as a part of a namespace: neither blank nor with a slash or a control character."""
-    return _quote(label) if not label.strip() else _ESCAPED.sub(lambda found: _quote(found[0]), label)
-
-
-def _quote(text: str) -> str:
-    return quote(text, "", errors="surrogatepass")
-
-
-def _build_key(key: str) -> str:
-    """Return the key of an item's memory, which has no line break."""
-    escaped = escape_name(key)
-    if not 1 <= len(escaped.encode()) <= _MOST_KEY_BYTES:
-        raise ValueError(f"The key {key[:40]!r} is not a text of 1 to {_MOST_KEY_BYTES} bytes.")
-    return escaped
-
-
-def _build_part_key(key: str, number: str) -> str:
-    return f"{key}\n{number}"
-
-
-def _find_item_key(memory: Memory) -> str:
-    return restore((memory.key or "").partition("\n")[0])
-
-
 def _join_entries(items: Iterable[list[KeyedEntry]]) -> Iterator[list[KeyedEntry]]:
     """Yield the entries of items in lists that one call takes; those of one item stay together."""
     joined, size = list[KeyedEntry](), 0
@@ -340,44 +314,3 @@ def _join_entries(items: Iterable[list[KeyedEntry]]) -> Iterator[list[KeyedEntry
         joined, size = joined + entries, size + added
     if joined:
         yield joined
-
-
-def _list_leaves(value: Any) -> Iterator[str]:
-    """Yield the texts and numbers of a value, in order."""
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for item in value:
-            yield from _list_leaves(item)
-    elif value is not None:
-        yield str(value)
-
-
-def _is_match(labels: Sequence[str], kind: str, path: NamespacePath) -> bool:
-    part = labels[: len(path)] if kind == "prefix" else labels[-len(path) :]
-    return len(part) == len(path) and all(want in ("*", label) for want, label in zip(path, part, strict=True))
-
-
-def _build_where(filter: Mapping[str, Any] | None, path: str = "metadata") -> dict[str, Any]:
-    """Return LangGraph's filter as one of memoryd: an object that has no operator compares the keys that it names."""
-    parts: dict[str, Any] = {}
-    for key, wanted in (filter or {}).items():
-        if not isinstance(key, str) or not _KEY.fullmatch(key):
-            raise ValueError(f"Invalid filter key: {key!r}")
-        name = f"{path}.{key}"
-        if isinstance(wanted, Mapping) and wanted and not any(str(inner).startswith("$") for inner in wanted):
-            parts |= _build_where(wanted, name)
-        else:
-            parts[name] = _convert_operators(wanted)
-    return parts
-
-
-def _convert_operators(wanted: Any) -> Any:
-    """Return what a value is compared with as the daemon takes it: nothing equals NaN, large integers are floats."""
-    operators = dict(wanted) if isinstance(wanted, Mapping) and wanted else {"$eq": wanted}
-    for name, value in operators.items():
-        if isinstance(value, float) and math.isnan(value):
-            return {"$in": []}
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            operators[name] = float(value)
-    return {name: encode(value) for name, value in operators.items()}

@@ -12,10 +12,10 @@ from typing import Any
 from agents.items import TResponseInputItem
 from agents.memory.session import SessionABC
 
-from memoryd.client.errors import BadFrame, Invalid, NotFound
+from memoryd.client.errors import NotFound
+from memoryd.client.integrations.clients import choose_client, put_entries
 from memoryd.client.integrations.values import build_content, decode, encode, escape, escape_name
-from memoryd.client.project import namespace_of_environment
-from memoryd.client.protocol import Delete, DeleteWhere, KeyedEntry, List, Memory, NewMemory, PutMany
+from memoryd.client.protocol import Delete, DeleteWhere, KeyedEntry, List, Memory, NewMemory
 from memoryd.client.transport.sync import Client
 
 SOURCE = "openai-agents"
@@ -35,7 +35,7 @@ class MemorydSession(SessionABC):
         if len(escape_name(session_id).encode()) > _MOST_ID_BYTES:
             raise ValueError(f"The session {session_id[:40]!r} is longer than {_MOST_ID_BYTES} bytes.")
         self.session_id = session_id
-        self._client = client or Client(namespace_of_environment() or "")
+        self._client = choose_client(client)
         self._allow_secrets = allow_secrets
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
@@ -77,10 +77,7 @@ class MemorydSession(SessionABC):
 
     def _add(self, items: list[TResponseInputItem]) -> None:
         entries = [self._build_entry(item) for item in items]
-        try:
-            self._client.call(PutMany(entries=entries, allow_secrets=self._allow_secrets))
-        except (Invalid, BadFrame) as error:
-            raise ValueError(error.message) from None
+        put_entries(self._client, entries, self._allow_secrets)
 
     def _build_entry(self, item: TResponseInputItem) -> KeyedEntry:
         text = build_content("\n".join(_list_texts(item)))

@@ -9,7 +9,7 @@ import pytest
 from langgraph.store.base import GetOp, Op, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
-from memoryd.client import Client
+from memoryd.client import AsyncClient, Client, Forbidden
 from memoryd.client.integrations.langgraph import AsyncMemorydStore, MemorydStore
 from memoryd.client.protocol import MAX_ENTRIES, Undo
 
@@ -177,6 +177,44 @@ def test_credentials_are_taken_out_unless_they_are_allowed(make: Make) -> None:
     assert TOKEN not in str(make().get(HERE, "k").value)
     make(allow_secrets=True).put(HERE, "k", value)
     assert make().get(HERE, "k").value == value
+
+
+def test_a_warning_says_what_was_taken_out(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    make(allow_secrets=True).put(HERE, "k", {"token": TOKEN})
+    assert caplog.text == ""
+    make().put(HERE, "k", {"token": TOKEN})
+    assert "credentials were taken out of what was stored" in caplog.text
+    assert TOKEN not in caplog.text
+
+
+@pytest.mark.parametrize(("namespace", "labels"), [("myapp/ann", ("notes",)), (None, ("myapp", "ann", "notes"))])
+def test_with_a_token_all_calls_mean_the_same_place(
+    daemon: "Daemon", client: Client, namespace: str | None, labels: tuple[str, ...]
+) -> None:
+    token = client.add_token("ann", "myapp/ann").token
+    with daemon.client(namespace, token=token) as bound:
+        store = MemorydStore(bound)
+        store.put(labels, "k", {"text": "herons"})
+        assert store.get(labels, "k").value == {"text": "herons"}
+        assert [item.namespace for item in store.search(labels, query="herons")] == [labels]
+        store.delete(labels, "k")
+        assert store.search(labels) == []
+    with daemon.client(token=token) as bound:
+        store = MemorydStore(bound)
+        for call in (lambda: store.put(("notes",), "k", {}), lambda: store.get(("notes",), "k")):
+            with pytest.raises(Forbidden):
+                call()
+
+
+@pytest.mark.parametrize("kind", [MemorydStore, AsyncMemorydStore])
+async def test_a_client_that_is_awaited_is_refused(kind: Any, folder: Any) -> None:
+    with pytest.raises(TypeError, match=r"Give a memoryd\.client\.Client, not AsyncClient"):
+        kind(AsyncClient(socket=folder / "s"))
+
+
+def test_an_embedder_is_refused(make: Make) -> None:
+    with pytest.raises(ValueError, match="`index` has only `fields`, no dims, embed"):
+        make(index={"dims": 1536, "embed": "openai:text-embedding-3-small", "fields": ["text"]})
 
 
 def test_two_writers_of_one_item_leave_what_one_of_them_wrote(store: MemorydStore) -> None:
