@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from memoryd.client import protocol
+from memoryd.client.fields import Words, to_list
 from memoryd.client.method import method
 from memoryd.client.protocol import Reach
 
@@ -71,9 +72,9 @@ def list_given(since: float | None = None, limit: int = 20, *, reach: Reach | No
     return protocol.ListGiven(since=since, limit=limit, reach=reach)
 
 
-def count_tokens(texts: list[str], tokenizer: str = "", *, reach: Reach | None = None) -> protocol.CountTokens:
+def count_tokens(texts: Words, tokenizer: str = "", *, reach: Reach | None = None) -> protocol.CountTokens:
     """Count the tokens of texts as `get_context` does, for whoever puts memories into a budget of their own."""
-    return protocol.CountTokens(texts=texts, tokenizer=tokenizer, reach=reach)
+    return protocol.CountTokens(texts=to_list(texts), tokenizer=tokenizer, reach=reach)
 
 
 def erase(
@@ -83,15 +84,15 @@ def erase(
     dry_run: bool = False,
     *,
     reach: Reach | None = None,
-    type: list[str] = [],
-    source: list[str] = [],
+    type: Words = (),
+    source: Words = (),
     tier: list[Literal["L0", "L1", "L2", "documents"]] = [],
     metadata: dict[str, Any] = {},
     where: dict[str, Any] = {},
     after: float | None = None,
     before: float | None = None,
     path_prefix: str | None = None,
-    ids: list[str] = [],
+    ids: Words = (),
 ) -> protocol.Erase:
     """Erase memories and turns for good: nothing on disk holds them any more, and no undo brings them back."""
     return protocol.Erase(
@@ -100,15 +101,15 @@ def erase(
         copies=copies,
         dry_run=dry_run,
         reach=reach,
-        type=type,
-        source=source,
+        type=to_list(type),
+        source=to_list(source),
         tier=tier,
         metadata=metadata,
         where=where,
         after=after,
         before=before,
         path_prefix=path_prefix,
-        ids=ids,
+        ids=to_list(ids),
     )
 
 
@@ -174,12 +175,12 @@ def operations(
     offset: int = 0,
     after: float | None = None,
     before: float | None = None,
-    kind: list[str] = [],
+    kind: Words = (),
     *,
     reach: Reach | None = None,
 ) -> protocol.Operations:
     """The latest operations, newest first: what `undo` can take back."""
-    return protocol.Operations(limit=limit, offset=offset, after=after, before=before, kind=kind, reach=reach)
+    return protocol.Operations(limit=limit, offset=offset, after=after, before=before, kind=to_list(kind), reach=reach)
 
 
 def operation(
@@ -239,9 +240,9 @@ def resume_observing(kind: Literal["session", "namespace", "folder"], name: str)
     return protocol.ResumeObserving(kind=kind, name=name)
 
 
-def traces(kind: list[str] = [], limit: int = 20, *, reach: Reach | None = None) -> protocol.Traces:
+def traces(kind: Words = (), limit: int = 20, *, reach: Reach | None = None) -> protocol.Traces:
     """List the latest searches and contexts whose traces are kept, newest first; the root lists those of everyone."""
-    return protocol.Traces(kind=kind, limit=limit, reach=reach)
+    return protocol.Traces(kind=to_list(kind), limit=limit, reach=reach)
 
 
 def use_model(name: str) -> protocol.UseModel:
@@ -470,11 +471,11 @@ def resolve_conflict(
     return ResolveConflict(id=id, content=content, both=both, allow_secrets=allow_secrets)
 
 
-def purge_shared(ids: list[str]) -> shared_calls.PurgeShared:
+def purge_shared(ids: Words) -> shared_calls.PurgeShared:
     """Erase shared memories with their history, here and on every machine that shares them. It cannot be undone."""
     from memoryd.client.shared.calls import PurgeShared
 
-    return PurgeShared(ids=ids)
+    return PurgeShared(ids=to_list(ids))
 
 
 def grant_root(

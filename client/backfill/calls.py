@@ -39,7 +39,8 @@ class Backfill(Call[Backfilled], kw_only=True, frozen=True):
     """Keep turns of a past session as memories at once, with the times at which they were said.
 
     They pass the same gate as what is observed, and enter L2. A turn that is known by its id, or by its text and its
-    session, is left as it is. Where observing is paused, none is kept. Without turns an operation is begun, for calls
+    session, is left as it is. Where observing is paused, none is kept; nor is one that was deleted, or of a session of
+    which something was erased. Without turns an operation is begun, for calls
     that name it. Each part is on disk by itself; an error says how much is kept.
     """
 

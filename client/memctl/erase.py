@@ -32,6 +32,7 @@ _ACTS = {
     "file": "rename the file",
     "session": "memctl observe on --session ID",
     "folder": "memctl observe on --folder DIR",
+    "ended pause": "it stays, since it keeps what was said in it out of a backfill",
     "project": "rename the folder, then take the old name out of {file}",
 }
 

@@ -26,7 +26,7 @@ class StandingName(Struct, kw_only=True):
     """Something whose name holds the text of `matching`."""
 
     kind: str
-    """`namespace`, `file` (of a workspace), or `session` or `folder` (in which observing is paused)"""
+    """`namespace`, `file` (of a workspace), `session` or `folder` (in which observing is paused), `ended pause`"""
     name: str
     """its name"""
 

@@ -16,7 +16,7 @@ from memoryd.daemon.language import asking
 from memoryd.daemon.memories.adding import compute_expiry
 from memoryd.daemon.memories.parts import PART, PART_BYTES, cut_short
 from memoryd.daemon.registry import Parts, handles
-from memoryd.daemon.store import history, namespaces, rows, turns, vectors
+from memoryd.daemon.store import erasing, history, namespaces, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.pauses import TurnPlace
@@ -28,6 +28,7 @@ from memoryd.daemon.store.writer import Transaction, wait_patiently
 SOURCE = KIND = "backfill"
 
 TAKEN, KNOWN = "taken", "known"
+ERASED, DELETED = "something of its session was erased", "it was deleted"
 
 
 @handles(Backfill)
@@ -50,9 +51,11 @@ def backfill(core: Core, call: Backfill, caller: Caller = USER) -> "Parts[Backfi
     number = -1 if number is None else number
     with core.store.reading() as connection:
         stored = _find_stored(core, connection, call, number, planned[: call.before])
-        if call.dry_run:
+        is_erased = erasing.was_erased_from(connection, call.session)
+        if call.dry_run or is_erased:
             for one in wanted:
-                _count(done, _compare(core, connection, call, number, one, stored))
+                outcome = _compare(core, connection, call, number, one, stored)
+                _count(done, ERASED if is_erased and outcome == TAKEN else outcome)
             return done
     kept = 0
     for part in split_batches(wanted, PART, lambda one: len(one.turn.content.encode()), PART_BYTES):
@@ -153,6 +156,8 @@ def _compare(
     if same:
         stored[id] = same
         return KNOWN
+    if said.was_deleted(connection, call.session, vectors.text_hash(one.turn.content)):
+        return DELETED
     if not (one.asked or asking.is_question(one.turn.content)):
         same = turns.find_equal_memory(connection, number, one.key, core.clock())
         same = same or turns.find_equal_turn(connection, number, one.key)

@@ -1,15 +1,17 @@
 """The calls that pause and resume observing."""
 
 from concurrent.futures import Future
+from contextlib import suppress
 
-from memoryd.client.errors import Invalid
+from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.protocol import GetObserving, Observing, PauseObserving, ResumeObserving
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import namespaces
+from memoryd.daemon.store import mentions, namespaces
 
 _MAX_BYTES = 4096
+_WHOLE_CHARS = 32  # of the name of a session: agents give them such names
 
 
 @handles(GetObserving)
@@ -22,20 +24,24 @@ def read_pauses(core: Core, call: GetObserving) -> Observing:
 def pause(core: Core, call: PauseObserving) -> "Future[Observing]":
     """Pause observing in a place."""
     _check(call)
-    now = core.clock()
-    return core.store.write(
-        lambda transaction: Observing(pauses=core.pauses.put(transaction, call.kind, call.name, now))
-    )
+    now, name = core.clock(), _resolve(core, call)
+    return core.store.write(lambda transaction: Observing(pauses=core.pauses.put(transaction, call.kind, name, now)))
 
 
 @handles(ResumeObserving)
 def resume(core: Core, call: ResumeObserving) -> "Future[Observing]":
     """Observe in a place again."""
     _check(call)
-    now = core.clock()
-    return core.store.write(
-        lambda transaction: Observing(pauses=core.pauses.remove(transaction, call.kind, call.name, now))
-    )
+    now, name = core.clock(), _resolve(core, call)
+    return core.store.write(lambda transaction: Observing(pauses=core.pauses.remove(transaction, call.kind, name, now)))
+
+
+def _resolve(core: Core, call: PauseObserving | ResumeObserving) -> str:
+    """Return the name of a place: of a session that is known the whole one for its first characters."""
+    if call.kind == "session" and len(call.name) < _WHOLE_CHARS:
+        with core.store.reading() as connection, suppress(NotFound):  # one that is yet to begin
+            return mentions.resolve_session(connection, call.name)
+    return call.name
 
 
 def _check(call: PauseObserving | ResumeObserving) -> None:

@@ -5,6 +5,7 @@ zeros; erased words leave the full-text index when `merge` is done. `find_derive
 with memories.
 """
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import apsw
 import msgspec
 
 from memoryd.daemon.capability import installed
-from memoryd.daemon.store import history, rows, thoughts, turns, vectors
+from memoryd.daemon.store import history, rows, settings, thoughts, turns, vectors
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.history import Image
 from memoryd.daemon.store.rows import Row
@@ -20,6 +21,8 @@ from memoryd.daemon.store.trimming import UNUSED
 from memoryd.daemon.store.turns import KEPT_CHARS, StoredTurn
 
 SUMMARY = "session_summary"  # the source of notes on sessions
+_SESSIONS = "erased_sessions"  # setting: a JSON list
+_MOST_NOTED = 10_000
 _MERGED_PAGES = 100  # of one transaction, which others wait for
 _FILLED = 1_000  # free pages that are filled by one statement
 
@@ -167,6 +170,7 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     every = set(ids)
     by_id, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
     texts, hashes = _gather(connection, every, list(by_id.values()), list(active.values()))
+    _note_sessions(connection, every, [*by_id.values(), *active.values()])
     operation = history.begin(connection, history.ERASE, "", now)
     _record(connection, operation, ids, [*by_id.values(), *active.values()])
     marks = ", ".join("?" * len(every))
@@ -204,6 +208,28 @@ def _gather(
     )
     hashes = {bytes(key) for (key,) in keys} | {row.text_hash for row in records}
     return sorted(texts - {""}), hashes | {vectors.text_hash(turn.content) for turn in active}
+
+
+def _note_sessions(connection: apsw.Connection, ids: set[str], records: Iterable[Row | StoredTurn]) -> None:
+    """Note by a digest of its name of which session turns are erased: no backfill takes them in again."""
+    found = [_session_of(one) for one in records] + [one.session for one in find_past(connection, ids)]
+    new = {_digest(session) for _, session, _ in filter(None, found)}
+    if new:
+        noted = list(dict.fromkeys([*_read_noted(connection), *sorted(new)]))[-_MOST_NOTED:]
+        settings.put(connection, _SESSIONS, msgspec.json.encode(noted).decode())
+
+
+def was_erased_from(connection: apsw.Connection, session: str) -> bool:
+    """Return whether a turn of a session was erased."""
+    return _digest(session) in _read_noted(connection)
+
+
+def _read_noted(connection: apsw.Connection) -> list[str]:
+    return msgspec.json.decode(settings.read(connection, _SESSIONS) or "[]", type=list[str])
+
+
+def _digest(session: str) -> str:
+    return hashlib.sha256(session.encode()).hexdigest()[:32]
 
 
 def _record(

@@ -32,6 +32,8 @@ _SESSIONS = (
 )
 _NAMES = (
     "SELECT 'namespace', name FROM namespaces UNION ALL SELECT kind, name FROM pauses WHERE kind <> 'namespace'"
+    " UNION ALL SELECT 'ended pause', value ->> '$.name'"
+    " FROM json_each((SELECT value FROM settings WHERE name = 'ended_pauses'))"
     f" UNION ALL SELECT DISTINCT 'file', path FROM memories WHERE tier = '{DOCUMENTS}'"
 )
 _EMPTY = (

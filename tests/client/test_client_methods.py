@@ -456,3 +456,10 @@ def test_an_error_can_be_pickled_so_that_worker_processes_can_raise_it(client: C
         client.get("ffffffff")
     copy = pickle.loads(pickle.dumps(raised.value))
     assert (type(copy), copy.message, copy.data) == (NotFound, raised.value.message, raised.value.data)
+
+
+def test_one_word_is_as_good_as_a_list_of_one(daemon: "Daemon") -> None:
+    with daemon.client() as memory:
+        memory.add("Herons fish at dawn", source="langgraph")
+        assert [one.kind for one in memory.operations(kind="add")] == ["add"]
+        assert memory.erase(source="langgraph").count == 1

@@ -27,6 +27,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from memoryd.client import protocol
+from memoryd.client.fields import Words, to_list
 from memoryd.client.method import method
 from memoryd.client.protocol import Reach
 
@@ -56,7 +57,10 @@ def written_by_hand() -> set[str]:
 def _function(call: type[Call[Any]]) -> str:
     parameters = list(_parameters(call))
     signature = ", ".join(text for text, _ in parameters)
-    given = ", ".join(f"{name}={name}" for _, name in parameters if name)
+    hints = typing.get_type_hints(call)
+    given = ", ".join(
+        f"{name}={f'to_list({name})' if hints[name] == list[str] else name}" for _, name in parameters if name
+    )
     summary = " ".join(docstring(call).split("\n\n")[0].split())
     owner = _owner(call.__module__)
     here = "" if owner == "protocol" else f"    from {call.__module__} import {call.__name__}\n\n"
@@ -88,7 +92,9 @@ def _parameters(call: type[Call[Any]]) -> Iterator[tuple[str, str]]:
         if name == "*":
             yield "*", ""
         else:
-            yield f"{name}: {_type(hints[name])}{_default(fields[name])}", name
+            is_words = hints[name] == list[str]  # one word is as good as a list of one
+            default = " = ()" if is_words and not fields[name].required else _default(fields[name])
+            yield f"{name}: {'Words' if is_words else _type(hints[name])}{default}", name
 
 
 def _default(field: Any) -> str:

@@ -131,18 +131,13 @@ def test_each_line_says_why_it_is_meant(memctl: Memctl, client: Any) -> None:
     assert deleted.endswith("quagmire")
 
 
-def test_what_is_called_by_a_word_is_named_with_what_to_do(
-    memctl: Memctl, client: Any, daemon: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_called_by_a_word_is_named_with_what_to_do(memctl: Memctl, client: Any, daemon: Any) -> None:
     with daemon.client("quagmire") as there:
         moved = there.add("Herons fish at dawn").id
         there.observe([{"role": "user", "content": "We decided that owls hunt at night."}], session="quagmire-1")
-    client.call(PauseObserving(kind="folder", name="/home/ada/quagmire"))
     told = memctl("erase", "--matching", "quagmire", "--dry-run").out
     assert "namespace quagmire: move what is in it" in told
-    assert "folder /home/ada/quagmire: memctl observe on --folder DIR" in told
     client.share(moved, to="swamp", move=True)
-    client.call(ResumeObserving(kind="folder", name="/home/ada/quagmire"))
     after = memctl("erase", "--matching", "quagmire", "--yes").out
     assert "Erased 1 memory." in after
     assert "names" not in after
@@ -151,4 +146,11 @@ def test_what_is_called_by_a_word_is_named_with_what_to_do(
     with daemon.client("quagmire") as there:
         there.add("Storks nest on roofs")
         assert [memory.content for memory in there.list(reach="exact")] == ["Storks nest on roofs"]
-    assert memctl("project", "list").code == 0
+
+
+def test_a_pause_that_is_called_so_is_named(memctl: Memctl, client: Any) -> None:
+    client.call(PauseObserving(kind="folder", name="/home/ada/quagmire"))
+    told = memctl("erase", "--matching", "quagmire", "--dry-run").out
+    assert "folder /home/ada/quagmire: memctl observe on --folder DIR" in told
+    client.call(ResumeObserving(kind="folder", name="/home/ada/quagmire"))
+    assert "ended pause /home/ada/quagmire: it stays" in memctl("erase", "--matching", "quagmire", "--yes").out

@@ -8,7 +8,7 @@ import pytest
 from conversing import observe, problems
 from memoryd.client.backfill.calls import Backfill, Backfilled, PastTurn
 from memoryd.client.errors import Conflict, Forbidden, Invalid
-from memoryd.client.protocol import List, Memory, NewTurn, PauseObserving, ResumeObserving
+from memoryd.client.protocol import Delete, Erase, List, Memory, NewTurn, PauseObserving, ResumeObserving
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.pauses import Pauses, TurnPlace
@@ -240,3 +240,23 @@ def test_a_turn_without_its_time_or_its_id_is_refused(lacking: str, core: Core) 
 def test_who_is_bound_to_a_namespace_cannot_choose_ids(core: Core) -> None:
     with pytest.raises(Forbidden):
         ask(core, Backfill(turns=turns(ASKED), namespace="api"), caller=Caller("agent", "api", "worker", b"k"))
+
+
+def test_a_session_of_which_something_was_erased_is_left_out(core: Core) -> None:
+    """What was not erased is there; its transcript does not bring the rest back."""
+    observe(core, ASKED[1], session="s1", namespace="api")
+    take(core, turns(ANSWERED, first=7))
+    assert ask(core, Erase(ids=[stored(core)[ANSWERED[1]].id])).count == 1
+    for dry_run in (True, False):
+        done = take(core, turns(ASKED, ANSWERED), dry_run=dry_run)
+        assert (done.taken, done.known, done.left_out) == (0, 1, {"something of its session was erased": 1})
+    assert ask(core, Backfill(turns=turns(ANSWERED, first=9), session="s2")).taken == 1
+
+
+def test_a_turn_that_was_deleted_is_left_out_until_that_is_undone(core: Core) -> None:
+    take(core, turns(ASKED, ANSWERED))
+    deleted = ask(core, Delete(ids=[stored(core)[ANSWERED[1]].id]))
+    again = take(core, turns(ASKED, ANSWERED))
+    assert (again.taken, again.known, again.left_out) == (0, 1, {"it was deleted": 1})
+    undo(core, deleted.operation)
+    assert ANSWERED[1] in stored(core)

@@ -80,3 +80,12 @@ def test_turns_have_an_age_and_a_number_where_that_is_set(start_daemon: Start, c
         assert client.count(type=["turn"]).count == 0
         assert client.get(added).id == added
         assert daemon.core.store.find_problems() == []
+
+
+def test_a_session_is_paused_by_its_first_characters(daemon: "Daemon", client: Client) -> None:
+    session = "44ccf693-1f2d-4c55-9c7d-5f0c6f2ad0be"
+    assert say(client, 1, session=session) == 1
+    assert [pause.name for pause in client.pause_observing("session", "44ccf693").pauses] == [session]
+    assert say(client, 2, session=session) == 0
+    assert client.resume_observing("session", "44ccf693").pauses == []
+    assert say(client, 3, session=session) == 1
