@@ -560,3 +560,13 @@ def test_a_search_imports_nothing_slow(fake: FakeDaemon) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_on_asks_for_a_whole_time_and_shows_what_is_there_however_unlikely(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies[protocol.Search] = protocol.Hits(hits=[msgspec.structs.replace(HIT, confidence=0.001)])
+    out = memctl("search", "what happened", "--on", "2026-03-31").out
+    call = fake.calls[-1]
+    assert call.before - call.after == pytest.approx(86_400, abs=0.01)
+    assert "0.1% sure" in out
+    assert memctl("search", "x", "--on", "whenever").code == 2
+    assert "--on 'last Tuesday'" in memctl("search", "what happened last Tuesday").out
