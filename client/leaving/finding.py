@@ -22,7 +22,7 @@ from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import effective_settings, is_installed
 from memoryd.client.memctl.model import folder_options, run_models
-from memoryd.client.memctl.table import count_text
+from memoryd.client.memctl.table import count_kept, count_text
 from memoryd.client.memctl.upkeep import restart
 from memoryd.client.protocol import GetStats, SharedRoot, Status
 from memoryd.client.systemd import installing as service
@@ -124,7 +124,7 @@ def find(args: Namespace, keep_data: bool) -> Installation:
     models = _find_models(settings)
     files = [("models", models, ", ".join(sorted(name for name in models.patterns if name not in _MODELS)))]
     if not keep_data:
-        note = "" if memories is None else count_text(memories, "memory")
+        note = "" if memories is None else count_kept(memories, status.turns if status else 0)
         files = [*(("data", own, note) for own in data), *files, ("settings", _find_settings(), "")]
         remains += [Remains(root.root, _describe_root(root)) for root in _list_roots(args, status)]
     files = [(what, own, note) for what, own, note in files if own.list_there()]

@@ -95,12 +95,8 @@ def _trouble_text(report: Report) -> str:
 
 
 def _left_out_text(counts: dict[str, int]) -> str:
-    parts = []
-    if number := counts.get("documents"):
-        parts.append(f"{count_text(number, 'chunk')} of files, which are in the files")
-    if number := counts.get("L0"):
-        parts.append(f"{count_text(number, 'turn')} in L0, not memories yet")
-    return f"Left out: {' and '.join(parts)}." if parts else ""
+    number = counts.get("documents")
+    return f"Left out: {count_text(number, 'chunk')} of files, which are in the files." if number else ""
 
 
 COMMANDS = {

@@ -169,7 +169,10 @@ def _json_lines(name: str, data: Iterable[bytes]) -> Iterator[dict[str, Any]]:
         try:
             yield decode_json(line, dict[str, Any])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise Invalid(f"Line {number} of {name} is not a JSON object: {error}.") from None
+            hint = ""
+            if name.endswith(".md"):
+                hint = " For a text: `memctl add - < FILE` adds it, `memctl workspace add FOLDER` keeps files in view."
+            raise Invalid(f"Line {number} of {name} is not a JSON object: {error}.{hint}") from None
 
 
 def _line(args: Namespace, here: str, name: str, number: int, item: dict[str, Any]) -> SeedLine:

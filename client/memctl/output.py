@@ -4,12 +4,13 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
 from memoryd.client.patterns import compile_late
+from memoryd.client.protocol import Pause
 from memoryd.client.times import iso
 
 DEFAULT_COLUMNS = 100
@@ -138,6 +139,16 @@ def paint(text: str, *styles: str) -> str:
     if not text or not styles or os.environ.get("NO_COLOR") or not is_terminal():
         return text
     return f"\x1b[{';'.join(STYLES[style] for style in styles)}m{text}\x1b[0m"
+
+
+def paused_text(pauses: Iterable[Pause]) -> str:
+    """Return where somebody has paused observing, single sessions and the settings aside; empty for nowhere."""
+    made = [pause for pause in pauses if pause.since and pause.kind != "session"]
+    for pause in made:
+        if pause.kind == "namespace" and not pause.name:
+            return f"paused everywhere since {iso(pause.since)}; `memctl observe on` ends that"
+    names = make_printable(", ".join(pause.name for pause in made))
+    return f"paused in {names}; see `memctl observe status`" if made else ""
 
 
 def undo_text(operation: str) -> str:

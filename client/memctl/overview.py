@@ -12,12 +12,12 @@ from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.calls import stats as stats_call
 from memoryd.client.errors import Unavailable
 from memoryd.client.memctl.link import apply_options, client_for, namespace_of
-from memoryd.client.memctl.output import columns, make_printable, paint, show
+from memoryd.client.memctl.output import columns, make_printable, paint, paused_text, show
 from memoryd.client.memctl.place import shorten_home
 from memoryd.client.memctl.table import count_text, format_fields, shorten, to_one_line
 from memoryd.client.methods import get_log
 from memoryd.client.project import current_namespace, project_root
-from memoryd.client.protocol import LoggedSession, Stats
+from memoryd.client.protocol import GetStatus, LoggedSession, Stats
 from memoryd.client.times import iso
 
 _NAME_COLUMNS = 18  # of the lines below the first
@@ -36,6 +36,7 @@ def show_project(args: Namespace) -> None:
         with client_for(there, autostart=False) as client:
             stats = client.call(apply_options(there, stats_call()))
             sessions = client.call(apply_options(there, get_log(limit=1))).sessions
+            paused = paused_text(client.call(GetStatus()).pauses)
     except Unavailable:
         project = make_printable(namespace)
         sentence = f"No daemon runs; start one with `memctl up`, and `memctl` says what it knows of {project}."
@@ -50,8 +51,9 @@ def show_project(args: Namespace) -> None:
         "turns": stats.turns,
         "latest_session": latest,
         "hooks": hooks,
+        "observing": paused or "everything",
     }
-    show(args, known, lambda: "\n".join(_describe(namespace, stats, latest, hooks)))
+    show(args, known, lambda: "\n".join(_describe(namespace, stats, latest, hooks, paused)))
 
 
 def _place_options(args: Namespace, namespace: str) -> Namespace:
@@ -71,13 +73,16 @@ def _list_installed() -> dict[str, str]:
     return states
 
 
-def _describe(namespace: str, stats: Stats, latest: LoggedSession | None, hooks: dict[str, str]) -> Iterator[str]:
+def _describe(
+    namespace: str, stats: Stats, latest: LoggedSession | None, hooks: dict[str, str], paused: str
+) -> Iterator[str]:
     turns = f", and {count_text(stats.turns, 'turn')} of what was said last" if stats.turns else ""
     kept = count_text(stats.memories, "memory") if stats.memories or stats.turns else "nothing is kept yet"
     here = current_namespace() == namespace
     place = f" ({make_printable(shorten_home(project_root(os.getcwd())))})" if here else ""
     yield f"{paint(make_printable(namespace), 'bold')}{place}: {kept}{turns}."
-    yield format_fields([("latest session", _session_text(latest)), ("hooks", _hooks_text(hooks))])
+    rows = [("latest session", _session_text(latest)), ("hooks", _hooks_text(hooks)), ("observing", paused)]
+    yield format_fields([row for row in rows if row[1]])
     if stats.memories or stats.turns:
         yield 'Next: memctl search "…", memctl log, memctl list. All commands: memctl --help'
     else:

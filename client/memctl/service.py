@@ -10,7 +10,7 @@ from memoryd.client.errors import MemorydError, ModelUnavailable, TimedOut
 from memoryd.client.memctl.arguments import declare_nothing, parse_timeout
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import ask_running, client_for
-from memoryd.client.memctl.output import make_printable, paint, show
+from memoryd.client.memctl.output import make_printable, paint, paused_text, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, duration_text, format_fields, size_text, to_one_line
 from memoryd.client.protocol import ClockState, Done, ModelState, Restart, Shutdown, Status, ThreadState
@@ -192,6 +192,7 @@ def _status_text(status: Status) -> str:
         ("queued", queued),
         ("degraded", paint(", ".join(status.degraded), "yellow")),
         ("damage", paint(DAMAGE, "red") if "database" in status.degraded else ""),
+        ("observing", paint(paused_text(status.pauses), "yellow")),
         ("clock", paint(clock, "yellow") if clock else ""),
         ("threads", paint(threads_text(status.threads), "yellow")),
     ]

@@ -103,6 +103,8 @@ class Unasked(Struct, kw_only=True):
     """what was left out of the search"""
     trace: str = ""
     """id of the search for get_trace; empty at a session's start"""
+    refused: UnaskedLine | None = None
+    """beside a prompt without lines, where nothing is noted: what was nearest to it, and why it does not come up"""
     took_ms: float = 0.0
     """time in the daemon"""
 

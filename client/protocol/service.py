@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from memoryd.client.protocol.base import Call, Done, Progress, rpc
+from memoryd.client.protocol.observing import Pause
 
 
 class ModelState(Struct, kw_only=True):
@@ -123,6 +124,8 @@ class Status(Struct, kw_only=True):
     """with which it was started, all paths absolute; shown to the owner"""
     unread: Unread | None = None
     """texts in languages that the model does not read, when they are a tenth of all or more"""
+    pauses: list[Pause] = []
+    """where observing is paused; shown to the owner"""
 
 
 class Verification(Struct, kw_only=True):
@@ -149,6 +152,8 @@ class BackedUp(Struct, kw_only=True):
     """its size"""
     memories: int
     """how many memories it holds"""
+    turns: int = 0
+    """how many turns of L0 it holds"""
     operation: str | None
     """the latest operation that it holds; null: there is none"""
     took_ms: float

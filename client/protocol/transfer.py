@@ -43,8 +43,8 @@ class Record(Memory, kw_only=True):
 class Exported(Listed[Record], kw_only=True):
     """One batch of an export in the order of ids; ask again with `after_id` = `next` until that is null.
 
-    `total` counts what the whole export holds, `left_out` what it does not: `documents` (chunks of files, which are
-    the truth themselves) and `L0` (turns, which are no memories yet).
+    A turn of L0 is in it as the memory that it will be. `total` counts what the whole export holds, `left_out` what it
+    does not: `documents` (chunks of files, which are the truth themselves).
     """
 
     records: list[Record]
@@ -52,9 +52,9 @@ class Exported(Listed[Record], kw_only=True):
     next: str | None
     """to be given as `after_id`; null: this was the last batch"""
     total: int
-    """memories of the whole export"""
+    """memories and turns of the whole export"""
     left_out: dict[str, int] = {}
-    """how many `documents` and turns in `L0` are within reach and not exported"""
+    """how many `documents` are within reach and not exported"""
 
 
 class Imported(Struct, kw_only=True):

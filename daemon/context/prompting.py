@@ -9,10 +9,10 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from memoryd.client.protocol import GetUnasked, Search, StageTrace, Trace, method_name
+from memoryd.client.protocol import GetUnasked, Search, StageTrace, Trace, UnaskedLine, method_name
 from memoryd.daemon.context import sureness
-from memoryd.daemon.context.lines import CandidateTurn, ContextLine, find_outdated, show_saved, show_turn
-from memoryd.daemon.context.starting import PREFERENCE, is_for_project
+from memoryd.daemon.context.lines import MOST_CHARS, CandidateTurn, ContextLine, find_outdated, show_saved, show_turn
+from memoryd.daemon.context.starting import PREFERENCE, describe_saved, is_for_project
 from memoryd.daemon.context.sureness import Measured
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import claims
@@ -38,6 +38,7 @@ class PromptLines(NamedTuple):
     lines: list[ContextLine]
     retrieval: Retrieval
     trace: Trace
+    refused: UnaskedLine | None
 
 
 class _Rated(NamedTuple):
@@ -62,6 +63,7 @@ def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) 
         # Beside a first line a second one has to be worth more: the prompt may have got what it needs.
         best = [one for at, one in enumerate(surest) if at == 0 or one.sure >= core.config.hooks.prompt_floor + MORE]
         lines = [_make_line(core, connection, one, call) for one in best]
+        refused = None if best or call.touch else _explain_refusal(core, retrieval, rated, call, least)
     stage_ms = elapsed_ms(began_at) - took_ms
     stages.append(
         StageTrace(name="sureness", took_ms=stage_ms, entered=len(rated), left=len(lines), notes=_explain(rated))
@@ -70,7 +72,26 @@ def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) 
     about.kind, about.session, about.touch = method_name(type(call)), call.session, call.touch
     lines = [line for line in lines if line.text]
     about.given = [line.id for line in lines]
-    return PromptLines(lines, retrieval, about)
+    return PromptLines(lines, retrieval, about, refused)
+
+
+def _explain_refusal(
+    core: Core, retrieval: Retrieval, rated: Sequence[_Rated], call: GetUnasked, least: float
+) -> UnaskedLine | None:
+    """Return what is nearest to a prompt, as a search ranks it, and why it does not come up."""
+    row = next((one.record for one in retrieval.ranked if one.record), None)
+    if row is None:
+        return None
+    sure = next((one.sure for one in rated if one.row.id == row.id), None)
+    if sure is not None:
+        why = f"{sure:.0%} sure to be about the prompt, {least:.0%} needed"
+    elif _find_kind(row) is None:
+        why = "only what was saved on purpose or stated by an agent comes up"
+    elif not _may_come_up(core, row, call):
+        why = "of / only what is pinned or a preference comes up; `[hooks] only` may leave out more"
+    else:
+        why = "the session has it, or something newer contradicts it"
+    return UnaskedLine(id=row.id, text=" ".join(row.content[:MOST_CHARS].split()), why=why)
 
 
 def _explain(rated: Sequence[_Rated]) -> dict[str, dict[str, float]]:
@@ -157,7 +178,7 @@ def _is_of_session(core: Core, row: Row, call: GetUnasked, began: float | None) 
 def _make_line(core: Core, connection: Connection, one: _Rated, call: GetUnasked) -> ContextLine:
     why = f"{one.sure:.0%} sure to be about the prompt"
     if one.kind == "saved":
-        why = f"a {one.row.type} that was saved here, {why}"
+        why = f"{describe_saved(core, one.row, call.namespace)}, {why}"
         return ContextLine(one.row.id, one.row.row, one.row.content_hash, "", show_saved(one.row, call.prompt), why)
     turn = CandidateTurn.read(one.row)
     _, around = sessions.find_around(connection, one.row, turn.session, _FOLLOWING)

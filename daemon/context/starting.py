@@ -48,7 +48,7 @@ def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[Contex
         latest = _read_latest(core, connection, call)
     lines = [
         ContextLine(row.id, row.row, row.content_hash, heading, show_saved(row), why)
-        for row, heading, why in _order(core, saved)
+        for row, heading, why in _order(core, saved, call.namespace)
         if not only or row.type in only or (row.pinned and "pinned" in only)
     ]
     return lines, _choose_latest(latest) if not only or turns.TYPE in only else []
@@ -60,13 +60,19 @@ def is_for_project(core: Core, row: Row, namespace: str) -> bool:
     return not is_persons or bool(row.pinned) or (row.type == PREFERENCE and row.turns == 0)
 
 
+def describe_saved(core: Core, row: Row, namespace: str) -> str:
+    """Return what a memory is that was saved on purpose, and where."""
+    is_persons = namespace != "" and core.store.namespaces.name(row.namespace) == ""
+    return f"a {row.type} of yours, from /" if is_persons else f"a {row.type} that was saved here"
+
+
 def _find_saved(core: Core, connection: Connection, call: GetUnasked, selection: Filter) -> list[Row]:
     types = sorted(set().union(*KINDS.values()))
     saved = queries.find_saved(connection, selection, core.clock(), types, _MOST_SAVED)
     return [row for row in saved if is_for_project(core, row, call.namespace)]
 
 
-def _order(core: Core, saved: Sequence[Row]) -> list[tuple[Row, str, str]]:
+def _order(core: Core, saved: Sequence[Row], namespace: str) -> list[tuple[Row, str, str]]:
     """Return memories with their headings and why they come up: what is pinned first, then each kind in turn.
 
     Of each kind the newest of a subject comes before all older ones of it.
@@ -81,7 +87,7 @@ def _order(core: Core, saved: Sequence[Row]) -> list[tuple[Row, str, str]]:
         heading = next(heading for heading, types in KINDS.items() if row.type in types)
         older = alike.get(row.id, 0)
         place = ranks[heading, older] = ranks.get((heading, older), -1) + 1
-        keyed.append(((older, place), row, heading, f"a {row.type} that was saved here"))
+        keyed.append(((older, place), row, heading, describe_saved(core, row, namespace)))
     return [(row, heading, why) for _, row, heading, why in sorted(keyed, key=lambda one: one[0])]
 
 

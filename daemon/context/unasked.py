@@ -35,12 +35,12 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
     ids = {} if call.fresh else given.read(core, call)
     had, by = _read_had(core, ids), build_counter(core)
     degraded: list[str] = []
-    trace = ""
+    trace, refused = "", None
     if call.prompt.strip():
         prompt = prompting.find(core, sources, call, ids)
         lines = _select_new(prompt.lines, had)[: core.config.hooks.prompt_lines]
         fitted = fit(lines, ("",), PROMPT_TOKENS, by)
-        degraded, trace = prompt.retrieval.degraded, prompt.trace.id
+        degraded, trace, refused = prompt.retrieval.degraded, prompt.trace.id, prompt.refused
         prompt.trace.given = [line.id for line in fitted.lines]
     else:
         fitted = _start(core, call, had, by)
@@ -53,6 +53,7 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
         lines=[UnaskedLine(id=line.id, text=line.text, why=line.why) for line in fitted.lines],
         degraded=degraded,
         trace=trace,
+        refused=refused,
         took_ms=(time.perf_counter() - began) * 1000,
     )
     return given.keep(core, call, [(line.id, line.key) for line in fitted.lines], result)

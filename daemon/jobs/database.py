@@ -73,6 +73,7 @@ def _back_up(core: Core, path: str, check: Callable[[], None], report: ReportPro
         path=str(target),
         size_bytes=backup.size_bytes,
         memories=backup.memories,
+        turns=backup.turns,
         operation=backup.operation,
         took_ms=round((time.monotonic() - began) * 1000, 3),
         removed=old_copies,

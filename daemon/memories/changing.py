@@ -87,7 +87,7 @@ def tag(core: Core, call: Tag, caller: Caller = USER) -> "Future[Changed]":
 
 @handles(Delete)
 def delete(core: Core, call: Delete, caller: Caller = USER) -> "Future[Deleted]":
-    """Delete memories, and turns that are still in L0: all or none."""
+    """Delete memories, and turns that are still in L0, with what was made of turns: all or none."""
     if not call.ids and not call.keys:
         raise Invalid("No ids are given to delete.")
     condition = visible_condition(core, call)

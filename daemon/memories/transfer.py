@@ -6,7 +6,8 @@ that check once. Vectors are not carried: a text that was embedded here before h
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from heapq import merge
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -19,12 +20,13 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import keyed, parts
 from memoryd.daemon.memories.feedback import find_voter
 from memoryd.daemon.registry import Parts, handles
+from memoryd.daemon.search import active
 from memoryd.daemon.store import feedback, history, links, namespaces, present, queries, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter, compile_filter
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.tiers import DOCUMENTS, L0
+from memoryd.daemon.store.tiers import DOCUMENTS, L0, L1
 from memoryd.daemon.store.writer import Transaction, wait_patiently
 
 KIND = "import"
@@ -43,24 +45,37 @@ What = Literal["created", "replaced", "unchanged", "kept", "skipped"]
 
 @handles(protocol.ExportMemories)
 def export(core: Core, call: protocol.ExportMemories, caller: Caller = USER) -> protocol.Exported:
-    """Return the next batch of the memories that a filter leaves, in the order of their ids."""
+    """Return the next batch of the memories and turns that a filter leaves, in the order of their ids."""
     selection = compile_filter(call, core.store.namespaces)
     reached = namespaces.condition(selection.reached)
     with core.store.reading() as connection:
-        keys, more = _take_batch(connection, selection, call)
-        by_id = rows.read_ids(connection, keys)
+        said = _select_said(connection, selection, call)
+        keys, more = _take_batch(connection, selection, call, said)
+        by_id = rows.read_ids(connection, keys) | {key: said[key] for key in keys if key in said}
         records = _build_records(core, connection, [by_id[key] for key in keys], reached)
         _leave_votes(caller, call.namespace, records, by_id)
         total, chunks = queries.count_exported(connection, selection)
-        left_out = {DOCUMENTS: chunks, L0: turns.count_within(connection, reached)}
-    return protocol.Exported(records=records, next=keys[-1] if more else None, total=total, left_out=left_out)
+    last = keys[-1] if more else None
+    return protocol.Exported(records=records, next=last, total=total + len(said), left_out={DOCUMENTS: chunks})
 
 
-def _take_batch(connection: Connection, selection: Filter, call: protocol.ExportMemories) -> tuple[list[str], bool]:
+def _select_said(connection: Connection, selection: Filter, call: protocol.ExportMemories) -> dict[str, Row]:
+    """Return the turns of L0 that a filter leaves as the memories that they will be, by key."""
+    reached = selection.reached
+    every = [one for one in turns.read_all(connection) if reached is None or one.namespace in reached]
+    said = active.select_turns(connection, selection, call, [one for one in every if one.source != "recall"])
+    return {one.key: msgspec.structs.replace(turns.to_row(one), tier=L1, neighbours=one.previous) for one in said}
+
+
+def _take_batch(
+    connection: Connection, selection: Filter, call: protocol.ExportMemories, said: Mapping[str, Row]
+) -> tuple[list[str], bool]:
     """Return the ids of the next batch, and whether there are more."""
     keys: list[str] = []
     size = 0
-    for key, size_bytes in queries.find_sizes(connection, selection, call.after_id, call.limit + 1):
+    stored = queries.find_sizes(connection, selection, call.after_id, call.limit + 1)
+    coming = ((key, len(said[key].content.encode())) for key in sorted(said) if key > call.after_id)
+    for key, size_bytes in merge(stored, coming):
         size += size_bytes
         if len(keys) == call.limit or (keys and size > PORTION_BYTES):
             return keys, True
@@ -164,12 +179,14 @@ def _plan_steps(
     core: Core, connection: Connection, call: ImportMemories, pairs: list[tuple[Record, Row]]
 ) -> list[_Step]:
     ids = [record.id for record, _ in pairs]
-    by_id, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
+    by_id, recent = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
     for record, row in pairs:
         number = core.store.namespaces.find_number(record.namespace)  # another transaction may have made it
         row.namespace = -1 if number is None else number
     return [
-        _plan_step(call, record, row, by_id.get(record.id), record.id in active or _is_key_taken(connection, row))
+        _Step(record, row, None, "unchanged")
+        if record.id in recent and recent[record.id].content_hash == row.content_hash
+        else _plan_step(call, record, row, by_id.get(record.id), record.id in recent or _is_key_taken(connection, row))
         for record, row in pairs
     ]
 

@@ -56,6 +56,7 @@ def status(context: CallContext, call: protocol.GetStatus) -> protocol.Status:
         disk_full=core.store.reserve.is_spent(),
         options=core.options,
         unread=unread,
+        pauses=core.pauses.list_all(),
     )
 
 

@@ -40,6 +40,7 @@ class CopyContent(NamedTuple):
     """What a copy holds."""
 
     memories: int
+    turns: int
     operation: str | None  # the latest
     size_bytes: int
 
@@ -193,10 +194,15 @@ def fold_log(path: Path) -> None:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
-def _read_content(connection: apsw.Connection) -> tuple[int, str | None]:
-    """Return how many memories there are, and the latest operation."""
-    memories: Any = connection.execute("SELECT count(*) FROM memories").get
-    return int(memories), _read_latest(connection)
+def read_counts(connection: apsw.Connection) -> tuple[int, int]:
+    """Return how many memories there are, and how many turns in L0."""
+    counts: Any = connection.execute("SELECT (SELECT count(*) FROM memories), (SELECT count(*) FROM turns)").get
+    return int(counts[0]), int(counts[1])
+
+
+def _read_content(connection: apsw.Connection) -> tuple[int, int, str | None]:
+    """Return how many memories and turns there are, and the latest operation."""
+    return *read_counts(connection), _read_latest(connection)
 
 
 def _read_latest(connection: apsw.Connection) -> str | None:

@@ -60,6 +60,13 @@ def test_observe_says_who_repeats_what(memctl: Memctl) -> None:
     assert f"duplicate ({id[:8]})" in memctl("observe", FACT.upper()).out
 
 
+def test_a_seed_of_a_markdown_file_says_what_takes_one(memctl: Memctl, folder: Path) -> None:
+    (folder / "README.md").write_text("# The shop\n")
+    told = memctl("seed", str(folder / "README.md"))
+    assert told.code == 1
+    assert "`memctl add - < FILE` adds it, `memctl workspace add FOLDER` keeps files in view" in told.err
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -17,7 +17,7 @@ from fake_daemon import Memctl
 from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
 from memoryd.client.memctl.upkeep import backup, repair
-from memoryd.client.protocol import NewMemory, NewTurn, Observe, Record
+from memoryd.client.protocol import AddMany, NewMemory, NewTurn, Observe, Record
 from memoryd.daemon.store.connection import PAGE_BYTES
 from workbench import wait_until
 
@@ -177,6 +177,18 @@ def test_a_reset_of_a_namespace_asks_keeps_a_copy_and_can_be_undone(
     assert "There is nothing in x" in memctl("reset", "--namespace", "x", "--yes").out
 
 
+def test_a_reset_of_a_namespace_knows_what_goes_with_a_turn(
+    memctl: Memctl, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repair, "_PER_CALL", 1)
+    memctl("observe", "The vault opens on Fridays", "--session", "s1", "--namespace", "acme")
+    about: dict[str, Any] = {"type": "note", "source": "session_summary", "metadata": {"session": "s1"}}
+    added = [NewMemory(content="Session s1: the vault", **about), NewMemory(content="Herons fish at dawn")]
+    client.call(AddMany(namespace="acme", memories=added))
+    assert memctl("reset", "--namespace", "acme", "--yes", "--no-backup").code == 0
+    assert memctl("export", "--namespace", "acme").out == ""
+
+
 def test_a_reset_of_a_namespace_leaves_no_turn_however_many_there_are(memctl: Memctl, client: Client) -> None:
     for number in range(52):  # of each namespace L0 holds 20
         turns = [NewTurn(role="user", content=f"We keep box {at} of shelf {number}") for at in range(20)]
@@ -244,13 +256,14 @@ def test_a_copy_is_restored_under_a_running_daemon_and_the_former_kept(
 @pytest.mark.slow
 def test_a_copy_is_restored_where_no_daemon_runs(memctl: Memctl, started: Path, folder: Path) -> None:
     memctl("add", "Herons fish at dawn")
-    memctl("backup", str(folder / "copy.sqlite"))
+    memctl("observe", "We decided that the cache is Valkey")
+    assert memctl("backup", str(folder / "copy.sqlite")).out.startswith("Copied 1 memory, 1 turn (")
     memctl("add", "Storks nest on roofs")
     memctl("down")
     done = memctl("restore", str(folder / "copy.sqlite"))
     assert "runs again" not in done.out
     assert memctl("status").code == 3
-    assert contents(memctl) == ["Herons fish at dawn"]
+    assert contents(memctl) == ["Herons fish at dawn", "We decided that the cache is Valkey"]
 
 
 @pytest.mark.slow

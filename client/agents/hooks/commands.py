@@ -17,12 +17,24 @@ from memoryd.client.errors import Invalid
 from memoryd.client.extras import advise
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import complain, paint, print_note, say, say_degraded, show
+from memoryd.client.memctl.output import (
+    complain,
+    make_printable,
+    paint,
+    paused_text,
+    print_note,
+    say,
+    say_degraded,
+    show,
+)
 from memoryd.client.memctl.place import shorten_home
-from memoryd.client.memctl.table import count_text, format_table
+from memoryd.client.memctl.table import count_text, format_table, shorten
+from memoryd.client.memctl.upkeep.restart import get_status
 from memoryd.client.methods import get_unasked
 from memoryd.client.protocol import Unasked
 from memoryd.client.transport import paths
+
+_SHOWN_COLUMNS = 80  # of what does not come up
 
 
 def _declare_agent(parser: ArgumentParser) -> None:
@@ -142,7 +154,10 @@ def _shorten(target: Target) -> str:
 def _status(args: Namespace) -> None:
     files = [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, args.project)]
     calls = {"spooled": spool.count_waiting(), "set_aside": spool.count_aside(), "foreign": spool.count_foreign()}
-    show(args, {"files": files, **calls}, lambda: _status_text(files, **calls))
+    status = get_status(args)
+    paused = paused_text(status.pauses) if status else ""
+    text = f"\nObserving is {paused}." if paused else ""
+    show(args, {"files": files, **calls}, lambda: _status_text(files, **calls) + text)
 
 
 def check_state(agent: str, target: Target) -> dict[str, str]:
@@ -197,6 +212,9 @@ def _preview(args: Namespace) -> None:
     if not made.lines:
         where = "with this prompt" if args.prompt.strip() else "at the start of a session here"
         print_note(f"memctl: an agent would be told nothing {where}.")
+        if made.refused:
+            about = shorten(make_printable(made.refused.text), _SHOWN_COLUMNS)
+            print_note(f"memctl: The nearest is {made.refused.id[:8]} ({about}): {made.refused.why}.")
     say_degraded(made.degraded)
 
 

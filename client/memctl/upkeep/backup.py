@@ -12,7 +12,7 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.local import BACKUPS, Copy, list_copies
 from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.progress import ProgressBar, send_with_bar
-from memoryd.client.memctl.table import count_text, format_table, size_text
+from memoryd.client.memctl.table import count_kept, count_text, format_table, size_text
 from memoryd.client.memctl.upkeep.restart import exchange, folder_of, get_status, rescue
 from memoryd.client.protocol import BackedUp
 from memoryd.client.rescue import RescueReport
@@ -49,7 +49,7 @@ def _copies_text(copies: list[Copy]) -> str:
 
 
 def _made_text(made: BackedUp) -> str:
-    lines = [f"Copied {count_text(made.memories, 'memory')} ({size_text(made.size_bytes)}) to {made.path}; checked."]
+    lines = [f"Copied {count_kept(made.memories, made.turns)} ({size_text(made.size_bytes)}) to {made.path}; checked."]
     if made.removed:
         lines.append(f"Deleted for it: {', '.join(Path(path).name for path in made.removed)}.")
     lines.append(f"`{paint(f'memctl restore {shlex.quote(made.path)}', 'cyan')}` takes it back.")

@@ -154,13 +154,12 @@ def _reset_namespace(args: Namespace) -> None:
 
 
 def _list_ids(client: Client) -> Iterator[str]:
-    """Yield the memories in a namespace and below, and the turns that are still in L0."""
+    """Yield the memories in a namespace and below, with the turns that are still in L0."""
     after: str | None = ""
     while after is not None:
         part = client.export_memories(after, limit=_PER_CALL, reach="subtree")
         yield from (record.id for record in part)
         after = part.next
-    yield from _list_turns(client)
 
 
 def _list_turns(client: Client) -> list[str]:
@@ -175,10 +174,14 @@ def _copy_database(client: Client) -> str:
 
 
 def _delete(client: Client, ids: list[str]) -> list[str]:
-    operations = []
+    operations: list[str] = []
+    gone: set[str] = set()  # with a turn that it was made of
     with ProgressBar("deleting", len(ids)) as bar:
         for part in split_evenly(ids, _PER_CALL):
-            operations.append(client.call(Delete(ids=part, reach="subtree")).operation)
+            if there := [id for id in part if id not in gone]:
+                deleted = client.call(Delete(ids=there, reach="subtree"))
+                operations.append(deleted.operation)
+                gone.update(deleted.derived)
             bar.update(bar.done + len(part))
     return operations
 

@@ -1,17 +1,19 @@
 """Export and import: what goes out comes back exactly, whatever is there already."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from conversing import problems
 from memoryd.client.errors import Conflict, Invalid, StorageFull
 from memoryd.client.protocol import ExportMemories, Imported, ImportMemories, Link, Observe, Operations, Record
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import transfer
 from memoryd.daemon.memories.parts import PART
 from memoryd.daemon.registry import finish
-from workbench import add, ask, delete, found, running, search, undo, update, wait_until
+from workbench import CountingEmbedder, add, ask, delete, found, running, search, undo, update, wait_until
 
 LIMIT_S = 30
 
@@ -132,12 +134,27 @@ def test_a_portion_of_large_memories_fits_into_a_frame(core: Core) -> None:
 
 def test_an_export_of_nothing_is_empty(core: Core) -> None:
     part = ask(core, ExportMemories())
-    assert (part.records, part.next, part.total, part.left_out) == ([], None, 0, {"documents": 0, "L0": 0})
+    assert (part.records, part.next, part.total, part.left_out) == ([], None, 0, {"documents": 0})
 
 
-def test_files_and_turns_are_left_out_and_counted(core: Core) -> None:
-    turn = {"role": "user", "content": "We decided that the cache is Valkey"}
-    ask(core, msgspec.convert({"turns": [turn]}, Observe))
+def test_turns_of_l0_are_exported_as_the_memories_that_they_will_be(core: Core, tmp_path: Path) -> None:
+    said = [{"role": "user", "content": f"We decided that cache {number} is Valkey"} for number in range(5)]
+    ask(core, msgspec.convert({"turns": said, "session": "s1", "namespace": "acme"}, Observe))
+    put(core, [record(1)])
+    assert ask(core, ExportMemories(reach="all")).total == 6
+    pages = exported(core, reach="all", limit=2)
+    assert {one.content for one in pages} == {"A text", *(turn["content"] for turn in said)}
+    assert [one.id for one in pages] == sorted(one.id for one in pages)
+    turn = next(one for one in pages if one.type == "turn")
+    assert (turn.tier, turn.turns, turn.metadata["session"], turn.namespace) == ("L1", 1, "s1", "acme")
+    assert len(exported(core, reach="all", type=["turn"])) == 5
+    assert put(core, pages).unchanged == 6
+    with running(tmp_path / "other", CountingEmbedder()) as other:
+        assert put(other, pages).created == 6
+        assert problems(other) == []
+
+
+def test_files_are_left_out_and_counted(core: Core) -> None:
     put(core, [record(1)])
     core.store.write(
         lambda transaction: transaction.connection.execute(
@@ -145,7 +162,7 @@ def test_files_and_turns_are_left_out_and_counted(core: Core) -> None:
         )
     ).result(LIMIT_S)
     part = ask(core, ExportMemories())
-    assert (part.records, part.total, part.left_out) == ([], 0, {"documents": 1, "L0": 1})
+    assert (part.records, part.total, part.left_out) == ([], 0, {"documents": 1})
     assert put(core, [record(1, "Not from the file", updated_at=99.0)]).kept == [FULL.id]
     assert put(core, [record(2, tier="documents")]).skipped == 1
 
