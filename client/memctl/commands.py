@@ -103,7 +103,7 @@ _KERNEL: dict[str, dict[str, CommandRow]] = {
         "top": CommandRow("top", "a live view: calls, latencies, tiers, queues, jobs, clients"),
         "tail": CommandRow("tail", "follow what happens: memories, turns, jobs, warnings"),
         "service install": CommandRow(
-            "commands", "make the daemon a service of systemd: it starts by itself and again after a failure", "systemd"
+            "commands", "make the daemon a service of systemd: it starts by itself, also after a fault", "systemd"
         ),
         "service uninstall": CommandRow("commands", "remove the service; the data stays", "systemd"),
         "service status": CommandRow("commands", "whether the service is installed, and how it is", "systemd"),

@@ -2,9 +2,6 @@
 
 import re
 import shlex
-import shutil
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,23 +64,6 @@ def test_code_of_a_page_is_in_blocks_that_are_run(name: str) -> None:
     """What is only indented nobody would run."""
     outside = re.sub(r"(?ms)^ *```.*?^ *```$", "", PAGES[name])
     assert re.findall(r"(?m)^ {4,}(?:memctl|\$|pip|python|sudo|systemctl) .*$", outside) == []
-
-
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze")
-def test_units_of_pages_are_right(tmp_path: Path) -> None:
-    units = [
-        block
-        for page in PAGES.values()
-        for block in read_blocks(page)
-        if block.title.startswith("/etc/systemd/system/")
-    ]
-    assert units
-    for block in units:
-        text = block.text.replace("/opt/memoryd/bin/memoryd", sys.executable).replace("User=bot", "User=daemon")
-        (tmp_path / Path(block.title).name).write_text(text)
-        verify = ["systemd-analyze", "verify", "--man=no", str(tmp_path / Path(block.title).name)]
-        done = subprocess.run(verify, capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_each_line_that_is_not_run_is_still_there_and_names_what_there_is() -> None:
