@@ -555,7 +555,7 @@ def test_a_search_imports_nothing_slow(fake: FakeDaemon) -> None:
         "import sys; from memoryd.client.memctl import run; run(['search', 'x', '--json']);"
         "slow = {'asyncio', 'subprocess', 'pathlib', 'json', 'numpy', 'apsw', 'logging', 'email'} & sys.modules.keys();"
         "here = 'memoryd.client.protocol.'; parts = {n[len(here):] for n in sys.modules if n.startswith(here)};"
-        "slow |= parts - {'base', 'memories', 'search', 'service'};"
+        "slow |= parts - {'base', 'memories', 'observing', 'search', 'service'};"
         "sys.exit(str(slow) if slow else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
