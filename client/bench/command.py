@@ -25,7 +25,7 @@ from memoryd.client.memctl.service import WAIT_S, wait_until_ready
 from memoryd.client.transport import paths
 
 LONG_CALL_S = 600.0
-_SEEN = Path(__file__).resolve().parents[3] / "tests" / "data" / "unasked" / "seen.jsonl"
+_SEEN = Path(__file__).resolve().parents[2] / "tests" / "data" / "unasked" / "seen.jsonl"
 
 R = TypeVar("R")
 

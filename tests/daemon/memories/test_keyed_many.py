@@ -181,11 +181,14 @@ def test_a_token_bounds_where_entries_lie(daemon: "Daemon") -> None:
     with daemon.client() as client:
         token = client.add_token("agent", "acme/api").token
         client.put("cache", "Shared")
-    with Client(socket=daemon.socket, token=token, autostart=False) as agent:
-        agent.put_many([{"key": "cache", "below": "inner", "memory": {"content": "Its own"}}])
+    entry = {"key": "cache", "below": "inner", "memory": {"content": "Its own"}}
+    with Client(socket=daemon.socket, token=token, autostart=False) as agent, pytest.raises(Forbidden):
+        agent.put_many([entry])  # without a namespace `below` is a whole name
+    with Client(socket=daemon.socket, token=token, namespace="acme/api", autostart=False) as agent:
+        agent.put_many([entry])
         assert agent.call(Get(key="cache", namespace="acme/api/inner")).content == "Its own"
         with pytest.raises(Invalid, match="empty part"):
-            agent.put_many([{"key": "cache", "below": "/other", "memory": {"content": "Elsewhere"}}])
+            agent.put_many([{**entry, "below": "/other"}])
     with daemon.client() as client:
         assert client.get(key="cache").content == "Shared"
 
