@@ -26,6 +26,7 @@ def watched(folder: Path) -> Iterator[Watched]:
         watchers = Watchers(core)
         watchers.start()
         yield Watched(core, embedder)
+        core.apart.stopping.set()
         watchers.close()
 
 
