@@ -37,6 +37,7 @@ CONTAINERS, MACHINES, SHARING = (
 )
 BOX = "/run/user/1000/memoryd-box"  # of the guides
 PROGRAMS = str(Path(sys.executable).parent)
+_WHEEL = "'/memoryd-0.2.0-py3-none-any.whl[mcp]'"  # of the image: this checkout stands for it here
 
 
 def blocks(guide: str, language: str) -> list[list[str]]:
@@ -165,14 +166,15 @@ def test_the_steps_of_the_image_run_in_a_clean_environment(home: Home, away: Pat
     variables = dict(step.removeprefix("ENV ").split("=", 1) for step in steps if step.startswith("ENV "))
     runs = [step.removeprefix("RUN ") for step in steps if step.startswith("RUN ")]
     [command] = [step.removeprefix("CMD ") for step in steps if step.startswith("CMD ")]
-    assert len(steps) == 1 + len(variables) + len(runs) + 1
+    copied = [step for step in steps if step.startswith("COPY dist/")]
+    assert len(steps) == 1 + len(copied) + len(variables) + len(runs) + 1
     assert steps[0].startswith("FROM python:3")
     subprocess.run([sys.executable, "-m", "venv", str(away / "clean")], check=True, timeout=100)
     clean = home.environment(away / "clean/bin")
     for step in runs:
-        assert "'memoryd[mcp]'" in step
+        assert _WHEEL in step
         done = subprocess.run(
-            step.replace("'memoryd[mcp]'", f"'{CHECKOUT}[mcp]'"), shell=True, env=clean, capture_output=True, text=True
+            step.replace(_WHEEL, f"'{CHECKOUT}[mcp]'"), shell=True, env=clean, capture_output=True, text=True
         )
         if done.returncode and "connection" in done.stderr.lower():
             pytest.skip(f"pip reaches no package index: {done.stderr[-200:]}")
