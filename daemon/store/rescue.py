@@ -161,6 +161,7 @@ class Restored(NamedTuple):
 
 
 _CHANGED = "SELECT max(at) FROM (SELECT at FROM operations UNION ALL SELECT created_at FROM turns)"
+_PAUSED_FOLDERS = "SELECT name FROM pauses WHERE kind = 'folder' ORDER BY name"
 _TOKENS = "SELECT hash FROM tokens"  # in force in a database, as is what capabilities say
 
 
@@ -214,7 +215,8 @@ def _leave_out(connection: apsw.Connection, in_force: dict[str, list[Any]], keep
     removed = [one for one in tokens if one[1] not in in_force[_TOKENS] and not keep_tokens]
     connection.executemany("DELETE FROM tokens WHERE id = ?", [(id,) for id, *_ in removed])
     left_out: dict[str, Any] = {
-        "tokens": [f"{name} ({role} of {place or 'the root'})" for _, _, name, role, place in removed]
+        "tokens": [f"{name} ({role} of {place or 'the root'})" for _, _, name, role, place in removed],
+        "pauses": [name for (name,) in connection.execute(_PAUSED_FOLDERS) if not Path(name).is_dir()],
     }
     for capability in installed():
         left_out |= capability.disarm(connection, in_force[capability.in_force])

@@ -105,6 +105,9 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
     if report.roots:
         names = make_printable(", ".join(report.roots))
         lines.append(f"Shared in the copy and not here: {names}. `memctl shared add ROOT` continues that.")
+    if report.pauses:
+        names = make_printable(", ".join(report.pauses))
+        lines.append(f"Not observed, but not here: {names}. `memctl observe off --folder PATH` names where it is now.")
     if ran:
         lines.append("The daemon was stopped for it and runs again.")
     if report.kept:

@@ -89,6 +89,15 @@ def test_tokens_that_are_not_in_force_here_are_left_out_unless_they_are_wanted(c
     assert restore(copy, keep_tokens=True).left_out["tokens"] == []
 
 
+def test_a_folder_that_is_not_observed_and_is_not_here_is_named(copy: Path) -> None:
+    change(
+        copy,
+        f"INSERT INTO pauses VALUES ('folder', '/nowhere/private', 1.0), ('folder', '{copy.parent}', 1.0)",
+        "INSERT INTO pauses VALUES ('session', 'monday', 1.0)",
+    )
+    assert restore(copy).left_out["pauses"] == ["/nowhere/private"]
+
+
 def test_a_trigger_of_others_in_the_database_itself_is_dropped_at_the_start_or_by_repair(copy: Path) -> None:
     data = copy.parent / "data"
     change(data / FILE_NAME, "CREATE TABLE stolen (content TEXT)", TRIGGER)
