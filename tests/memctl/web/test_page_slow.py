@@ -85,8 +85,19 @@ def test_what_is_typed_and_sent_at_once_on_a_slow_machine_is_asked_whole(browser
             page.keyboard.press("Enter")
             expect(page).to_have_url(re.compile(r"q=when\+is\+the\+deploy\+window%3F"))
             expect(page.get_by_label("Search memories")).to_have_value(asked)
+        for rate in (4, 10, 20):
+            slow.send("Emulation.setCPUThrottlingRate", {"rate": 1})
+            show(page, "today")
+            show(page, "memory")
+            page.keyboard.press("j")
+            page.keyboard.press("Enter")
+            text = page.locator(".side .body").inner_text()
+            slow.send("Emulation.setCPUThrottlingRate", {"rate": rate})
+            page.keyboard.press("e")
+            page.keyboard.type(" indeed")
+            expect(page.get_by_label("Text of the memory")).to_have_value(f"{text} indeed")
 
-    with serve(0) as (served, _):
+    with serve(5) as (served, _):
         tab = Tab(browser, served)
         tab.look(steps)
         tab.close()

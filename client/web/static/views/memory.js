@@ -1,6 +1,7 @@
 // All memories as a list of any length, and one of them: read, edited in place, pinned, tagged, rated, shared, deleted.
 
 import { call, emit, fail, noteAll, own, run, say } from "../api.js";
+import { hold, release } from "../keys.js";
 import { about, aboutMemory, badge, button, choice, copy, count, danger, dim, draw, empty, field, go, head, html, link, list, loading, main, memories, named, number, part, place, Places, plain, problem, Rows, Safe, scope, short, show, useCall, useEffect, useKeys, useMarks, useNames, useOn, usePages, useRef, useReport, useReturn, useState, useStats } from "../ui.js";
 
 const SORTS = [["created", "newest"], ["updated", "last changed"], ["accessed", "last read"], ["count", "most read"], ["importance", "importance"]];
@@ -59,7 +60,8 @@ export function One({ id, close }) {
   const answer = useCall("get", { id, touch: false, reach: "all" }), past = useReport("memory", { id }), memory = answer.value;
   const [draft, edit] = useState(null), area = useRef(), editing = draft !== null, [plan, setPlan] = useState(null);
   useOn("event", (event) => { if (event.id === memory?.id && !editing) { answer.reload(); past.reload(); } });
-  useEffect(() => { area.current?.focus(); area.current?.setSelectionRange(draft.length, draft.length); }, [editing]);
+  const begin = () => { hold(); edit(memory.content); }; // what is typed next is for the text
+  useEffect(() => { if (editing) { area.current.focus(); area.current.setSelectionRange(draft.length, draft.length); release(); } }, [editing]);
   const file = memory?.tier === "documents", turn = memory?.tier === "L0", free = memory && !file && !turn;
   const send = (text, method, more) => run(text, method, { id, reach: "all", ...more });
   const save = async () => (draft === memory.content || (await send("Changed the text", "update", { content: draft }))) && edit(null);
@@ -70,14 +72,14 @@ export function One({ id, close }) {
   const typed = (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && save();
   // Escape leaves the field, then what was not changed; a draft stays until it is saved or cancelled.
   const leave = () => { if (plan) setPlan(null); else if (editing && draft === memory.content) edit(null); else return false; };
-  useKeys({ e: () => (editing ? area.current.focus() : free && edit(memory.content)), p: () => free && pin(), Escape: leave }, 2);
+  useKeys({ e: () => (editing ? area.current.focus() : free && begin()), p: () => free && pin(), Escape: leave }, 2);
   const more = past.value && draw(past.value);
   if (answer.error && !memory) return html`${problem(answer.error)}${more}`;
   return show(answer, () => html`${about(button(short(id), () => { copy(memory.id); say("Copied the id."); }, { class: "link mono", title: "Copy the id" }), aboutMemory(memory))}
     ${file && dim(html`A part of <code>${memory.path}${memory.start_line ? `:${memory.start_line}–${memory.end_line}` : ""}</code>. Edit the file: what it says is what is remembered.`)}${turn && dim("A turn of a conversation, still in L0: it becomes a memory when it leaves it.")}
     ${!editing ? html`<p class="text body">${memory.content}</p>` : html`<textarea ref=${area} aria-label="Text of the memory" value=${draft} onInput=${(event) => edit(event.target.value)} onKeyDown=${typed}></textarea>
       <div class="acts">${button("Save (Ctrl+Enter)", save, main)}${button("Cancel", () => edit(null))}</div>`}
-    <div class="acts">${free && !editing && [button("Edit (e)", () => edit(memory.content)), button(`${memory.pinned ? "Unpin" : "Pin"} (p)`, pin, { "aria-pressed": memory.pinned }), button("Useful", rate(true)), button("Not useful", rate(false))]}
+    <div class="acts">${free && !editing && [button("Edit (e)", begin), button(`${memory.pinned ? "Unpin" : "Pin"} (p)`, pin, { "aria-pressed": memory.pinned }), button("Useful", rate(true)), button("Not useful", rate(false))]}
       ${!file && [button("Delete (#)", async () => (await remove([id])) && close(), danger), button("Erase…", () => erase(true).then(setPlan, fail), danger)]}</div>
     ${plan && html`<div class="panel" role="region" aria-label="Erase">${dim(`This erases ${memories(plan.count)}${plan.derived.length ? ` and ${number(plan.derived.length)} made of it` : ""} for good, with its history: no undo brings it back.`)}
       ${plan.copies.length > 0 && dim(`Copies of the database that still hold it: ${number(plan.copies.length)}; memctl erase --copies rewrites them.`)}
