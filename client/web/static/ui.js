@@ -147,7 +147,7 @@ export function usePages(fields) {
   const key = JSON.stringify(fields), kept = useRef({}), [shown, set] = useState({});
   if (kept.current.key !== key) kept.current = { key, rows: [], asked: new Set() };
   const load = (offset) => {
-    const mine = kept.current, settle = (found) => kept.current === mine && set({ key, ...found });
+    const mine = kept.current, settle = (found) => kept.current.key === key && set({ key, ...found });
     if (mine.asked.has(offset)) return;
     mine.asked.add(offset);
     call("list", { ...fields, limit: PAGE, offset }).then(({ memories: found, total }) => { found.forEach((one, index) => { mine.rows[offset + index] = one; }); settle({ total }); }, (error) => settle({ ...shown, error }));
