@@ -18,7 +18,7 @@ pytestmark = needs("backfill")
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_backfill_finds_a_session_that_hooks_observed_and_takes_nothing_of_it(
     agent: str, real: Process, monkeypatch: pytest.MonkeyPatch
@@ -33,7 +33,7 @@ def test_a_backfill_finds_a_session_that_hooks_observed_and_takes_nothing_of_it(
         words, environment = AGENTS[agent](api, home)
         assert run(["hooks", "install", agent]) == 0
         asking = {**os.environ, **real.environment, **environment, "HOME": str(home), "PWD": str(place)}
-        ended = subprocess.run(words, cwd=place, env=asking, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+        ended = subprocess.run(words, cwd=place, env=asking, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
         assert ANSWER in ended.stdout.decode(), ended.stderr.decode()[-2000:]
     with real.client("billing") as client:
         wait_until(lambda: client.tiers().flows.get("observed", 0) == 2)
