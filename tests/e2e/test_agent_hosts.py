@@ -49,7 +49,7 @@ def command(name: str) -> str:
             ["npm", "install", *place, "--no-audit", "--no-fund", "--silent", PACKAGES[name]],
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=300,
         )
         if done.returncode or not program.exists():
             pytest.skip(f"npm cannot fetch {PACKAGES[name]}; where it can, the agent is tried: {done.stderr[-200:]}")
@@ -110,7 +110,7 @@ AGENTS: dict[str, Asking] = {
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("agent", AGENTS)
 def test_the_agent_itself_asks_its_model_with_the_memory_and_its_answer_is_noted(
     agent: str, real: Process, monkeypatch: pytest.MonkeyPatch
@@ -127,7 +127,7 @@ def test_the_agent_itself_asks_its_model_with_the_memory_and_its_answer_is_noted
         monkeypatch.setenv("HOME", str(home))
         assert run(["hooks", "install", agent]) == 0
         asking = {**os.environ, **real.environment, **environment, "HOME": str(home), "PWD": str(place)}
-        done = subprocess.run(words, cwd=place, env=asking, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+        done = subprocess.run(words, cwd=place, env=asking, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
         assert ANSWER in done.stdout.decode(), done.stderr.decode()[-2000:]
         assert any("--lock-timeout 5s" in asked and QUESTION in asked for asked in api.asked)
     with real.client("billing") as client:
