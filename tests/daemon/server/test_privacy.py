@@ -33,6 +33,7 @@ from two_worlds import (
 
 from memoryd.client import protocol
 from memoryd.client.protocol import METHODS, Call, NewMemory, NewTurn, method_name
+from memoryd.daemon.search import effects
 from memoryd.daemon.topics.tables import graph
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def worlds(start_daemon: Callable[..., "Daemon"]) -> Iterator[list[World]]:
-    """The daemon with the secrets and the one without, in this order."""
+def worlds(start_daemon: Callable[..., "Daemon"], monkeypatch: pytest.MonkeyPatch) -> Iterator[list[World]]:
+    """The daemon with the secrets and the one without, in this order. What searches leave behind waits for `settle`."""
+    monkeypatch.setattr(effects, "SOON_S", 3600.0)
     made = [build(start_daemon(), secret) for secret in (True, False)]
     made[1].secret_traces = made[0].secret_traces
     made[1].secret_operations = made[0].secret_operations

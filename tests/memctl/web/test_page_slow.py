@@ -26,6 +26,8 @@ def show(page: Any, path: str) -> None:
     from playwright.sync_api import expect
 
     page.evaluate("path => { location.hash = '/' + path; }", path)
+    view = re.split(r"[/?]", path)[0]
+    expect(page).to_have_title(re.compile("memory" if view == "m" else view, re.IGNORECASE))  # not the view before
     expect(page.locator("main h1")).to_be_visible()
     expect(page.locator(".loading")).to_have_count(0, timeout=4 * LIMIT_MS)
 
