@@ -6,7 +6,8 @@ for prompts: nobody knows yet which of them matters.
 
 Of the latest session come: the longest message in which the user laid something down that the agent took up (what was
 asked), the agent's longest statement (what was found or done), and its last one (what is open). People and agents say
-most where it matters and sum up at the end; that holds in any language.
+most where it matters and sum up at the end; that holds in any language. A session in which nothing was stated gives way
+to the one before it.
 """
 
 from collections.abc import Sequence
@@ -45,13 +46,13 @@ def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[Contex
         saved = _find_saved(core, connection, call, selection)
         outdated = find_outdated(connection, saved, selection, core.clock())
         saved = [row for row in saved if row.id not in outdated]
-        latest = _read_latest(core, connection, call)
+        spoken = _read_sessions(core, connection, call)
     lines = [
         ContextLine(row.id, row.row, row.content_hash, heading, show_saved(row), why)
         for row, heading, why in _order(core, saved, call.namespace)
         if not only or row.type in only or (row.pinned and "pinned" in only)
     ]
-    return lines, _choose_latest(latest) if not only or turns.TYPE in only else []
+    return lines, next(filter(None, map(_choose_latest, spoken)), []) if not only or turns.TYPE in only else []
 
 
 def is_for_project(core: Core, row: Row, namespace: str) -> bool:
@@ -113,8 +114,8 @@ def _find_older_of_subject(core: Core, saved: Sequence[Row]) -> dict[str, int]:
 # The latest session --------------------------------------------------------------------------------------------------
 
 
-def _read_latest(core: Core, connection: Connection, call: GetUnasked) -> list[CandidateTurn]:
-    """Return the turns of the namespace's latest session, but for its own, in the order of time."""
+def _read_sessions(core: Core, connection: Connection, call: GetUnasked) -> list[list[CandidateTurn]]:
+    """Return the turns of the namespace's latest sessions but its own, the latest session first, its first turn first."""
     number = core.store.namespaces.find_number(call.namespace)
     if number is None:
         return []
@@ -123,11 +124,11 @@ def _read_latest(core: Core, connection: Connection, call: GetUnasked) -> list[C
     stored = sessions.find_last_turns(connection, number, core.clock(), _MOST_TURNS)
     rows += [row for row in stored if row.id not in ids]
     spoken = [CandidateTurn.read(row) for row in rows]
-    spoken = [turn for turn in spoken if turn.session and turn.session != call.session and turn.role != "tool"]
-    if not spoken:
-        return []
-    last = max(spoken, key=lambda turn: turn.order).session
-    return sorted((turn for turn in spoken if turn.session == last), key=lambda turn: turn.order)
+    by_session: dict[str, list[CandidateTurn]] = {}
+    for turn in sorted(spoken, key=lambda turn: turn.order, reverse=True):
+        if turn.session and turn.session != call.session and turn.role != "tool":
+            by_session.setdefault(turn.session, []).append(turn)
+    return [one[::-1] for one in by_session.values()]
 
 
 def _choose_latest(turns: Sequence[CandidateTurn]) -> list[ContextLine]:

@@ -116,6 +116,14 @@ def test_the_latest_session_comes_with_how_it_ended_and_what_it_found(core: Core
     assert sorted(texts(start(core, session="s3"))) == sorted([OPEN, DONE, laid_down])
 
 
+def test_a_session_that_only_asked_gives_way_to_the_one_before(core: Core) -> None:
+    say(core, ("user", "why is the import slow?"), ("assistant", DONE), session="s0")
+    say(core, ("user", "what did we do about the import?"), ("assistant", "Shall I look it up?"), session="s1")
+    assert texts(start(core, session="s2")) == [DONE]
+    settle(core, "stored")
+    assert texts(start(core, session="s3")) == [DONE]
+
+
 def test_what_was_taken_back_is_not_what_a_session_found(core: Core) -> None:
     say(
         core,
