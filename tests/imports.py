@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[1]
@@ -16,9 +17,14 @@ def importers(*modules: str, folders: tuple[str, ...] = OURS) -> list[str]:
     ]
 
 
-def list_imports(path: Path) -> Iterator[str]:
-    """Yield what a file imports anywhere."""
-    for node in ast.walk(ast.parse(path.read_bytes())):
+@cache
+def list_imports(path: Path) -> tuple[str, ...]:
+    """Return what a file imports anywhere: for types alone and within functions too."""
+    return tuple(_find_imports(ast.parse(path.read_bytes())))
+
+
+def _find_imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import sys
 from collections.abc import Iterator
 from inspect import get_annotations, getsource
 from itertools import pairwise
@@ -158,6 +159,7 @@ def _types() -> Iterator[str]:
         yield _table(struct, calls=struct is protocol.NewMemory)
 
 
+@functools.cache
 def used_types() -> list[type[Any]]:
     """Return every struct below the calls and their results, in order of appearance."""
     found: dict[type[Any], None] = {}
@@ -214,8 +216,7 @@ def _meaning(struct: type[Any], field: Any) -> str:
 @functools.cache
 def field_meanings(struct: type[Any]) -> dict[str, str]:
     """Return what the docstring below each field of a struct says."""
-    [declaration] = ast.parse(getsource(struct)).body
-    assert isinstance(declaration, ast.ClassDef)
+    declaration = _declarations(struct.__module__)[struct.__name__]
     return {
         field.target.id: " ".join(text.split())
         for field, below in pairwise(declaration.body)
@@ -225,6 +226,12 @@ def field_meanings(struct: type[Any]) -> dict[str, str]:
         and isinstance(below.value, ast.Constant)
         and isinstance(text := below.value.value, str)
     }
+
+
+@functools.cache
+def _declarations(module: str) -> dict[str, ast.ClassDef]:
+    tree = ast.parse(getsource(sys.modules[module]))
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 def _default(field: Any) -> str:

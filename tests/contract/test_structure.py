@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from imports import CHECKOUT, OURS, importers
+from imports import CHECKOUT, OURS, importers, list_imports
 from memoryd.client.capabilities import CAPABILITIES
 
 SHARED = "daemon/shared/"  # speaks PostgreSQL
@@ -53,9 +53,9 @@ def test_only_the_shared_tier_imports_psycopg() -> None:
 def test_what_parses_files_in_a_child_process_imports_nothing_of_the_daemon() -> None:
     found = [
         f"{path}: {name}"
-        for path, tree in modules().items()
+        for path in modules()
         if path.startswith("daemon/workspaces/documents/")
-        for name in imported(tree)
+        for name in list_imports(CHECKOUT / path)
         if name.startswith("memoryd.daemon.") and not name.startswith("memoryd.daemon.workspaces.documents")
     ]
     assert found == []
@@ -74,19 +74,10 @@ def test_only_the_store_and_the_tables_of_capabilities_have_sql() -> None:
     )
 
 
-def imported(tree: ast.Module) -> Iterator[str]:
-    """Yield what a module imports anywhere: for types alone and within functions too."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
 def test_no_modules_import_each_other() -> None:
     names = {f"memoryd.{path[:-3].replace('/', '.').removesuffix('.__init__')}": path for path in modules()}
     graph = {
-        module: {name if name in names else name.rpartition(".")[0] for name in imported(modules()[path])}
+        module: {name if name in names else name.rpartition(".")[0] for name in list_imports(CHECKOUT / path)}
         & (names.keys() - {module})
         for module, path in names.items()
     }
@@ -105,10 +96,10 @@ def room_of(name: str) -> str:
 def test_the_kernel_imports_no_capability_and_one_capability_only_those_that_it_needs() -> None:
     found = [
         f"{path}: {name}"
-        for path, tree in modules().items()
+        for path in modules()
         if path != "client/methods.py"  # which is written by `make protocol`
         for room in [room_of(f"memoryd.{path.replace('/', '.')}")]
-        for name in imported(tree)
+        for name in list_imports(CHECKOUT / path)
         if name.startswith("memoryd.")
         and (other := room_of(name)) not in ("", room)
         and not (room and other in CAPABILITIES[room].needs)

@@ -21,7 +21,8 @@ NUMBER = 200
 COMMAND = "memctl repair --recover"
 QUESTION = "crane 150 stands in the reeds"
 DERIVED = ("memories_fts_data", "memories_filter", "memories_created")
-TABLES = ("memories", "vec_embeddings", "sqlite_autoindex_memories_1", "turns", "settings", "sqlite_sequence")
+TURNS = pytest.param("turns", marks=pytest.mark.slow)  # which are few, and looked for by many numbers
+TABLES = ("memories", "vec_embeddings", "sqlite_autoindex_memories_1", TURNS, "settings", "sqlite_sequence")
 
 
 @pytest.fixture(scope="module")
