@@ -214,9 +214,10 @@ def _forget(core: Core, ids: Sequence[str], erased: erasing.ErasedRows) -> None:
 
 def clean(core: Core) -> Iterator[None]:
     """Take the words out of full text and the free pages, and fold the log into the file."""
-    is_first = True
-    while _write(core, lambda transaction, first=is_first: erasing.merge(transaction.connection, first)):  # type: ignore[misc]
-        is_first = False
+    is_more = _write(core, lambda transaction: erasing.merge(transaction.connection, True))
+    yield
+    while is_more:
+        is_more = _write(core, lambda transaction: erasing.merge(transaction.connection, False))
         yield
     _write(core, lambda transaction: erasing.overwrite_free_pages(transaction.connection))
     upkeep.clear_log(core.store)

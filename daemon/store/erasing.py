@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from memoryd.daemon.capability import installed
-from memoryd.daemon.store import history, rows, settings, thoughts, turns, vectors
+from memoryd.daemon.store import fulltext, history, rows, settings, thoughts, turns, vectors
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.history import Image
 from memoryd.daemon.store.rows import Row
@@ -315,10 +315,7 @@ def select_unsaid(connection: apsw.Connection, pieces: Sequence[bytes]) -> list[
 def merge(connection: apsw.Connection, is_first: bool) -> bool:
     """Merge full text further into one segment, without anything that was erased; return whether there is more."""
     connection.pragma("secure_delete", True)
-    before = connection.total_changes()
-    pages = -_MERGED_PAGES if is_first else _MERGED_PAGES
-    connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('merge', ?)", (pages,))
-    return is_first or connection.total_changes() - before >= 2
+    return fulltext.merge_all(connection, _MERGED_PAGES, is_first)
 
 
 def overwrite_free_pages(connection: apsw.Connection) -> None:

@@ -15,7 +15,7 @@ does not reach all of them what words others' memories hold; and because from ar
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +38,7 @@ _LEAST_RARITY = 1e-6  # of a word that more than half of all memories hold
 _COMMON = 2_048  # postings of a word before which it is looked whether all memories with it need scoring
 _SEARCHED = 32  # places that it costs as much to walk past as to search for one
 _ROUNDING = 1.0001  # of scores in float32
+_USERMERGE = 4  # FTS5's own: how many segments of a level `merge` begins with
 _TABLES = tuple(f"memories_fts_{part}" for part in ("data", "idx", "docsize", "config"))  # of FTS5's index
 
 Scores = NDArray[np.float32]
@@ -209,6 +210,51 @@ class stopping_at:
 def rebuild(connection: apsw.Connection) -> None:
     """Build the index again from the rows."""
     connection.execute("INSERT INTO memories_fts (memories_fts) VALUES ('rebuild')")
+
+
+def merge_all(connection: apsw.Connection, pages: int, is_first: bool) -> bool:
+    """Merge the index further into one segment without the words of deleted rows; return whether there is more to do.
+
+    FTS5 notes the words of a deleted row in a new segment, and leaves both out only when it writes the last level of
+    its index. Where empty levels follow it writes them out again, so the index is then built anew from the rows.
+    """
+    command = "INSERT INTO memories_fts (memories_fts, rank) VALUES (?, ?)"
+    connection.execute(command, ("usermerge", 2))  # else it waits for more segments, once others wrote some meanwhile
+    connection.execute(command, ("merge", -pages if is_first else pages))
+    connection.execute(command, ("usermerge", _USERMERGE))
+    levels = _read_levels(connection)
+    if any(merging for merging, _ in levels):
+        return True
+    if any(segments for _, segments in levels) and levels[-1][1] != 1:
+        rebuild(connection)
+    return False
+
+
+def _read_levels(connection: apsw.Connection) -> list[tuple[int, int]]:
+    """Return for each level of the index how many segments are being merged, and how many it has.
+
+    The format is that of `fts5StructureDecode` in SQLite's fts5_index.c.
+    """
+    block: Any = connection.execute("SELECT block FROM memories_fts_data WHERE id = 10").get
+    numbers = _read_numbers(block[4:])  # after the number of the configuration
+    level_count, _, _ = next(numbers), next(numbers), next(numbers)
+    levels = []
+    for _ in range(level_count):
+        merging, segments = next(numbers), next(numbers)
+        for _ in range(segments * 3):  # number, first and last page of each
+            next(numbers)
+        levels.append((merging, segments))
+    return levels
+
+
+def _read_numbers(data: bytes) -> Iterator[int]:
+    """Yield numbers of SQLite's variable length that are less than 2^56."""
+    number = 0
+    for byte in data:
+        number = number << 7 | byte & 0x7F
+        if byte < 0x80:
+            yield number
+            number = 0
 
 
 def find_problems(path: Path) -> list[str]:

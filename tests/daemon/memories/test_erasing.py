@@ -5,6 +5,7 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +104,24 @@ def test_nothing_on_disk_holds_what_was_erased(said: tuple["Daemon", Client]) ->
     daemon.stop()
     daemon.core.close()  # what it writes at its end
     assert holding(daemon.core.folder, WORDS) == []
+
+
+@pytest.mark.parametrize("empty_levels", [0, 2])
+def test_no_file_holds_the_words_of_a_text_as_full_text_has_them(core: Core, empty_levels: int) -> None:
+    """By their stems, without what they begin like the word before with; also where FTS5's last levels are empty."""
+    add(core, "The quokkaabacus is open")
+    with closing(apsw.Connection(str(core.store.path))) as connection:
+        block: Any = connection.execute("SELECT block FROM memories_fts_data WHERE id = 10").get
+        block = block[:4] + bytes([block[4] + empty_levels]) + block[5:] + bytes(2 * empty_levels)
+        connection.execute("UPDATE memories_fts_data SET block = ? WHERE id = 10", (block,))
+    words = ["zythumly", "zythum", "vizierly", "vizier"]
+    for word in ("quokkazythumly", "quokkavizierly"):
+        id = add(core, f"The {word} is closed").id
+        assert holding(core.folder, words) != []
+        assert ask(core, Erase(ids=[id])).count == 1
+        assert holding(core.folder, words) == []
+    core.close()
+    assert holding(core.folder, words) == []
 
 
 @pytest.mark.parametrize("at", [0, 60, 99, 100, 140, 160])

@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -302,6 +303,84 @@ def test_damage_within_the_index_is_found_and_mended(store: Store) -> None:
     assert len(store.find_problems()) == 2
     store.rebuild().result()
     assert len(found(store, "heron", limit=100)) == 50
+    assert store.find_problems() == []
+
+
+def add_empty_levels(store: Store, count: int) -> None:
+    """Add levels without a segment at the end of the index, as FTS5 leaves them when it moves segments forward."""
+    with closing(apsw.Connection(str(store.path))) as connection:
+        block: Any = connection.execute("SELECT block FROM memories_fts_data WHERE id = 10").get
+        block = block[:4] + bytes([block[4] + count]) + block[5:] + bytes(2 * count)
+        connection.execute("UPDATE memories_fts_data SET block = ? WHERE id = 10", (block,))
+
+
+def write(store: Store, content: str, is_deleted: bool = False) -> None:
+    row = insert(store, content)
+    if is_deleted:
+        store.write(lambda transaction: rows.delete(transaction.connection, [row.row])).result()
+
+
+def merge(store: Store, pages: int, is_first: bool) -> bool:
+    return store.write(lambda transaction: fulltext.merge_all(transaction.connection, pages, is_first)).result()
+
+
+def merge_all(store: Store, pages: int, is_first: bool = True) -> None:
+    while merge(store, pages, is_first):
+        is_first = False
+
+
+def count_pages_with(store: Store, part: bytes) -> int:
+    """Return how many pages of the index hold a part of a word: of one that begins like another only the rest is there."""
+    with store.reading() as connection:
+        sql = "SELECT count(*) FROM memories_fts_data WHERE instr(block, ?)"
+        return int(connection.execute(sql, (part,)).get)  # type: ignore[call-overload]
+
+
+def write_shelf(store: Store, count: int) -> None:
+    dice = random.Random(1)
+    for _ in range(count):
+        write(store, " ".join(f"{dice.randrange(16**6):06x}" for _ in range(50)))
+
+
+@pytest.mark.parametrize("empty_levels", [0, 1, 2, 60])
+@pytest.mark.parametrize("size", [1, 40])
+def test_no_word_of_a_deleted_row_is_left_once_all_is_merged(store: Store, size: int, empty_levels: int) -> None:
+    """Neither as it was written nor as the index has it, by its stem and without the beginning of the word before."""
+    write_shelf(store, size)
+    write(store, "The quokkaaltar is open")
+    for word, rest in (("quokkafarming", b"farm"), ("quokkabanking", b"bank")):
+        add_empty_levels(store, empty_levels)
+        write(store, f"The {word} is closed", is_deleted=True)
+        assert count_pages_with(store, rest) > 0
+        merge_all(store, 1)
+        assert [count_pages_with(store, part) for part in (b"farm", b"bank")] == [0, 0]
+        add_empty_levels(store, empty_levels)
+        merge_all(store, 1)
+    assert found(store, "quokkaaltar") == ["The quokkaaltar is open"]
+    assert store.find_problems() == []
+
+
+def test_words_that_an_earlier_merge_left_are_gone_after_the_next(store: Store) -> None:
+    write(store, "The quokkaaltar is open")
+    add_empty_levels(store, 2)
+    write(store, "The quokkafarming is closed", is_deleted=True)
+    with closing(apsw.Connection(str(store.path))) as connection:
+        connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('merge', -100)")
+    assert count_pages_with(store, b"farm") == 1
+    merge_all(store, 100)
+    assert count_pages_with(store, b"farm") == 0
+
+
+@pytest.mark.parametrize("beside", [1, 2, 3, 4, 9])
+def test_a_merge_goes_on_when_others_write_meanwhile(store: Store, beside: int) -> None:
+    write_shelf(store, 40)
+    merge_all(store, 100)
+    write(store, "The zebrafarming is closed", is_deleted=True)
+    assert merge(store, 1, is_first=True)
+    for number in range(beside):
+        write(store, f"The shelf {number} is open")
+    merge_all(store, 1, is_first=False)
+    assert count_pages_with(store, b"farm") == 0
     assert store.find_problems() == []
 
 
