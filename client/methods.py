@@ -240,6 +240,11 @@ def resume_observing(kind: Literal["session", "namespace", "folder"], name: str)
     return protocol.ResumeObserving(kind=kind, name=name)
 
 
+def move_namespace(namespace: str, to: str, pauses_only: bool = False) -> protocol.MoveNamespace:
+    """Let what a namespace has beside its memories go to another one: turns of L0, tokens, pauses; see `share`."""
+    return protocol.MoveNamespace(namespace=namespace, to=to, pauses_only=pauses_only)
+
+
 def traces(kind: Words = (), limit: int = 20, *, reach: Reach | None = None) -> protocol.Traces:
     """List the latest searches and contexts whose traces are kept, newest first; the root lists those of everyone."""
     return protocol.Traces(kind=to_list(kind), limit=limit, reach=reach)
@@ -558,6 +563,7 @@ class DeclaredMethods:
     get_observing = method(get_observing)
     pause_observing = method(pause_observing)
     resume_observing = method(resume_observing)
+    move_namespace = method(move_namespace)
     traces = method(traces)
     use_model = method(use_model)
     verify = method(verify)

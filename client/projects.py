@@ -112,7 +112,7 @@ def _find_by_remote(table: ProjectTable, folder: FolderFacts, taken: Sequence[st
     same = [project for project in table["projects"] if project["remote"] == folder["remote"]]
     if folder["name"] in taken and not _is_claimed(table, folder["name"]):
         return None
-    return next((project for project in same if _is_gone(project)), same[0] if same else None)
+    return next((project for project in same if is_gone(project)), same[0] if same else None)
 
 
 def _is_same(here: Project, folder: FolderFacts) -> bool:
@@ -131,7 +131,7 @@ def _find_by_first_commit(table: ProjectTable, folder: FolderFacts) -> Project |
     """
     for project in table["projects"]:
         is_like = bool(folder["root"]) and project["root"] == folder["root"]
-        if is_like and not (project["remote"] and folder["remote"]) and _is_gone(project):
+        if is_like and not (project["remote"] and folder["remote"]) and is_gone(project):
             return project
     return None
 
@@ -152,7 +152,8 @@ def _is_claimed(table: ProjectTable, namespace: str) -> bool:
     return any(project["namespace"] == namespace for project in table["projects"])
 
 
-def _is_gone(project: Project) -> bool:
+def is_gone(project: Project) -> bool:
+    """Return whether none of a project's folders is there any more."""
     return not any(os.path.isdir(path) for path in project["folders"])
 
 
@@ -211,7 +212,7 @@ def _prune(table: ProjectTable) -> None:
     for project in list(table["projects"]):
         if len(table["projects"]) <= _MAX_PROJECTS:
             return
-        if _is_gone(project):
+        if is_gone(project):
             table["projects"].remove(project)
 
 

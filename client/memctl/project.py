@@ -1,6 +1,7 @@
 """project: which namespace each checkout or folder has for the hooks of agents and the MCP server, and its name."""
 
 import os
+import shlex
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
@@ -11,9 +12,11 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.place import shorten_home
-from memoryd.client.memctl.table import count_text, format_table
+from memoryd.client.memctl.table import count_kept, count_text, format_table
+from memoryd.client.memctl.token import list_around
+from memoryd.client.project import project_namespace
 from memoryd.client.projects import Project, ProjectTable
-from memoryd.client.protocol import MEMORY_TIERS, List, Share, Turns
+from memoryd.client.protocol import MEMORY_TIERS, List, MoveNamespace, Share, Turns
 from memoryd.client.transport.sync import Client
 
 MAX_PARTS = 16  # of a namespace
@@ -49,18 +52,45 @@ def _declare_rename(parser: ArgumentParser) -> None:
 
 def _rename(args: Namespace) -> None:
     new = _check_name(args.new)
-    old, entries = _choose_projects(projects.read_table(), args.project)
-    _check_free(projects.read_table(), entries, new, args.join)
-    report: dict[str, Any] = {"namespace": new, "former": old, "moved": 0, "left": 0, "operations": []}
-    if not args.name_only and len(entries) == len(_find_projects(projects.read_table(), old)):
+    is_new = _meet(args.project, new, args.join)
+    table = projects.read_table()
+    old, entries = _choose_projects(table, args.project)
+    report: dict[str, Any] = {"namespace": new, "former": old, "moved": 0, "turns": 0, "left": 0}
+    report |= {"operations": [], "tokens": [], "is_apart": True}
+    if not (is_new and old == new):  # which is what it is called anyway
+        _check_free(table, entries, new, args.join)
+        goes_along = not (is_new or args.name_only) and len(entries) == len(_find_projects(table, old))
         with client_for(args) as client:
-            report |= _move(client, old, new)
+            client.call(MoveNamespace(namespace=old, to=new, pauses_only=True))  # before anybody uses the new name
+            if goes_along:
+                report |= _move(client, old, new)
+            _write_name(args, new)
+            if goes_along:
+                report |= _move_rest(client, old, new)
+    show(args, report, lambda: _renamed_text(report, entries[-1]["folders"][-1], is_new))
+
+
+def _meet(name: str, new: str, join: bool) -> bool:
+    """Note the project of a folder that no agent has worked in; return whether it is a new one."""
+    path = os.path.realpath(os.path.expanduser(name))
+    before = projects.read_table()
+    if not name.startswith((".", "/", "~")) or not os.path.isdir(path) or _find_within(before, path):
+        return False
+    _check_free(before, [], new, join)
+    if not (namespace := project_namespace(path)):
+        raise Invalid(f"{path} is not the folder of one project.")
+    return not _find_projects(before, namespace)
+
+
+def _write_name(args: Namespace, new: str) -> None:
     with projects.change_table() as table:
         _, entries = _choose_projects(table, args.project)
         _check_free(table, entries, new, args.join)
+        for other in _find_projects(table, new):
+            if _is_left(other):
+                table["projects"].remove(other)
         for project in entries:
             project["namespace"] = new
-    show(args, report, lambda: _renamed_text(report))
 
 
 def _check_name(name: str) -> str:
@@ -74,8 +104,7 @@ def _check_name(name: str) -> str:
 def _choose_projects(table: ProjectTable, name: str) -> tuple[str, list[Project]]:
     """Return the namespace and the projects meant: the one that a path is in, else all of a namespace."""
     if name.startswith((".", "/", "~")):
-        path = os.path.realpath(os.path.expanduser(name))
-        entries = [one for one in table["projects"] if any(f"{path}/".startswith(f"{at}/") for at in one["folders"])]
+        entries = _find_within(table, os.path.realpath(os.path.expanduser(name)))
     else:
         entries = _find_projects(table, name.strip("/"))
     if not entries:
@@ -83,42 +112,73 @@ def _choose_projects(table: ProjectTable, name: str) -> tuple[str, list[Project]
     return entries[-1]["namespace"], entries
 
 
+def _find_within(table: ProjectTable, path: str) -> list[Project]:
+    return [one for one in table["projects"] if any(f"{path}/".startswith(f"{at}/") for at in one["folders"])]
+
+
 def _find_projects(table: ProjectTable, namespace: str) -> list[Project]:
     return [project for project in table["projects"] if project["namespace"] == namespace]
 
 
 def _check_free(table: ProjectTable, entries: list[Project], new: str, join: bool) -> None:
-    others = [project for project in _find_projects(table, new) if project not in entries]
-    if new == entries[-1]["namespace"]:
+    if entries and new == entries[-1]["namespace"]:
         raise Invalid(f"The project is called {new} already.")
+    others = [one for one in _find_projects(table, new) if one not in entries and not _is_left(one)]
     if others and not join:
         there = ", ".join(others[0]["folders"]) or others[0]["remote"]
         raise Conflict(f"{new} is the namespace of {there}; --join lets both share it.")
 
 
+def _is_left(project: Project) -> bool:
+    """Return whether nothing but a new name for a folder can be this project: one without git, which is gone."""
+    return not project["remote"] and not project["root"] and projects.is_gone(project)
+
+
 def _move(client: Client, old: str, new: str) -> dict[str, Any]:
-    """Move the memories of a namespace to another, some at a time; return how many, and how many stay."""
+    """Move the memories of a namespace to another, some at a time; return how many, and by which operations."""
     operations: list[str] = []
     moved = 0
+    is_apart = not (_count_memories(client, new) or client.call(Turns(namespace=new, reach="exact")).total)
     first = List(namespace=old, reach="exact", tier=list(MEMORY_TIERS), limit=BATCH)
     while page := client.call(first).memories:
         shared = client.call(Share(ids=[memory.id for memory in page], to=new, move=True))
         operations.append(shared.operation)
         moved += len(shared)
-    rest = client.call(Turns(namespace=old, reach="exact")).total
-    rest += client.call(List(namespace=old, reach="exact", limit=1)).total
-    return {"moved": moved, "left": rest, "operations": operations}
+    return {"moved": moved, "operations": operations, "is_apart": is_apart}
 
 
-def _renamed_text(report: dict[str, Any]) -> str:
+def _move_rest(client: Client, old: str, new: str) -> dict[str, Any]:
+    """Move what is there beside memories; return how much, and what stays."""
+    rest = client.call(MoveNamespace(namespace=old, to=new))
+    return {"turns": rest.turns, "tokens": rest.tokens, "left": _count_memories(client, old)}
+
+
+def _count_memories(client: Client, namespace: str) -> int:
+    return client.call(List(namespace=namespace, reach="exact", limit=1)).total
+
+
+def _renamed_text(report: dict[str, Any], folder: str, is_new: bool) -> str:
     former, new = make_printable(report["former"]), make_printable(report["namespace"])
-    moved = count_text(report["moved"], "memory")
-    lines = [f"{former} is called {paint(new, 'cyan')} from now on; {moved} moved there."]
-    if report["operations"]:
+    name = make_printable(shorten_home(folder)) if is_new else former
+    back = shlex.quote(former)
+    moved = count_kept(report["moved"], report["turns"])
+    went = f"; {moved} moved there" if report["moved"] or report["turns"] else ""
+    lines = [f"{name} is called {paint(new, 'cyan')} from now on{went}."]
+    if report["tokens"]:
+        around = make_printable(" and ".join([*list_around(report["namespace"]), "the root /"]))
+        lines.append(f"Bound to {new} from now on: token {', '.join(report['tokens'])}. It sees {around}, too.")
+    if went and report["is_apart"]:
+        lines.append(f"`memctl project rename {shlex.quote(new)} {back}` takes that back.")
+    elif report["operations"]:
         undo = ", ".join(f"`memctl undo {operation[:8]}`" for operation in reversed(report["operations"]))
-        lines.append(f"{undo} moves them back.")
+        name_back = f"`memctl project rename {shlex.quote(make_printable(folder))} {back} --name-only`"
+        lines.append(f"To take that back: {undo}; then {name_back}.")
     if report["left"]:
-        lines.append(f"{report['left']:,} stay in {former}: turns of the latest conversations, notes of a workspace.")
+        parts = count_text(report["left"], "part")
+        lines.append(
+            f"In {former} stay {parts} of files: `memctl workspace remove`, then `memctl workspace add PATH --namespace"
+            f" {shlex.quote(new)}` gives a workspace another namespace."
+        )
     return "\n".join(lines)
 
 

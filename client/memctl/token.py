@@ -27,14 +27,14 @@ def _add(args: Namespace) -> None:
         raise Usage("which namespace is the token for? give --namespace NS (see `memctl token add --help`).")
     added = show_result(args, AddToken(name=args.name, namespace=namespace, role=args.role), lambda added: added.token)
     if not args.json:
-        around = make_printable(" and ".join([*_list_around(added.namespace), "the root /"]))
+        around = make_printable(" and ".join([*list_around(added.namespace), "the root /"]))
         print_note(
             f"{added.name} speaks for {added.namespace} as {added.role}. It sees {around}, too."
             " The token is shown only now: give it to the agent as MEMORYD_TOKEN."
         )
 
 
-def _list_around(namespace: str) -> list[str]:
+def list_around(namespace: str) -> list[str]:
     """Return the namespaces that enclose one, without the root."""
     parts = namespace.split("/")
     return ["/".join(parts[:length]) for length in range(len(parts) - 1, 0, -1)]

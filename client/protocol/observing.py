@@ -27,6 +27,15 @@ class Observing(Struct, kw_only=True):
     """none: everything is observed"""
 
 
+class MovedNamespace(Struct, kw_only=True):
+    """What went to another namespace beside memories."""
+
+    turns: int
+    """turns of L0"""
+    tokens: list[str]
+    """the names of tokens that are bound to the other namespace from now on"""
+
+
 @rpc("owner", reads=True, page=True)
 class GetObserving(Call[Observing], kw_only=True, frozen=True):
     """Return where observing is paused."""
@@ -50,3 +59,18 @@ class ResumeObserving(Call[Observing], kw_only=True, frozen=True):
     """whether the name is of a session, a namespace or a folder"""
     name: str
     """of a session, a namespace or a folder, as it was paused"""
+
+
+@rpc("owner", page=False)
+class MoveNamespace(Call[MovedNamespace], kw_only=True, frozen=True):
+    """Let what a namespace has beside its memories go to another one: turns of L0, tokens, pauses; see `share`.
+
+    What was said in a pause, one that is over too, stays out under the other name as well.
+    """
+
+    namespace: str
+    """where it is; not the root"""
+    to: str
+    """where it goes; not the root"""
+    pauses_only: bool = False
+    """let the pauses hold there too, and leave everything where it is"""

@@ -276,6 +276,7 @@ class Connection(asyncio.Protocol):
             request_id = request.id
             if self._server.draining:  # before all else: the successor may know what this daemon does not
                 raise envelope.stopping_error()
+            self._caller = self._server.core.tokens.read_present(self._caller)
             call = access.admit(envelope.call_of(request), self._caller, self._server.core.tokens)
             access.check_room(call, self._server.core.store)
         except MemorydError as error:

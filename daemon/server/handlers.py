@@ -2,7 +2,7 @@
 
 from memoryd.daemon.capability import installed
 from memoryd.daemon.context import counting, given, preparing, unasked
-from memoryd.daemon.conversations import log, observing, pausing, running_summary, seeding, tasks, thinking
+from memoryd.daemon.conversations import log, moving, observing, pausing, running_summary, seeding, tasks, thinking
 from memoryd.daemon.jobs import calls as jobs_calls
 from memoryd.daemon.jobs import consolidating, database, tiers
 from memoryd.daemon.memories import (

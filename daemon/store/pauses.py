@@ -7,12 +7,17 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
+from memoryd.client.errors import Conflict
 from memoryd.client.protocol import Pause, PauseKind
 from memoryd.daemon.store import settings
 from memoryd.daemon.store.writer import Transaction
 
 _ENDED = "ended_pauses"  # setting: a JSON list
 _MOST_ENDED = 1000
+_SPREAD = (
+    "INSERT INTO pauses (kind, name, since) VALUES ('namespace', ?, ?)"
+    " ON CONFLICT DO UPDATE SET since = min(since, excluded.since)"
+)
 
 
 class TurnPlace(NamedTuple):
@@ -68,10 +73,33 @@ class Pauses:
         removed: Any = connection.execute(sql, values).fetchall()
         ending = [_EndedPause(was, place, since, now) for was, place, since in removed]
         if ending:
-            ended = [*_read_ended(connection), *ending][-_MOST_ENDED:]
-            settings.put(connection, _ENDED, msgspec.json.encode(ended).decode())
-            transaction.after_commit(lambda: setattr(self, "_ended", ended))
+            self._put_ended(transaction, [*_read_ended(connection), *ending])
         return self._follow(transaction)
+
+    def spread(self, transaction: Transaction, namespace: str, to: str) -> None:
+        """Let what is paused or was in a namespace be so in another; raise `Conflict` if only the settings say it."""
+        old, new = TurnPlace(namespace, "", ""), TurnPlace(to, "", "")
+        connection = transaction.connection
+        for pause in self.list_all():
+            if not (_is_within(old, pause) and not _is_within(new, pause)):
+                continue
+            if pause.since is None:
+                raise Conflict(
+                    f"`never` of [observe] in the settings names {pause.name}; put {to} there, too, before the project"
+                    " has that name.",
+                )
+            connection.execute(_SPREAD, (to, pause.since))
+        known = _read_ended(connection)
+        coming = [
+            msgspec.structs.replace(one, name=to) for one in known if _is_within(old, one) and not _is_within(new, one)
+        ]
+        self._put_ended(transaction, [*known, *(one for one in coming if one not in known)])
+        self._follow(transaction)
+
+    def _put_ended(self, transaction: Transaction, ended: list[_EndedPause]) -> None:
+        kept = ended[-_MOST_ENDED:]
+        settings.put(transaction.connection, _ENDED, msgspec.json.encode(kept).decode())
+        transaction.after_commit(lambda: setattr(self, "_ended", kept))
 
     def _follow(self, transaction: Transaction) -> list[Pause]:
         made = _read(transaction.connection)

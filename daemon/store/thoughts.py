@@ -111,6 +111,13 @@ def drop_empty(connection: apsw.Connection) -> None:
     connection.execute(_EMPTY)
 
 
+def move(connection: apsw.Connection, namespace: int, to: int) -> None:
+    """Move what waits to another namespace."""
+    connection.execute("UPDATE OR IGNORE thoughts SET namespace = ? WHERE namespace = ?", (to, namespace))
+    connection.execute("UPDATE heard SET namespace = ? WHERE namespace = ?", (to, namespace))
+    drop_empty(connection)
+
+
 def hurry(connection: apsw.Connection, namespace: int, session: str, now: float) -> list[str]:
     """Make everything of a conversation due now; return the kinds."""
     sql = "UPDATE thoughts SET due_at = min(due_at, ?3) WHERE namespace = ?1 AND session = ?2 RETURNING kind"

@@ -96,6 +96,18 @@ class AccessTokens:
 
         return self._store.write(write, over_limit=True)
 
+    def move(self, transaction: Transaction, namespace: str, to: str) -> list[str]:
+        """Bind the tokens of a namespace to another one; return their names."""
+        sql = "UPDATE tokens SET namespace = ? WHERE namespace = ? RETURNING hash, role, name"
+        moved: Any = transaction.connection.execute(sql, (to, namespace)).fetchall()
+        callers = {key: Caller(role, to, name, key) for key, role, name in moved}
+        transaction.after_commit(lambda: self._callers.update(callers))
+        return sorted(caller.name for caller in callers.values())
+
+    def read_present(self, caller: Caller) -> Caller:
+        """Return a caller as its token is bound now."""
+        return self._callers.get(caller.key, caller) if caller.key else caller
+
     def list_tokens(self) -> TokenList:
         """Return all tokens without their secrets."""
         with self._store.reading() as connection:

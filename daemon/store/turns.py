@@ -177,6 +177,16 @@ def remove(connection: apsw.Connection, leaving: Iterable[StoredTurn]) -> None:
     connection.executemany("DELETE FROM turns WHERE id = ?", ((turn.id,) for turn in leaving))
 
 
+def move(connection: apsw.Connection, namespace: int, to: int) -> int:
+    """Move the turns of L0, and those that are listed as skipped, to another namespace; return how many are in L0."""
+    sql = "UPDATE turns SET namespace = ? WHERE namespace = ? RETURNING 1"
+    moved = len(connection.execute(sql, (to, namespace)).fetchall())
+    connection.execute("UPDATE skipped SET namespace = ? WHERE namespace = ?", (to, namespace))
+    count(connection, namespace, "gone: share", moved)
+    count(connection, to, "gone: share", -moved)
+    return moved
+
+
 def exchange(connection: apsw.Connection, removed: Iterable[StoredTurn], back: Iterable[StoredTurn]) -> None:
     """Take turns out of L0 and put others in, as an undo does."""
     leaving, coming = list(removed), list(back)

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
+from absent import needs
 from memoryd.client import Client
 from memoryd.client.memctl import project
 from memoryd.client.project import project_namespace
 from memoryd.client.projects import FILE
-from memoryd.client.protocol import List
+from memoryd.client.protocol import List, NewTurn, Observe, Tiers
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +29,16 @@ def met(*paths: Path) -> list[str]:
 
 def held(client: Client, namespace: str) -> list[str]:
     return sorted(memory.content for memory in client.call(List(namespace=namespace, reach="exact", limit=100)))
+
+
+def say(client: Client, namespace: str, *texts: str) -> int:
+    said = [NewTurn(role="user", content=text) for text in texts]
+    return client.call(Observe(turns=said, session="s", namespace=namespace)).accepted
+
+
+def heard(client: Client, namespace: str) -> dict[str, int]:
+    """Return how many turns wait to be learned from."""
+    return client.call(Tiers(namespace=namespace, reach="exact" if namespace else "all")).heard
 
 
 def namespaces(memctl: Memctl) -> list[str]:
@@ -64,18 +75,125 @@ def test_a_project_takes_its_memories_along_and_they_can_be_moved_back(
     assert held(client, "api-2") == texts
 
 
-def test_what_stays_behind_is_counted(client: Client, memctl: Memctl, home: Path) -> None:
+def test_turns_and_tokens_go_along_and_a_rename_takes_all_of_it_back(
+    client: Client, daemon: Any, memctl: Memctl, home: Path
+) -> None:
     met(home / "api")
+    token = client.add_token("robot", "api").token
+    robot = Client(socket=client.socket_path, token=token, autostart=False)
     with Client("api", socket=client.socket_path, autostart=False) as inside:
         inside.add("We pay by invoice.")
         inside.observe([{"role": "user", "content": "From May on we pay by invoice."}], session="s")
-    out = memctl("project", "rename", "api", "payments").out.splitlines()
-    assert out[0] == "api is called payments from now on; 1 memory moved there."
-    assert out[1].startswith("`memctl undo ")
-    assert out[2] == "1 stay in api: turns of the latest conversations, notes of a workspace."
+    assert robot.list().total == 1
+    assert memctl("project", "rename", "api", "acme/payments").out.splitlines() == [
+        "api is called acme/payments from now on; 1 memory, 1 turn moved there.",
+        "Bound to acme/payments from now on: token robot. It sees acme and the root /, too.",
+        "`memctl project rename acme/payments api` takes that back.",
+    ]
+    assert [(one.namespace, one.turns) for one in client.get_log()] == [("acme/payments", 1)]
+    assert heard(client, "acme/payments") == heard(client, "") != {}
+    assert daemon.core.store.find_problems() == []
+    assert robot.list().total == 1, "a connection that is open follows its token"
+    robot.close()
+    assert memctl("project", "rename", "acme/payments", "api").code == 0
+    assert [(one.namespace, one.turns) for one in client.get_log()] == [("api", 1)]
+    assert held(client, "api") == ["We pay by invoice."]
+    assert [one.namespace for one in client.list_tokens()] == ["api"]
 
 
-def test_a_path_names_the_project_that_it_is_in(memctl: Memctl, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_l0_takes_no_more_than_it_holds(client: Client, daemon: Any, memctl: Memctl, home: Path) -> None:
+    met(home / "one", home / "two")
+    for name in ("one", "two"):
+        say(client, name, *(f"We keep {name} {number} in box {number}." for number in range(15)))
+    assert memctl("project", "rename", "two", "one", "--join", "--json").json["turns"] == 15
+    with Client("one", socket=client.socket_path, autostart=False) as inside:
+        assert inside.turns(reach="exact").total == 20
+        assert inside.count(reach="exact", type=["turn"]).count == 10
+    assert daemon.core.store.find_problems() == []
+
+
+@needs("backfill")
+def test_a_pause_goes_along_and_what_was_said_in_it_stays_out(
+    client: Client, memctl: Memctl, home: Path, clock: Any
+) -> None:
+    from memoryd.client.backfill.calls import Backfill, PastTurn
+
+    met(home / "blog")
+    in_pauses = []
+    for is_over in (True, False):
+        clock.advance(60)
+        memctl("observe", "off", "--namespace", "blog")
+        clock.advance(60)
+        in_pauses.append(clock())
+        clock.advance(60)
+        memctl(*["observe", "on", "--namespace", "blog"] if is_over else ["observe", "status"])
+    assert memctl("project", "rename", "blog", "garden").code == 0
+    assert memctl("observe", "status").out.splitlines() == ["Nothing is observed in:", "  namespace garden"]
+    assert say(client, "garden", "The heron is in the pond.") == 0
+    memctl("observe", "on", "--namespace", "garden")
+    clock.advance(60)
+    assert say(client, "garden", "The heron is in the pond.") == 1
+    for namespace in ("blog", "garden"):
+        for number, at in enumerate(in_pauses):
+            said = PastTurn(id=f"{number:032x}", role="user", content=f"The key is under mat {number}.", created_at=at)
+            done = client.call(Backfill(namespace=namespace, session="past", turns=[said]))
+            assert (done.taken, sum(done.left_out.values())) == (0, 1), (namespace, number)
+
+
+def test_a_pause_of_what_is_around_holds_for_a_project_that_leaves_it(
+    client: Client, memctl: Memctl, home: Path
+) -> None:
+    met(home / "blog")
+    memctl("project", "rename", "blog", "acme/blog")
+    memctl("observe", "off", "--namespace", "acme")
+    memctl("project", "rename", "acme/blog", "acme/site")
+    assert [one.name for one in client.get_observing().pauses] == ["acme"]
+    memctl("project", "rename", "acme/site", "garden", "--name-only")
+    assert [one.name for one in client.get_observing().pauses] == ["acme", "garden"]
+
+
+def test_a_name_of_the_settings_is_not_left_behind(
+    start_daemon: Any, memctl: Memctl, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORYD_SOCKET", str(start_daemon(observe={"never": ["blog"]}).socket))
+    met(home / "blog")
+    refused = memctl("project", "rename", "blog", "garden")
+    assert (refused.code, refused.err) == (
+        1,
+        "memctl: `never` of [observe] in the settings names blog; put garden there, too, before the project has that"
+        " name.\n",
+    )
+    assert namespaces(memctl) == ["blog"]
+
+
+def test_a_folder_has_its_name_before_the_first_session(daemon: Any, memctl: Memctl, home: Path) -> None:
+    (home / "src/fresh").mkdir(parents=True)
+    (home / "src/shop").mkdir()
+    out = memctl("project", "rename", str(home / "src/fresh"), "shop2").out
+    assert out == "~/src/fresh is called shop2 from now on.\n"
+    assert project_namespace(home / "src/fresh") == "shop2"
+    assert memctl("project", "rename", str(home / "src/shop"), "shop").out == "~/src/shop is called shop from now on.\n"
+    (home / "other").mkdir()
+    assert "--join lets both share it" in memctl("project", "rename", str(home / "other"), "shop").err
+    assert memctl("project", "rename", str(home), "shop3").err.endswith("is not the folder of one project.\n")
+    assert namespaces(memctl) == ["shop2", "shop"]
+
+
+def test_a_folder_without_git_that_is_gone_leaves_its_name_to_another(
+    client: Client, memctl: Memctl, home: Path
+) -> None:
+    met(home / "old/shop", home / "new/shop")
+    with Client("shop", socket=client.socket_path, autostart=False) as inside:
+        inside.add("We sell herons.")
+    (home / "old/shop").rmdir()
+    assert memctl("project", "rename", str(home / "new/shop"), "shop").code == 0
+    assert namespaces(memctl) == ["shop"]
+    assert held(client, "shop") == ["We sell herons."]
+
+
+def test_a_path_names_the_project_that_it_is_in(
+    daemon: Any, memctl: Memctl, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     met(home / "a" / "api", home / "b" / "api")
     (home / "b" / "api" / "src").mkdir()
     monkeypatch.chdir(home / "b" / "api" / "src")
@@ -126,12 +244,11 @@ def test_what_cannot_be_is_refused_and_changes_nothing(
     assert namespaces(memctl) == ["api"]
 
 
-def test_without_a_daemon_only_the_name_can_change(memctl: Memctl, home: Path) -> None:
+def test_without_a_daemon_nothing_changes_since_a_pause_could_be_left_behind(memctl: Memctl, home: Path) -> None:
     met(home / "api")
-    assert memctl("project", "rename", "api", "payments", "--no-autostart").code == 3
-    assert namespaces(memctl) == ["api"]
-    assert memctl("project", "rename", "api", "payments", "--name-only").code == 0
-    assert namespaces(memctl) == ["payments"]
+    for words in ((), ("--name-only",)):
+        assert memctl("project", "rename", "api", "payments", "--no-autostart", *words).code == 3
+        assert namespaces(memctl) == ["api"]
 
 
 def test_a_damaged_table_is_said_in_a_sentence(memctl: Memctl, folder: Path) -> None:

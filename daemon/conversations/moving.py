@@ -1,0 +1,46 @@
+"""Moving what a namespace has beside memories, as a project does that gets another name."""
+
+from concurrent.futures import Future
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import MovedNamespace, MoveNamespace
+from memoryd.daemon.conversations import promoting
+from memoryd.daemon.conversations.observing import choose_leaving
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.registry import handles
+from memoryd.daemon.store import namespaces, thoughts, turns
+from memoryd.daemon.store.writer import Transaction
+
+
+@handles(MoveNamespace)
+def move(core: Core, call: MoveNamespace) -> "Future[MovedNamespace]":
+    """Let turns, tokens and pauses go to another namespace, all in one transaction."""
+    if "" in (namespaces.check(call.namespace), namespaces.check(call.to)) or call.namespace == call.to:
+        raise Invalid("Two namespaces are needed, and neither may be the root.")
+    now = core.clock()
+
+    def write(transaction: Transaction) -> MovedNamespace:
+        core.pauses.spread(transaction, call.namespace, call.to)
+        if call.pauses_only:
+            return MovedNamespace(turns=0, tokens=[])
+        core.pauses.remove(transaction, "namespace", call.namespace, now)
+        tokens = core.tokens.move(transaction, call.namespace, call.to)
+        return MovedNamespace(turns=_move_turns(core, transaction, call), tokens=tokens)
+
+    return core.store.write(write)
+
+
+def _move_turns(core: Core, transaction: Transaction, call: MoveNamespace) -> int:
+    """Move turns of L0 and what is yet to be learned of them; the oldest leave L0 where it is full."""
+    connection, numbers = transaction.connection, core.store.namespaces
+    old = numbers.find_number(call.namespace)
+    if old is None:
+        return 0
+    new = numbers.ensure(transaction, call.to)
+    moved = turns.move(connection, old, new)
+    thoughts.move(connection, old, new)
+    ring = turns.read_ring(connection, new)
+    leaving = choose_leaving(ring, len(ring) - core.config.tiers.ring, core.active.writers)
+    promoting.leave(core, transaction, leaving)
+    core.active.follow(transaction, [old, new])
+    return moved
