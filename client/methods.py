@@ -73,7 +73,7 @@ def list_given(since: float | None = None, limit: int = 20, *, reach: Reach | No
 
 
 def count_tokens(texts: Words, tokenizer: str = "", *, reach: Reach | None = None) -> protocol.CountTokens:
-    """Count the tokens of texts as `get_context` does, for whoever puts memories into a budget of their own."""
+    """Count the tokens of texts as contexts do, for whoever puts memories into a budget of their own."""
     return protocol.CountTokens(texts=to_list(texts), tokenizer=tokenizer, reach=reach)
 
 
@@ -191,7 +191,8 @@ def operation(
 
 
 def undo(operation: str | None = None, *, reach: Reach | None = None) -> protocol.Undo:
-    """Take back one operation as a whole; without an id the latest that was not undone yet."""
+    """Take back one operation as a whole; without an id the latest that was done at the caller's place, whoever
+    did it."""
     return protocol.Undo(operation=operation, reach=reach)
 
 

@@ -82,7 +82,9 @@ def _format_value(name: str, value: Any) -> str:
 
 
 def _declare_undo(parser: ArgumentParser) -> None:
-    parser.add_argument("operation", nargs="?", metavar="OP", help="its id; by default the latest")
+    parser.add_argument(
+        "operation", nargs="?", metavar="OP", help="its id; by default the latest within reach, whoever did it"
+    )
     parser.add_argument("--yes", action="store_true", help="without OP: do not ask, for use without a terminal")
     add_reach(parser)
 

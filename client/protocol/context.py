@@ -204,7 +204,7 @@ class TokenCounts(Struct, kw_only=True):
 
 @rpc("within", reads=True, page=True)
 class CountTokens(Scoped[TokenCounts], kw_only=True, frozen=True):
-    """Count the tokens of texts as `get_context` does, for whoever puts memories into a budget of their own."""
+    """Count the tokens of texts as contexts do, for whoever puts memories into a budget of their own."""
 
     texts: Annotated[list[str], Meta(max_length=MAX_TEXTS)]
     """at most 1000"""

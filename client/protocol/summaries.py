@@ -92,6 +92,6 @@ class Summarize(Scoped[Summarized], kw_only=True, frozen=True):
     """of the summary's message"""
     tokenizer: str = ""
     """what counts: the path of a tokenizer.json, `bytes` (two a token), the embedding model, or an encoding of tiktoken
-    where that is installed; left out: as `get_context` counts"""
+    where that is installed; left out: as contexts count"""
     wait: bool = False
     """let a language model write the summary, where one is configured"""

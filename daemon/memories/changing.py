@@ -185,16 +185,18 @@ def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
 
 
 def _find_rights(core: Core, call: Undo, caller: Caller) -> history.Rights:
-    reached = visible_condition(core, call)
-    if not caller.bound:
+    """Return what may be undone; where the call says neither which operation nor where, what was done at its place."""
+    reached, names = visible_condition(core, call), core.store.namespaces
+    is_named = call.operation is not None or call.reach is not None
+    place = caller.namespace if is_named else caller.log_place(call.namespace)
+    if not caller.bound and (is_named or not place):
         return history.Rights(reached)
-    names = core.store.namespaces
-    own = names.reach(caller.namespace, "subtree") or frozenset()
-    shared = names.reach(caller.namespace, "visible") if caller.role == "lead" else None
+    own = names.reach(place, "subtree") or frozenset()
+    shared = names.reach(place, "visible") if is_named and caller.role == "lead" else None
     return history.Rights(
         reached,
         changeable=namespaces.condition(own | (shared or frozenset())),
-        own=namespaces.build_inside("o.namespace", caller.namespace),
+        own=namespaces.build_inside("o.namespace", place),
     )
 
 

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from memoryd.client import protocol
-from memoryd.client.errors import NotFound
+from memoryd.client.errors import Invalid, NotFound
 from memoryd.daemon.capability import installed
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import keyed
@@ -46,6 +46,8 @@ def get(core: Core, call: protocol.Get) -> protocol.Memory:
 
 
 def _select(core: Core, call: protocol.Get, caller: Caller) -> tuple[Row, protocol.Memory]:
+    if not (call.id or call.key):
+        raise Invalid("Give an id or a key.")
     condition = visible_condition(core, call)
     with core.store.reading() as connection:
         if call.key:

@@ -260,8 +260,8 @@ def _find_undoable(connection: apsw.Connection, prefix: str | None, rights: Righ
         sql += f" AND {allowed} AND o.undone_by IS NULL AND {others} ORDER BY o.number DESC LIMIT 1"
         entries: Any = connection.execute(sql).fetchall()
         if not entries:
-            raise NotFound("There is nothing to undo.")
-        _check_nothing_erased_since(connection, entries[0][0], rights)
+            raise NotFound("There is nothing to undo here; name what was done elsewhere by the id of the operation.")
+        _check_nothing_erased_since(connection, entries[0][0], f"{allowed} AND {_build_condition(rights.reached)}")
     else:
         rows.check_prefix(prefix)
         sql += f" AND o.id >= ? AND o.id < ? ORDER BY o.id LIMIT {rows.CANDIDATES}"
@@ -281,13 +281,13 @@ def _find_undoable(connection: apsw.Connection, prefix: str | None, rights: Righ
     return id, kind
 
 
-def _check_nothing_erased_since(connection: apsw.Connection, operation: str, rights: Rights) -> None:
+def _check_nothing_erased_since(connection: apsw.Connection, operation: str, condition: str) -> None:
     """Raise `Conflict` where something was erased after an operation: who asks may well mean that."""
     erased: Any = connection.execute(
         f"SELECT o.id FROM operations o WHERE o.kind = '{ERASE}' AND o.number > {NUMBER}"
         " AND o.token || o.session || o.process <> ''"  # not by the daemon itself, for another machine
         " AND EXISTS (SELECT 1 FROM history h WHERE h.operation = o.number)"
-        f" AND {_build_condition(rights.reached)} ORDER BY o.number DESC LIMIT 1",
+        f" AND {condition} ORDER BY o.number DESC LIMIT 1",
         (operation,),
     ).get
     if erased is not None:

@@ -186,6 +186,24 @@ def test_delete_and_undo_are_each_one_operation(memory: Any) -> None:
     assert memory.undo().undone == added[-1].operation
 
 
+def test_undo_without_an_id_is_about_what_was_done_at_the_clients_place(make: Make) -> None:
+    inner, outer = make("hz/agent"), make("hz")
+    own, shared = inner.add("Herons fish at dawn"), outer.add("The port is 8443")
+    assert inner.undo().undone == own.operation
+    with pytest.raises(NotFound, match="nothing to undo here"):
+        inner.undo()
+    deleted = inner.delete(shared.id)  # done here, though what it changed is the team's
+    outer.add("Deploys go out on Tuesdays")
+    assert inner.undo().undone == deleted.operation
+    assert inner.undo(reach="visible").undone != shared.operation
+    assert inner.undo(shared.operation).ids == [shared.id]
+
+
+def test_get_wants_an_id_or_a_key(memory: Any) -> None:
+    with pytest.raises(Invalid, match="Give an id or a key"):
+        memory.get()
+
+
 def test_explain_trace_and_why_not_tell_of_one_search(memory: Any) -> None:
     found, lost = memory.add("the cache is Valkey").id, memory.add("nothing of the sort").id
     explained = memory.explain("cache", limit=1)
