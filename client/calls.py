@@ -259,8 +259,8 @@ def context(
     task: str, *, max_tokens: int = 800, session: str = "", fresh: bool = False, **fields: Any
 ) -> protocol.GetContext:
     """Return the memories that matter for `task` as text for a prompt, within `max_tokens`; `.text` is empty when
-    nothing is relevant. A `session` gets nothing twice, unless it is `fresh`. `fields` are filters,
-    `compact`, `touch` and `deadline_ms`."""
+    nothing is relevant enough, though `search` may find something. A `session` gets nothing twice, unless it is
+    `fresh`. `fields` are filters, `compact`, `touch` and `deadline_ms`."""
     return build(
         protocol.GetContext, task=task, max_tokens=max_tokens, session=session, fresh=fresh, **query_fields(fields)
     )

@@ -1,6 +1,7 @@
 """A function that builds a call becomes a method of both clients.
 
-On a `Client` the method returns the result, on an `AsyncClient` an awaitable of it.
+On a `Client` the method returns the result, on an `AsyncClient` an awaitable of it, which also raises what is wrong
+with the arguments.
 """
 
 from collections.abc import Awaitable, Callable
@@ -13,15 +14,15 @@ R = TypeVar("R")
 
 
 class SyncCaller(Protocol):
-    """Sends a call and returns its result."""
+    """Builds and sends a call and returns its result."""
 
-    def call(self, call: Call[R], /) -> R: ...
+    def _send_built(self, build: Callable[[], Call[R]], /) -> R: ...
 
 
 class AsyncCaller(Protocol):
-    """Sends a call and returns an awaitable of its result."""
+    """Returns an awaitable that builds and sends a call and gives its result."""
 
-    def call(self, call: Call[R], /) -> Awaitable[R]: ...
+    def _send_built(self, build: Callable[[], Call[R]], /) -> Awaitable[R]: ...
 
 
 class method(Generic[P, R]):
@@ -42,7 +43,7 @@ class method(Generic[P, R]):
             return self.build
 
         def call(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return client.call(self.build(*args, **kwargs))
+            return client._send_built(lambda: self.build(*args, **kwargs))
 
         call.__doc__ = self.build.__doc__
         call.__name__ = self.build.__name__

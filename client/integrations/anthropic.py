@@ -17,6 +17,7 @@ from anyio.to_thread import run_sync
 
 from memoryd.client.integrations.clients import check_client
 from memoryd.client.integrations.followed import FollowedFolder
+from memoryd.client.transport.paths import make_absolute
 from memoryd.client.transport.sync import Client
 
 _GLOBS = ("memories/**/*",)
@@ -25,14 +26,16 @@ _GLOBS = ("memories/**/*",)
 class WorkspaceMemoryTool(BetaLocalFilesystemMemoryTool):
     """The memory tool on files in `folder`/memories; give it to `client.beta.messages.tool_runner(tools=[…])`.
 
-    `namespace` is where what is indexed of them is found; left out, the folder's name.
+    A relative `folder` is one of the current directory, `~` the home folder. `namespace` is where what is indexed of
+    the files is found; left out, the folder's name.
     """
 
     def __init__(
         self, folder: str | os.PathLike[str], client: Client | None = None, namespace: str | None = None
     ) -> None:
         check_client(client)
-        super().__init__(base_path=os.fspath(folder))
+        folder = make_absolute(folder)
+        super().__init__(base_path=folder)
         self._files = FollowedFolder(client or Client(), folder, namespace, _GLOBS)
         self._files.begin()
 
@@ -57,7 +60,8 @@ class AsyncWorkspaceMemoryTool(BetaAsyncLocalFilesystemMemoryTool):
         self, folder: str | os.PathLike[str], client: Client | None = None, namespace: str | None = None
     ) -> None:
         check_client(client)
-        super().__init__(base_path=os.fspath(folder))
+        folder = make_absolute(folder)
+        super().__init__(base_path=folder)
         self._files = FollowedFolder(client or Client(), folder, namespace, _GLOBS)
 
     async def execute(self, command: Any) -> Any:

@@ -30,5 +30,5 @@ def put_entries(client: Client, entries: Sequence[KeyedEntry], allow_secrets: bo
     except (Invalid, BadFrame) as error:
         raise ValueError(error.message) from None
     if done.redacted:
-        kinds = ", ".join(f"{kind} ({number})" for kind, number in sorted(done.redacted.items()))
+        kinds = ", ".join(sorted(done.redacted))  # without their numbers: a text is in the content and the metadata
         log.warning("credentials were taken out of what was stored: %s; `allow_secrets=True` keeps them", kinds)

@@ -97,7 +97,7 @@ class MemorydStore(BaseStore):
         self._client = choose_client(client)
         if foreign := sorted((index or {}).keys() - {"fields"}):
             raise ValueError(f"`index` has only `fields`, no {', '.join(foreign)}: memoryd embeds with its own model.")
-        self._fields = list((index or {}).get("fields") or ["$"])
+        self._fields = _check_paths("fields", (index or {}).get("fields") or ["$"])
         self.ttl_config = ttl
         self._mode: _Mode = mode
         self._with_unindexed = with_unindexed
@@ -183,7 +183,7 @@ class MemorydStore(BaseStore):
         if op.value is None or op.index is False:
             return []
         found: list[str] = []
-        for path in self._fields if op.index is None else op.index:
+        for path in self._fields if op.index is None else _check_paths("index", op.index):
             found += ["\n".join(list_leaves(op.value))] if path == "$" else get_text_at_path(op.value, path)
         texts = list(dict.fromkeys(text for text in found if text.strip()))
         texts[_MOST_TEXTS - 1 :] = filter(None, ["\n".join(texts[_MOST_TEXTS - 1 :])])
@@ -281,8 +281,14 @@ class AsyncMemorydStore(AsyncBatchedBaseStore):
     supports_ttl = True
 
     def __init__(self, client: Client | None = None, **options: Any) -> None:
-        super().__init__()
+        self._task = None  # which its end asks for, also where it does not come to be
         self.store = MemorydStore(client, **options)
+        try:
+            super().__init__()
+        except RuntimeError:
+            raise RuntimeError(
+                "Make an AsyncMemorydStore in a coroutine: it belongs to the event loop there."
+            ) from None
         self.ttl_config = self.store.ttl_config
         self._thread = threading.get_ident()
 
@@ -299,6 +305,13 @@ class AsyncMemorydStore(AsyncBatchedBaseStore):
     async def sweep_ttl(self) -> int:
         """Delete items that have expired; return how many."""
         return await asyncio.to_thread(self.store.sweep_ttl)
+
+
+def _check_paths(name: str, paths: Any) -> list[str]:
+    """Return paths of texts within values; raise `ValueError` for one text, whose letters would be taken for paths."""
+    if not isinstance(paths, list | tuple) or not all(isinstance(path, str) for path in paths):
+        raise ValueError(f"{name} must be a list of texts, such as ['text'], not {paths!r}.")
+    return list(paths)
 
 
 def _join_entries(items: Iterable[list[KeyedEntry]]) -> Iterator[list[KeyedEntry]]:

@@ -6,7 +6,7 @@ searches and hooks. Items without text (calls of tools) are found by their sessi
 
 import asyncio
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agents.items import TResponseInputItem
@@ -80,6 +80,8 @@ class MemorydSession(SessionABC):
         put_entries(self._client, entries, self._allow_secrets)
 
     def _build_entry(self, item: TResponseInputItem) -> KeyedEntry:
+        if not isinstance(item, Mapping):
+            raise ValueError(f"An item is a mapping with `role` and `content`, not {type(item).__name__}.")
         text = build_content("\n".join(_list_texts(item)))
         memory = NewMemory(
             content=text if text.strip() else "item",

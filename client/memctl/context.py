@@ -49,7 +49,8 @@ def _show_context(args: Namespace) -> None:
         show(args, context, lambda: context.text.rstrip("\n"))
     if not context.text:
         more = f" beyond the {context.repeated} that the session has" if context.repeated else ""
-        print_note(f"memctl: nothing relevant{more}.")
+        less = "" if context.repeated else "; `memctl search` shows what is less likely to matter"
+        print_note(f"memctl: nothing relevant enough{more}{less}.")
     elif context.omitted:
         print_note(f"memctl: {context.tokens} tokens; {context.omitted} more would be relevant (--max-tokens).")
     say_degraded(context.degraded)

@@ -4,7 +4,7 @@ import asyncio
 import select
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memoryd.client.calls import add_many_calls, subscribe
@@ -39,7 +39,7 @@ class AsyncClient(Endpoint):
     async def close(self) -> None:
         """Close the stream; the client may be used again."""
         stream, self._stream = self._stream, None
-        if stream:
+        if stream and stream.is_of_this_loop():
             await stream.close()
 
     async def call(self, call: Call[R], on_progress: OnProgress | None = None) -> R:
@@ -54,6 +54,9 @@ class AsyncClient(Endpoint):
                 if delay_s is None or time.monotonic() + delay_s > give_up_at:
                     raise
                 await asyncio.sleep(delay_s)
+
+    async def _send_built(self, build: Callable[[], Call[R]]) -> R:
+        return await self.call(build())
 
     async def add_many(
         self,
@@ -93,22 +96,26 @@ class AsyncClient(Endpoint):
 
     async def _exchange(self, call: Call[Any], on_progress: OnProgress | None) -> Reply:
         request_id = next(self._ids)
-        data = encode_call(call, request_id)
+        data, reads = encode_call(call, request_id), DECLARED[type(call)].reads
         try:
-            return await self._send(request_id, data, on_progress)
+            return await self._send(request_id, data, on_progress, reads)
         except BrokenStream as broken:
-            if broken.heard and not DECLARED[type(call)].reads:
+            if broken.heard and not reads:
                 raise Unavailable(exchange.BROKEN) from None
         try:
-            return await self._send(request_id, data, on_progress)
+            return await self._send(request_id, data, on_progress, reads)
         except BrokenStream as broken:
             raise Unavailable(exchange.describe_broken(broken, call)) from None
 
-    async def _send(self, request_id: int, data: bytes, on_progress: OnProgress | None) -> Reply:
+    async def _send(self, request_id: int, data: bytes, on_progress: OnProgress | None, reads: bool) -> Reply:
         stream = await self._get_stream()
-        return await stream.exchange(request_id, data, self.timeout_s, on_progress)
+        return await stream.exchange(request_id, data, self.timeout_s, on_progress, reads)
 
     async def _get_stream(self) -> "_Stream":
+        if self._stream and not self._stream.is_of_this_loop():
+            raise RuntimeError(
+                "This AsyncClient was used in another event loop; make one in each, as by `async with AsyncClient(…)`."
+            )
         async with self._connecting:
             if self._stream is None or self._stream.is_closed():
                 if self._stream:
@@ -198,6 +205,10 @@ class _Stream:
         self._ended.register(connection.fileno(), select.POLLRDHUP)
         self._receiving = asyncio.create_task(self._receive())
 
+    def is_of_this_loop(self) -> bool:
+        """Return whether the stream was made in the running event loop: no other one may touch it."""
+        return self._receiving.get_loop() is asyncio.get_running_loop()
+
     def is_closed(self) -> bool:
         """Return whether the stream has ended, also when the event loop has not noticed yet."""
         return self._receiving.done() or self._reader.at_eof() or bool(self._ended.poll(0))
@@ -212,12 +223,14 @@ class _Stream:
         await asyncio.gather(self._receiving, return_exceptions=True)
         await asyncio.gather(self._writer.wait_closed(), return_exceptions=True)
 
-    async def exchange(self, request_id: int, data: bytes, timeout_s: float, on_progress: OnProgress | None) -> Reply:
+    async def exchange(
+        self, request_id: int, data: bytes, timeout_s: float, on_progress: OnProgress | None, reads: bool
+    ) -> Reply:
         """Send a request and return its final reply; raise `BrokenStream` or `TimedOut`."""
         self._waiting[request_id] = waiting = _Waiting(on_progress)
         try:
             self._write(data)
-            return await self._await_reply(waiting, timeout_s)
+            return await self._await_reply(waiting, timeout_s, reads)
         finally:
             del self._waiting[request_id]
 
@@ -234,14 +247,14 @@ class _Stream:
         if sent < len(data):
             self._writer.write(data[sent:])
 
-    async def _await_reply(self, waiting: _Waiting, timeout_s: float) -> Reply:
+    async def _await_reply(self, waiting: _Waiting, timeout_s: float, reads: bool) -> Reply:
         while True:
             remaining_s = waiting.heard_at + timeout_s - time.monotonic()
             done, _ = await asyncio.wait([waiting.reply], timeout=max(0.0, remaining_s))
             if done:
                 return waiting.reply.result()
             if time.monotonic() - waiting.heard_at >= timeout_s:
-                raise TimedOut(exchange.SILENT.format(timeout_s))
+                raise TimedOut(exchange.SILENT[reads].format(timeout_s))
 
     async def _receive(self) -> None:
         """Hand each reply to its call until the stream ends; the calls still waiting then get the reason."""

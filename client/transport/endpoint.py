@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memoryd.client.calls import Methods
-from memoryd.client.errors import Unavailable
+from memoryd.client.errors import Invalid, Unavailable
 from memoryd.client.fields import namespace_text
 from memoryd.client.project import current_namespace, namespace_of_environment
 from memoryd.client.transport import paths
@@ -15,6 +15,8 @@ from memoryd.client.transport.exchange import greeting
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_LONGEST_S = 1_000_000_000  # some thirty years; a socket cannot wait for much longer
 
 
 class Endpoint(Methods, ABC):
@@ -31,7 +33,7 @@ class Endpoint(Methods, ABC):
     ) -> None:
         self.namespace = _choose_namespace(token) if namespace is None else namespace_text(namespace)
         self._address = paths.socket_address(socket)
-        self.timeout_s = timeout_s
+        self.timeout_s = _check_timeout(timeout_s)
         self.autostart = autostart
         self._greeting = greeting(paths.environment_token() if token is None else token)
         self._ids = itertools.count(1)
@@ -56,6 +58,13 @@ class Endpoint(Methods, ABC):
     def _describe_silent(self, error: OSError) -> Unavailable:
         """Return the error for a daemon that was started and still takes no connection."""
         return Unavailable(f"The daemon was started but does not answer at {self._address}: {error}.")
+
+
+def _check_timeout(timeout_s: float) -> float:
+    """Return the limit of one call; raise `Invalid` for what is no length of time that can be waited for."""
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s <= _LONGEST_S:
+        raise Invalid(f"`timeout_s` must be a number of seconds above 0 and at most {_LONGEST_S:,}, not {timeout_s!r}.")
+    return timeout_s
 
 
 def _choose_namespace(token: str | None) -> str:

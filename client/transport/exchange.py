@@ -19,7 +19,10 @@ OnProgress = Callable[[Progress], None]
 
 CONNECT_PAUSE_S = 0.01  # between two tries, where more clients come than the daemon has taken so far
 
-SILENT = "The daemon did not reply within {:g} s; a change may or may not have been made. Read, then repeat the call."
+SILENT = {  # by whether the call only reads
+    True: "The daemon did not reply within {:g} s. The call only reads: repeat it.",
+    False: "The daemon did not reply within {:g} s; a change may or may not have been made. Read, then repeat it.",
+}
 BROKEN = "The connection broke before the reply; the change may or may not have been made. Read, then repeat it."
 
 

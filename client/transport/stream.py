@@ -24,6 +24,7 @@ class Stream:
 
     def __init__(self, address: str, timeout_s: float, greeting: bytes) -> None:
         self._greeting = greeting  # sent with the first call
+        self._reads = True  # what it waits for is the reply to a call that only reads
         self._heard = False
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._reader = FrameReader()
@@ -45,8 +46,9 @@ class Stream:
                     raise TimedOut(f"The daemon took no connection within {timeout_s:g} s.") from None
                 time.sleep(CONNECT_PAUSE_S)
 
-    def exchange(self, data: bytes, timeout_s: float, on_progress: OnProgress | None) -> Reply:
+    def exchange(self, data: bytes, timeout_s: float, on_progress: OnProgress | None, reads: bool) -> Reply:
         """Send a request and return its final reply; raise `BrokenStream` or `TimedOut`."""
+        self._reads = reads
         self.send(data, timeout_s)
         while True:
             reply = self.read_reply()
@@ -85,7 +87,7 @@ class Stream:
         try:
             received = self._socket.recv(262144)
         except TimeoutError:
-            raise TimedOut(SILENT.format(self._socket.gettimeout())) from None
+            raise TimedOut(SILENT[self._reads].format(self._socket.gettimeout())) from None
         except OSError as error:
             raise BrokenStream(str(error), self._heard) from None
         if not received:

@@ -6,7 +6,7 @@ an empty pool, so that two processes never read one stream.
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memoryd.client.calls import add_many_calls, subscribe
@@ -74,6 +74,9 @@ class Client(Endpoint):
                     raise
                 time.sleep(delay_s)
 
+    def _send_built(self, build: Callable[[], Call[R]]) -> R:
+        return self.call(build())
+
     def add_many(
         self,
         memories: Iterable[GivenMemory],
@@ -112,21 +115,21 @@ class Client(Endpoint):
         return Subscription(self._connect(), encode_call(call, next(self._ids)), self.timeout_s, idle_s)
 
     def _exchange(self, call: Call[Any], on_progress: OnProgress | None) -> Reply:
-        data = encode_call(call, next(self._ids))
+        data, reads = encode_call(call, next(self._ids)), DECLARED[type(call)].reads
         try:
-            return self._send(self._take(), data, on_progress)
+            return self._send(self._take(), data, on_progress, reads)
         except BrokenStream as broken:
-            if broken.heard and not DECLARED[type(call)].reads:
+            if broken.heard and not reads:
                 raise Unavailable(BROKEN) from None
         try:
-            return self._send(self._connect(), data, on_progress)
+            return self._send(self._connect(), data, on_progress, reads)
         except BrokenStream as broken:
             raise Unavailable(describe_broken(broken, call)) from None
 
-    def _send(self, connection: Stream, data: bytes, on_progress: OnProgress | None) -> Reply:
+    def _send(self, connection: Stream, data: bytes, on_progress: OnProgress | None, reads: bool) -> Reply:
         pool = self._idle
         try:
-            reply = connection.exchange(data, self.timeout_s, on_progress)
+            reply = connection.exchange(data, self.timeout_s, on_progress, reads)
         except BaseException:
             connection.close()  # a stray reply must never answer a later call
             raise

@@ -126,7 +126,11 @@ def _check_apart(root: Path, name: str, other: StoredWorkspace) -> None:
     if other.root.is_relative_to(root):
         raise Conflict(f"{root} holds the workspace {other.namespace} ({other.root}).", about)
     if name == other.namespace:
-        raise Conflict(f"The namespace {name} is that of {other.root}; give another one with --namespace.", about)
+        raise Conflict(
+            f"The namespace {name} is that of the workspace {other.root}; give another namespace, or take that"
+            f" workspace out with `memctl workspace remove {name}`.",
+            about,
+        )
 
 
 def remove(core: Core, name_or_path: str, tell: Tell = lambda done, total: None) -> tuple[StoredWorkspace, int]:

@@ -1,11 +1,13 @@
 """The clients and their connections: what they do when it breaks, is slow, is full, or belongs to two threads."""
 
 import asyncio
+import gc
 import inspect
 import socket
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ from memoryd.client import (
     Busy,
     Client,
     Internal,
+    Invalid,
     NotFound,
     TimedOut,
     Unavailable,
@@ -231,6 +234,24 @@ async def test_a_late_reply_is_a_time_out_and_never_answers_another_call(start_d
         await _result(client.close())
 
 
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_read_without_a_reply_is_not_said_to_have_changed_anything(folder: Path, kind: Any) -> None:
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(folder / "s"))
+        silent.listen()
+        client = kind(socket=folder / "s", autostart=False, timeout_s=0.1)
+        with pytest.raises(TimedOut, match=r"did not reply within 0\.1 s\. The call only reads: repeat it\."):
+            await _result(client.count())
+        await _result(client.close())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("timeout_s", [0, -1, float("nan"), float("inf"), None, "5", True])
+def test_a_time_limit_that_is_none_is_refused_when_the_client_is_made(kind: Any, timeout_s: Any) -> None:
+    with pytest.raises(Invalid, match="`timeout_s` must be a number of seconds above 0"):
+        kind("", timeout_s=timeout_s)
+
+
 async def test_progress_keeps_a_long_call_from_timing_out(client: Any, path: Path) -> None:
     client.timeout_s = 1.5
     added = {"results": [], "created": 0, "merged": 0, "operations": []}
@@ -405,6 +426,32 @@ async def test_a_cancelled_call_disturbs_no_other(start_daemon: Start) -> None:
         daemon.embedder.gate.set()
         assert [(await calls[number]).outcome for number in (0, 2)] == ["created", "created"]
         assert (await client.status()).protocol == 1
+
+
+async def test_what_is_wrong_with_arguments_is_raised_when_it_is_awaited(daemon: "Daemon") -> None:
+    async with AsyncClient(socket=daemon.socket, autostart=False) as client:
+        calls = [client.add("fine"), client.add("bad", importance=3), client.search("x", no_such_thing=1)]
+        fine, *bad = await asyncio.gather(*calls, return_exceptions=True)
+    assert fine.outcome == "created"
+    assert [type(error) for error in bad] == [Invalid, Invalid]
+
+
+def test_an_asynchronous_client_in_a_second_event_loop_says_what_to_do(daemon: "Daemon") -> None:
+    async def ask(client: AsyncClient, ends: bool) -> None:
+        await client.status()
+        if ends:
+            await client.close()
+
+    client = AsyncClient(socket=daemon.socket, autostart=False)
+    asyncio.run(ask(client, ends=True))
+    asyncio.run(ask(client, ends=False))
+    with pytest.raises(RuntimeError, match="another event loop; make one in each"):
+        asyncio.run(ask(client, ends=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # of what was left open in the first loop
+        asyncio.run(client.close())
+        gc.collect()
+    asyncio.run(ask(client, ends=True))
 
 
 async def test_closing_a_client_ends_the_calls_under_way_at_once(start_daemon: Start) -> None:

@@ -49,6 +49,22 @@ def found(client: Client) -> set[str]:
     return {memory.content for memory in client.list(limit=100)}
 
 
+@pytest.mark.parametrize("kind", TOOLS)
+@pytest.mark.parametrize("given", ["~/notes", "notes"])
+async def test_a_folder_is_meant_as_a_shell_means_it_and_where_it_was_made(
+    process: Process, client: Client, kind: Any, given: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process.start()
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.chdir(folder)
+    made = kind(given, client, namespace="notes")
+    monkeypatch.chdir("/")
+    await use(made, "create", path="/memories/a.md", file_text="Herons fish")
+    assert (folder / "notes/memories/a.md").read_text() == "Herons fish"
+    assert found(client) == {"Herons fish"}
+    assert not (folder / "~").exists()
+
+
 def test_they_are_the_frameworks_tools() -> None:
     assert issubclass(WorkspaceMemoryTool, BetaAbstractMemoryTool)
     assert issubclass(AsyncWorkspaceMemoryTool, BetaAsyncAbstractMemoryTool)

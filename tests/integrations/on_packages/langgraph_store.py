@@ -1,6 +1,7 @@
 """The store for LangGraph with its real package; `test_on_packages.py` runs this."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -183,8 +184,25 @@ def test_a_warning_says_what_was_taken_out(make: Make, caplog: pytest.LogCapture
     make(allow_secrets=True).put(HERE, "k", {"token": TOKEN})
     assert caplog.text == ""
     make().put(HERE, "k", {"token": TOKEN})
-    assert "credentials were taken out of what was stored" in caplog.text
+    assert "credentials were taken out of what was stored: GitHub token;" in caplog.text
     assert TOKEN not in caplog.text
+
+
+@pytest.mark.parametrize("paths", ["text", ["text", 1], {"text"}])
+def test_paths_that_are_no_list_of_texts_are_refused(make: Make, paths: Any) -> None:
+    with pytest.raises(ValueError, match="fields must be a list of texts"):
+        make(index={"fields": paths})
+    with pytest.raises(ValueError, match="index must be a list of texts"):
+        make().put(HERE, "k", {"text": "herons fish"}, index=paths)
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_asynchronous_store_outside_a_loop_says_where_to_make_it(client: Client) -> None:
+    with pytest.raises(RuntimeError, match="Make an AsyncMemorydStore in a coroutine"):
+        AsyncMemorydStore(client)
+    with pytest.raises(ValueError, match="fields must be"):
+        AsyncMemorydStore(client, index={"fields": "text"})
+    gc.collect()
 
 
 @pytest.mark.parametrize(("namespace", "labels"), [("myapp/ann", ("notes",)), (None, ("myapp", "ann", "notes"))])

@@ -40,7 +40,7 @@ async def list_said(session: MemorydSession) -> list[str]:
 async def test_items_are_added_all_or_none(make: Make) -> None:
     session = make()
     await session.add_items([say("one")])
-    for bad in ({"n": float("nan")}, {"n": b"bytes"}, say("x" * 9_000_000), {"n": {1}}):
+    for bad in ({"n": float("nan")}, {"n": b"bytes"}, say("x" * 9_000_000), {"n": {1}}, "hi"):
         with pytest.raises(ValueError, match=r"\w"):
             await session.add_items([say("two"), bad, say("three")])
     with pytest.raises(ValueError, match="1000"):
