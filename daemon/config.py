@@ -140,7 +140,9 @@ class JobsConfig(Struct, frozen=True, forbid_unknown_fields=True):
         dict[str, NonNegativeFloat], "seconds between runs by the name of a job; 0: only when asked to"
     ] = {}
     history_days: Annotated[NonNegativeFloat, "operations can be undone for so long; 0: for ever"] = 365.0
-    backups: Annotated[NonNegativeInt, "copies of the database that are kept; 0: none are made"] = 3
+    backups: Annotated[
+        NonNegativeInt, "copies of the database, made by the job `backup`, that are kept; 0: none are made"
+    ] = 3
 
 
 class StorageConfig(Struct, frozen=True, forbid_unknown_fields=True):

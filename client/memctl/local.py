@@ -18,11 +18,18 @@ BACKUPS = "backups"  # in the data directory
 
 
 class Copy(msgspec.Struct):
-    """A copy of a database; `operation` is its latest operation, None if that is not known."""
+    """A copy of a database, or a former database; what cannot be read of it is None.
 
+    `name` is what `memctl restore` takes, `operation` its latest operation.
+    """
+
+    name: str
     path: str
     size_bytes: int
-    operation: str | None = None
+    former: bool
+    made_at: float | None
+    memories: int | None
+    operation: str | None
 
 
 def is_installed() -> bool:
@@ -68,10 +75,14 @@ def read_output(module: str, arguments: Sequence[str], *, progress: bool = False
 
 def list_copies(data_dir: Path) -> list[Copy]:
     """Return the copies of the database in the usual folder, the one with the oldest content first."""
-    folder = data_dir / BACKUPS
-    if not folder.is_dir():
+    return [copy for copy in list_with_former(data_dir) if not copy.former]
+
+
+def list_with_former(data_dir: Path) -> list[Copy]:
+    """Return those copies, and then the former databases."""
+    if not data_dir.is_dir():
         return []
-    return msgspec.json.decode(read_output("memoryd.daemon.store.copies", [str(folder)]), type=list[Copy])
+    return msgspec.json.decode(read_output("memoryd.daemon.store.copies", [str(data_dir)]), type=list[Copy])
 
 
 def environment(**changes: str) -> dict[str, str]:

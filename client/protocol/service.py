@@ -144,7 +144,7 @@ class Verification(Struct, kw_only=True):
 
 
 class BackedUp(Struct, kw_only=True):
-    """A copy that was made and checked: what it holds, and which older copies were deleted in its favour."""
+    """A copy that was made and checked, and what it holds."""
 
     path: str
     """the copy"""
@@ -158,8 +158,6 @@ class BackedUp(Struct, kw_only=True):
     """the latest operation that it holds; null: there is none"""
     took_ms: float
     """how long it took, the check included"""
-    removed: list[str] = []
-    """older copies that were deleted for it"""
 
 
 @rpc("anyone", reads=True, lane="control", any_version=True, page=True)
@@ -192,7 +190,7 @@ class Backup(Call[BackedUp], kw_only=True, frozen=True):
     """Copy the whole database to one file while it is in use, and check it: it holds all that was acknowledged before.
 
     `path` is an absolute path of a new file or of a folder; without one the copy is written to `backups` beside the
-    database, of which the latest `[jobs] backups` are kept.
+    database, and stays there until somebody deletes it.
     """
 
     path: str = ""

@@ -46,7 +46,7 @@ def verify(core: Core, report: ReportProgress, call: Verify) -> Verification:
 
 @handles(Backup)
 def backup(core: Core, report: ReportProgress, call: Backup) -> "Parts[BackedUp]":
-    """Copy the database to a file and check the copy; the oldest copies in the usual folder go."""
+    """Copy the database to a file and check the copy."""
 
     def check() -> None:
         if core.apart.stopping.is_set():
@@ -68,7 +68,6 @@ def _back_up(core: Core, path: str, check: Callable[[], None], report: ReportPro
     if target.parent == usual:
         copies.go_past(core.store, usual)
     backup = copies.copy_held(core.store, target, check, _build_reporter(report))
-    old_copies = [] if target.parent != usual else _rotate(core, usual)
     return BackedUp(
         path=str(target),
         size_bytes=backup.size_bytes,
@@ -76,7 +75,6 @@ def _back_up(core: Core, path: str, check: Callable[[], None], report: ReportPro
         turns=backup.turns,
         operation=backup.operation,
         took_ms=round((time.monotonic() - began) * 1000, 3),
-        removed=old_copies,
     )
 
 
@@ -88,7 +86,8 @@ def _check_target(core: Core, path: str, usual: Path) -> Path:
     try:
         if not path:
             usual.mkdir(mode=0o700, exist_ok=True)
-        target = place / copies.name_at(core.clock()) if place.is_dir() else place
+        beginning = copies.KEPT if place == usual else copies.BY_JOB
+        target = place / copies.name_at(core.clock(), beginning) if place.is_dir() else place
         folder = target if path.endswith("/") and target == place else target.parent
         if not folder.is_dir():
             raise Invalid(f"There is no folder {folder} for the copy.")
@@ -110,12 +109,3 @@ def _build_reporter(report: ReportProgress) -> Callable[[int, int], None]:
             report(Progress(stage="copying", done=done, total=total))
 
     return report_progress
-
-
-def _rotate(core: Core, folder: Path) -> list[str]:
-    """Delete the copies beyond those to keep, as the job does; return their paths."""
-    keep = core.config.jobs.backups
-    old = copies.list_copies(folder)[:-keep] if keep and not core.clock.has_jumped() else []
-    for path in old:
-        path.unlink(missing_ok=True)
-    return [str(path) for path in old]

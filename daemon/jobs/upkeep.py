@@ -88,9 +88,9 @@ def checkpoint(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
 
 
 def plan_backup(core: Core, now: float) -> Iterator[Step]:
-    """Make a copy if clients changed anything since the latest one; forget the copies beyond those to keep.
+    """Make a copy if clients changed anything since the latest one; delete the oldest that this job made.
 
-    After a jump of the clock none is forgotten: it makes this job run more often than it is meant to.
+    After a jump of the clock none is deleted: it makes this job run more often than it is meant to.
     """
     keep = core.config.jobs.backups
     if not keep:
@@ -102,8 +102,9 @@ def plan_backup(core: Core, now: float) -> Iterator[Step]:
         name = copies.free_name(core.folder / copies.FOLDER, core.clock())
         yield Step("copy", name, "the database changed since the latest copy" if present else "there is no copy yet")
         present.append(core.folder / copies.FOLDER / name)
-    for path in [] if core.clock.has_jumped() else present[:-keep]:
-        yield Step("delete", path.name, f"it is older than the latest {keep}")
+    by_job = [path for path in present if path.name.startswith(copies.BY_JOB)]
+    for path in [] if core.clock.has_jumped() else by_job[:-keep]:
+        yield Step("delete", path.name, f"it is older than the latest {keep} of this job")
 
 
 def back_up(core: Core, step: Step, check: StopCheck) -> dict[str, int]:

@@ -4,15 +4,20 @@ A copy is one file without a log. It is made in one snapshot, so it holds every 
 began, and no half of any. The numbers of their latest operations say which of two copies is newer: the dates in their
 names and of their files come from a clock that may have been wrong.
 
-`python -m memoryd.daemon.store.copies FOLDER` prints the copies of a folder, the oldest first, as one JSON document.
+The name says who made a copy: the job `backup` makes `memoryd-…` and deletes the oldest of these; `kept-…` was asked
+for, and stays until somebody deletes it.
+
+`python -m memoryd.daemon.store.copies DIR` prints the copies and the former databases of a data directory as one JSON
+document: the copies first, the oldest of each first.
 """
 
 import os
+import re
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,8 +33,10 @@ from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system.process import sync
 
 FOLDER = "backups"
+BY_JOB, KEPT = "memoryd-", "kept-"  # how the names of copies begin
 _PAGES = 256
 _LOOK_S = 0.02
+_DATE = "%Y%m%dT%H%M%SZ"  # in the names of copies, and of the folders of former databases
 _ROOM = 1.2  # times the size of the database that must be free for a copy
 _PROGRESS_STEPS = 50_000  # of SQLite's virtual machine between two looks at whether to give up
 LOGS = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a database that was not closed
@@ -45,9 +52,9 @@ class CopyContent(NamedTuple):
     size_bytes: int
 
 
-def name_at(now: float) -> str:
+def name_at(now: float, beginning: str = BY_JOB) -> str:
     """Return the name of a copy made at a time."""
-    return f"memoryd-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}.sqlite"
+    return f"{beginning}{datetime.fromtimestamp(now, UTC):{_DATE}}.sqlite"
 
 
 def free_name(folder: Path, now: float) -> str:
@@ -61,7 +68,13 @@ def list_copies(folder: Path) -> list[Path]:
     """Return the copies in a folder, the one with the oldest content first; one that cannot be read is the oldest."""
     if not os.path.isdir(folder):
         return []
-    return sorted(folder.glob("memoryd-*T*Z.sqlite"), key=lambda path: (_read_counts(marks_of(path)), _order_of(path)))
+    found = [path for beginning in (BY_JOB, KEPT) for path in folder.glob(f"{beginning}*T*Z.sqlite")]
+    return sorted(found, key=lambda path: (_read_counts(marks_of(path)), _order_of(path)))
+
+
+def list_former(folder: Path) -> list[Path]:
+    """Return the former databases in a data directory."""
+    return sorted(folder.glob("before-*/*.sqlite"))
 
 
 def _read_counts(pairs: Sequence[tuple[str, int]]) -> tuple[int, ...]:
@@ -228,19 +241,38 @@ def find_faults(connection: apsw.Connection, check: Callable[[], None] = lambda:
     return [] if lines == ["ok"] else lines
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the copies of a folder; return the exit code.
+class ListedCopy(msgspec.Struct):
+    """A copy or a former database; `made_at` is the date in its name, what could not be read of it is null."""
 
-    `operation` is the latest operation of a copy, null when it cannot be read.
-    """
-    [folder] = sys.argv[1:] if arguments is None else arguments
-    entries = []
-    for path in list_copies(Path(folder).absolute()):
-        entries.append(
-            {"path": str(path), "size_bytes": path.stat().st_size, "operation": read_copy(path, _read_latest)}
-        )
-    sys.stdout.buffer.write(msgspec.json.encode(entries) + b"\n")
+    name: str
+    path: str
+    size_bytes: int
+    former: bool
+    made_at: float | None = None
+    memories: int | None = None
+    operation: str | None = None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the copies and the former databases of a data directory; return the exit code."""
+    folder = Path(*(sys.argv[1:] if arguments is None else arguments)).absolute()
+    copies = [_describe(path, path.name, False) for path in list_copies(folder / FOLDER)]
+    former = [_describe(path, path.parent.name, True) for path in list_former(folder)]
+    former.sort(key=lambda one: one.made_at or 0.0)
+    sys.stdout.buffer.write(msgspec.json.encode(copies + former) + b"\n")
     return 0
+
+
+def _describe(path: Path, name: str, former: bool) -> ListedCopy:
+    memories, _, operation = read_copy(path, _read_content) or (None, 0, None)
+    return ListedCopy(name, str(path), path.stat().st_size, former, _read_date(name), memories, operation)
+
+
+def _read_date(name: str) -> float | None:
+    if date := re.search(r"\d{8}T\d{6}Z", name):
+        with suppress(ValueError):  # somebody else gave it that name
+            return datetime.strptime(date[0], _DATE).replace(tzinfo=UTC).timestamp()
+    return None
 
 
 if __name__ == "__main__":

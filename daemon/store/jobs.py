@@ -46,10 +46,13 @@ def keep(connection: apsw.Connection, name: str, state: JobState) -> None:
     connection.execute(_UPSERT, (name, int(state.paused), *state[1:]))
 
 
-def forget_backups(connection: apsw.Connection) -> None:
-    """Forget the runs of the job `backup` in a copy, which may be another machine's: none was made of this database."""
+def wait_with_backup(connection: apsw.Connection, now: float) -> None:
+    """Let the job `backup` wait for its interval after a restore: each copy that it makes costs an older one.
+
+    Its runs are forgotten: they may be another machine's, and none was made of this database.
+    """
     connection.execute("DELETE FROM runs WHERE job = 'backup'")
-    connection.execute("UPDATE jobs SET failures = 0, not_before = NULL, last_run_at = NULL WHERE name = 'backup'")
+    keep(connection, "backup", JobState(paused=read_state(connection, "backup").paused, last_run_at=now))
 
 
 def begin(connection: apsw.Connection, job: str, at: float, by: str) -> int:

@@ -75,7 +75,7 @@ def _read_database(path: Path) -> Iterator[bytes]:
 
 def list_copies(folder: Path) -> list[Path]:
     """Return the copies of the database, and former databases, that are in the data directory."""
-    return copies.list_copies(folder / copies.FOLDER) + sorted(folder.glob("before-*/*.sqlite"))
+    return copies.list_copies(folder / copies.FOLDER) + copies.list_former(folder)
 
 
 def find_copies(folder: Path, ids: Iterable[str], beside: Beside) -> list[Path]:

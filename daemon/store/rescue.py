@@ -265,7 +265,7 @@ def _open_restored(folder: Path, file: Path, in_force: dict[str, list[Any]], kee
             memories: Any = connection.execute("SELECT count(*) FROM memories").get
             changed_at: Any = connection.execute(_CHANGED).get
         left_out = store.write(lambda one: _leave_out(one.connection, in_force, keep_tokens)).result()
-        store.write(lambda one: jobs.forget_backups(one.connection)).result()
+        store.write(lambda one: jobs.wait_with_backup(one.connection, time.time())).result()
         return Restored(int(memories), [], left_out, changed_at)
 
 

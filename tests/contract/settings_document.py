@@ -48,7 +48,7 @@ WISHES = (
     (
         "more copies are kept",
         "[jobs] backups = 7",
-        "`memctl backup --list` shows up to seven; each is as large as the file",
+        "`memctl backup --list` shows seven `memoryd-…`; each is as large as the file",
     ),
     ("models lie elsewhere", '[model] folder = "/srv/models"', "the daemon looks there, and fetches what is missing"),
     ("agents need a token", "[access] require_token = true", "whoever presents none is refused; `memctl` is not"),

@@ -5,7 +5,9 @@ import os
 import shutil
 import sqlite3
 import sys
+import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,25 +34,53 @@ def everything(client: Client) -> list[Record]:
 # In this process -----------------------------------------------------------------------------------------------------
 
 
-def test_a_backup_is_checked_listed_and_rotated(memctl: Memctl, client: Client, daemon: "Daemon", clock: Any) -> None:
+def test_a_backup_is_checked_and_listed(memctl: Memctl, client: Client, daemon: "Daemon", clock: Any) -> None:
     assert "There are no copies yet" in memctl("backup", "--list").out
     added = client.add("Herons fish at dawn")
     made = memctl("backup", "--json").json
-    assert (made["memories"], made["operation"], made["removed"]) == (1, added.operation, [])
+    assert (made["memories"], made["operation"]) == (1, added.operation)
     assert Path(made["path"]).parent == daemon.core.folder / "backups"
     assert Path(made["path"]).stat().st_mode & 0o777 == 0o600
-    removed = []
     for _ in range(3):
         clock.advance(60)
-        removed += memctl("backup", "--json").json["removed"]
-    assert removed == [made["path"]]
+        memctl("backup")
     listed = memctl("backup", "--list", "--json").json
-    assert len(listed) == 3
+    assert listed[0]["path"] == made["path"]
+    assert len(listed) == 4, "none is deleted that was asked for"
     assert f"memctl restore {daemon.core.folder}" in memctl("backup", str(daemon.core.folder / "one.sqlite")).out
     assert (daemon.core.folder / "one.sqlite").exists()
     assert (
         f"memctl restore '{daemon.core.folder}/one more'" in memctl("backup", str(daemon.core.folder / "one more")).out
     )
+
+
+def test_the_names_in_the_list_are_whole_and_those_that_restore_takes(
+    memctl: Memctl, client: Client, daemon: "Daemon", folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.add("Herons fish at dawn")
+    copy = Path(memctl("backup", "--json").json["path"])
+    former = daemon.core.folder / "before-restore-20270115T090000Z" / "memoryd.sqlite"
+    former.parent.mkdir()
+    shutil.copy(copy, former)
+    monkeypatch.setenv("COLUMNS", "40")
+    head, first, second, _ = memctl("backup", "--list").out.splitlines()
+    assert head.split() == ["MADE", "MEMORIES", "SIZE", "NAME"]
+    assert first.split()[:2] == ["2027-01-15T08:00:00Z", "1"]
+    assert (first.split()[-1], second.split()[-1]) == (copy.name, former.parent.name)
+    for name, meant in {
+        copy.name: copy,
+        copy.stem: copy,
+        former.parent.name: former,
+        str(former.parent): former,
+    }.items():
+        assert backup.choose_copy(daemon.core.folder, name) == meant
+    (folder / "notes").mkdir()
+    monkeypatch.chdir(folder)
+    for name, told in {
+        "notes": f"{folder}/notes is a folder without a copy: there is no memoryd.sqlite in it.",
+        "none": f"There is no file {folder}/none. `memctl backup --list` shows the names of all copies.",
+    }.items():
+        assert memctl("restore", name).err == f"memctl: {told}\n"
 
 
 def test_the_copy_with_the_newest_content_is_the_latest_whatever_its_date(
@@ -169,7 +199,7 @@ def test_a_reset_of_a_namespace_asks_keeps_a_copy_and_can_be_undone(
     monkeypatch.setattr(sys, "stdin", Terminal("acme/api\n"))
     done = memctl("reset", "--namespace", "acme/api")
     assert "Deleted 2 memories of acme/api" in done.out
-    assert "/backups/memoryd-" in done.out
+    assert "/backups/kept-" in done.out
     assert sorted(memory.namespace for memory in everything(client)) == ["", "acme", "acme/apiary"]
     assert len(memctl("backup", "--list", "--json").json) == 1
     memctl("undo", "--yes")
@@ -291,7 +321,7 @@ def test_what_cannot_be_restored_changes_nothing(memctl: Memctl, started: Path, 
         "other.sqlite": "is not a database of memoryd",
         "text.sqlite": "text.sqlite",
         "cut.sqlite": "cut.sqlite",
-        "none.sqlite": "there is no such file",
+        "none.sqlite": "There is no file",
     }.items():
         refused = memctl("restore", str(folder / name))
         assert (refused.code, told in refused.err) == (1, True), (name, refused)
@@ -368,7 +398,8 @@ def test_a_daemon_that_cannot_read_its_memories_says_so_and_can_be_stopped_and_m
 
 
 @pytest.mark.slow
-def test_a_restored_database_is_copied_soon_whatever_runs_the_copy_knows_of(memctl: Memctl, started: Path) -> None:
+def test_the_job_backup_begins_its_interval_with_a_restore(memctl: Memctl, started: Path) -> None:
+    """Else it would soon copy what was restored, and delete an older copy, perhaps the one that is looked for."""
     (started.parent / "config.toml").write_text(NO_MODEL)
     memctl("add", "Herons fish at dawn")
     memctl("jobs", "run", "backup")
@@ -377,9 +408,10 @@ def test_a_restored_database_is_copied_soon_whatever_runs_the_copy_knows_of(memc
     memctl("down")
     shutil.rmtree(started)
     assert "last changed 20" in memctl("restore", copy).out
-    (started.parent / "config.toml").write_text(NO_MODEL + NO_JOBS)
     [job] = [job for job in memctl("jobs", "list", "--json").json if job["name"] == "backup"]
-    assert job.get("last") is None
+    assert (job.get("last"), job["state"]) == (None, "waiting")
+    assert datetime.fromisoformat(job["next_run_at"]).timestamp() > time.time() + 86_000
+    assert memctl("backup", "--list", "--json").json == []
 
 
 @pytest.mark.slow

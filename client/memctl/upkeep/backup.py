@@ -9,7 +9,7 @@ from memoryd.client.calls import backup as backup_call
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.arguments import Usage, add_optional
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.local import BACKUPS, Copy, list_copies
+from memoryd.client.memctl.local import BACKUPS, Copy, list_copies, list_with_former
 from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.progress import ProgressBar, send_with_bar
 from memoryd.client.memctl.table import count_kept, count_text, format_table, size_text
@@ -20,7 +20,6 @@ from memoryd.client.times import iso
 from memoryd.client.transport import paths
 
 LIMIT_S = 3600.0  # without a word of the daemon: it checks the whole copy
-FORMER = "before-*"
 FILE_NAME = "memoryd.sqlite"
 
 
@@ -34,30 +33,33 @@ def _backup(args: Namespace) -> None:
         if args.path:
             raise Usage("--list takes no PATH.")
         folder = folder_of(get_status(args))
-        former = sorted(folder.glob(f"{FORMER}/{FILE_NAME}"))
-        found = list_copies(folder) + [Copy(str(path), path.stat().st_size) for path in former]
-        return show(args, found, lambda: _copies_text(found))
+        found = list_with_former(folder)
+        return show(args, found, lambda: _copies_text(found, folder))
     made = send_with_bar(args, backup_call(args.path or ""), "backup", "", LIMIT_S)
     return show(args, made, lambda: _made_text(made))
 
 
-def _copies_text(copies: list[Copy]) -> str:
+def _copies_text(copies: list[Copy], folder: Path) -> str:
     if not copies:
         return "There are no copies yet; `memctl backup` makes one."
-    rows = [[size_text(one.size_bytes), (one.operation or "")[:8], one.path] for one in copies]
-    return format_table(["SIZE", "LATEST OP", "COPY"], rows, right=(0,))
+    table = format_table(["MADE", "MEMORIES", "SIZE", "NAME"], list(map(_build_row, copies)), flexible=0, right=(1, 2))
+    return f"{table}\n`{paint('memctl restore NAME', 'cyan')}` takes one back. They are in {folder}."
+
+
+def _build_row(copy: Copy) -> list[str]:
+    made = iso(copy.made_at) or ""
+    memories = "unreadable" if copy.memories is None else f"{copy.memories:,}"
+    return [made, memories, size_text(copy.size_bytes), copy.name]
 
 
 def _made_text(made: BackedUp) -> str:
-    lines = [f"Copied {count_kept(made.memories, made.turns)} ({size_text(made.size_bytes)}) to {made.path}; checked."]
-    if made.removed:
-        lines.append(f"Deleted for it: {', '.join(Path(path).name for path in made.removed)}.")
-    lines.append(f"`{paint(f'memctl restore {shlex.quote(made.path)}', 'cyan')}` takes it back.")
-    return "\n".join(lines)
+    what = f"{count_kept(made.memories, made.turns)} ({size_text(made.size_bytes)})"
+    command = paint(f"memctl restore {shlex.quote(made.path)}", "cyan")
+    return f"Copied {what} to {made.path}; checked.\n`{command}` takes it back."
 
 
 def _declare_restore(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a copy, the name of one in `backups`, or `latest`")
+    parser.add_argument("file", metavar="FILE", help="a file, a name that `memctl backup --list` shows, or `latest`")
     parser.add_argument("--tokens", action="store_true", help="let tokens of the copy work that do not work here now")
 
 
@@ -76,15 +78,21 @@ def _restore(args: Namespace) -> None:
 
 
 def choose_copy(folder: Path, name: str) -> Path:
-    """Return the file that is meant: a path, or one in the usual folder."""
+    """Return the file that is meant: a path, or a name as the list of copies shows it; raise `Invalid`."""
     if name == "latest":
         if not (found := list_copies(folder)):
             raise Invalid(f"There are no copies in {folder / BACKUPS}.")
         return Path(found[-1].path)
     given = Path(paths.make_absolute(name))
-    beside = folder / BACKUPS / name
-    file = beside if "/" not in name and not given.exists() and beside.exists() else given
-    return file / FILE_NAME if file.is_dir() else file
+    files = [given, given / FILE_NAME]
+    if "/" not in name:
+        files += [folder / BACKUPS / name, folder / BACKUPS / f"{name}.sqlite", folder / name / FILE_NAME]
+    for file in files:
+        if file.is_file():
+            return file
+    if given.is_dir():
+        raise Invalid(f"{given} is a folder without a copy: there is no {FILE_NAME} in it.")
+    raise Invalid(f"There is no file {given}. `memctl backup --list` shows the names of all copies.")
 
 
 def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:

@@ -2,6 +2,8 @@
 
 import os
 import re
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +12,20 @@ import pytest
 
 from absent import needs
 from memoryd.client.errors import Invalid
-from memoryd.client.protocol import NewMemory
+from memoryd.client.protocol import Backup, NewMemory
 from memoryd.daemon.config import Config, JobsConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import table
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.jobs.upkeep import LEAST_BYTES
 from memoryd.daemon.store import copies as store_copies
-from memoryd.daemon.store import rows, upkeep
+from memoryd.daemon.store import jobs as store_jobs
+from memoryd.daemon.store import rescue, rows, upkeep
 from memoryd.daemon.store.copies import copy, list_copies
+from memoryd.daemon.store.store import Store
 from memoryd.daemon.system import process
 from moving import everything, run
-from workbench import CountingEmbedder, add, add_many, delete, disk_and_memory, found, running, wait_until
+from workbench import CountingEmbedder, add, add_many, ask, delete, disk_and_memory, found, running, wait_until
 
 
 def copies(core: Core) -> list[str]:
@@ -196,6 +200,32 @@ def test_only_the_latest_backups_are_kept(core: Core, jobs: Runner, clock: Any) 
         clock.advance(86400)
         run(jobs, "backup")
     assert copies(core) == [f"memoryd-202701{day}T080000Z.sqlite" for day in (18, 19, 20)]
+
+
+def test_the_job_deletes_no_copy_that_was_asked_for(core: Core, jobs: Runner, clock: Any) -> None:
+    add(core, "Herons fish at dawn")
+    ask(core, Backup(), report=lambda event: None)
+    for number in range(5):
+        add(core, f"Crane number {number}", dedup=False)
+        clock.advance(86400)
+        run(jobs, "backup")
+    assert copies(core) == [
+        "kept-20270115T080000Z.sqlite",
+        *(f"memoryd-202701{day}T080000Z.sqlite" for day in (18, 19, 20)),
+    ]
+
+
+def test_after_a_restore_the_job_waits_for_its_interval(core: Core, jobs: Runner, folder: Path) -> None:
+    """Each copy that it makes costs an older one, which may be the one that is looked for."""
+    add(core, "Herons fish at dawn")
+    run(jobs, "backup")
+    (folder / "restored").mkdir()
+    began = time.time()
+    rescue.restore(core.folder / "backups" / copies(core)[0], folder / "restored")
+    with closing(Store(folder / "restored")) as store, store.reading() as connection:
+        last_run_at = store_jobs.read_state(connection, "backup").last_run_at
+        assert store_jobs.read_latest(connection, "backup", 1) == [], "no copy was made of this database"
+    assert began <= (last_run_at or 0.0) <= time.time()
 
 
 def test_no_backups_are_made_where_none_are_to_be_kept(core: Core, jobs: Runner) -> None:

@@ -1,6 +1,7 @@
 """The order of copies: by what they hold, whatever their names and files say of when they were made."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +67,24 @@ def test_a_copy_keeps_its_name_and_the_files_beside_it(core: Core, folder: Path,
 
 def test_the_copies_are_printed_for_memctl(core: Core, folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     added = add(core, "Herons fish at dawn")
-    name = made(core, folder / "b", 100.0)
-    (folder / "b" / copies.name_at(200.0)).touch()
-    assert copies.main([str(folder / "b")]) == 0
-    empty, good = msgspec.json.decode(capfdbinary.readouterr().out)
-    assert (good["path"], good["operation"]) == (str(folder / "b" / name), added.operation)
+    backups = folder / copies.FOLDER
+    name = made(core, backups, 100.0)
+    (backups / copies.name_at(200.0, copies.KEPT)).touch()
+    for former in (
+        "before-reset-20260102T000000Z",
+        "before-restore-20260101T000000Z",
+        "before-restore-99999999T000000Z",
+    ):
+        (folder / former).mkdir()
+        shutil.copy(backups / name, folder / former / "memoryd.sqlite")
+    assert copies.main([str(folder)]) == 0
+    empty, good, undated, older, newer = msgspec.json.decode(capfdbinary.readouterr().out)
+    assert (good["name"], good["path"], good["operation"]) == (name, str(backups / name), added.operation)
+    assert (good["made_at"], good["memories"], good["former"]) == (100.0, 1, False)
     assert good["size_bytes"] > 4096
-    assert empty["operation"] is None
+    assert (empty["made_at"], empty["memories"], empty["operation"]) == (200.0, None, None)
+    assert (older["name"], newer["name"]) == ("before-restore-20260101T000000Z", "before-reset-20260102T000000Z")
+    assert (undated["made_at"], newer["memories"], newer["former"]) == (None, 1, True)
 
 
 def test_what_is_copied_of_an_older_database_put_in_place_is_the_newest(core: Core, clock: Any) -> None:
