@@ -19,15 +19,16 @@ VOLATILE = frozenset({"tmpfs", "ramfs"})
 
 
 def check_data(patient: Patient) -> Finding | None:
-    """See that the data directory and its files are private."""
+    """See that the data directory is private: whatever modes its files have, others do not get at them then."""
     folder = patient.data_dir
     if not folder.exists():
         return None
     wanted = [(folder, 0o700)]
+    private = check_access(folder, 0o700) is None
     for path in sorted(folder.iterdir()):
         kind = path.lstat().st_mode
         if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
-            wanted.append((path, 0o700 if stat.S_ISDIR(kind) else 0o600))
+            wanted.append((path, 0o777 if private else 0o700 if stat.S_ISDIR(kind) else 0o600))
     wrong = [found for path, mode in wanted if (found := check_access(path, mode))]
     return _merge_findings(wrong) if wrong else report_ok(f"{folder}, private to you")
 

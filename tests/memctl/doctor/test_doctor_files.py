@@ -29,6 +29,13 @@ def test_files_that_others_may_read_are_made_private(doctor: Doctor, folder: Pat
     assert (data / "memoryd.log").stat().st_mode & 0o777 == 0o600
 
 
+def test_what_is_in_a_private_folder_may_have_any_mode(doctor: Doctor, folder: Path) -> None:
+    (folder / "data").mkdir(mode=0o700)
+    (folder / "data" / "models").mkdir()
+    (folder / "data" / "models").chmod(0o755)
+    assert doctor("data")["data"]["state"] == "ok"
+
+
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere; run it as another user")
 def test_a_folder_that_cannot_be_written_is_made_so(doctor: Doctor, folder: Path) -> None:
     (folder / "data").mkdir(mode=0o500)
