@@ -1,7 +1,7 @@
 """erase: memories and turns for good, in the database, its copies and what hooks have not sent yet."""
 
-import os
 from argparse import ArgumentParser, Namespace
+from shlex import quote
 from typing import Any
 
 from memoryd.client import projects
@@ -11,13 +11,12 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
 from memoryd.client.memctl.link import named_namespace, send
 from memoryd.client.memctl.memories import read_content
-from memoryd.client.memctl.output import make_printable, show
-from memoryd.client.memctl.table import count_text, to_one_line
+from memoryd.client.memctl.output import columns, make_printable, show
+from memoryd.client.memctl.table import count_text, list_texts, shorten, to_one_line
 from memoryd.client.protocol import Erase, Erased, List, Mentioned, StandingName, Turns
-from memoryd.client.transport import paths
+from memoryd.client.wording import Wording
 
 _SHOWN = 20
-_CHARS = 70
 _TURNS = 1000  # of L0, the newest
 _PLACES = {
     "summary": "its summary",
@@ -33,18 +32,21 @@ _ACTS = {
     "session": "memctl observe on --session ID",
     "folder": "memctl observe on --folder DIR",
     "ended pause": "it stays, since it keeps what was said in it out of a backfill",
-    "project": "rename the folder, then take the old name out of {file}",
+    "project": "memctl project rename {name} NEW",
+    "folder of a project": "rename the folder, then memctl project forget {name}",
+    "remote of a project": "change the remote, then memctl project forget its folder",
 }
 
 
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("targets", nargs="*", metavar="ID", help="ids or their first digits, deleted ones too")
-    parser.add_argument("--session", metavar="S", help="what was said in this session (its first characters will do)")
+    parser.add_argument("--session", metavar="S", help="what was said in this session; its first 4 characters will do")
     parser.add_argument("--since", type=parse_date, metavar="DATE", help="what was created after this date")
     parser.add_argument(
         "--matching",
         metavar="TEXT",
-        help="what mentions this text, in any case, now or formerly; `-` reads it from stdin",
+        help="what mentions this text, now or formerly, in any case, with any white space and hyphens;"
+        " `-` reads it from stdin",
     )
     parser.add_argument("--copies", action="store_true", help="rewrite the copies in the data directory that hold it")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be erased")
@@ -59,18 +61,21 @@ def _erase(args: Namespace) -> None:
     known = _look(args, fields)
     preview = known or Erased(count=0, ids=[], derived=[], session=args.session, dry_run=True)
     unsent = _erase_unsent(args, fields, preview, dry_run=True)
+    preview.names += _find_projects(args.matching)
     there = bool(preview.count or preview.skipped or preview.waiting or unsent)
     if args.dry_run or not (there or args.matching or args.copies):
-        show(args, preview, lambda: _found_text(args, preview, unsent))
+        show(args, _add_unsent(preview, unsent), lambda: _found_text(args, preview, unsent))
         return
     if there and not args.yes:
-        warning = f"This erases {_count(preview, unsent)} for good; it cannot be undone."
+        warning = f"This erases {_count(preview, len(unsent))} for good; it cannot be undone."
         confirm("erase", warning, f"{_found_text(args, preview, unsent)}\nmemctl: {warning}", "Nothing was erased.")
     if preview.session is not None:
         fields["session"] = preview.session
     report = send(args, Erase(copies=args.copies, **fields)) if known else preview
-    _erase_unsent(args, fields, report)
-    show(args, report, lambda: _erased_text(args, report, unsent))
+    unsent = _erase_unsent(args, fields, report)
+    if known:
+        report.names += _find_projects(args.matching)
+    show(args, _add_unsent(report, unsent), lambda: _erased_text(report, len(unsent)))
 
 
 def _read_fields(args: Namespace) -> dict[str, Any]:
@@ -97,13 +102,18 @@ def _look(args: Namespace, fields: dict[str, Any]) -> Erased | None:
         return None
 
 
-def _erase_unsent(args: Namespace, fields: dict[str, Any], report: Erased, dry_run: bool = False) -> int:
-    """Erase what hooks have not sent yet; return how many calls that concerns."""
+def _erase_unsent(args: Namespace, fields: dict[str, Any], report: Erased, dry_run: bool = False) -> list[str]:
+    """Erase what hooks have not sent yet; return what it says, for each call concerned."""
     from memoryd.client.agents.hooks import spool
 
     is_plain = fields.keys() <= {"session", "matching"} and not named_namespace(args)
     session, matching = (report.session, fields.get("matching")) if is_plain else (None, None)
     return spool.erase({*report.ids, *report.derived}, session, matching, dry_run)
+
+
+def _add_unsent(report: Erased, unsent: list[str]) -> dict[str, Any]:
+    """Return a report for JSON, with what hooks have not sent yet."""
+    return {name: getattr(report, name) for name in report.__struct_fields__} | {"unsent": unsent}
 
 
 # What is said of it --------------------------------------------------------------------------------------------------
@@ -122,10 +132,17 @@ def _count(report: Erased, unsent: int) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _found_text(args: Namespace, preview: Erased, unsent: int) -> str:
+def _found_text(args: Namespace, preview: Erased, unsent: list[str]) -> str:
     """Return what would be erased: each with its beginning, what was made of it, what else holds it."""
-    lines = [*_list_memories(args, preview), *_describe(args, preview)]
-    every = _count(preview, unsent)
+    lines = _list_mentions(preview) if preview.mentions else _list_memories(args, preview.ids, preview.count)
+    if preview.derived:
+        made = _list_memories(args, preview.derived, len(preview.derived))
+        lines += ["With it goes what was made of it:", *map("  {}".format, made)]
+    if unsent:
+        said = [shorten(to_one_line(text), columns() - 2) for text in unsent]
+        lines += ["Of what hooks have not sent yet:", *map("  {}".format, said)]
+    lines += _describe(preview)
+    every = _count(preview, len(unsent))
     if not every:
         lines.insert(0, _describe_nothing(preview))
     elif preview.skipped or unsent or not preview.count:
@@ -133,16 +150,9 @@ def _found_text(args: Namespace, preview: Erased, unsent: int) -> str:
     return "\n".join(lines)
 
 
-def _list_memories(args: Namespace, preview: Erased) -> list[str]:
-    if not preview.count:
-        return []
-    if preview.mentions:
-        lines = [_format_mention(one) for one in preview.mentions[:_SHOWN]]
-    else:
-        lines = [f"{id[:8]}  {text}" for id, text in _read_texts(args, preview.ids[:_SHOWN])]
-    if preview.count > len(lines):
-        lines.append(f"… and {preview.count - len(lines):,} more")
-    return lines
+def _list_mentions(preview: Erased) -> list[str]:
+    lines = [_format_mention(one) for one in preview.mentions[:_SHOWN]]
+    return [*lines, *([f"… and {preview.count - len(lines):,} more"] if preview.count > len(lines) else [])]
 
 
 def _format_mention(one: Mentioned) -> str:
@@ -156,15 +166,15 @@ def _format_mention(one: Mentioned) -> str:
     return f"{one.id[:8]}  {reason}{to_one_line(one.text)}"
 
 
-def _read_texts(args: Namespace, ids: list[str]) -> list[tuple[str, str]]:
+def _list_memories(args: Namespace, every: list[str], total: int) -> list[str]:
+    ids = every[:_SHOWN]
+    if not ids:
+        return []
     page = send(args, List(ids=ids, all_states=True, limit=_SHOWN, reach="all"))
     texts = {memory.id: memory.content for memory in page.memories}
     if not texts.keys() >= set(ids):
         texts |= {turn.id: turn.content for turn in send(args, Turns(limit=_TURNS, reach="all")).turns}
-    return [
-        (id, to_one_line(texts[id])[:_CHARS] if id in texts else f"(deleted; `memctl history {id[:8]}` shows it)")
-        for id in ids
-    ]
+    return list_texts([(id, texts.get(id, f"(deleted; `memctl history {id[:8]}` shows it)")) for id in ids], total)
 
 
 def _describe_nothing(report: Erased) -> str:
@@ -182,33 +192,38 @@ def _count_copies(number: int) -> str:
     return "1 copy" if number == 1 else f"{number:,} copies"
 
 
-def _describe(args: Namespace, report: Erased) -> list[str]:
+def _describe(report: Erased) -> list[str]:
     lines = []
-    if report.derived:
-        lines.append(f"With it: {count_text(len(report.derived), 'memory')} made of it.")
     if report.notes:
         lines += ["These files of yours mention it; take it out there:", *map("  {}".format, report.notes)]
     if report.copies:
         lines += ["These copies of the database hold it (--copies rewrites them):", *map("  {}".format, report.copies)]
-    names = report.names + (_find_projects(args.matching) if args.matching else [])
-    if names:
+    if report.names:
         lines.append("The word is also in these names, which are not memories:")
-        file = os.path.join(paths.data_folder(), projects.FILE)
-        lines += [f"  {one.kind} {make_printable(one.name)}: {_ACTS[one.kind].format(file=file)}" for one in names]
+        lines += [
+            f"  {one.kind} {make_printable(one.name)}: {_ACTS[one.kind].format(name=make_printable(quote(one.name)))}"
+            for one in report.names
+        ]
     return lines
 
 
-def _find_projects(text: str) -> list[StandingName]:
-    """Return the folders of projects, and their namespaces, whose names hold a text."""
+def _find_projects(text: str | None) -> list[StandingName]:
+    """Return, of each project that is called so that it holds a text, a folder, else the namespace or the remote."""
+    if text is None:
+        return []
     try:
         table = projects.read_table()["projects"]
     except (OSError, MemorydError):
         return []
-    names = [name for one in table for name in (*one["folders"], one["namespace"], one["remote"])]
-    return [StandingName(kind="project", name=name) for name in names if text.casefold() in name.casefold()]
+    wording, found = Wording(text), []
+    for one in table:
+        names = [("folder of a project", folder) for folder in one["folders"]]
+        names += [("project", one["namespace"]), ("remote of a project", one["remote"])]
+        found += [StandingName(kind=kind, name=name) for kind, name in names if wording.is_in(name)][:1]
+    return found
 
 
-def _erased_text(args: Namespace, report: Erased, unsent: int) -> str:
+def _erased_text(report: Erased, unsent: int) -> str:
     erased = _count(report, unsent)
     lines = [
         f"Erased {erased}. Copies outside the data directory are not known here."
@@ -217,7 +232,9 @@ def _erased_text(args: Namespace, report: Erased, unsent: int) -> str:
     ]
     if report.rewritten:
         lines.append(f"Rewritten: {', '.join(report.rewritten)}.")
-    lines += _describe(args, report)
+    if report.derived:
+        lines.append(f"With it: {count_text(len(report.derived), 'memory')} made of it.")
+    lines += _describe(report)
     if report.left:
         still = "Words of it are still in these files; another memory or a file of yours may say the same:"
         lines += [still, *map("  {}".format, report.left)]

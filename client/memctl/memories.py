@@ -22,11 +22,13 @@ from memoryd.client.memctl.table import (
     disagreement_lines,
     format_fields,
     format_table,
+    list_texts,
     to_one_line,
 )
 from memoryd.client.times import iso
 
 _SHOWN = 20  # of what a dry run would delete
+_MOST_CHANGES = 1000  # of an operation
 
 
 def read_content(argument: str) -> str:
@@ -341,7 +343,7 @@ def _delete(args: Namespace) -> None:
     if args.dry_run or args.all_states:
         raise arguments.Usage("--dry-run and --all-states go with filters like --where.")
     call = calls.delete(*args.targets, key=args.key)
-    show_result(args, call, lambda report: _deleted_ids_text(report))
+    show_result(args, call, lambda report: _deleted_ids_text(args, report))
 
 
 def _delete_where(args: Namespace, filters: dict[str, Any]) -> None:
@@ -355,10 +357,14 @@ def _delete_where(args: Namespace, filters: dict[str, Any]) -> None:
     print(f"{_list_text(page.memories, report.count)}\nThese would be deleted; leave out --dry-run to do it.")
 
 
-def _deleted_ids_text(report: protocol.Deleted) -> str:
-    made = f"\nWith it: {count_text(len(report.derived), 'memory')} made of it." if report.derived else ""
+def _deleted_ids_text(args: Namespace, report: protocol.Deleted) -> str:
     what = count_kept(len(report.ids) - report.turns, report.turns)
-    return f"Deleted {what}; {undo_text(report.operation)} brings back what was deleted.{made}"
+    lines = [f"Deleted {what}; {undo_text(report.operation)} brings back what was deleted."]
+    if report.derived:
+        done = send(args, methods.operation(report.operation, _MOST_CHANGES)).changes
+        made = [(one.id, str(one.changed.get("content", ("",))[0])) for one in done if one.id in report.derived]
+        lines += ["With it went what was made of it:", *map("  {}".format, list_texts(made, len(report.derived)))]
+    return "\n".join(lines)
 
 
 def _deleted_text(count: int, operation: str | None, documents: int = 0) -> str:

@@ -103,8 +103,8 @@ def _check_name(name: str) -> str:
 
 def _choose_projects(table: ProjectTable, name: str) -> tuple[str, list[Project]]:
     """Return the namespace and the projects meant: the one that a path is in, else all of a namespace."""
-    if name.startswith((".", "/", "~")):
-        entries = _find_within(table, os.path.realpath(os.path.expanduser(name)))
+    if path := _read_path(name):
+        entries = _find_within(table, path)
     else:
         entries = _find_projects(table, name.strip("/"))
     if not entries:
@@ -112,8 +112,17 @@ def _choose_projects(table: ProjectTable, name: str) -> tuple[str, list[Project]
     return entries[-1]["namespace"], entries
 
 
+def _read_path(name: str) -> str | None:
+    """Return the path that a project is named by; None where it is named by its namespace."""
+    return os.path.realpath(os.path.expanduser(name)) if name.startswith((".", "/", "~")) else None
+
+
 def _find_within(table: ProjectTable, path: str) -> list[Project]:
-    return [one for one in table["projects"] if any(f"{path}/".startswith(f"{at}/") for at in one["folders"])]
+    return [one for one in table["projects"] if any(_is_in(path, folder) for folder in one["folders"])]
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder}/")
 
 
 def _find_projects(table: ProjectTable, namespace: str) -> list[Project]:
@@ -182,6 +191,34 @@ def _renamed_text(report: dict[str, Any], folder: str, is_new: bool) -> str:
     return "\n".join(lines)
 
 
+# forget --------------------------------------------------------------------------------------------------------------
+
+
+def _declare_forget(parser: ArgumentParser) -> None:
+    parser.add_argument("project", metavar="PROJECT", help="its namespace, or a folder of it (/…, ~/…, ./…)")
+
+
+def _forget(args: Namespace) -> None:
+    """Take a project out of the table, or only the folder of it that is named."""
+    path = _read_path(args.project)
+    with projects.change_table() as table:
+        namespace, entries = _choose_projects(table, args.project)
+        gone = [folder for one in entries for folder in one["folders"] if path is None or _is_in(path, folder)]
+        for one in entries:
+            one["folders"] = [folder for folder in one["folders"] if folder not in gone]
+            if not one["folders"]:
+                table["projects"].remove(one)
+    show(args, {"namespace": namespace, "folders": gone}, lambda: _forgotten_text(namespace, gone))
+
+
+def _forgotten_text(namespace: str, folders: list[str]) -> str:
+    name, places = make_printable(namespace), make_printable(", ".join(map(shorten_home, folders)))
+    return (
+        f"Forgot the project {name}{f' in {places}' if places else ''}; the memories in {name} stay."
+        " An agent that works there makes it known again."
+    )
+
+
 COMMANDS = {
     "project list": Command(declare_nothing, _list, "  memctl project\n  memctl project list --json"),
     "project rename": Command(
@@ -190,5 +227,8 @@ COMMANDS = {
         "  memctl project rename api-2 payments\n"
         "  memctl project rename . acme/api\n"
         "  memctl project rename notes-2 notes --join",
+    ),
+    "project forget": Command(
+        _declare_forget, _forget, "  memctl project forget api-2\n  memctl project forget ~/old/api"
     ),
 }

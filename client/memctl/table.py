@@ -90,6 +90,12 @@ def disagreement_lines(ids: Sequence[str], texts: Sequence[str]) -> list[str]:
     return [f"{id[:8]}: {to_one_line(text)}" for id, text in zip(ids, texts, strict=False)]
 
 
+def list_texts(texts: Sequence[tuple[str, str]], total: int) -> list[str]:
+    """Return a line for each of some memories, given as id and text, and one that says how many more there are."""
+    lines = [f"{id[:8]}  {shorten(to_one_line(text), columns() - 12)}" for id, text in texts]
+    return [*lines, *([f"… and {total - len(texts):,} more"] if total > len(texts) else [])]
+
+
 def wrap(text: str, size: int, lines: int) -> list[str]:
     """Return at most `lines` lines of `size` columns; the last one is shortened."""
     words, wrapped = to_one_line(text).split(" "), [""]

@@ -84,7 +84,8 @@ class Erase(Filtered[Erased], kw_only=True, frozen=True):
     """only what was said in this session, skipped and waiting turns included: its name, or its first 4 characters or
     more if no other begins so"""
     matching: Annotated[str, Meta(min_length=1)] | None = None
-    """only what mentions this text, in any case, in its content, summary, key or metadata, now or formerly"""
+    """only what mentions this text in its content, summary, key or metadata, now or formerly: in any case, with any
+    white space where it has some, and with any hyphen for a hyphen"""
     copies: bool = False
     """rewrite the copies in the data directory that hold it"""
     dry_run: bool = False

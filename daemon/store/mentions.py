@@ -13,6 +13,7 @@ import msgspec
 
 from memoryd.client.errors import AmbiguousId, NotFound
 from memoryd.client.protocol import Mentioned, StandingName
+from memoryd.client.wording import Wording
 from memoryd.daemon.store import erasing, rows, thoughts, turns
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
@@ -47,27 +48,24 @@ _WAITING = ("heard", "thoughts", "skipped")
 
 
 class Mention:
-    """A text that is looked for in memories and turns, in any case."""
+    """Words that are looked for in memories and turns."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text.casefold()
-        self._quoted = msgspec.json.encode(text).decode()[1:-1].casefold()  # as metadata holds it
+    def __init__(self, words: str) -> None:
+        self._words, self._quoted = Wording(words), Wording(words, is_json=True)
 
     def is_in(self, record: Row | StoredTurn | None) -> bool:
-        """Return whether a memory or turn mentions it."""
+        """Return whether a memory or turn mentions them."""
         return self.find(record) is not None
 
     def is_in_text(self, text: str) -> bool:
-        """Return whether a text holds it."""
-        return self._text in text.casefold()
+        """Return whether a text holds them."""
+        return self._words.is_in(text)
 
     def find(self, record: Row | StoredTurn | None) -> tuple[str, str] | None:
-        """Return in which part of a memory or turn it is first, and the text around it there."""
+        """Return in which part of a memory or turn they are first, and the text around them there."""
         for place, text in _list_texts(record):
-            wanted = self._quoted if place == "metadata" else self._text
-            at = text.casefold().find(wanted)
-            if at >= 0:
-                return place, _cut(text, at, len(wanted))
+            if found := (self._quoted if place == "metadata" else self._words).find(text):
+                return place, _cut(text, *found)
         return None
 
 
@@ -81,8 +79,8 @@ def _list_texts(record: Row | StoredTurn | None) -> Iterator[tuple[str, str]]:
         yield "metadata", record.metadata
 
 
-def _cut(text: str, at: int, size: int) -> str:
-    begin, end = max(0, at - _AROUND), at + size + _AROUND
+def _cut(text: str, begin: int, end: int) -> str:
+    begin, end = max(0, begin - _AROUND), end + _AROUND
     return f"{'…' if begin else ''}{text[begin:end]}{'…' if end < len(text) else ''}"
 
 
@@ -124,9 +122,15 @@ def resolve_session(connection: apsw.Connection, given: str) -> str:
     names = sorted({str(name) for (name,) in connection.execute(_SESSIONS) if name})
     if given in names:
         return given
-    found = [name for name in names if name.startswith(given)] if len(given) >= _LEAST_PREFIX else []
+    is_long_enough = len(given) >= _LEAST_PREFIX
+    found = [name for name in names if name.startswith(given)] if is_long_enough else []
     if not found:
-        raise NotFound(f"No session is called {given[:80]!r}, and none has a name that begins so.", {"session": given})
+        why = (
+            "none has a name that begins so"
+            if is_long_enough
+            else f"a beginning has {_LEAST_PREFIX} characters or more"
+        )
+        raise NotFound(f"No session is called {given[:80]!r}, and {why}.", {"session": given})
     if len(found) > 1:
         more = " and more" if len(found) > _NAMED else ""
         raise AmbiguousId(f"{given!r} is not unique: {', '.join(found[:_NAMED])}{more}.", {"candidates": found})
@@ -216,7 +220,7 @@ class Beside(NamedTuple):
         if self == Beside(self.session):
             return self.session is not None and session == self.session
         if self == Beside(None, self.mention):
-            return self.mention is not None and self.mention.is_in_text(f"{namespace}\n{session}")
+            return self.mention is not None and any(map(self.mention.is_in_text, (namespace, session)))
         return False
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from memoryd.client import projects
 from memoryd.client.agents.hooks import spool
 from memoryd.client.protocol import PauseObserving, ResumeObserving
+from memoryd.daemon.conversations import thinking
 
 Memctl = Any
 SAID = [
@@ -154,3 +156,65 @@ def test_a_pause_that_is_called_so_is_named(memctl: Memctl, client: Any) -> None
     assert "folder /home/ada/quagmire: memctl observe on --folder DIR" in told
     client.call(ResumeObserving(kind="folder", name="/home/ada/quagmire"))
     assert "ended pause /home/ada/quagmire: it stays" in memctl("erase", "--matching", "quagmire", "--yes").out
+
+
+def test_white_space_and_hyphens_are_alike_to_a_text(memctl: Memctl, client: Any) -> None:
+    """In memories, their metadata, a copy and what hooks have not sent."""
+    said = ["Zephyrine\nOkonkwo-Hart", "zephyrine  Okonkwo\u2011Hart", "ZEPHYRINE\u00a0Okonkwo\u2010Hart"]
+    ids = {client.add(f"{text} called").id for text in said}
+    ids.add(client.add("Somebody called", metadata={"by": "Zephyrine\t\nOkonkwo-Hart"}).id)
+    kept = client.add("Zephyrine-Okonkwo Hart called").id
+    assert spool.append({"method": "observe", "turns": [{**SAID[0], "content": said[0]}], "session": "work-9"})
+    copy = client.backup().path
+    found = memctl("erase", "--matching", "Zephyrine Okonkwo-Hart", "--dry-run", "--json").json
+    assert ({one["id"] for one in found["mentions"]}, found["unsent"]) == (ids, [said[0]])
+    assert memctl("erase", "--matching", said[2], "--copies", "--yes").out.startswith("Erased 4 memories, 1 message")
+    assert [memory.id for memory in client.list()] == [kept]
+    assert spool.count_waiting() == 0
+    assert b"Okonkwo-Hart" not in Path(copy).read_bytes()
+
+
+def test_all_that_would_go_is_shown(memctl: Memctl, client: Any, daemon: Any) -> None:
+    """What was made of it and what hooks have not sent, too; as JSON no less than as text."""
+    turns = [{"role": "user", "content": f"We decided on plan {number} {'of many' * 9}."} for number in range(3)]
+    client.observe(turns, session="work-1")
+    client.end_session("work-1")
+    assert thinking.step(daemon.core)
+    [summary] = client.list()
+    assert spool.append({"method": "observe", "turns": SAID, "session": "work-1"})
+    assert spool.append({"method": "end_session", "session": "work-1"})
+    lines = memctl("erase", "--session", "work-1", "--dry-run").out.splitlines()
+    assert all(turn["content"] in "\n".join(lines) for turn in turns)
+    assert lines[4:] == [
+        "Of what hooks have not sent yet:",
+        f"  {SAID[0]['content']} {SAID[1]['content']}",
+        "  end_session work-1",
+        "In all: 4 memories, 2 messages that hooks have not sent yet.",
+    ]
+    assert len(memctl("erase", "--session", "work-1", "--dry-run", "--json").json["unsent"]) == 2
+    turn = client.turns().turns[0].id
+    made = memctl("erase", turn, "--dry-run").out.splitlines()[1:]
+    assert made[0] == "With it goes what was made of it:"
+    assert made[1].startswith(f"  {summary.id[:8]}  Session work-1, ")
+    deleted = memctl("delete", turn).out.splitlines()
+    assert deleted[1] == "With it went what was made of it:"
+    assert deleted[2] == made[1]
+
+
+def test_a_project_that_is_called_so_is_named_once(memctl: Memctl, client: Any) -> None:
+    with projects.change_table() as table:
+        old = projects.Project(namespace="quagmire", remote="", root="", folders=["/nowhere/quagmire"])
+        table["projects"] += [old, projects.Project(namespace="quagmire-2", remote="", root="", folders=["/nowhere/x"])]
+    told = memctl("erase", "--matching", "Quagmire", "--dry-run").out.splitlines()
+    assert told[-2:] == [
+        "  folder of a project /nowhere/quagmire: rename the folder, then memctl project forget /nowhere/quagmire",
+        "  project quagmire-2: memctl project rename quagmire-2 NEW",
+    ]
+    names = memctl("erase", "--matching", "Quagmire", "--dry-run", "--json").json["names"]
+    assert [one["name"] for one in names] == ["/nowhere/quagmire", "quagmire-2"]
+
+
+def test_too_short_a_beginning_of_a_session_is_named_so(memctl: Memctl, client: Any) -> None:
+    client.observe(SAID, session="work-1")
+    refused = memctl("erase", "--session", "wor").err
+    assert refused == "memctl: No session is called 'wor', and a beginning has 4 characters or more.\n"

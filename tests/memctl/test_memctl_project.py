@@ -10,7 +10,7 @@ from absent import needs
 from memoryd.client import Client
 from memoryd.client.memctl import project
 from memoryd.client.project import project_namespace
-from memoryd.client.projects import FILE
+from memoryd.client.projects import FILE, change_table
 from memoryd.client.protocol import List, NewTurn, Observe, Tiers
 
 
@@ -268,3 +268,18 @@ def test_a_workspace_of_a_whole_project_has_its_namespace(daemon: Any, memctl: M
     memctl("workspace", "remove", "docs")
     assert memctl("workspace", "add", str(two), "--json").json["workspace"]["namespace"] == "api-2"
     assert memctl("workspace", "add", str(one), "--namespace", "x", "--json").json["workspace"]["namespace"] == "x"
+
+
+def test_a_project_or_one_folder_of_it_is_forgotten(client: Client, memctl: Memctl, home: Path) -> None:
+    met(home / "a" / "api", home / "b" / "api")
+    with change_table() as table:
+        table["projects"][0]["folders"].append("/nowhere/api")
+    with Client("api", socket=client.socket_path, autostart=False) as inside:
+        inside.add("We pay by invoice.")
+    memctl("project", "forget", "/nowhere/api/src")
+    assert memctl("project", "list", "--json").json[0]["folders"] == [str(home / "a" / "api")]
+    assert memctl("project", "forget", "api").out == (
+        "Forgot the project api in ~/a/api; the memories in api stay. An agent that works there makes it known again.\n"
+    )
+    assert (namespaces(memctl), held(client, "api")) == (["api-2"], ["We pay by invoice."])
+    assert "There is no project 'api'" in memctl("project", "forget", "api").err

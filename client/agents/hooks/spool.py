@@ -21,6 +21,7 @@ import msgspec
 
 from memoryd.client.agents.hooks.wire import Broken, CallRefused, DaemonLink, Silent
 from memoryd.client.transport import paths, trust
+from memoryd.client.wording import Wording
 
 MAX_BYTES = 16 * 1024 * 1024
 METHODS = frozenset({"observe", "end_session", "reset_session", "pause_observing"})  # of calls that hooks spool
@@ -310,19 +311,19 @@ def _take_out(where: str, beginning: bytes) -> None:
             os.ftruncate(file, len(rest))
 
 
-def erase(ids: set[str], session: str | None, matching: str | None = None, dry_run: bool = False) -> int:
+def erase(ids: set[str], session: str | None, matching: str | None = None, dry_run: bool = False) -> list[str]:
     """Take turns with some ids, all calls of a session or what mentions a text (with both: of that session) out of what
-    waits and was set aside; return how many calls are concerned. With `dry_run` leave them."""
-    concerned = 0
+    waits and was set aside; return what was said in each call concerned. With `dry_run` leave them."""
+    concerned: list[str] = []
+    wording = None if matching is None else Wording(matching)
     for where in (path(), aside_path()):
         if not os.path.exists(where):
             continue
         with _lock(where, os.O_RDWR) as file:
             data = os.pread(file, os.fstat(file).st_size, 0)
-            lines = data.splitlines(keepends=True)
-            left = [_strip_line(line, ids, session, matching) for line in lines]
-            concerned += sum(one != line for one, line in zip(left, lines, strict=True))
-            rest = b"".join(left)
+            stripped = [_strip_line(line, ids, session, wording) for line in data.splitlines(keepends=True)]
+            concerned += [said for _, said in stripped if said]
+            rest = b"".join(left for left, _ in stripped)
             if rest != data and not dry_run:
                 os.pwrite(file, rest.ljust(len(data), b"\n"), 0)  # nothing is left beyond its end either
                 os.fdatasync(file)
@@ -330,30 +331,31 @@ def erase(ids: set[str], session: str | None, matching: str | None = None, dry_r
     return concerned
 
 
-def _strip_line(line: bytes, ids: set[str], session: str | None, matching: str | None) -> bytes:
+def _strip_line(line: bytes, ids: set[str], session: str | None, wording: Wording | None) -> tuple[bytes, str]:
+    """Return what stays of a line, and what was said in what goes: of a call without turns its name."""
     call = _decode(line)
     if call is None:
-        return line
-    name = str(call.get("session") or "")
-    if session is not None and name != session:
-        matching = None
-    elif matching.casefold() in name.casefold() if matching is not None else session is not None:
-        return b""
-    turns = call.get("turns")
-    if not isinstance(turns, list):
-        return line
-    left = [turn for turn in turns if not (isinstance(turn, dict) and _is_meant(turn, ids, matching))]
-    if len(left) == len(turns):
-        return line
-    return msgspec.json.encode({**call, "turns": left}) + b"\n" if left else b""
+        return line, ""
+    name, turns = str(call.get("session") or ""), call.get("turns")
+    turns = [turn for turn in turns if isinstance(turn, dict)] if isinstance(turns, list) else []
+    is_there = session in (None, name)
+    if is_there and (wording.is_in(name) if wording else session is not None):
+        left, gone = [], turns
+    else:
+        gone = [turn for turn in turns if _is_meant(turn, ids, wording if is_there else None)]
+        if not gone:
+            return line, ""
+        left = [turn for turn in turns if turn not in gone]
+    said = " ".join(str(turn.get("content")) for turn in gone) or f"{call.get('method')} {name}"
+    return msgspec.json.encode({**call, "turns": left}) + b"\n" if left else b"", said
 
 
-def _is_meant(turn: dict[str, Any], ids: set[str], matching: str | None) -> bool:
+def _is_meant(turn: dict[str, Any], ids: set[str], wording: Wording | None) -> bool:
     """Return whether a turn has one of the ids or mentions the text."""
-    if matching is None or turn.get("id") in ids:
+    if wording is None or turn.get("id") in ids:
         return turn.get("id") in ids
     texts = [turn.get("content"), turn.get("speaker"), *(turn.get("files") or ())]
-    return any(matching.casefold() in text.casefold() for text in texts if isinstance(text, str))
+    return any(wording.is_in(text) for text in texts if isinstance(text, str))
 
 
 @contextmanager
