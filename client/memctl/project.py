@@ -72,9 +72,8 @@ def _rename(args: Namespace) -> None:
 
 def _meet(name: str, new: str, join: bool) -> bool:
     """Note the project of a folder that no agent has worked in; return whether it is a new one."""
-    path = os.path.realpath(os.path.expanduser(name))
-    before = projects.read_table()
-    if not name.startswith((".", "/", "~")) or not os.path.isdir(path) or _find_within(before, path):
+    path, before = _read_path(name), projects.read_table()
+    if path is None or not os.path.isdir(path) or _find_within(before, path):
         return False
     _check_free(before, [], new, join)
     if not (namespace := project_namespace(path)):
@@ -203,7 +202,8 @@ def _forget(args: Namespace) -> None:
     path = _read_path(args.project)
     with projects.change_table() as table:
         namespace, entries = _choose_projects(table, args.project)
-        gone = [folder for one in entries for folder in one["folders"] if path is None or _is_in(path, folder)]
+        folders = [folder for one in entries for folder in one["folders"] if path is None or _is_in(path, folder)]
+        gone = folders if path is None else [max(folders, key=len)]
         for one in entries:
             one["folders"] = [folder for folder in one["folders"] if folder not in gone]
             if not one["folders"]:
