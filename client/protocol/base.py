@@ -113,7 +113,7 @@ class Rpc(NamedTuple):
     """What a call declares of itself beside its fields.
 
     `access`: who may call it. `anyone`: also a connection without a token where one is required; `within`: a bound
-    caller, placed in its namespace; `outward`: the same, and in an enclosing namespace, for what adds memories;
+    caller, placed in its namespace or, to read, in one that encloses it; `outward`: the same for what adds memories;
     `owner`: the machine's user alone.
     `reads`: it changes nothing, so a client may send it again after a broken connection.
     `grows`: it adds to the database, be it only to the history, so it is refused at the size limit.

@@ -44,8 +44,10 @@ def admit(call: C, caller: Caller, tokens: AccessTokens) -> C:
     rule = DECLARED[type(call)].access
     if caller is USER or rule == "anyone":
         return call
-    if caller.role == "nobody" or not tokens.is_valid(caller):
-        raise _refuse_token(tokens)
+    if caller.role == "nobody":
+        raise _refuse_nobody(tokens)
+    if not tokens.is_valid(caller):
+        raise tokens.refuse()
     if caller.role == "owner":
         return call
     if rule == "owner" or not isinstance(call, Scoped):
@@ -53,21 +55,34 @@ def admit(call: C, caller: Caller, tokens: AccessTokens) -> C:
     if caller.role == "reader" and not DECLARED[type(call)].reads and not isinstance(call, _NOTES):
         raise Forbidden(f"This token only reads: its role is reader, and {method_name(type(call))} changes something.")
     tokens.note_use(caller)
-    placed: C = _place(call, caller, outward=rule == "outward")
+    placed: C = _place(call, caller)
     return placed
 
 
-def _place(call: Any, caller: Caller, outward: bool) -> Any:
-    """Return the call in the caller's own namespace if it names none; any other name is whole, from the root on."""
+def _place(call: Any, caller: Caller) -> Any:
+    """Return the call in the caller's own namespace if it names none; any other name is whole, from the root on.
+
+    An enclosing namespace may be named to add to it and to read what is seen from there, which is less than the caller
+    sees from its own.
+    """
     if isinstance(call, PutMany) and not call.namespace:
         return msgspec.structs.replace(call, entries=[_place_entry(entry, caller) for entry in call.entries])
     namespace = call.namespace or caller.namespace
     own = caller.is_owner_of(namespace)
-    if not own and not (outward and namespace in list_enclosing(caller.namespace)):
-        raise Forbidden(f"This token speaks for {caller.namespace}, not for {namespace[:80]}.")
+    encloses = not own and namespace in list_enclosing(caller.namespace)
+    if not own and not (encloses and _may_go_outward(call)):
+        why = ": that may be named to read and to add; for all else name no namespace" if encloses else ""
+        raise Forbidden(f"This token speaks for {caller.namespace}, not for {namespace[:80]}{why}.")
     if call.reach == "all" or (call.reach == "subtree" and not own):
         raise Forbidden(f"This token reaches {caller.namespace} and what encloses it, not {call.reach!r}.")
+    if not own and isinstance(call, GetContext):
+        call = msgspec.structs.replace(call, session="")  # what others' sessions were given there is not its to change
     return call if call.namespace else msgspec.structs.replace(call, namespace=namespace)
+
+
+def _may_go_outward(call: Call[Any]) -> bool:
+    declared = DECLARED[type(call)]
+    return declared.access == "outward" or declared.reads or isinstance(call, GetContext)
 
 
 def _place_entry(entry: KeyedEntry, caller: Caller) -> KeyedEntry:
@@ -76,7 +91,7 @@ def _place_entry(entry: KeyedEntry, caller: Caller) -> KeyedEntry:
     return msgspec.structs.replace(entry, below=entry.below or caller.namespace)
 
 
-def _refuse_token(tokens: AccessTokens) -> Unauthenticated:
+def _refuse_nobody(tokens: AccessTokens) -> Unauthenticated:
     if tokens.required:
         advice = "Make one with `memctl token add`, present it with Client(token=…) or MEMORYD_TOKEN."
         return tokens.refusal(f"This daemon wants a token. {advice}")

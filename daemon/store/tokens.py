@@ -51,7 +51,7 @@ class AccessTokens:
         """Return whom a token represents; raise `Unauthenticated`."""
         caller = self._callers.get(_hash(secret))
         if caller is None:
-            raise self.refusal("The token is not known here; it may have been revoked.")
+            raise self.refuse()
         return caller
 
     def find_named(self, name: str) -> Caller | None:
@@ -63,8 +63,8 @@ class AccessTokens:
         return Unauthenticated(sentence, {"owner_token": str(self.owner_file)} if self.required else {})
 
     def refuse(self) -> Unauthenticated:
-        """Return the error for a connection whose token is in force no more."""
-        return self.refusal("The token of this connection is not in force; present another one.")
+        """Return the error for a connection whose token is not in force, or not any more."""
+        return self.refusal("The token is not known here; it may have been revoked.")
 
     def is_valid(self, caller: Caller) -> bool:
         """Return whether the token of a caller is still in force."""

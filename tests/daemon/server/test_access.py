@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from conftest import Daemon
 
 Connect = Callable[..., Client]
+REVOKED = "The token is not known here; it may have been revoked."
 NOTES = (protocol.GetContext, protocol.GetUnasked, protocol.ResetSession)  # of what a session was shown
 
 
@@ -59,7 +60,7 @@ def test_a_token_may_name_a_namespace_inside_its_own(connect: Connect) -> None:
     assert alpha.list(reach="visible").total == 1
 
 
-@pytest.mark.parametrize("namespace", ["acme/api/beta", "acme/api", "acme", "acme/api/alphabet", "nobody/is/here"])
+@pytest.mark.parametrize("namespace", ["acme/api/beta", "acme/api/alphabet", "nobody/is/here"])
 def test_a_token_does_not_speak_for_another_namespace(connect: Connect, namespace: str) -> None:
     alpha = connect("acme/api/alpha")
     for call in (
@@ -70,6 +71,51 @@ def test_a_token_does_not_speak_for_another_namespace(connect: Connect, namespac
     ):
         with pytest.raises(Forbidden, match="speaks for acme/api/alpha, not for"):
             alpha.call(call)
+
+
+def test_what_a_token_sees_it_may_name_to_read_and_not_more(client: Client, connect: Connect) -> None:
+    for place in ("", "acme", "acme/api", "acme/api/alpha", "acme/api/beta"):
+        client.call(protocol.Add(memory=NewMemory(content=f"It lies in {place or 'the root'}"), namespace=place))
+    for role in ("agent", "reader"):
+        one = connect("acme/api/alpha", role)
+        assert {memory.namespace for memory in one.call(protocol.List(namespace="acme/api"))} == {
+            "acme/api",
+            "acme",
+            "",
+        }
+        assert [memory.namespace for memory in one.call(protocol.List(namespace="acme", reach="exact"))] == ["acme"]
+        hits = one.call(protocol.Search(query="it lies in", namespace="acme/api"))
+        assert {hit.namespace for hit in hits} == {"acme/api", "acme", ""}
+        assert "lies in acme" in one.call(protocol.GetContext(task="what lies in acme?", namespace="acme")).text
+        for reach in ("subtree", "all"):
+            with pytest.raises(Forbidden, match="reaches acme/api/alpha and what encloses it"):
+                one.call(protocol.List(namespace="acme/api", reach=reach))
+
+
+def test_by_the_name_of_an_enclosing_namespace_a_token_changes_nothing(client: Client, connect: Connect) -> None:
+    shared = client.call(protocol.Add(memory=NewMemory(content="The API speaks msgpack"), namespace="acme/api"))
+    for role in ("agent", "lead"):
+        one = connect("acme/api/alpha", role)
+        for call in (
+            protocol.Delete(ids=[shared.id], namespace="acme/api"),
+            protocol.Update(id=shared.id, pinned=True, namespace="acme/api"),
+            protocol.Undo(operation=shared.operation, namespace="acme/api"),
+            protocol.Put(key="k", memory=NewMemory(content="x"), namespace="acme"),
+        ):
+            with pytest.raises(
+                Forbidden, match="not for acme.*: that may be named to read and to add; for all else name no"
+            ):
+                one.call(call)
+
+
+def test_a_context_by_the_name_of_an_enclosing_namespace_leaves_the_sessions_there_alone(
+    client: Client, connect: Connect
+) -> None:
+    client.call(protocol.Add(memory=NewMemory(content="The API speaks msgpack"), namespace="acme/api"))
+    call = protocol.GetContext(task="what does the API speak?", namespace="acme/api", session="talk")
+    assert "msgpack" in client.call(call).text
+    assert "msgpack" in connect("acme/api/alpha").call(msgspec.structs.replace(call, fresh=True)).text
+    assert "msgpack" not in client.call(call).text
 
 
 def test_a_reach_beyond_the_token_is_refused_and_not_narrowed(connect: Connect) -> None:
@@ -305,10 +351,10 @@ def test_a_revoked_token_ends_open_connections_at_once(client: Client, connect: 
     alpha = connect("acme/alpha")
     alpha.add("Before")
     client.call(RevokeToken(name="acme/alpha 0"))
-    with pytest.raises(Unauthenticated):
+    with pytest.raises(Unauthenticated, match=REVOKED):
         alpha.list()
     alpha.close()
-    with pytest.raises(Unauthenticated):
+    with pytest.raises(Unauthenticated, match=REVOKED):
         alpha.list()
     assert client.list().total == 1
 
@@ -408,6 +454,18 @@ def test_the_owners_token_lies_in_the_data_directory_for_its_user_alone(strict: 
             alpha.add("By alpha")
             assert alpha.status().memories == 2
         assert owner.call(protocol.Authenticate(token=token)).name == "alpha"
+
+
+def test_where_tokens_are_wanted_a_revoked_one_is_named_as_such(strict: "Daemon") -> None:
+    with strict.client(token=strict.core.tokens.owner_file.read_text().strip()) as owner:
+        token = owner.call(AddToken(name="alpha", namespace="acme/alpha")).token
+        with strict.client(token=token) as alpha:
+            alpha.list()
+            owner.call(RevokeToken(name="alpha"))
+            for _ in range(2):  # on the connection that it had, and on a new one
+                with pytest.raises(Unauthenticated, match=REVOKED):
+                    alpha.list()
+                alpha.close()
 
 
 # Rules ---------------------------------------------------------------------------------------------------------------

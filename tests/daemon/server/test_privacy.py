@@ -146,6 +146,8 @@ def _use_some(world: World) -> None:
         # What it finds of the shared ones is counted there for all to see.
         world.secret_traces.append(beta.search("zyzzyva quokka", reach="exact").trace)
         world.secret_traces.append(beta.explain("wombat numbat").trace.id)
+        world.secret_traces.append(beta.call(protocol.Search(query="zyzzyva", namespace=TEAM, touch=False)).trace)
+        beta.call(protocol.GetContext(task=f"The {CANARY}", namespace=TEAM, session="another", touch=False))
         shared = beta.share(SECRET_IDS[1], to=TEAM, move=True)
         world.hide(shared.operation)
         world.hide(beta.undo(shared.operation).operation)
