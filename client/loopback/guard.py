@@ -5,6 +5,7 @@ gives its guards as a table; the first that refuses answers. What is served is s
 """
 
 import hmac
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -12,7 +13,10 @@ from typing import NamedTuple
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from memoryd.client.memctl.output import print_note
+
 ADDRESS = "127.0.0.1"  # no option changes it
+NOTE_S = 60.0  # between two lines about refusals of one kind: whoever floods the server does not flood its log
 SIGNED_IN = "memoryd.signed_in"  # in the scope of a request with the token
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
@@ -76,12 +80,16 @@ def check_token(asked: LoopbackRequest) -> HttpRefusal | None:
 
 
 class Guard:
-    """Runs guards before an application and seals what it sends; paths that begin with `private` want the token."""
+    """Runs guards before an application and seals what it sends; paths that begin with `private` want the token.
+
+    Of what it refuses there is a line on stderr.
+    """
 
     def __init__(
         self, app: ASGIApp, checks: Sequence[RequestCheck], hosts: Collection[str], token: str, private: str = "/"
     ) -> None:
         self._app, self._checks, self._hosts, self._token, self._private = app, checks, hosts, token, private
+        self._noted: dict[str, float] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -92,11 +100,18 @@ class Guard:
         refusal = next((found for check in self._checks if (found := check(asked))), None)
         app = self._app
         if refusal is not None:
+            self._note(refusal)
             content = {"code": "forbidden", "message": refusal.message, "data": {}}
             app = JSONResponse(content, refusal.status, refusal.headers)
         elif private:
             scope[SIGNED_IN] = True
         await app(scope, receive, _seal(send))
+
+    def _note(self, refusal: HttpRefusal) -> None:
+        now = time.monotonic()
+        if now - self._noted.get(refusal.message, -NOTE_S) >= NOTE_S:
+            self._noted[refusal.message] = now
+            print_note(f"memctl: a request was refused with {refusal.status}: {refusal.message}")
 
 
 def _seal(send: Send) -> Send:

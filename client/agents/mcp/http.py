@@ -11,6 +11,7 @@ import asyncio
 import os
 import secrets
 import socket
+import sys
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -128,7 +129,8 @@ def _write_once(file: str, token: str) -> None:
 
 
 def _print_address(args: argparse.Namespace, url: str, token: str, file: str, namespace: str) -> None:
-    header = f"Bearer {token}"
+    watched = bool(sys.stdout and sys.stdout.isatty())  # what is printed elsewhere is kept: a log has no token
+    header = f"Bearer {token if watched or args.json else '…'}"
     entry = {"type": "http", "url": url, "headers": {"Authorization": header}}
     config = {"mcpServers": {"memory": entry}}
     if args.json:

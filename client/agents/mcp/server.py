@@ -33,7 +33,7 @@ from memoryd.client.agents.mcp.prompts import PROMPTS, PromptEntry
 from memoryd.client.agents.mcp.schemas import parse_arguments, schema
 from memoryd.client.agents.mcp.session import ProjectSession
 from memoryd.client.agents.mcp.tools import Tool
-from memoryd.client.errors import AmbiguousId, Invalid, MemorydError, NotFound
+from memoryd.client.errors import AmbiguousId, Forbidden, Invalid, MemorydError, NotFound, Unauthenticated
 from memoryd.client.inert import make_inert
 from memoryd.client.memctl.escapes import replace_lone_surrogates
 from memoryd.client.memctl.output import print_note
@@ -224,8 +224,8 @@ async def _write_prompt(session: ProjectSession, name: str, arguments: Mapping[s
 
 
 def _make_error(error: MemorydError, data: Any = None) -> MCPError:
-    """Return the protocol's error for one of ours: what was asked for is wrong, or the memory does not answer."""
-    is_wrong = isinstance(error, Invalid | NotFound | AmbiguousId)
+    """Return the protocol's error for one of ours: what was asked for is refused, or the memory does not answer."""
+    is_wrong = isinstance(error, Invalid | NotFound | AmbiguousId | Forbidden | Unauthenticated)
     return MCPError(types.INVALID_PARAMS if is_wrong else types.INTERNAL_ERROR, error.message, data)
 
 

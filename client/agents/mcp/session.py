@@ -41,7 +41,7 @@ class ProjectSession:
             return await self._client.call(call)
         except Unauthenticated as error:
             if os.environ.get("MEMORYD_TOKEN"):
-                raise
+                raise _own_token_refused() from None
             self._client._greeting = greeting(paths.read_token(str(error.data.get("owner_token", ""))))
             await self._client.close()
             return await self._client.call(call)
@@ -49,7 +49,10 @@ class ProjectSession:
     async def settle(self) -> None:
         """Ask once what a token is bound to: memories go there when no namespace is named."""
         if self._unplaced:
-            self.namespace = (await self._client.call(Authenticate(token=self._unplaced))).namespace
+            try:
+                self.namespace = (await self._client.call(Authenticate(token=self._unplaced))).namespace
+            except Unauthenticated:
+                raise _own_token_refused() from None
             self._unplaced = ""
 
     def place(self, project: str) -> str:
@@ -63,6 +66,11 @@ class ProjectSession:
     async def close(self) -> None:
         """Close the connection."""
         await self._client.close()
+
+
+def _own_token_refused() -> Unauthenticated:
+    sentence = "The daemon does not know the token that this MCP server was started with; it may have been revoked."
+    return Unauthenticated(f"{sentence} Start the server with another MEMORYD_TOKEN.")
 
 
 def _own_namespace(args: argparse.Namespace) -> str:

@@ -71,7 +71,11 @@ async def _save(session: ProjectSession, arguments: schemas.Save) -> ToolResult:
         disagrees_with=tell_opposites(added),
         redacted=added.redacted,
     )
-    said = f"Saved as {saved.id}." if saved.outcome == "created" else f"Known already as {saved.id}; it is up to date."
+    where = make_inert(added.namespace or "") or f"{ROOT} (shared by all)"
+    is_new = saved.outcome == "created"
+    said = (
+        f"Saved in {where} as {saved.id}." if is_new else f"Known already in {where} as {saved.id}; it is up to date."
+    )
     if saved.disagrees_with and not arguments.supersedes:
         said += f" It disagrees with {'; '.join(saved.disagrees_with)}. Look whether it replaces that (supersedes)."
     return ToolResult(said + _removed_text(added.redacted), saved)

@@ -103,7 +103,7 @@ def test_by_the_name_of_an_enclosing_namespace_a_token_changes_nothing(client: C
             protocol.Put(key="k", memory=NewMemory(content="x"), namespace="acme"),
         ):
             with pytest.raises(
-                Forbidden, match="not for acme.*: that may be named to read and to add; for all else name no"
+                Forbidden, match=r"not for acme.*: that may be named to read and to add; for all else name no"
             ):
                 one.call(call)
 

@@ -11,10 +11,12 @@ import asyncio
 import http.client
 import json
 import os
+import pty
 import shutil
 import socket
 import stat
 import subprocess
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,12 +31,14 @@ from agents import HELLO, MCP, all_of, options, text_of
 from fake_daemon import Memctl
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS
 
 from memoryd.client.agents.mcp import http as command
 from memoryd.client.agents.mcp.server import make_server
 from memoryd.client.agents.mcp.session import ProjectSession
 from memoryd.client.agents.mcp.tools import TOOLS
-from memoryd.client.loopback.guard import SIGNED_IN, Guard, own_hosts
+from memoryd.client.loopback.guard import NOTE_S, SIGNED_IN, Guard, own_hosts
 from memoryd.client.loopback.serving import bind_port, make_config
 
 
@@ -209,7 +213,7 @@ def test_what_a_client_sends_is_answered_and_every_attack_is_refused(served: Ser
     assert ask(served, PLAIN._replace(headers={"authorization": None}), path="/")[0] == 401
 
 
-async def answered(attack: Attack) -> int:
+async def answered(attack: Attack, guard: Guard | None = None) -> int:
     """Return the status of a request to an application behind the guards; 299: the application has it."""
     sent: list[Any] = []
 
@@ -222,7 +226,8 @@ async def answered(attack: Attack) -> int:
 
     headers = [(name.encode(), value.encode()) for name, value in headers_of(attack, PORT, TOKEN).items()]
     scope = {"type": "http", "method": attack.method, "path": "/mcp", "headers": headers}
-    await Guard(app, command.GUARDS, own_hosts(PORT), TOKEN)(scope, lambda: asyncio.sleep(60), send)
+    guard = guard or Guard(app, command.GUARDS, own_hosts(PORT), TOKEN)
+    await guard(scope, lambda: asyncio.sleep(60), send)
     return int(sent[0]["status"])
 
 
@@ -234,6 +239,22 @@ async def test_each_refusal_is_that_of_one_guard(attack: Attack, monkeypatch: py
     assert len(left) == len(command.GUARDS) - 1
     monkeypatch.setattr(command, "GUARDS", left)
     assert await answered(attack) == 299
+
+
+async def test_refusals_are_noted_once_a_minute_for_each_reason_without_what_was_sent(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guard = Guard(lambda *_: asyncio.sleep(0), command.GUARDS, own_hosts(PORT), TOKEN)
+    for name in ("a wrong token", "no token", "another port"):
+        assert await answered(ATTACKS[name], guard) == ATTACKS[name].status
+    assert capsys.readouterr().err.splitlines() == [
+        "memctl: a request was refused with 401: The token is missing or wrong.",
+        "memctl: a request was refused with 403: The host is not this server's.",
+    ]
+    now = time.monotonic() + NOTE_S
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    await answered(ATTACKS["no token"], guard)
+    assert "401" in capsys.readouterr().err
 
 
 def test_each_guard_has_an_attack() -> None:
@@ -305,6 +326,32 @@ async def test_who_is_bound_to_a_namespace_has_the_token_of_that_and_stays_there
         assert [one.content for one in memory.list(reach="exact").memories] == ["what the box knows"]
 
 
+REVOKED = "The daemon does not know the token that this MCP server was started with; it may have been revoked."
+
+
+async def test_a_server_whose_token_is_revoked_says_so(process: Any) -> None:
+    with process.client() as memory:
+        running = ServedMcp("--socket", str(process.socket), MEMORYD_TOKEN=memory.add_token("gone", "acme/gone").token)
+        memory.revoke_token("gone")
+    async with running.client() as client:
+        refused = await client.call_tool("memory_search", {"query": "anything"})
+        with pytest.raises(MCPError, match=REVOKED) as read:
+            await client.read_resource("memory://summary")
+    assert running.stop() == 0
+    assert refused.is_error
+    assert REVOKED in text_of(refused)
+    assert read.value.code == INVALID_PARAMS
+
+
+def test_a_server_does_not_start_with_a_token_that_is_not_known(
+    process: Any, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORYD_TOKEN", "mt_gone")
+    words = ("--socket", str(process.socket), "--port", str(free_port()), "--no-autostart")
+    done = memctl("mcp", "--http", *words)
+    assert (done.code, done.err) == (1, f"memctl: {REVOKED} Start the server with another MEMORYD_TOKEN.\n")
+
+
 def test_a_port_that_is_in_use_is_an_error_in_one_sentence(memctl: Memctl) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -320,21 +367,35 @@ def test_what_belongs_to_http_alone_is_refused_without_it(memctl: Memctl, words:
     assert "--http" in done.err
 
 
+def read_what_is_said(*, on_terminal: bool) -> list[str]:
+    """Serve; return what is printed up to the configuration."""
+    given, taken = pty.openpty() if on_terminal else os.pipe()
+    running = subprocess.Popen([*MCP, "--http", "--port", str(free_port())], stdout=taken)
+    os.close(taken)
+    with open(given, encoding="utf-8") as said:
+        lines = [said.readline()]
+        while not lines[-1].startswith("  {"):
+            lines.append(said.readline())
+            assert lines[-1]
+        running.terminate()
+        running.wait(15)
+    return lines
+
+
 def test_people_read_the_address_the_header_and_what_to_give_their_agent(folder: Path) -> None:
-    running = subprocess.Popen([*MCP, "--http", "--port", str(free_port())], stdout=subprocess.PIPE, text=True)
-    assert running.stdout
-    lines = []
-    while not (lines and lines[-1].startswith("  {")):
-        lines.append(running.stdout.readline())
-        assert lines[-1]
-    running.terminate()
-    running.wait(15)
-    running.stdout.close()
+    lines = read_what_is_said(on_terminal=True)
     text, token = "".join(lines), (folder / "data/mcp.token").read_text().strip()
     assert "claude mcp add --transport http memory http://127.0.0.1:" in text
     assert text.count(f"Authorization: Bearer {token}") == 2
     [config] = [json.loads(line) for line in lines if line.startswith("  {")]
     assert config["mcpServers"]["memory"]["headers"] == {"Authorization": f"Bearer {token}"}
+    assert str(folder / "data/mcp.token") in text
+
+
+def test_a_log_has_no_token(folder: Path) -> None:
+    text = "".join(read_what_is_said(on_terminal=False))
+    assert (folder / "data/mcp.token").read_text().strip() not in text
+    assert "Authorization: Bearer …" in text
     assert str(folder / "data/mcp.token") in text
 
 

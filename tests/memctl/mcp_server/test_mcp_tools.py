@@ -62,6 +62,7 @@ async def test_what_is_saved_is_found_by_the_next_agent_with_date_id_and_source(
         {"tags": ["cache"]},
     )
     assert kept.namespace == saved.structured_content["namespace"] == "acme/api"
+    assert text_of(saved) == f"Saved in acme/api as {id}."
     day = found.structured_content["memories"][0]["date"]
     assert f"- {day} [{id}, decision, mcp] The cache is Valkey" in text_of(found).splitlines()
     assert len(day) == len("2026-11-21")
@@ -73,6 +74,7 @@ async def test_saving_again_is_no_second_memory_and_a_contradiction_is_told(memo
         again = await client.call_tool("memory_save", {"content": f"{DEPLOYS} at 10"})
         other = await client.call_tool("memory_save", {"content": f"{DEPLOYS} at 11"})
         id = first.structured_content["id"]
+        assert text_of(again) == f"Known already in acme/api as {id}; it is up to date."
         assert again.structured_content == {**first.structured_content, "outcome": "merged"}
         assert other.structured_content["disagrees_with"] == [f"{id}: {DEPLOYS} at 10"]
         assert f"disagrees with {id}: {DEPLOYS} at 10" in text_of(other)
@@ -471,7 +473,15 @@ async def test_an_agent_with_a_token_stays_within_its_namespace(
     async with agent(namespace=None) as client:
         saved = await client.call_tool("memory_save", {"content": "alpha was here"})
         refused = await client.call_tool("memory_search", {"query": "secret", "project": "acme/web"})
+        meant_for_all = await client.call_tool("memory_save", {"content": "The office is in Graz", "project": "/"})
+        shared = await client.call_tool("memory_save", {"content": "The API speaks msgpack", "project": "acme/api"})
+        found = await client.call_tool("memory_search", {"query": "API", "project": "acme/api"})
+        context = await client.call_tool("memory_context", {"task": "speak to the API", "project": "acme/api"})
     assert not saved.is_error
-    assert memory.list(reach="subtree").memories[0].namespace == "acme/api/alpha"
+    assert memory.list(reach="subtree", sort="created").memories[-1].namespace == "acme/api/alpha"
+    assert "Saved in acme/api/alpha as" in text_of(meant_for_all)
+    assert "Saved in acme/api as" in text_of(shared)
+    assert "msgpack" in text_of(found)
+    assert "msgpack" in text_of(context)
     assert refused.is_error
     assert "This token speaks for acme/api/alpha" in text_of(refused)
