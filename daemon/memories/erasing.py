@@ -50,15 +50,17 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
             report.absent = migrations.list_left(connection)
         report.left = yield from _search_files(core, texts)
     every += chosen.copied
-    copies = leftovers.find_copies(core.folder, every, beside)
+    with core.store.reading() as connection:
+        used = mentions.list_used(connection)
+    copies = leftovers.find_copies(core.folder, every, beside, used)
     if call.copies and not call.dry_run:
         with core.store.reading() as connection:
             every = list(dict.fromkeys([*every, *erasing.find_all_erased(connection)]))
-        held = leftovers.find_copies(core.folder, every, beside)
-        for path in leftovers.rewrite(held, every, beside, core.clock()):
+        held = leftovers.find_copies(core.folder, every, beside, used)
+        for path in leftovers.rewrite(held, every, beside, core.clock(), used):
             report.rewritten.append(str(path))
             yield
-        copies = leftovers.find_copies(core.folder, every, beside)
+        copies = leftovers.find_copies(core.folder, every, beside, used)
     report.copies = [str(path) for path in copies]
     report.looked_at = len(leftovers.list_copies(core.folder))
     if chosen.mention:

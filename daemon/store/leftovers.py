@@ -9,7 +9,7 @@ in) is named as well: the log may hold anything. It is folded in first.
 import mmap
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -78,13 +78,16 @@ def list_copies(folder: Path) -> list[Path]:
     return copies.list_copies(folder / copies.FOLDER) + copies.list_former(folder)
 
 
-def find_copies(folder: Path, ids: Iterable[str], beside: Beside) -> list[Path]:
-    """Return those that hold any of what is erased; one that cannot be read, or has a log beside it, may."""
+def find_copies(folder: Path, ids: Iterable[str], beside: Beside, used: Collection[str] | None = None) -> list[Path]:
+    """Return those that hold any of what is erased; one that cannot be read, or has a log beside it, may.
+
+    `used` are the namespaces that the database still needs.
+    """
     id_set = set(ids)
-    return [path for path in list_copies(folder) if _select_held(path, id_set, beside) is not False]
+    return [path for path in list_copies(folder) if _is_held(path, id_set, beside, used) is not False]
 
 
-def _select_held(path: Path, ids: set[str], beside: Beside) -> bool | None:
+def _is_held(path: Path, ids: set[str], beside: Beside, used: Collection[str] | None) -> bool | None:
     """Return whether a copy holds any of what is erased; None if it cannot be read, or not all of it."""
     if _has_log(path):
         return None
@@ -94,7 +97,7 @@ def _select_held(path: Path, ids: set[str], beside: Beside) -> bool | None:
     )
 
     def is_held(connection: apsw.Connection) -> bool:
-        return any(str(id) in ids for (id,) in connection.execute(query)) or beside.is_in(connection)
+        return any(str(id) in ids for (id,) in connection.execute(query)) or beside.is_in(connection, used)
 
     return upkeep.read_copy(path, is_held)
 
@@ -107,10 +110,13 @@ def find_in_copies(folder: Path, beside: Beside) -> list[str]:
     return list(ids)
 
 
-def rewrite(paths: Iterable[Path], ids: Sequence[str], beside: Beside, now: float) -> Iterator[Path]:
+def rewrite(
+    paths: Iterable[Path], ids: Sequence[str], beside: Beside, now: float, used: Collection[str] | None = None
+) -> Iterator[Path]:
     """Erase memories and what is beside them from copies; yield each that is done.
 
-    Raise `StorageFailed` for one that cannot be rewritten.
+    `used` are the namespaces that the database still needs: no other keeps a name that is meant, even if something is
+    in it there. Raise `StorageFailed` for one that cannot be rewritten.
     """
     for path in paths:
         part = path.with_suffix(".part")
@@ -118,7 +124,7 @@ def rewrite(paths: Iterable[Path], ids: Sequence[str], beside: Beside, now: floa
             if _has_log(path):
                 _fold_log(path, part)
             _copy(path, part)
-            _erase_from(part, ids, beside, now)
+            _erase_from(part, ids, beside, now, used)
             _replace(path, part)
         except (OSError, apsw.Error) as error:
             raise StorageFailed(f"The copy {path} cannot be rewritten: {error}.") from None
@@ -165,7 +171,7 @@ def _remove(part: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def _erase_from(part: Path, ids: Sequence[str], beside: Beside, now: float) -> None:
+def _erase_from(part: Path, ids: Sequence[str], beside: Beside, now: float, used: Collection[str] | None) -> None:
     with closing(open_writer(part)) as connection:
         migrate(connection)
         settle_triggers(connection)  # else a part that is not installed keeps words and does not start again
@@ -173,7 +179,7 @@ def _erase_from(part: Path, ids: Sequence[str], beside: Beside, now: float) -> N
             every = [*ids, *erasing.find_derived(connection, ids)]
             for start in range(0, len(every), _PART):
                 erasing.erase(connection, every[start : start + _PART], now)
-            beside.erase(connection)
+            beside.erase(connection, used)
         is_first = True
         while erasing.merge(connection, is_first):
             is_first = False

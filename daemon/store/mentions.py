@@ -5,7 +5,7 @@ the operation log. `Beside` finds and erases these, in the database and in copie
 """
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -111,6 +111,12 @@ def find_names(connection: apsw.Connection, mention: Mention) -> list[StandingNa
     return [one for one in names if mention.is_in_text(one.name)][:_MOST_NAMES]
 
 
+def list_used(connection: apsw.Connection) -> set[str]:
+    """Return the namespaces that hold something."""
+    empty = {number for number, _ in connection.execute(_EMPTY)}
+    return {str(name) for number, name in connection.execute("SELECT id, name FROM namespaces") if number not in empty}
+
+
 # Sessions ------------------------------------------------------------------------------------------------------------
 
 
@@ -154,13 +160,13 @@ class Beside(NamedTuple):
         skipped, waiting = (self._find(connection, table) for table in ("skipped", "thoughts"))
         return len(skipped), len({(namespace, session) for namespace, session, _ in waiting})
 
-    def is_in(self, connection: apsw.Connection) -> bool:
-        """Return whether a database holds any of it."""
-        names = self._find_actors(connection) or self._find_empty(connection)
+    def is_in(self, connection: apsw.Connection, used: Collection[str] | None = None) -> bool:
+        """Return whether a database holds any of it; of a copy, `used` are the namespaces that are still needed."""
+        names = self._find_actors(connection) or self._find_unused(connection, used)
         return bool(names) or any(self._find(connection, table) for table in _WAITING)
 
-    def erase(self, connection: apsw.Connection) -> dict[int, str]:
-        """Erase it; return the namespaces that have another name by now, by number."""
+    def erase(self, connection: apsw.Connection, used: Collection[str] | None = None) -> dict[int, str]:
+        """Erase it; return the namespaces that have another name by now, by number. `used` is as in `is_in`."""
         connection.pragma("secure_delete", True)
         for table in _WAITING:
             where = "id = ?" if table != "thoughts" else "(namespace, session, kind) = (?, ?, ?)"
@@ -171,22 +177,26 @@ class Beside(NamedTuple):
         given = connection.execute("SELECT id, session FROM given").fetchall()
         about = [(id,) for id, key in given if self._is_named(*str(key).partition("\n")[::2])]
         connection.executemany("DELETE FROM given WHERE id = ?", about)
-        return self._rename_empty(connection)
+        return self._rename_unused(connection, used)
 
-    def _rename_empty(self, connection: apsw.Connection) -> dict[int, str]:
-        """Take the names of namespaces that hold nothing any more out of the database."""
+    def _rename_unused(self, connection: apsw.Connection, used: Collection[str] | None) -> dict[int, str]:
+        """Take the names of namespaces that are not needed any more out of the database."""
         renamed = {}
-        for number, name in self._find_empty(connection):
+        for number, name in self._find_unused(connection, used):
             renamed[number] = new = f"{_ERASED}{number}-{secrets.token_hex(2)}"
             connection.execute("UPDATE namespaces SET name = ? WHERE id = ?", (new, number))
-            for table in ("operations", "history"):
+            for table in ("operations", "history", "tokens"):
                 connection.execute(f"UPDATE {table} SET namespace = ? WHERE namespace = ?", (new, name))
         return renamed
 
-    def _find_empty(self, connection: apsw.Connection) -> list[tuple[int, str]]:
-        """Return number and name of the namespaces that are called so and hold nothing."""
-        empty: Any = connection.execute(_EMPTY)
-        return [(number, name) for number, name in empty if not name.startswith(_ERASED) and self._is_named(name, "")]
+    def _find_unused(self, connection: apsw.Connection, used: Collection[str] | None) -> list[tuple[int, str]]:
+        """Return number and name of the namespaces that are called so and hold nothing, or are not among `used`."""
+        names: Any = connection.execute(_EMPTY if used is None else "SELECT id, name FROM namespaces")
+        return [
+            (number, name)
+            for number, name in names
+            if name not in (used or ()) and not name.startswith(_ERASED) and self._is_named(name, "")
+        ]
 
     def _find(self, connection: apsw.Connection, table: str) -> list[tuple[Any, ...]]:
         """Return the keys of the rows of a table that are meant."""

@@ -124,6 +124,27 @@ def test_no_file_holds_the_words_of_a_text_as_full_text_has_them(core: Core, emp
     assert holding(core.folder, words) == []
 
 
+def test_a_name_that_nothing_has_any_more_leaves_the_copies_too(daemon: "Daemon", client: Client) -> None:
+    """Of a namespace that something is in there, since it was moved only later; one that is needed keeps its name."""
+    with daemon.client("quokka-hart-portal") as portal:
+        moved = portal.add("The portal is open")
+        with daemon.client("quokka-hart") as hart:
+            hart.add("The deer is here")
+        copy = client.backup().path
+    client.share(moved.id, to="portal", move=True)
+    assert erase(client, matching="hart-portal", dry_run=True).copies == [copy]
+    done = erase(client, matching="hart-portal", copies=True)
+    assert (done.count, done.copies, done.rewritten) == (0, [], [copy])
+    assert holding(daemon.core.folder, ["hart-portal"]) == []
+    with closing(apsw.Connection(copy, flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        sql = "SELECT n.name, m.content FROM memories m JOIN namespaces n ON n.id = m.namespace ORDER BY m.row"
+        (name, content), other = connection.execute(sql)
+    assert (str(name)[:7], content) == ("erased-", "The portal is open")
+    assert other == ("quokka-hart", "The deer is here")
+    still = erase(client, matching="hart", copies=True)
+    assert ([one.name for one in still.names], still.copies, still.rewritten) == (["quokka-hart"], [], [])
+
+
 @pytest.mark.parametrize("at", [0, 60, 99, 100, 140, 160])
 def test_what_is_left_is_found_wherever_it_is_in_the_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch, at: int

@@ -330,7 +330,7 @@ def merge_all(store: Store, pages: int, is_first: bool = True) -> None:
 
 
 def count_pages_with(store: Store, part: bytes) -> int:
-    """Return how many pages of the index hold a part of a word: of one that begins like another only the rest is there."""
+    """Return how many pages of the index hold a part of a word; what it begins with like another is not there."""
     with store.reading() as connection:
         sql = "SELECT count(*) FROM memories_fts_data WHERE instr(block, ?)"
         return int(connection.execute(sql, (part,)).get)  # type: ignore[call-overload]
