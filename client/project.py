@@ -28,17 +28,18 @@ def project_root(folder: str | os.PathLike[str]) -> str:
     return _main_checkout(at)
 
 
-def project_namespace(folder: str | os.PathLike[str]) -> str:
+def project_namespace(folder: str | os.PathLike[str], note: bool = True) -> str:
     """Return the namespace of a folder's project: its own, or the root (an empty text) where there is no project.
 
-    The home folder and the folders that everybody shares are none. Never raises: see `projects`.
+    The home folder and the folders that everybody shares are none. Without `note` nothing is written down of a new
+    project. Never raises: see `projects`.
     """
     root = project_root(folder)
     if root in _NOT_A_PROJECT or root == os.path.realpath(os.path.expanduser("~")):
         return ""
     name = "".join(character for character in os.path.basename(root) if character.isprintable()).strip()
     name = name.encode("utf-8", "ignore")[: projects.MAX_NAME_BYTES].decode("utf-8", "ignore")
-    return projects.namespace_of(root, name) if name else ""
+    return projects.namespace_of(root, name, note) if name else ""
 
 
 def namespace_of_environment() -> str | None:

@@ -51,8 +51,8 @@ class FolderFacts(TypedDict):
     root: str | None
 
 
-def namespace_of(path: str, name: str) -> str:
-    """Return the namespace of the project at a folder, which would be called `name`; write down a new one."""
+def namespace_of(path: str, name: str, note: bool = True) -> str:
+    """Return the namespace of the project at a folder, which would be called `name`; `note` a new one in the table."""
     remote = remote_of(path)
     try:
         table = read_table()
@@ -62,11 +62,11 @@ def namespace_of(path: str, name: str) -> str:
         if remote is None:
             return name
         folder = FolderFacts(path=path, name=name, remote=remote, root=first_commit(path))
-        try:
-            with change_table() as table:
-                return assign_project(table, folder, read_former())["namespace"]
-        except OSError:  # a disk that is full or may not be written; others take too long
-            return assign_project(table, folder, read_former())["namespace"]
+        with suppress(OSError):  # a disk that is full or may not be written; others take too long
+            if note:
+                with change_table() as changed:
+                    return assign_project(changed, folder, read_former())["namespace"]
+        return assign_project(table, folder, read_former())["namespace"]
     except (OSError, MemorydError, UnicodeError):  # of a path that is no text, too
         return name
 

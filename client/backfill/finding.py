@@ -1,6 +1,5 @@
 """Which past sessions there are: all files are read once; of each session figures stay, its turns are on disk."""
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
@@ -8,7 +7,6 @@ from typing import IO, NamedTuple
 
 import msgspec
 
-from memoryd.client import projects
 from memoryd.client.backfill.agents import AGENTS
 from memoryd.client.backfill.building import PastSession, SaidTurn
 from memoryd.client.errors import MemorydError
@@ -78,7 +76,7 @@ def select(session: PastSession, wanted: SessionQuery) -> list[SaidTurn]:
     """Return the turns of a session that are wanted; those of a project that is not meant are not counted either."""
     turns = session.turns
     if wanted.project:
-        turns = [turn for turn in turns if turn.folder and _find_root(turn.folder) == wanted.project]
+        turns = [turn for turn in turns if turn.folder and find_root(turn.folder) == wanted.project]
         if not turns:
             session.left_out.clear()
     if wanted.since is not None:
@@ -92,16 +90,15 @@ def select(session: PastSession, wanted: SessionQuery) -> list[SaidTurn]:
 
 
 @lru_cache(1000)
-def _find_root(folder: str) -> str:
+def find_root(folder: str) -> str:
+    """Return the top folder of the project that a folder is in."""
     return project_root(folder)
 
 
 @lru_cache(1000)
 def name_place(folder: str, note: bool) -> str:
     """Return the namespace of a folder as hooks have it; without `note` nothing is written down of a new project."""
-    if note or projects.is_known(_find_root(folder)):
-        return project_namespace(folder)
-    return os.path.basename(_find_root(folder))
+    return project_namespace(folder, note)
 
 
 def read_turns(spool: IO[bytes], found: FoundSession) -> list[SaidTurn]:

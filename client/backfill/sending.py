@@ -9,10 +9,11 @@ from typing import IO
 
 import msgspec
 
+from memoryd.client import projects
 from memoryd.client.agents.hooks.answering import find_speaker
 from memoryd.client.backfill.building import SaidTurn
 from memoryd.client.backfill.calls import AROUND, Backfill, Backfilled, PastTurn
-from memoryd.client.backfill.finding import FoundSession, SessionQuery, name_place, read_turns
+from memoryd.client.backfill.finding import FoundSession, SessionQuery, find_root, name_place, read_turns
 from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.progress import ProgressBar
@@ -46,16 +47,40 @@ def send(args: Namespace, wanted: SessionQuery, sessions: Sequence[FoundSession]
         operation = None if args.dry_run or not sessions else _begin(client)
         sent = 0
         for session in sessions:
-            for call in _build_calls(args, wanted, session, read_turns(spool, session)):
+            turns = read_turns(spool, session)
+            if operation and wanted.namespace is None:
+                turns = _leave_out_idle(client, args, wanted, session, turns, done)
+            for call in _build_calls(args, wanted, session, turns, args.dry_run):
                 part = client.call(msgspec.structs.replace(call, operation=operation))
-                _add(done.total, part)
-                _add(done.places.setdefault((session.agent, call.namespace), Backfilled()), part)
+                _add(done, session, call, part)
                 sent += len(call.turns) - call.before - call.after
                 bar.update(sent)
     done.total.operation = operation if done.total.taken else None
     if operation:
         _running_path().unlink(missing_ok=True)
     return done
+
+
+def _leave_out_idle(
+    client: Client,
+    args: Namespace,
+    wanted: SessionQuery,
+    session: FoundSession,
+    turns: list[SaidTurn],
+    done: BackfillOutcome,
+) -> list[SaidTurn]:
+    """Count and leave out the turns of new projects into which nothing would be taken: no such project is noted."""
+    new = {turn.folder for turn in turns if not projects.is_known(find_root(turn.folder))}
+    if not new:
+        return turns
+    name_place.cache_clear()  # what another new project is called follows from those that were noted since
+    asked = (turn for turn in turns if turn.folder in new)
+    parts = [(call, client.call(call)) for call in _build_calls(args, wanted, session, asked, dry_run=True)]
+    needed = {call.namespace for call, part in parts if part.taken}
+    for call, part in parts:
+        if call.namespace not in needed:
+            _add(done, session, call, part)
+    return [turn for turn in turns if turn.folder not in new or name_place(turn.folder, note=False) in needed]
 
 
 def _begin(client: Client) -> str:
@@ -75,13 +100,13 @@ def _running_path() -> Path:
 
 
 def _build_calls(
-    args: Namespace, wanted: SessionQuery, session: FoundSession, turns: Iterable[SaidTurn]
+    args: Namespace, wanted: SessionQuery, session: FoundSession, turns: Iterable[SaidTurn], dry_run: bool
 ) -> Iterator[Backfill]:
     """Yield the calls that send a session: for each namespace one, or more with some turns of those around them."""
     speaker = find_speaker()
     places: dict[str, list[PastTurn]] = {}
     for turn in turns:
-        place = wanted.namespace if wanted.namespace is not None else name_place(turn.folder, not args.dry_run)
+        place = wanted.namespace if wanted.namespace is not None else name_place(turn.folder, note=not dry_run)
         places.setdefault(place, []).append(_build_turn(turn, speaker))
     for place, said in places.items():
         begin = 0
@@ -94,7 +119,7 @@ def _build_calls(
                 turns=[*before, *part, *after],
                 before=len(before),
                 after=len(after),
-                dry_run=args.dry_run,
+                dry_run=dry_run,
                 allow_secrets=args.allow_secrets,
             )
             begin = end
@@ -112,7 +137,12 @@ def _build_turn(turn: SaidTurn, speaker: str) -> PastTurn:
     )
 
 
-def _add(total: Backfilled, part: Backfilled) -> None:
+def _add(done: BackfillOutcome, session: FoundSession, call: Backfill, part: Backfilled) -> None:
+    for total in (done.total, done.places.setdefault((session.agent, call.namespace), Backfilled())):
+        _sum_up(total, part)
+
+
+def _sum_up(total: Backfilled, part: Backfilled) -> None:
     total.taken += part.taken
     total.known += part.known
     total.left_out = dict(Counter(total.left_out) + Counter(part.left_out))

@@ -129,11 +129,13 @@ def _keep(core: Core, call: Backfill, part: Sequence[PlannedTurn], stored: dict[
 
     def write(transaction: Transaction) -> tuple[str, list[str], dict[str, str]]:
         connection, operation = transaction.connection, _begin(core, transaction, begun)
-        number = core.store.namespaces.ensure(transaction, call.namespace)
+        place = core.store.namespaces.find_number(call.namespace)
+        number = -1 if place is None else place
         outcomes, known, made = [], dict(stored), []
         for one in part:
             outcomes.append(_compare(core, connection, call, number, one, known))
             if outcomes[-1] == TAKEN:
+                number = core.store.namespaces.ensure(transaction, call.namespace)  # made for what is in it
                 row = _make_row(core, call, number, one, known)
                 history.record(connection, operation, row.id, call.namespace, None)  # the account of turns looks at it
                 made.append((rows.insert(connection, row), number, row.type))

@@ -226,6 +226,33 @@ def test_credentials_are_taken_out_and_erase_takes_all_for_good(home: Path, daem
     assert contents(daemon) == []
 
 
+def test_nothing_is_noted_of_a_project_into_which_nothing_comes(
+    home: Path, folder: Path, daemon: "Daemon", memctl: Memctl
+) -> None:
+    """Its name was erased: neither the table of projects nor the database has it again."""
+    put_sample(home, "claude-code")
+    assert memctl("backfill", "--json").json["taken"] == 4
+    for table in folder.rglob("projects.json"):
+        table.unlink()
+    assert memctl("erase", "--source", "backfill", "--yes").code == 0
+    assert memctl("erase", "--matching", "billing", "--yes").code == 0
+    again = memctl("backfill", "--json").json
+    assert (again["taken"], again["left_out"]["something of its session was erased"]) == (0, 4)
+    assert memctl("project", "list", "--json").json == []
+    assert "billing" not in [one["name"] for one in memctl("namespaces", "--json").json]
+    assert daemon.core.store.namespaces.find_number("billing") is None
+
+
+def test_no_namespace_is_made_for_turns_that_are_there_already(home: Path, daemon: "Daemon", memctl: Memctl) -> None:
+    put_sample(home, "claude-code")
+    assert memctl("backfill", "--namespace", "here", "--json").json["taken"] == 4
+    assert memctl("backfill", "--json").json["known"] == 4
+    assert memctl("backfill", "--namespace", "there", "--json").json["known"] == 4
+    assert daemon.core.store.namespaces.find_number("billing") is None
+    assert daemon.core.store.namespaces.find_number("there") is None
+    assert memctl("project", "list", "--json").json == []
+
+
 def test_a_run_that_is_killed_goes_on_in_the_same_operation(
     home: Path, module_process: Any, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
