@@ -1,5 +1,6 @@
 """Times at the edges: people write ISO 8601, storage and wire hold UTC seconds."""
 
+import time
 from datetime import UTC, datetime
 
 from memoryd.client.errors import Invalid
@@ -56,6 +57,11 @@ def iso(when: float | None) -> str | None:
     return (
         None if when is None else datetime.fromtimestamp(when, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     )
+
+
+def is_past(when: object) -> bool:
+    """Return whether a time in UTC seconds, if it is one, has come by now."""
+    return isinstance(when, int | float) and when <= time.time()
 
 
 def exact_iso(when: float | None) -> str | None:

@@ -17,11 +17,12 @@ from memoryd.client.dates.forms import ANY, DAY, EACH, WEEK, Date, FormParts, Sp
 from memoryd.client.dates.reading import DateWord, may_name_a_date, read_words
 from memoryd.client.patterns import compile_late
 
-__all__ = ["Span", "day_of", "find_spans", "may_name_a_date", "remove_dates", "span_of"]
+__all__ = ["Span", "day_of", "find_phrases", "find_spans", "may_name_a_date", "remove_dates", "span_of"]
 
 _ANY_TIME = datetime(2000, 1, 1)
 _MAY = 5
 _LONG_HOLIDAY = 3  # days
+_IS_CODE = compile_late(r"[^\W\d_]{3}\d|\d[^\W\d_]{3}")  # "SUMMER26" is rather a word than a date
 _YEAR_BEHIND = compile_late(r"[.,/f-]?[YJ]")
 _YEAR_IN_FRONT = compile_late(r"[YJ][.,/-]?\Z")
 
@@ -43,6 +44,16 @@ def find_spans(text: str, now: datetime) -> list[Span]:
     """Return the spans of the dates that a text names; `now` has a zone."""
     text = text.casefold()
     return [found.date.span for found in _find(read_words(text), now)] if may_name_a_date(text) else []
+
+
+def find_phrases(text: str, now: datetime) -> list[str]:
+    """Return the parts of a text that `span_of` takes for a date each, as they are written."""
+    lowered = text.casefold()
+    if len(lowered) != len(text) or not may_name_a_date(lowered):
+        return []
+    words = read_words(lowered)
+    phrases = (text[words[one.first].start : words[one.end - 1].end] for one in _find(words, now))
+    return [phrase for phrase in phrases if span_of(phrase, now) and not _IS_CODE.search(phrase)]
 
 
 def remove_dates(text: str) -> str:

@@ -236,16 +236,21 @@ def add_id(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="an id or its first digits, at least 4")
 
 
-def add_reach(parser: argparse._ActionsContainer) -> None:
+_REACH = "all, or visible with --namespace"
+
+
+def add_reach(parser: argparse._ActionsContainer, default: str = _REACH) -> None:
     """Declare `--reach`."""
     meaning = "visible: yours and those around it; subtree: yours and those inside it; exact: yours alone"
-    about = f"which namespaces are seen: {meaning}; all (default: all, or visible with --namespace)"
+    about = f"which namespaces are seen: {meaning}; all (default: {default})"
     parser.add_argument("--reach", choices=get_args(Reach), help=about)
 
 
-def add_filters(parser: argparse.ArgumentParser, near: argparse._ActionsContainer | None = None) -> None:
+def add_filters(
+    parser: argparse.ArgumentParser, near: argparse._ActionsContainer | None = None, reach: str = _REACH
+) -> None:
     """Declare `--reach`, among the options of `near` where it is given, and the filters of searches and lists."""
-    add_reach(near or parser)
+    add_reach(near or parser, reach)
     add = parser.add_argument_group("filters (all must hold; repeat one to give several values)").add_argument
     add("--type", action="append", metavar="T", help="what it is: fact, decision, lesson …")
     add("--source", action="append", metavar="S", help="how it came in: manual …")
@@ -436,6 +441,10 @@ def parse_setting(text: str) -> tuple[str, Any]:
     return name, parse_scalar(value)
 
 
+# Names in `--where` of what is a time: dates are written there as in `--after`.
+_TIMES = ("memory.created_at", "memory.updated_at", "memory.last_accessed_at", "memory.expires_at")
+
+
 def parse_where(text: str) -> dict[str, Any]:
     """Return the conditions that JSON text is, or `KEY=VALUE` and the like with != > >= < <=."""
     if text.lstrip().startswith("{"):
@@ -443,8 +452,11 @@ def parse_where(text: str) -> dict[str, Any]:
     match = _COMPARISON.fullmatch(text)
     if not match:
         raise argparse.ArgumentTypeError(f"must be like KEY=VALUE or KEY>=4, or a JSON object, not {text!r}")
-    key, sign, value = match.groups()
-    return {key.strip(): {_OPERATORS[sign]: parse_scalar(value.strip())}}
+    key, sign, text = match.groups()
+    value: Any = parse_scalar(text.strip())
+    if key.strip() in _TIMES and isinstance(value, str):
+        value = parse_date(value)
+    return {key.strip(): {_OPERATORS[sign]: value}}
 
 
 def parse_scalar(text: str) -> bool | int | float | str:

@@ -30,7 +30,7 @@ def _declare(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-touch", action="store_false", dest="touch", help="do not count an access of what is found"
     )
-    add_filters(parser)
+    add_filters(parser, reach="visible, as an agent sees; all outside a project without --namespace")
 
 
 def _show_context(args: Namespace) -> None:

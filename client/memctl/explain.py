@@ -4,22 +4,23 @@ import os
 import shlex
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from contextlib import suppress
 from typing import get_args
 
 from memoryd.client import calls, methods
 from memoryd.client.errors import MemorydError, NotFound
 from memoryd.client.memctl.arguments import Usage, add_query, query_of
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for, named_namespace, show_result
-from memoryd.client.memctl.output import columns, paint
+from memoryd.client.memctl.link import apply_options, client_for, send, show_result
+from memoryd.client.memctl.output import columns, paint, show
 from memoryd.client.memctl.search import FLOOR, format_share
 from memoryd.client.memctl.table import draw_bar, format_fields, format_table, ms_text, text_of, to_one_line, wrap
 from memoryd.client.patterns import compile_late
-from memoryd.client.protocol import CandidateTrace, Get, StageTrace, Tier, Trace, TraceList, Why
+from memoryd.client.protocol import CandidateTrace, Get, StageTrace, Tier, Trace, TraceSummary, Why
 from memoryd.client.times import iso
 
 BAR = 16
+ASKED = ["search", "get_context", "get_unasked"]  # what agents and programs call
+_KEPT = 1000  # more traces than are kept
 _ID = compile_late(r"[0-9a-fA-F]{4,32}")
 NOTE_LINES = 4
 TIERS = {"L0": "L0 active", "L1": "L1 recent", "L2": "L2 registry", "documents": "documents"}
@@ -31,7 +32,7 @@ def _declare_explain(parser: ArgumentParser) -> None:
     parser.add_argument("query", nargs="*", metavar="QUERY", help="what to look for, in plain words")
     last = "the latest search of anyone, or the one with this trace id"
     parser.add_argument("--last", nargs="?", const="", metavar="ID", help=last)
-    parser.add_argument("--recent", action="store_true", help="list the latest searches and contexts, with their ids")
+    parser.add_argument("--recent", action="store_true", help="list what was asked for lately, with ids for --last")
     add_query(parser)
 
 
@@ -39,7 +40,7 @@ def _explain(args: Namespace) -> None:
     if bool(args.query) + (args.last is not None) + args.recent > 1:
         raise Usage("give a QUERY, --last [ID] or --recent, only one of them.")
     if args.recent:
-        show_result(args, methods.traces(limit=args.limit), _recent_text, lambda page: page.traces)
+        _show_recent(args)
     elif args.last is not None:
         show_result(args, calls.trace(args.last or None), trace_text)
     elif not args.query:
@@ -49,12 +50,19 @@ def _explain(args: Namespace) -> None:
         show_result(args, call, lambda explained: trace_text(explained.trace))
 
 
-def _recent_text(page: TraceList) -> str:
+def _show_recent(args: Namespace) -> None:
+    """List what agents and programs asked for; looks of a person are left out, as on the page."""
+    page = send(args, methods.traces(kind=ASKED, limit=_KEPT))
+    asked = [one for one in page if one.touch][: args.limit]
+    show(args, asked, lambda: _recent_text(asked))
+
+
+def _recent_text(asked: list[TraceSummary]) -> str:
     rows = []
-    for t in page:
-        by = t.token or t.namespace or "/"
-        rows.append([t.id[:8], iso(t.at) or "", t.kind, f"{t.given}", by, to_one_line(t.query)])
-    return format_table(["TRACE", "AT", "CALL", "GIVEN", "BY", "QUERY"], rows, "No searches are kept.", right=(3,))
+    for t in asked:
+        by = " ".join(filter(None, [t.token or t.namespace or "/", t.session and f"(session {t.session[:24]})"]))
+        rows.append([t.id[:8], iso(t.at) or "", t.kind, f"{t.given}", to_one_line(by), to_one_line(t.query)])
+    return format_table(["TRACE", "AT", "CALL", "RESULTS", "BY", "QUERY"], rows, "No searches are kept.", right=(3,))
 
 
 def trace_text(trace: Trace) -> str:
@@ -137,24 +145,27 @@ def _declare_missing(parser: ArgumentParser) -> None:
 
 def _explain_missing(args: Namespace) -> None:
     _check_order(args.id, args.query)
+    call = calls.why_not(args.id, " ".join(args.query), **query_of(args))
     try:
-        show_result(args, calls.why_not(args.id, " ".join(args.query), **query_of(args)), _why_text)
+        show_result(args, call, _why_text)
     except NotFound as error:
-        raise _locate(args) or error from None
+        raise _locate(args, apply_options(args, call).namespace) or error from None
 
 
-def _locate(args: Namespace) -> NotFound | None:
-    """Return the error that says where a memory is that the named namespace does not see; None where it is nowhere."""
-    place = named_namespace(args)
-    if not place or os.environ.get("MEMORYD_TOKEN"):  # whoever has a token is not told what is elsewhere
+def _locate(args: Namespace, place: str) -> NotFound | None:
+    """Return the error that says where a memory is that is not seen from a namespace, or since when it is deleted."""
+    if os.environ.get("MEMORYD_TOKEN"):  # whoever has a token is not told what is elsewhere
         return None
-    with suppress(MemorydError), client_for(args) as client:
-        memory = client.call(Get(id=args.id, touch=False, reach="all"))
-        where = memory.namespace or "/"
-        return NotFound(
-            f"{memory.id[:8]} is in {where}, which is not seen from {place}; --reach all sees all there is."
-        )
-    return None
+    try:
+        with client_for(args) as client:
+            memory = client.call(Get(id=args.id, touch=False, reach="all"))
+    except NotFound as error:
+        return error
+    except MemorydError:
+        return None
+    reach = f" with --reach {args.reach}" if args.reach else ""
+    seen = f"which is not seen from {place or '/'}{reach}; --reach all sees all there is."
+    return NotFound(f"{memory.id[:8]} is in {memory.namespace or '/'}, {seen}")
 
 
 def _check_order(first: str, others: list[str]) -> None:
@@ -183,9 +194,23 @@ def _why_text(why: Why) -> str:
         ("similarity", _format_rank(why.similarity, why.similarity_rank)),
         ("bm25", _format_rank(why.bm25, why.bm25_rank)),
         ("score", _format_number(why.score) + sum_text(why.parts, why.score)),
-        ("last result", _format_number(why.last_hit_score)),
+        ("confidence", confidence_text(why)),
+        ("last result", _last_text(why)),
     ]
     return f"{verdict}\n{format_fields([(name, to_one_line(value)) for name, value in rows if value])}"
+
+
+def confidence_text(why: Why) -> str:
+    """Return how sure a memory is, or would be within the limit, and what that comes from; empty where not known."""
+    if why.confidence is None or not why.confidence_reason:
+        return ""
+    needed = f", {FLOOR:.0%} are needed to be shown" if why.confidence < FLOOR and not why.found else ""
+    return f"{format_share(why.confidence)}{needed}: {why.confidence_reason}"
+
+
+def _last_text(why: Why) -> str:
+    sure = why.last_hit_confidence
+    return _format_number(why.last_hit_score) + ("" if sure is None else f", {format_share(sure)}")
 
 
 def sum_text(parts: dict[str, float], score: float | None) -> str:

@@ -25,7 +25,7 @@ from memoryd.client.memctl.table import (
     list_texts,
     to_one_line,
 )
-from memoryd.client.times import iso
+from memoryd.client.times import is_past, iso
 
 _SHOWN = 20  # of what a dry run would delete
 _MOST_CHANGES = 1000  # of an operation
@@ -99,6 +99,8 @@ def added_text(args: Namespace, added: protocol.Added) -> str:
         lines.append("Both are kept; it disagrees with:")
         lines += [f"  {line}" for line in disagreement_lines(*zip(*others, strict=True))]
         lines.append("To have it replace one: add it once more with --supersedes ID.")
+    if is_past(getattr(args, "expires_at", None)) and not args.pinned:
+        lines.append("It is expired already, so no search finds it; `memctl list --all-states` shows it.")
     if not added.embedded:
         lines.append("Found by its words at once, by its meaning as soon as its vector is made.")
     return "\n".join(lines)
@@ -189,7 +191,9 @@ def turn_text(turn: protocol.Memory) -> str:
 
 def memory_text(memory: protocol.Memory) -> str:
     """Return all that is known of a memory, the empty fields left out."""
-    against = disagreement_lines(memory.contradicts, memory.contradicts_texts)
+    linked = zip(memory.contradicts, memory.contradicts_texts, strict=False)
+    others = [(id, text) for id, text in linked if id != memory.superseded_by]  # of that one it is said already
+    against = disagreement_lines(*zip(*others, strict=True)) if others else []
     rows = [
         ("id", memory.id),
         ("namespace", memory.namespace or "/"),
@@ -252,7 +256,14 @@ def _list(args: Namespace) -> None:
 def _page_text(args: Namespace, page: protocol.Page) -> str:
     if page.total and not page.memories:
         return f"There are no more than {count_text(page.total, 'memory')}."
-    return _list_text(page.memories, page.total) if page.memories else explain_empty(args)
+    more = ""
+    if not args.all_states:
+        count = send(args, protocol.Count(all_states=True, **arguments.filters_of(args))).count - page.total
+        more = f"{count:,} more, superseded or expired, with --all-states" if count > 0 else ""
+    if not page.memories:
+        return ". ".join(filter(None, [explain_empty(args).rstrip("."), more])) + "."
+    lines = [_list_text(page.memories, page.total), paint(more, "dim") if more else ""]
+    return "\n".join(filter(None, lines))
 
 
 def _list_text(memories: list[protocol.Memory], total: int) -> str:

@@ -29,6 +29,7 @@ from memoryd.client.memctl.output import paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, format_table
 from memoryd.client.protocol.tiers import MAX_TURNS
+from memoryd.client.times import is_past
 from memoryd.client.transport.batches import split_batches, sum_kinds
 
 PER_CALL = 200  # lines of a seed
@@ -151,7 +152,9 @@ def _seed(args: Namespace) -> None:
             number_sent += size
             progress.update(number_sent)
     say_redacted(report.redacted)
-    show(args, report, lambda: _seeded_text(report, describe_project(args)))
+    memories = (line.item for line in lines if isinstance(line.item, protocol.NewMemory))
+    expired = sum(is_past(one.expires_at) and not one.pinned for one in memories)
+    show(args, report, lambda: _seeded_text(report, describe_project(args), expired))
 
 
 def _read_file(path: str) -> list[bytes]:
@@ -200,14 +203,15 @@ def _add(total: protocol.Seeded, part: protocol.Seeded) -> None:
         setattr(total, name, getattr(total, name) + getattr(part, name))
 
 
-def _seeded_text(report: protocol.Seeded, where: str) -> str:
+def _seeded_text(report: protocol.Seeded, where: str, expired: int) -> str:
     parts = [
         f"{count_text(report.turns, 'turn')} taken in" if report.turns else "",
         f"{count_text(report.created, 'memory')} created" if report.created else "",
         f"{report.merged:,} merged into others" if report.merged else "",
         f"{report.skipped:,} known already" if report.skipped else "",
     ]
-    return f"Seeded{where}: {', '.join(filter(None, parts))}."
+    said = f"{expired:,} of them expired already: no search finds these, `memctl list --all-states` shows them."
+    return f"Seeded{where}: {', '.join(filter(None, parts))}." + (f"\n{said}" if expired else "")
 
 
 COMMANDS = {

@@ -54,7 +54,8 @@ def _text(args: Namespace, hits: Hits, query: str) -> str:
     if not hits.hits:
         from memoryd.client.memctl.empty import explain_empty
 
-        return f"Nothing found. {explain_empty(args)}"
+        least = f" that is at least {format_share(args.floor)}" if args.floor else ""
+        return f"Nothing found{least}. {explain_empty(args)}"
     floor = FLOOR if args.floor is None and not args.all and not args.on else 0.0
     likely = [hit for hit in hits if hit.confidence >= floor]
     number = len(hits) - len(likely)
@@ -68,12 +69,13 @@ def _text(args: Namespace, hits: Hits, query: str) -> str:
 def _advise_time(args: Namespace, query: str) -> str:
     """Return the line for a question that names a time, in words that only a filter answers."""
     from datetime import datetime
+    from shlex import quote
 
-    from memoryd.client.dates import find_spans
+    from memoryd.client.dates import find_phrases
 
-    if args.after or args.before or not find_spans(query, datetime.now().astimezone()):
+    if args.after or args.before or not (times := find_phrases(query, datetime.now().astimezone())):
         return ""
-    return "\nAll that was kept at a time, whatever it says: --on 'last Tuesday'"
+    return f"\nAll that was kept at that time, whatever it says: --on {quote(times[0])}"
 
 
 def hit_text(hit: Hit, query: str) -> str:

@@ -228,11 +228,15 @@ class Why(Struct, kw_only=True):
     score: float | None = None
     """as ranked"""
     confidence: float | None = None
-    """of a hit: how likely it is what was asked for, 0 to 1; unlikely ones are found, and mostly not shown"""
+    """how likely it is what was asked for, 0 to 1; unlikely hits are found, and mostly not shown"""
+    confidence_reason: str = ""
+    """what the confidence comes from"""
     parts: dict[str, float] = {}
     """what the score is made of: `meaning`, `words`, and what raised it"""
     last_hit_score: float | None = None
     """what the last hit had"""
+    last_hit_confidence: float | None = None
+    """how likely the last hit is what was asked for"""
 
 
 class Query(Filtered[R], kw_only=True, frozen=True):

@@ -1,14 +1,13 @@
 """Reading memories, their history, namespaces and what is stored; it changes nothing but counts of accesses."""
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from memoryd.client import protocol
-from memoryd.client.errors import Invalid, NotFound
+from memoryd.client.errors import Invalid
 from memoryd.daemon.capability import installed
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import keyed
@@ -22,7 +21,6 @@ from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter, build_contained, compile_filter
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.turns import resolve_row
 
 # The first changes with every change; reading is none, and notes the others whenever it gets to it.
 _HIDDEN = ("updated_at", "access_count", "last_accessed_at")
@@ -53,7 +51,8 @@ def _select(core: Core, call: protocol.Get, caller: Caller) -> tuple[Row, protoc
         if call.key:
             row = keyed.resolve_key(core, connection, call.namespace, call.key)
         else:
-            row = _resolve(core, connection, call, caller)
+            reached = core.store.namespaces.reach(call.namespace, call.reach)
+            row = history.find_row(connection, call.id, reached, tells_gone=not caller.bound)
         [memory] = show(core, connection, [row], condition)
         for capability in installed():
             capability.show(connection, row, memory, condition)
@@ -61,25 +60,6 @@ def _select(core: Core, call: protocol.Get, caller: Caller) -> tuple[Row, protoc
             _give_vectors(core, connection, [memory], [row])
     memory.usefulness = feedback.rate_usefulness(row.feedback, notes=True)
     return row, memory
-
-
-def _resolve(core: Core, connection: Connection, call: protocol.Get, caller: Caller) -> Row:
-    """Return a memory or turn; for one that was deleted the error says where it is, to a bound caller nothing of it."""
-    condition = visible_condition(core, call)
-    try:
-        return resolve_row(connection, call.id, condition)
-    except NotFound:
-        if caller.bound:
-            raise
-        states: list[history.FormerState] = []
-        with suppress(NotFound):
-            known = history.resolve_known(connection, call.id, condition)
-            states = history.read_states(connection, known, condition)
-        if not states or not _see(states[-1].row, core.store.namespaces.reach(call.namespace, call.reach)):
-            raise
-        operation, kind = states[-1].operation[:8], states[-1].kind
-        said = f"{known[:8]} is gone since operation {operation} ({kind}); `memctl undo {operation}` takes that back."
-        raise NotFound(said, {"id": call.id}) from None
 
 
 @handles(protocol.List)

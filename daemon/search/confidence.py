@@ -31,12 +31,8 @@ def confidence(retrieval: Retrieval, sources: Sources) -> None:
     if not retrieval.ranked:
         return
     every = {id(one): one for head in retrieval.ranked for one in (head, *head.formers)}
-    rated = list(every.values())
-    names, floor = retrieval.hints.named, retrieval.call.floor or 0.0
-    for candidate, share in zip(rated, _measure_shares(retrieval, rated), strict=True):
-        candidate.confidence = _rate(retrieval, candidate.similarity, share, _find_missing(candidate, names))
-        if ASKS in candidate.cues:
-            candidate.confidence *= SHARES[ASKS]
+    rate(retrieval, list(every.values()))
+    floor = retrieval.call.floor or 0.0
     own = {key: one.confidence for key, one in every.items()}
     for candidate in retrieval.ranked:
         candidate.confidence = max(own[id(one)] for one in (candidate, *candidate.formers))
@@ -47,15 +43,46 @@ def confidence(retrieval: Retrieval, sources: Sources) -> None:
     retrieval.ranked = [candidate for candidate in retrieval.ranked if not candidate.lost]
 
 
-def _rate(retrieval: Retrieval, similarity: float | None, share: float, missing: tuple[bool, bool]) -> float:
-    if similarity is None or retrieval.generation is None:
-        factors, nearness = _WORDS_ALONE, 0.0
-    else:
-        floors = retrieval.generation.embedder.floors
-        nearness = (max(0.0, similarity) - floors.far) / (floors.near - floors.far)
-        factors, nearness = _BOTH, min(max(nearness, _NEARNESS[0]), _NEARNESS[1])
-    value = sum(factor * measure for factor, measure in zip(factors, (1.0, nearness, share, *missing), strict=True))
+def rate(retrieval: Retrieval, candidates: Sequence[Candidate]) -> None:
+    """Give candidates that were read their confidence, each by itself."""
+    names = retrieval.hints.named
+    for candidate, share in zip(candidates, _measure_shares(retrieval, candidates), strict=True):
+        candidate.confidence = _rate(retrieval, candidate.similarity, share, _list_missing(candidate, names))
+        if ASKS in candidate.cues:
+            candidate.confidence *= SHARES[ASKS]
+
+
+def explain_confidence(retrieval: Retrieval, candidate: Candidate) -> str:
+    """Return in words what the confidence of a hit comes from."""
+    [share] = _measure_shares(retrieval, [candidate])
+    nearness = _measure_nearness(retrieval, candidate.similarity)
+    reasons = [f"{share:.0%} of the question's words"]
+    if nearness is not None:
+        reasons.insert(0, f"meaning {nearness:.2f} (0 is far, 1 is near)")
+    if missing := [name for part in _list_missing(candidate, retrieval.hints.named) for name in part]:
+        reasons.append(f"not in it: {', '.join(missing)}")
+    if ASKS in candidate.cues:
+        reasons.append("it only asks")
+    if any(one.confidence >= candidate.confidence for one in candidate.formers):
+        reasons.append("as sure as the older memory that it stands before")
+    return "; ".join(reasons)
+
+
+def _rate(retrieval: Retrieval, similarity: float | None, share: float, missing: tuple[list[str], list[str]]) -> float:
+    nearness = _measure_nearness(retrieval, similarity)
+    factors = _WORDS_ALONE if nearness is None else _BOTH
+    measures = (1.0, nearness or 0.0, share, *map(bool, missing))
+    value = sum(factor * measure for factor, measure in zip(factors, measures, strict=True))
     return 1.0 / (1.0 + math.exp(-value))
+
+
+def _measure_nearness(retrieval: Retrieval, similarity: float | None) -> float | None:
+    """Return a cosine on the scale of its model, None where nothing was compared by meaning."""
+    if similarity is None or retrieval.generation is None:
+        return None
+    floors = retrieval.generation.embedder.floors
+    nearness = (max(0.0, similarity) - floors.far) / (floors.near - floors.far)
+    return min(max(nearness, _NEARNESS[0]), _NEARNESS[1])
 
 
 def _measure_shares(retrieval: Retrieval, rated: Sequence[Candidate]) -> list[float]:
@@ -99,9 +126,10 @@ def _list_rows(candidate: Candidate) -> Iterator[Row]:
     yield from candidate.related
 
 
-def _find_missing(candidate: Candidate, names: Names) -> tuple[bool, bool]:
-    """Return whether an identifier, and whether a proper name, is in nothing that the hit shows."""
+def _list_missing(candidate: Candidate, names: Names) -> tuple[list[str], list[str]]:
+    """Return the identifiers, and the proper names, that are in nothing that the hit shows."""
     if not any(names):
-        return False, False
+        return [], []
     text = "\n".join(f"{row.content}\n{row.metadata}" for row in _list_rows(candidate)).casefold()
-    return tuple(any(not is_named(name, text) for name in part) for part in names)  # type: ignore[return-value]
+    identifiers, proper = ([name for name in part if not is_named(name, text)] for part in names)
+    return identifiers, proper

@@ -92,6 +92,8 @@ class TraceStore:
                 is_meant = trace.trace.id.startswith(prefix) if prefix else trace.trace.touch
                 if is_meant and trace.is_seen_by(namespace, owner):
                     return trace
+        if not prefix:
+            raise NotFound("No search is kept yet.", {"id": prefix})
         raise NotFound("No such trace is kept; run the search again.", {"id": prefix})
 
 

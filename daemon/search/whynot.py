@@ -2,17 +2,22 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from memoryd.client.protocol import Why, WhyNot
+from memoryd.client.times import iso
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.language.tongues import find_language
 from memoryd.daemon.registry import handles
+from memoryd.daemon.search.active import select_turns
 from memoryd.daemon.search.candidates import find_nearer_alone
+from memoryd.daemon.search.clean import read
+from memoryd.daemon.search.confidence import explain_confidence, rate
 from memoryd.daemon.search.pipeline import retrieve
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
-from memoryd.daemon.store import fulltext, namespaces, rows, successors, turns
+from memoryd.daemon.store import fulltext, history, namespaces, rows, successors, turns
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import ALIVE, alive_values, compile_filter
 from memoryd.daemon.store.rows import Row
@@ -20,36 +25,60 @@ from memoryd.daemon.store.tiers import build_searched
 from memoryd.daemon.store.vectors import Vector
 from memoryd.models.catalog import CATALOG
 
+_NO_FILTERS: dict[str, Any] = {
+    "type": [],
+    "source": [],
+    "tier": [],
+    "metadata": {},
+    "where": {},
+    "after": None,
+    "before": None,
+    "path_prefix": None,
+    "ids": [],
+}
+_SHOWN = 200  # characters of a condition
+
 
 @handles(WhyNot)
 def why_not(sources: Sources, call: WhyNot) -> Why:
     """Return the stage that lost the memory and the reason, or its rank if it is a hit."""
-    reached = namespaces.condition(sources.store.namespaces.reach(namespaces.check(call.namespace), call.reach))
+    reached = sources.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
     with sources.store.reading() as connection:
-        row = turns.resolve_row(connection, call.id, reached)
+        row = history.find_row(connection, call.id, reached, tells_gone=not sources.caller.bound)
     retrieval, _ = retrieve(sources, call)
     ranks = {candidate.row: rank for rank, candidate in enumerate(retrieval.ranked, start=1)}
     candidate = retrieval.candidates.get(row.row)
     why = Why(id=row.id, found=row.row in ranks, rank=ranks.get(row.row))
-    why.last_hit_score = retrieval.ranked[-1].score if retrieval.ranked else None
+    if retrieval.ranked:
+        last = retrieval.ranked[-1]
+        why.last_hit_score, why.last_hit_confidence = last.score, last.confidence
     if candidate is not None:
         why.similarity, why.similarity_rank = candidate.similarity, candidate.similarity_rank
         why.bm25, why.bm25_rank, why.score = candidate.bm25, candidate.bm25_rank, candidate.score
-        why.confidence = candidate.confidence if why.found or candidate.lost_in == "confidence" else None
         why.parts = candidate.parts
         why.stage, why.reason = candidate.lost_in, _explain(retrieval, row, candidate)
-        return why
-    if row.row < 0:
-        why.stage, why.reason = (
-            "active",
-            "a filter excludes the turn, or no word of the query is in it and others are nearer",
-        )
+        _give_confidence(sources, retrieval, candidate, why)
         return why
     with sources.store.reading() as connection:
         why.stage, why.reason = "filter", _find_filter(sources, connection, call, row)
-        if not why.reason:
+        if why.reason:
+            return why
+        if row.row > 0:
             why.stage, why.reason = "candidates", _explain_no_candidate(sources, connection, retrieval, row, why)
+        else:
+            best = f"the {retrieval.depth} best turns by words nor among the {retrieval.wanted} best by meaning"
+            why.stage, why.reason = "active", f"it is neither among {best}"
     return why
+
+
+def _give_confidence(sources: Sources, retrieval: Retrieval, candidate: Candidate, why: Why) -> None:
+    """Add how sure a hit is and what that comes from; of one that the limit left out, how sure it would be."""
+    if candidate.lost_in == "clean":
+        read(retrieval, [candidate], sources)
+        if candidate.record is not None:
+            rate(retrieval, [candidate])
+    if candidate.record is not None and (why.found or candidate.lost_in in ("clean", "confidence")):
+        why.confidence, why.confidence_reason = candidate.confidence, explain_confidence(retrieval, candidate)
 
 
 def _explain(retrieval: Retrieval, row: Row, candidate: Candidate) -> str:
@@ -63,30 +92,56 @@ def _explain(retrieval: Retrieval, row: Row, candidate: Candidate) -> str:
         language = find_language(text) if read else ""
         if language and language not in read:
             reason = f"the {what} is in {language}, and {generation.name} reads {', '.join(read)}"
-            return f"{reason} (`memctl doctor languages`)" + (candidate.lost and f"; {candidate.lost}")
+            return f"{reason} (`memctl model list` names others)" + (candidate.lost and f"; {candidate.lost}")
     return candidate.lost and f"neither its words nor its meaning are near; {candidate.lost}"
 
 
 def _find_filter(sources: Sources, connection: Connection, call: WhyNot, row: Row) -> str:
-    """Return which filter leaves the memory out, empty if none does."""
-    now = sources.clock()
+    """Return what leaves a memory, or a turn of L0, out of every search or of this one; empty if nothing does."""
+    if row.row > 0 and (reason := _find_state(connection, row, sources.clock())):
+        return reason
+    turn = turns.read_keys(connection, [row.id]).get(row.id) if row.row < 0 else None
+
+    def is_left(alone: WhyNot) -> bool:
+        selection = compile_filter(alone, sources.store.namespaces)
+        if row.row < 0:  # what became a memory meanwhile was not left out by a filter
+            return turn is None or bool(select_turns(connection, selection, alone, [turn]))
+        return not selection.condition or rows.is_true(connection, row.row, selection.condition, selection.values)
+
+    given = {name: getattr(call, name) for name in _NO_FILTERS if getattr(call, name) not in (None, [], {})}
+    reasons = [
+        _describe_filter(row, name, value)
+        for name, value in given.items()
+        if not is_left(msgspec.structs.replace(call, **_NO_FILTERS | {name: value}))
+    ]
+    return f"a filter of the query excludes it: {'; '.join(reasons)}" if reasons else ""
+
+
+def _find_state(connection: Connection, row: Row, now: float) -> str:
+    """Return why no search returns a memory, whatever its filters; empty if searches return it."""
     if by := successors.read_in_force(connection, [row], now):
         return f"it is superseded by {by[row.row]}"
-
-    def is_met(condition: str, values: tuple[Any, ...] = ()) -> bool:
-        return rows.is_true(connection, row.row, condition, values)
-
-    if not is_met(ALIVE, alive_values(now)):
-        return "it is expired"
-    if not is_met(build_searched()):
+    if not rows.is_true(connection, row.row, ALIVE, alive_values(now)):
+        return f"it is expired since {iso(row.expires_at)}" if row.expires_at else "it is expired"
+    if not rows.is_true(connection, row.row, build_searched()):
         why = f"searches do not look into {row.tier}" if row.searchable else "it is found by its key and in lists only"
         return f"no search returns it: {why}"
-    selection = compile_filter(call, sources.store.namespaces)
-    if selection.condition and not is_met(selection.condition, selection.values):
-        names = ("type", "source", "tier", "metadata", "where", "after", "before", "path_prefix", "ids")
-        conditions = [f"{name} = {value}" for name in names if (value := getattr(call, name)) not in (None, [], {})]
-        return f"a filter of the query excludes it: {', '.join(conditions)}"
     return ""
+
+
+def _describe_filter(row: Row, name: str, value: Any) -> str:
+    """Return what a filter wants that a memory does not have."""
+    match name:
+        case "type" | "source" | "tier":
+            return f"its {name} is {getattr(row, name)}, not {' or '.join(value)}"
+        case "after" | "before":
+            return f"it was created {iso(row.created_at)}, not {name} {iso(value)}"
+        case "path_prefix":
+            return f"it is from no file below {value}"
+        case "ids":
+            return f"its id begins with none of {', '.join(value)}"
+        case _:
+            return f"its fields do not meet {msgspec.json.encode(value).decode()[:_SHOWN]} ({name})"
 
 
 def _explain_no_candidate(sources: Sources, connection: Connection, retrieval: Retrieval, row: Row, why: Why) -> str:

@@ -9,13 +9,14 @@ changes nothing else, only the former tier is kept: the rest is as in the row af
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import apsw
 import msgspec
 
 from memoryd.client.errors import Conflict, Forbidden, NotFound
-from memoryd.daemon.store import links, rows, turns, vectors
+from memoryd.daemon.store import links, namespaces, rows, turns, vectors
 from memoryd.daemon.store.actor import PRESENT, Actor
 from memoryd.daemon.store.links import StoredLink
 from memoryd.daemon.store.rows import Row
@@ -188,6 +189,29 @@ def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> s
         f" ORDER BY 1 LIMIT {rows.CANDIDATES}"
     )
     return rows.choose_unique(prefix, [str(memory) for (memory,) in connection.execute(sql, rows.id_range(prefix))])
+
+
+def find_row(connection: apsw.Connection, prefix: str, reached: frozenset[int] | None, *, tells_gone: bool) -> Row:
+    """Return the memory or turn in reach whose id begins with `prefix`, as `turns.resolve_row` does.
+
+    For one that was deleted there the error says which operation did it, if `tells_gone`.
+    """
+    condition = namespaces.condition(reached)
+    try:
+        return turns.resolve_row(connection, prefix, condition)
+    except NotFound:
+        if not tells_gone:
+            raise
+        states: list[FormerState] = []
+        with suppress(NotFound):
+            known = resolve_known(connection, prefix, condition)
+            states = read_states(connection, known, condition)
+        last = states[-1].row if states else None
+        if last is None or not (reached is None or last.namespace in reached):
+            raise
+        operation, kind = states[-1].operation[:8], states[-1].kind
+        said = f"{known[:8]} is gone since operation {operation} ({kind}); `memctl undo {operation}` takes that back."
+        raise NotFound(said, {"id": prefix}) from None
 
 
 def undo(

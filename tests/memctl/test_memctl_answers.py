@@ -305,6 +305,7 @@ def test_what_a_memory_disagrees_with_is_told_in_its_words(memctl: Memctl, fake:
 def test_list_get_update_tag_delete(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies |= {
         protocol.List: protocol.Page(memories=[MEMORY], total=7),
+        protocol.Count: protocol.Counted(count=7),
         protocol.Get: MEMORY,
         protocol.Update: protocol.Changed(memory=MEMORY, operation="4" * 32),
         protocol.Tag: protocol.Changed(memory=MEMORY, operation="5" * 32),
@@ -378,7 +379,7 @@ def test_explain_draws_stages_and_candidates(memctl: Memctl, fake: FakeDaemon) -
         id="t1", query="cache", at=0.0, namespace="", kind="search", session="", token="alpha", given=2, took_ms=1.0
     )
     fake.replies[protocol.Traces] = protocol.TraceList(traces=[kept])
-    assert "search      2  alpha  cache" in memctl("explain", "--recent").out
+    assert "search        2  alpha  cache" in memctl("explain", "--recent").out
     assert memctl("explain", "x", "--recent").code == 2
 
 
@@ -405,6 +406,12 @@ def test_why_not_says_of_a_hit_how_sure_it_is_and_what_its_score_is_made_of(memc
     out = memctl("why-not", "3f9a", "cache").out
     assert "is found, but not shown: 2.9% sure, 3% are needed; `--all` shows it.\nPerhaps since it is far." in out
     assert "+ 0.020 place or feedback\n" in out
+    lost = {"found": False, "stage": "clean", "reason": "ranked below the limit of 1", "confidence": 0.02}
+    more = {"confidence_reason": "meaning 0.10", "last_hit_score": 0.9, "last_hit_confidence": 0.4}
+    fake.replies[protocol.WhyNot] = msgspec.structs.replace(why, **lost, **more)
+    out = memctl("why-not", "3f9a", "cache").out
+    assert "  confidence   2% sure, 3% are needed to be shown: meaning 0.10\n" in out
+    assert "  last result  0.900, 40% sure\n" in out
 
 
 def test_why_not_says_where_a_memory_is_that_is_not_seen_from_here(memctl: Memctl, daemon: Any) -> None:
@@ -412,13 +419,22 @@ def test_why_not_says_where_a_memory_is_that_is_not_seen_from_here(memctl: Memct
         id = client.add("The staging database listens on port 5433").id
     elsewhere = memctl("why-not", id[:8], "staging", "--namespace", "acme/web")
     assert (elsewhere.code, f"{id[:8]} is in acme/api, which is not seen from acme/web" in elsewhere.err) == (1, True)
-    assert (
-        "No memory has an id that begins with ffff"
-        in memctl("why-not", "ffff", "staging", "--namespace", "acme/web").err
-    )
+    for place in ("--namespace", "acme/web"), ("--reach", "exact"), ():
+        assert "No memory has an id that begins with ffff" in memctl("why-not", "ffff", "staging", *place).err
+    for reach in ("exact", "visible"):
+        seen = f"which is not seen from / with --reach {reach};"
+        assert f"{id[:8]} is in acme/api, {seen}" in memctl("why-not", id[:8], "staging", "--reach", reach).err
     assert (
         "is found, at rank 1" in memctl("why-not", id[:8], "staging", "--namespace", "acme/web", "--reach", "all").out
     )
+
+
+def test_why_not_says_of_a_deleted_memory_since_when(memctl: Memctl, daemon: Any) -> None:
+    with daemon.client("acme/api") as client:
+        operation = client.delete(id := client.add("The staging database listens on port 5433").id).operation[:8]
+    gone = f"{id[:8]} is gone since operation {operation} (delete); `memctl undo {operation}` takes that back."
+    for words in (), ("--namespace", "acme/web"), ("--namespace", "acme/api", "--reach", "exact"):
+        assert gone in memctl("why-not", id[:8], "staging", *words).err
 
 
 def test_why_not_wants_the_id_before_the_query_and_says_so(memctl: Memctl, fake: FakeDaemon) -> None:
@@ -453,6 +469,7 @@ def test_a_filter_that_leaves_nothing_is_explained(
     memctl: Memctl, fake: FakeDaemon, words: tuple[str, ...], sentence: str
 ) -> None:
     fake.replies[protocol.List] = protocol.Page(memories=[], total=0)
+    fake.replies[protocol.Count] = protocol.Counted(count=0)
     fake.replies[protocol.Search] = protocol.Hits(hits=[])
     fake.replies[protocol.GetStats] = counted(
         memories=3, by_type={"decision": 1, "fact": 2}, by_source={"manual": 3}, by_tier={"L1": 3}
@@ -462,12 +479,46 @@ def test_a_filter_that_leaves_nothing_is_explained(
 
 def test_a_list_of_nothing_says_what_to_do(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies |= {protocol.List: protocol.Page(memories=[], total=0), protocol.GetStats: counted()}
+    fake.replies[protocol.Count] = protocol.Counted(count=0)
     assert memctl("list").out == "No memories yet; `memctl add TEXT` keeps the first.\n"
     assert "`memctl namespaces` shows where there are some" in memctl("list", "--namespace", "acme").out
     fake.replies[protocol.GetStats] = counted(turns=2)
     assert "`memctl tiers --turns` shows it" in memctl("list").out
     fake.replies[protocol.List] = protocol.Page(memories=[], total=4)
     assert memctl("list", "--offset", "9").out == "There are no more than 4 memories.\n"
+
+
+def test_a_list_counts_what_is_superseded_or_expired_beside_it(memctl: Memctl, daemon: Any) -> None:
+    old = memctl("add", "Deploys are on Monday", "--json").json["id"]
+    memctl("add", "Deploys are on Tuesday", "--supersedes", old)
+    added = memctl("add", "The coupon WINTER is valid", "--type", "coupon", "--expires-at", "2020-01-01").out
+    assert "It is expired already, so no search finds it; `memctl list --all-states` shows it." in added
+    assert memctl("list").out.endswith("1 of 1 memory\n2 more, superseded or expired, with --all-states\n")
+    assert memctl("list", "--all-states").out.endswith("3 of 3 memories\n")
+    assert memctl("list", "--type", "coupon").out.endswith(" 1 more, superseded or expired, with --all-states.\n")
+    shown = memctl("get", old).out
+    assert "replaced by" in shown
+    assert "disagrees with" not in shown
+
+
+def test_a_question_that_names_a_time_is_told_the_filter_for_it(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies[protocol.Search] = protocol.Hits(hits=[msgspec.structs.replace(HIT, confidence=0.01)])
+    hint = "All that was kept at that time, whatever it says: --on "
+    assert memctl("search", "what was decided in October").out.endswith(f"{hint}October\n")
+    assert memctl("search", "what was decided last Tuesday?").out.endswith(f"{hint}'last Tuesday'\n")
+    assert hint not in memctl("search", "coupon SUMMER26").out
+
+
+def test_recent_searches_are_those_of_agents_and_programs_with_their_session(memctl: Memctl, daemon: Any) -> None:
+    with daemon.client("acme/api") as client:
+        client.add("The staging database listens on port 5433")
+        client.search("which port?", session="work-17")
+    memctl("hooks", "preview", "--prompt", "which port?", "--namespace", "acme/api")
+    memctl("explain", "port", "--namespace", "acme/api")
+    [line] = memctl("explain", "--recent").out.splitlines()[1:]
+    assert "  search " in line
+    assert "acme/api (session work-17)  which port?" in line
+    assert [one["query"] for one in memctl("explain", "--recent", "--json").json] == ["which port?"]
 
 
 def test_status_and_stats(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:

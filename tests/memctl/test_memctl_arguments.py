@@ -176,6 +176,8 @@ def test_the_examples_of_a_command_are_calls_of_it_that_its_parser_takes(name: s
         ("score < 4.5", {"score": {"$lt": 4.5}}),
         ("open!=true", {"open": {"$ne": True}}),
         ("note=a=b", {"note": {"$eq": "a=b"}}),
+        ("memory.expires_at < 2026-12-01T00:00:00Z", {"memory.expires_at": {"$lt": 1796083200.0}}),
+        ("memory.created_at>=1796083200", {"memory.created_at": {"$gte": 1796083200}}),
         ('{"a": {"$in": [1, 2]}}', {"a": {"$in": [1, 2]}}),
     ],
 )
@@ -183,7 +185,7 @@ def test_conditions_are_comparisons_or_json(text: str, where: object) -> None:
     assert parse_where(text) == where
 
 
-@pytest.mark.parametrize("text", ["", "score", "=4", "{", '["a"]'])
+@pytest.mark.parametrize("text", ["", "score", "=4", "{", '["a"]', "memory.created_at>soon"])
 def test_what_is_no_condition_is_wrong_usage(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         parse_where(text)

@@ -119,6 +119,10 @@ def test_seed_takes_turns_and_memories_each_to_its_place(memctl: Memctl, folder:
 def test_seed_reads_standard_input(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
     give_stdin(monkeypatch, lines({"content": "We use Valkey"}))
     assert memctl("seed", "-").out == "Seeded: 1 memory created.\n"
+    past = {"expires_at": "2020-01-01"}
+    give_stdin(monkeypatch, lines({"content": "We use Redis", **past}, {"content": "Pinned", "pinned": True, **past}))
+    said = "1 of them expired already: no search finds these, `memctl list --all-states` shows them."
+    assert memctl("seed", "-").out == f"Seeded: 2 memories created.\n{said}\n"
 
 
 @pytest.mark.parametrize(

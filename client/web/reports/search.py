@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from memoryd.client import protocol
 from memoryd.client.errors import NotFound
-from memoryd.client.memctl.explain import sum_text
+from memoryd.client.memctl.explain import ASKED, confidence_text, sum_text
 from memoryd.client.memctl.search import FLOOR, format_share
 from memoryd.client.memctl.snippet import list_words
 from memoryd.client.memctl.table import count_text, ms_text, text_of, to_one_line
@@ -163,16 +163,15 @@ def _show_candidate(one: protocol.CandidateTrace) -> list[parts.Part]:
 
 async def read_recent(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
     """Return what agents and programs asked for lately; looks of a person are left out."""
-    found = await client.call(
-        protocol.Traces(limit=_LISTED, reach="all", kind=["search", "get_context", "get_unasked"])
-    )
+    found = await client.call(protocol.Traces(limit=_LISTED, reach="all", kind=ASKED))
     shown = [_show_search(one) for one in found if one.touch]
     return ["div.recent", parts.list_items(shown, "Nobody has searched since the daemon started.")]
 
 
 def _show_search(one: protocol.TraceSummary) -> parts.Part:
     where = parts.place(one.namespace), one.token, one.session and f"session {one.session[:24]}"
-    given = ["span" if one.given else "span.lost", f"{count_text(one.given, 'memory')} given"]
+    came = "found" if one.kind == "search" else "given"  # how many of those found were likely is not known here
+    given = ["span" if one.given else "span.lost", f"{count_text(one.given, 'memory')} {came}"]
     kind = parts.badge(one.kind.replace("get_", ""))
     return [
         "div",
@@ -215,11 +214,14 @@ async def read_why(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
 
 
 async def _find_meant(client: AsyncClient, wanted: str) -> list[tuple[str, str]]:
-    """Return id and text of what an id or words mean, the nearest first."""
+    """Return id and text of what an id or words mean: the nearest, then those of any state that have each word."""
     if _ID.fullmatch(wanted):
         return [(wanted, "")]
-    found = await client.call(protocol.Explain(query=wanted, limit=_NEAREST, floor=FLOOR, touch=False, reach="all"))
-    return [(hit.id, hit.content) for hit in found.hits]
+    found, listed = await asyncio.gather(
+        client.call(protocol.Explain(query=wanted, limit=_NEAREST, floor=FLOOR, touch=False, reach="all")),
+        client.call(protocol.List(words=wanted, all_states=True, limit=_NEAREST, reach="all")),
+    )
+    return list({one.id: (one.id, one.content) for one in (*found.hits, *listed.memories)}.values())
 
 
 def _read_search(query: Mapping[str, str], trace: protocol.Trace | None) -> MissingSearch:
@@ -259,6 +261,7 @@ def _show_numbers(why: protocol.Why) -> parts.Part:
             ("similarity", parts.format_number(why.similarity) + _rank(why.similarity_rank)),
             ("BM25", parts.format_number(why.bm25, 2) + _rank(why.bm25_rank)),
             ("score", parts.format_number(why.score) + sum_text(why.parts, why.score)),
+            ("confidence", confidence_text(why)),
             ("the last result has", parts.format_number(why.last_hit_score)),
         ]
     )

@@ -41,14 +41,20 @@ def test_out_of_reach_it_is_not_found_as_if_it_did_not_exist(core: Core) -> None
 @pytest.mark.parametrize(
     ("filters", "reason"),
     [
-        ({"type": ["lesson"]}, "type = ['lesson']"),
-        ({"metadata": {"k": 2}}, "metadata = {'k': 2}"),
-        ({"before": 5.0, "tier": ["L1"]}, "tier = ['L1'], before = 5.0"),
-        ({"ids": ["ffffffff"]}, "ids = ['ffffffff']"),
+        ({"type": ["lesson", "rule"]}, "its type is fact, not lesson or rule"),
+        ({"metadata": {"k": 2}}, 'its fields do not meet {"k":2} (metadata)'),
+        ({"where": {"k": {"$gt": 1}}, "metadata": {"k": 1}}, 'its fields do not meet {"k":{"$gt":1}} (where)'),
+        ({"before": 5.0, "tier": ["L1"]}, "it was created 1970-01-01T00:16:40Z, not before 1970-01-01T00:00:05Z"),
+        (
+            {"after": 2000.0, "source": ["x"]},
+            "its source is manual, not x; it was created 1970-01-01T00:16:40Z, not after 1970-01-01T00:33:20Z",
+        ),
+        ({"ids": ["ffffffff"]}, "its id begins with none of ffffffff"),
+        ({"path_prefix": "/notes"}, "it is from no file below /notes"),
     ],
 )
-def test_a_filter_that_excludes_it_is_named(core: Core, filters: dict[str, Any], reason: str) -> None:
-    answer = why(core, add(core, "heron one", metadata={"k": 1}).id, **filters)
+def test_only_the_filters_that_exclude_it_are_named(core: Core, filters: dict[str, Any], reason: str) -> None:
+    answer = why(core, add(core, "heron one", metadata={"k": 1}, created_at=1000.0).id, **filters)
     assert (answer.found, answer.stage) == (False, "filter")
     assert answer.reason == f"a filter of the query excludes it: {reason}"
 
@@ -64,7 +70,8 @@ def test_expired(core: Core, clock: Any) -> None:
     id = add(core, "heron one", expires_at=clock() + 1).id
     assert why(core, id).found
     clock.advance(1)
-    assert (why(core, id).stage, why(core, id).reason) == ("filter", "it is expired")
+    assert why(core, id).stage == "filter"
+    assert why(core, id).reason.startswith("it is expired since 20")
 
 
 def test_below_the_limit(core: Core) -> None:
@@ -161,11 +168,11 @@ def test_full_text_that_could_not_be_searched_is_told_instead_of_no_word(core: C
     go.set()
 
 
-def test_a_deleted_memory_is_not_found(core: Core) -> None:
+def test_of_a_deleted_memory_the_error_says_since_when(core: Core) -> None:
     id = add(core, "heron one").id
-    delete(core, id)
-    with pytest.raises(NotFound):
-        why(core, id)
+    operation = delete(core, id).operation
+    with pytest.raises(NotFound, match=f"is gone since operation {operation[:8]} .delete.; `memctl undo"):
+        why(core, id[:8])
 
 
 def test_a_turn_in_l0_is_asked_about_like_a_memory(core: Core) -> None:
@@ -173,7 +180,34 @@ def test_a_turn_in_l0_is_asked_about_like_a_memory(core: Core) -> None:
     answer = why(core, hit.id[:8], "herons dawn")
     assert (answer.id, answer.found, answer.rank) == (hit.id, True, 1)
     filtered = why(core, hit.id, "herons dawn", type=["fact"])
-    assert (filtered.found, filtered.stage) == (False, "active")
+    assert (filtered.stage, filtered.reason) == (
+        "filter",
+        "a filter of the query excludes it: its type is turn, not fact",
+    )
+
+
+def test_of_a_turn_that_others_precede_that_is_said(core: Core) -> None:
+    observe(core, "Storks nest under roofs.", *(f"Heron number {n} fishes at dawn." for n in range(3)))
+    [stork] = search(core, "storks", mode="lexical").hits
+    answer = why(core, stork.id, "herons dawn", limit=1)
+    assert answer.stage == "active"
+    assert answer.reason == "it is neither among the 50 best turns by words nor among the 1 best by meaning"
+
+
+def test_a_confidence_is_explained_by_what_it_comes_from(core: Core) -> None:
+    id = add(core, "Error E4012 means that the card was refused").id
+    answer = why(core, id, "error 4012")
+    assert answer.confidence_reason.endswith(" of the question's words; not in it: 4012")
+    assert answer.confidence_reason.startswith("meaning ")
+    assert answer.last_hit_confidence == answer.confidence
+
+
+def test_how_sure_a_memory_below_the_limit_would_be_is_said(core: Core) -> None:
+    add(core, "heron one")
+    id = add(core, "zinc mines closed").id
+    answer = why(core, id, limit=1)
+    assert answer.confidence == pytest.approx(why(core, id).confidence)
+    assert answer.confidence_reason == why(core, id).confidence_reason != ""
 
 
 def test_what_has_nothing_in_common_with_the_question_is_said_to_be_far(core: Core) -> None:

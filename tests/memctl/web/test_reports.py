@@ -94,6 +94,15 @@ async def test_a_report_of_nothing_is_refused_in_one_sentence(morning: Any, name
             await list_reports()[name](client, {"id": "no such", "job": "none"})
 
 
+async def test_a_missing_memory_is_meant_by_words_though_it_is_expired(morning: Any) -> None:
+    with morning.client("acme/api") as agent:
+        agent.add("The coupon WINTER gives ten percent", expires_at="2020-01-01")
+    async with AsyncClient(socket=morning.socket, autostart=False) as client:
+        why = say(await list_reports()["why"](client, {"query": "coupon", "reach": "all", "of": "coupon WINTER"}))
+    assert "The coupon WINTER gives ten percent" in why
+    assert "it is expired since 2020-01-01T00:00:00Z" in why
+
+
 async def test_a_memory_or_a_turn_is_found_named_by_words_or_out_of_reach(morning: Any) -> None:
     async with AsyncClient(socket=morning.socket, autostart=False) as client:
         asked = {"query": "The staging database is called wagtail", "reach": "all"}
