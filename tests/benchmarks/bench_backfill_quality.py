@@ -25,8 +25,8 @@ from harness import CHECKOUT, NO_MODEL, Daemon, Report, prepared
 
 from memoryd.client.agents.hooks.answering import find_speaker
 from memoryd.client.backfill.calls import Backfill, PastTurn
-from memoryd.client.bench import command as bench
 from memoryd.client.bench import judging, replaying
+from memoryd.client.bench.command import replay_alone
 from memoryd.client.bench.evaluation import settle
 from memoryd.client.bench.kinds import KINDS, kind_of
 from memoryd.client.bench.material import GoldQuestion, Material, Selection
@@ -189,7 +189,7 @@ def _compare_unasked(report: Report, path: Path) -> None:
     rows = read_rows(path)
     lines: dict[str, list[dict[str, Any]]] = {}
     for way, play in (("backfill", BackfillPlayer), ("observe", ReplayPlayer)):
-        with bench.replay_alone(Path("/dev/null"), rows, play) as (_, injections):
+        with replay_alone(Path("/dev/null"), rows, play) as (_, injections):
             judged = judging.judge_all(rows, injections)
         for kind in ("start", "prompt"):
             figures = judging.count_figures([one for one in judged if one.kind == kind])

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.client import bench
 from memoryd.client.bench import judging, replaying
+from memoryd.client.bench.command import replay_alone
 from memoryd.client.bench.unasked import MemoryEvent, Prompt, TurnEvent, read_rows
 from memoryd.client.memctl.table import format_table
 from memoryd.client.protocol import GetTrace, Trace, Traces
@@ -65,7 +65,7 @@ def replay(path: Path) -> Iterator[Point]:
     rows = read_rows(path)
     persons = {row.id for row in rows if isinstance(row, MemoryEvent) and row.namespace == "/"}  # they help everywhere
     refs = {replaying.make_id(row.id): row.id for row in rows if isinstance(row, MemoryEvent | TurnEvent)}
-    with bench.replay_alone(Path("/dev/null"), rows) as (place, injections), place.connect("") as client:
+    with replay_alone(Path("/dev/null"), rows) as (place, injections), place.connect("") as client:
         asked = client.call(Traces(kind=["get_unasked"], limit=256)).traces
         traces = [client.call(GetTrace(id=one.id)) for one in asked]
         judged = judging.judge_all(rows, injections)
