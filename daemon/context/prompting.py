@@ -1,8 +1,8 @@
 """Memories shown unasked beside a prompt: only those that are surely about it, mostly none.
 
 A line is a memory that was saved on purpose, or what an agent stated in another session: no guess, no question, nothing
-that was taken back. It is as sure as `sureness` rates it, or as the confidence of the search for a prompt that is a
-question; and where the session has something surer already, it needs nothing else.
+that was taken back. It is as sure as `sureness` rates it, or, if it stands out, as the confidence of the search says;
+and where the session has something surer already, it needs nothing else.
 """
 
 import time
@@ -16,6 +16,7 @@ from memoryd.daemon.context.starting import PREFERENCE, describe_saved, is_for_p
 from memoryd.daemon.context.sureness import Measured
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import claims
+from memoryd.daemon.language.tongues import find_language, is_telling
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.retrieval import Retrieval, Sources, elapsed_ms
 from memoryd.daemon.store import queries, sessions, turns
@@ -24,10 +25,12 @@ from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.queries import DRAWN, Provenance
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import L0
+from memoryd.daemon.store.tokenizer import stem_words
 
 _CONSIDERED = 40  # hits of the search
-# Factor of the confidence, of a prompt that asks: it is low, and of an answer seldom above half.
-_ANSWERS = 3.0
+# The confidence of an answer is seldom above half: of a prompt that asks it counts as if this many hits had it.
+_ANSWERS = 3
+_STANDS_OUT = 3.0  # standard deviations of the cosine above others; in a small store any word is rare
 MORE = 0.15  # how much surer it must be of a second line
 _FOLLOWING = 2  # turns that may take back what was said
 
@@ -115,17 +118,23 @@ def _rate_all(core: Core, connection: Connection, retrieval: Retrieval, call: Ge
     """Return what may come up of the hits and of the answers that come with them, the surest first."""
     by_id: dict[str, tuple[Row, Provenance, float | None, float]] = {}
     for candidate in retrieval.ranked:
-        for row in filter(None, (candidate.record, *candidate.related)):
+        shown = [row for row in (candidate.record, *candidate.related) if row]
+        asks = any(_is_question(row.content) for row in shown if CandidateTurn.read(row).role == "user")
+        for row in shown:
             kind = _find_kind(row)
             if kind is None or row.id in by_id or not _may_come_up(core, row, call):
                 continue
-            similarity = candidate.similarity if row is candidate.record else None
-            by_id[row.id] = row, kind, similarity, candidate.confidence
+            # What comes with a question answers it; what comes with a statement may be about anything.
+            if kind == "said" and not asks and not _holds_word(connection, retrieval, row.content):
+                continue
+            is_own = row is candidate.record
+            confidence = candidate.confidence if is_own or asks else 0.0
+            by_id[row.id] = row, kind, candidate.similarity if is_own else None, confidence
     standing = sureness.read_standing(connection, retrieval, _hold_person_back(core, retrieval, call))
     inputs = [sureness.Given(kind, row.row, row.content, similarity) for row, kind, similarity, _ in by_id.values()]
-    share = _ANSWERS if any(map(claims.is_question, claims.split_sentences(call.prompt))) else 0.0
+    times = _ANSWERS if _is_question(call.prompt) else 1
     rated = [
-        _Rated(row, kind, max(one.sure if one else 0.0, min(1.0, share * confidence)), one)
+        _Rated(row, kind, _rate(one, 1.0 - (1.0 - confidence) ** times), one)
         for (row, kind, _, confidence), one in zip(
             by_id.values(), sureness.measure(retrieval, standing, inputs), strict=True
         )
@@ -134,6 +143,24 @@ def _rate_all(core: Core, connection: Connection, retrieval: Retrieval, call: Ge
     began = _find_beginning(core, call)
     new = [one for one in rated if one.row.id not in outdated and not _is_of_session(core, one.row, call, began)]
     return sorted(new, key=lambda one: -one.sure)
+
+
+def _rate(one: Measured | None, answers: float) -> float:
+    """Return how sure it is that a memory is about a prompt; what a search says counts for one that stands out."""
+    if one is None:
+        return answers
+    return max(one.sure, answers) if one.above >= _STANDS_OUT else one.sure
+
+
+def _holds_word(connection: Connection, retrieval: Retrieval, text: str) -> bool:
+    """Return whether a text holds a telling word of the prompt, or is in another language."""
+    asked = {word.stem for word in (retrieval.question.words if retrieval.question else ()) if is_telling(word.text)}
+    languages = {find_language(text), find_language(retrieval.call.query)} - {""}
+    return len(languages) > 1 or not asked.isdisjoint(stem_words(connection, text))
+
+
+def _is_question(text: str) -> bool:
+    return any(map(claims.is_question, claims.split_sentences(text)))
 
 
 def _find_kind(row: Row) -> Provenance | None:

@@ -115,7 +115,7 @@ def _find_older_of_subject(core: Core, saved: Sequence[Row]) -> dict[str, int]:
 
 
 def _read_sessions(core: Core, connection: Connection, call: GetUnasked) -> list[list[CandidateTurn]]:
-    """Return the turns of the namespace's latest sessions but its own, the latest session first, its first turn first."""
+    """Return the turns of the namespace's latest sessions but its own, the latest session and its first turn first."""
     number = core.store.namespaces.find_number(call.namespace)
     if number is None:
         return []

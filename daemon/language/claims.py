@@ -44,13 +44,15 @@ _GUESSED = compile_late(
     r"\b(?:probably|perhaps|maybe|presumably|possibly|apparently|likely|i (?:think|believe|suspect|assume|guess|suppose"
     r"|bet|expect|fear)|i(?:'d| would) (?:guess|say|suspect|bet|take|look|try|blame|start|check)|my (?:guess|bet|money)"
     r"|looks? like|seems?|smells? (?:of|like)|sounds? like|might|may (?:be|have)|could be|must be|should (?:do|be|cure"
-    r"|help|listen|work)|not sure|suspect|hunch|in all likelihood)\b"
+    r"|help|listen|work)|not sure|suspect|hunch|in all likelihood|i (?:do not|don'?t) (?:know|remember)|no idea"
+    r"|i (?:cannot|can'?t) (?:see|tell|say|find))\b"
     r"|\b(?:vermut\w*|wahrscheinlich|vielleicht|möglicherweise|womöglich|vermeintlich|offenbar|anscheinend|wohl"
     r"|scheint|klingt nach|riecht nach|sieht (?:so )?aus|sieht nach|ich (?:glaube|denke|tippe|nehme an|schätze)"
-    r"|(?:dürfte|sollte)n?)\b"
+    r"|(?:dürfte|sollte)n?|ich weiß (?:es )?nicht|keine ahnung)\b"
     r"|\b(?:probable(?:ment)?|peut[- ]être|sans doute|je (?:pense|crois|suppose|soupçonne|parie|dirais|mettrais)"
-    r"|semble(?:rait)?|on dirait|doit être|devrait|ça ressemble|à mon avis|il se peut)\b"
-    r"|可能|应该是|也许|大概|或许|估计|我猜|我想|看起来|好像|似乎|恐怕|多半|八成|怀疑",
+    r"|semble(?:rait)?|on dirait|doit être|devrait|ça ressemble|à mon avis|il se peut"
+    r"|je ne sais pas|aucune idée)\b"
+    r"|可能|应该是|也许|大概|或许|估计|我猜|我想|看起来|好像|似乎|恐怕|多半|八成|怀疑|不知道|不清楚",
     2,
 )
 # How a message begins that takes back what was said before.
@@ -101,7 +103,7 @@ def is_order(sentence: str) -> bool:
 
 
 def is_guess(text: str) -> bool:
-    """Return whether a text says that it is not sure."""
+    """Return whether a text says that it is not sure, or does not know."""
     return _GUESSED.search(text[:READ_CHARS]) is not None
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.daemon.language.names import Names, is_named
+from memoryd.daemon.language.tongues import is_telling
 from memoryd.daemon.search.precedence import ASKS, SHARES
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
@@ -93,7 +94,10 @@ def _measure_shares(retrieval: Retrieval, rated: Sequence[Candidate]) -> list[fl
         return [0.0] * len(parts)
     flags = _find_held(retrieval, [row for part in parts for row in part])
     starts = np.cumsum([0, *map(len, parts[:-1])])
-    rarities = np.array([word.rarity for word in words])
+    telling = [is_telling(word.text) for word in words]
+    rarities = np.array(
+        [word.rarity if counts or not any(telling) else 0.0 for word, counts in zip(words, telling, strict=True)]
+    )
     shares: list[float] = (rarities @ np.logical_or.reduceat(flags, starts, axis=1) / rarities.sum()).tolist()
     return shares
 

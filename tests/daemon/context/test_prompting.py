@@ -59,6 +59,19 @@ def test_what_is_surely_about_the_prompt_is_said_whole_and_alone(core: Core, oth
     assert 0 < said.tokens <= 250
 
 
+def test_what_follows_a_statement_is_not_said_for_it(core: Core) -> None:
+    fill(core)
+    reply = "Our tests run at night from now on."
+    say(core, ("user", "The warehouse scanner pairs with the pin 4711 of the depot."), ("assistant", reply))
+    assert texts(at_prompt(core, "which pin pairs the warehouse scanner of the depot?")) == []
+
+
+@pytest.mark.parametrize(("above", "counts"), [(1.0, False), (4.0, True)])
+def test_what_the_search_is_sure_of_counts_if_it_stands_out(above: float, counts: bool) -> None:
+    measured = sureness.Measured(above, words=0.0, others=1.5, asked=1.0, said=1.0, said_above=above)
+    assert prompting._rate(measured, 0.9) == (0.9 if counts else measured.sure)
+
+
 def test_three_lines_at_most(core: Core, set_hooks: Callable[..., None]) -> None:
     fill(core)
     for number in range(5):

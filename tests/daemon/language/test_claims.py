@@ -45,6 +45,8 @@ def test_what_an_agent_states_is_a_statement(text: str) -> None:
         "Ich vermute, der Treiber ist zu alt.",
         "C'est probablement l'heure d'été.",
         "应该是手机上缺中文字体。",
+        "I do not know; nothing is written here.",
+        "Je ne sais pas encore ; il faudrait des relevés.",
         "Row counts agree. Shall I remove the files?",
         "The three steps are:",
     ],
