@@ -38,6 +38,7 @@ class Agent:
     def __init__(self, name: str, folder: Path, project: Path, session: str = "5d0e8f0e-session") -> None:
         self.name, self.project, self.session = name, project, session
         kept = {key: value for key, value in os.environ.items() if key not in OURS}
+        (folder / "data").mkdir(mode=0o700, exist_ok=True)  # as an installation of hooks does
         self.environment = {
             **kept,
             "HOME": str(folder),

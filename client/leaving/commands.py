@@ -8,13 +8,14 @@ from pathlib import Path
 
 import msgspec
 
+from memoryd.client.agents.hooks import folders
 from memoryd.client.errors import MemorydError
 from memoryd.client.leaving.finding import Installation, Part, Remains, find
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
 from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.place import shorten_home
-from memoryd.client.memctl.table import count_text, pad, size_text
+from memoryd.client.memctl.table import pad, size_text
 
 _SHOWN = 10  # of what stays
 _TOOLS = {("pipx", "venvs"): "pipx", ("uv", "tools"): "uv tool"}  # where a tool keeps the environments of programs
@@ -46,6 +47,7 @@ def _uninstall(args: Namespace) -> None:
         confirm("uninstall", warning, preview, "Nothing was removed.")
     for part in there.parts:
         part.remove()
+    folders.remove_empty(there.made)
     _check_gone(there.parts)
     report = _make_report(there, dry_run=False)
     return show(args, report, lambda: _format(there, report.then, "Removed", "dim"))
@@ -54,8 +56,8 @@ def _uninstall(args: Namespace) -> None:
 def _make_warning(there: Installation, keep_data: bool) -> str:
     if keep_data:
         return "This removes memoryd; its memories and settings stay."
-    number = "all memories" if there.memories is None else count_text(there.memories, "memory")
-    return f"This removes memoryd with {number}; it cannot be undone."
+    kept = there.kept or "all memories"
+    return f"This removes memoryd with {kept}; it cannot be undone. To take them along, run `memctl export` first."
 
 
 def _check_gone(parts: list[Part]) -> None:
@@ -86,7 +88,7 @@ def _find_program_command() -> str:
 
 
 def _format(there: Installation, then: str, heading: str, *styles: str) -> str:
-    lines = [f"{heading}:" if there.parts else "There is nothing of memoryd here but the program."]
+    lines = [f"{heading}:" if there.parts else "There is nothing to remove here but the program."]
     lines += [f"  {paint(pad(part.what, 8), *styles)}  {_format_part(part)}" for part in there.parts]
     if there.remains:
         lines += ["Stays:", *map(_format_remains, there.remains[:_SHOWN])]

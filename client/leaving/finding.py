@@ -4,9 +4,11 @@ Hooks come first, so that no agent starts a daemon anew; then what starts a daem
 hold files of the user too: only what memoryd writes there is deleted, which is known by its names.
 """
 
+import os
 import re
 import shutil
 import time
+import tomllib
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -17,7 +19,7 @@ from typing import Any, NamedTuple
 from memoryd.client.agents.hooks import folders, installing
 from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.agents.hooks.installing import FileChange, Refusal, Target
-from memoryd.client.doctor.patient import DATABASE, examine_file
+from memoryd.client.doctor.patient import DATABASE, PROC, examine_file
 from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import effective_settings, is_installed
@@ -38,10 +40,13 @@ _MANIFEST = "manifest.json"  # of a model
 _POLL_S = 0.02
 # A call of memctl in an agent's file, and files below the home folder in which a user may have put one.
 _CALL = re.compile(rb'["/]memctl["\s]')
-_OWN_LINES = (
-    *(".bashrc", ".bash_profile", ".profile", ".zshrc", ".config/fish/config.fish", ".hermes/config.yaml"),
+_OWN_LINES = (".bashrc", ".bash_profile", ".profile", ".zshrc", ".config/fish/config.fish", ".hermes/config.yaml")
+# Files that are about memoryd alone: completion as memctl prints it, the plugin of docs/agents.md.
+_OWN_FILES = (
     *(".local/share/bash-completion/completions/memctl", ".zfunc/_memctl", ".config/fish/completions/memctl.fish"),
+    ".hermes/plugins/memoryd/__init__.py",
 )
+_PLACED_BY = ("HOME", "MEMORYD_DATA_DIR", "MEMORYD_SOCKET")  # variables by which a process has this memory
 
 
 class Part(NamedTuple):
@@ -76,6 +81,11 @@ class OwnFiles(NamedTuple):
         """Return what else is in the folder."""
         return sorted(set(self.folder.iterdir()) - self.list_there())
 
+    @property
+    def is_named(self) -> bool:
+        """Whether the folder or one around it is memoryd's by its name, so that what else is in it is worth a word."""
+        return any(_list_own(folder) for folder in self.around)
+
     def measure(self) -> int:
         """Return the bytes of all of it."""
         return sum(map(_measure, self.list_there()))
@@ -93,46 +103,51 @@ class OwnFiles(NamedTuple):
 
 
 class Installation(NamedTuple):
-    """All that there is: the parts in the order in which they go, what stays, how many memories are among it.
+    """All that there is: the parts in the order in which they go, what stays, what is kept in the database.
 
-    `memories` is None where the database cannot be read.
+    `kept` is `2 memories, 1 turn`, empty where the database cannot be read. `made` are folders that hooks made, which
+    go where they are empty then.
     """
 
     parts: list[Part]
     remains: list[Remains]
-    memories: int | None
+    kept: str
+    made: list[Path]
 
 
 def find(args: Namespace, keep_data: bool) -> Installation:
-    """Look for all that there is; with `keep_data` for all but memories and settings.
-
-    Raise `MemorydError` where a file of an agent mentions memctl and cannot be read.
-    """
+    """Look for all that there is; with `keep_data` for all but memories and settings."""
     status, settings = restart.get_status(args), _read_settings()
     data = _find_data(status)
-    memories = status.memories if status else _count_memories(data)
+    kept = count_kept(status.memories, status.turns) if status else _count_kept(data)
     units, foreign_units = service.find_units()
-    parts = [*_find_hooks(), *(Part("service", path, service.uninstall) for path in units.values())]
+    hooks, remains = _find_hooks()
+    parts = [*hooks, *(Part("service", path, service.uninstall) for path in units.values())]
     if status:
         parts.append(Part("daemon", Path(status.socket), partial(_stop, args, status), f"pid {status.pid}"))
     parts += _find_sockets(args, settings)
-    remains = [Remains(str(path), "memctl did not write this unit") for path in foreign_units.values()]
+    remains += [*_find_servers(), *_find_gone()]
+    remains += [Remains(str(path), "memctl did not write this unit") for path in foreign_units.values()]
     changes = activation.unit_folder() / f"{activation.SERVICE_UNIT}.d"
     if changes.is_dir():
         remains.append(Remains(str(changes), "your changes of the service"))
     remains += _find_lines()
     models = _find_models(settings)
     files = [("models", models, ", ".join(sorted(name for name in models.patterns if name not in _MODELS)))]
-    if not keep_data:
-        note = "" if memories is None else count_kept(memories, status.turns if status else 0)
-        files = [*(("data", own, note) for own in data), *files, ("settings", _find_settings(), "")]
+    own_data = [*(("data", own, kept) for own in data), ("settings", _find_settings(), "")]
+    if keep_data:
+        there = [(own.folder, what, note) for what, own, note in own_data if own.list_there()]
+        remains[:0] = [Remains(str(path), ", ".join(filter(None, [f"the {what}", note]))) for path, what, note in there]
+    else:
+        files = [*own_data[:-1], *files, own_data[-1]]
         remains += [Remains(root.root, _describe_root(root)) for root in _list_roots(args, status)]
+    ours = {path for _, own, _ in files for path in own.list_there()}
+    mine = [own for _, own, _ in files if own.folder in own.around and (own.is_named or own.list_there())]
+    foreign = {path for own in mine if own.folder.is_dir() for path in own.list_foreign()}
+    remains += [Remains(str(path), "memoryd did not write it") for path in sorted(foreign - ours)]
     files = [(what, own, note) for what, own, note in files if own.list_there()]
     parts += [Part(what, own.folder, own.delete, note, own.measure()) for what, own, note in files]
-    kept = {path for _, own, _ in files for path in own.list_there()}
-    foreign = {path for _, own, _ in files if own.folder in own.around for path in own.list_foreign()}
-    remains += [Remains(str(path), "memoryd did not write it") for path in sorted(foreign - kept)]
-    return Installation(parts, remains, memories)
+    return Installation(parts, remains, kept, folders.list_made())
 
 
 def _read_settings() -> dict[str, Any] | None:
@@ -142,11 +157,12 @@ def _read_settings() -> dict[str, Any] | None:
     return None
 
 
-def _count_memories(data: Iterable[OwnFiles]) -> int | None:
+def _count_kept(data: Iterable[OwnFiles]) -> str:
     files = [own.folder / DATABASE for own in data if (own.folder / DATABASE).is_file()]
     with suppress(MemorydError):  # damaged, or no daemon is installed
-        return sum(int(examine_file(file, check=False)["memories"]) for file in files)
-    return None
+        facts = [examine_file(file, check=False) for file in files]
+        return count_kept(sum(one["memories"] for one in facts), sum(one["turns"] for one in facts))
+    return ""
 
 
 def _list_roots(args: Namespace, status: Status | None) -> list[SharedRoot]:
@@ -165,21 +181,42 @@ def _describe_root(root: SharedRoot) -> str:
 # Hooks ---------------------------------------------------------------------------------------------------------------
 
 
-def _find_hooks() -> Iterator[Part]:
+def _find_hooks() -> tuple[list[Part], list[Remains]]:
+    """Return the files of agents that have hooks, and those that mention memctl and cannot be changed."""
     command = installing.own_command()
+    parts, remains = [], []
     for target in _list_targets():
         copy = installing.copy_of(target.path)
         try:
             change = installing.plan_uninstall(target, command)
         except Refusal as refusal:
             if b"memctl" in (installing.read_file(target.path) or b""):
-                raise MemorydError(f"{refusal} It mentions memctl: correct it, or take that out by hand.") from None
+                reason = f"it mentions memctl and cannot be changed: {refusal.reason}; take that out by hand"
+                remains.append(Remains(str(target.path), reason))
             continue
         if change.is_one:
             restore = partial(installing.apply, change._replace(copy=None))  # no copy of the file is left beside it
-            yield Part("hooks", target.path, restore, _describe_change(change))
+            parts.append(Part("hooks", target.path, restore, _describe_change(change)))
         elif copy.is_file():
-            yield Part("hooks", copy, copy.unlink, "a copy that hooks made", _measure(copy))
+            parts.append(Part("hooks", copy, copy.unlink, "a copy that hooks made", _measure(copy)))
+    return parts, remains
+
+
+def _find_gone() -> Iterator[Remains]:
+    for folder in folders.list_gone():
+        yield Remains(str(folder), "it had hooks and is gone; if you moved it, run `memctl uninstall` in it as well")
+
+
+def _find_servers() -> Iterator[Remains]:
+    """Yield this user's MCP servers that run, each of an agent that would start the daemon anew."""
+    for process in PROC.glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or is another user's
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if b"mcp" in words and any(word.endswith((b"/memctl", b"memoryd.client.memctl")) for word in words[:4]):
+                variables = dict(line.partition(b"=")[::2] for line in (process / "environ").read_bytes().split(b"\0"))
+                if all(variables.get(name.encode()) == os.environb.get(name.encode()) for name in _PLACED_BY):
+                    reason = "an agent uses it: end the agent's session first, or it starts the daemon anew"
+                    yield Remains(f"memctl mcp (pid {process.name})", reason)
 
 
 def _find_lines() -> Iterator[Remains]:
@@ -189,10 +226,13 @@ def _find_lines() -> Iterator[Remains]:
         with suppress(Refusal, MemorydError):
             if _CALL.search(installing.plan_uninstall(target, command).after or b""):
                 yield Remains(str(target.path), "it calls memctl in an entry of yours: take that out by hand")
-    for path in (Path.home() / name for name in _OWN_LINES):
+    reasons = dict.fromkeys(_OWN_LINES, "it names memoryd in a line of yours: take that out by hand")
+    reasons |= dict.fromkeys(_OWN_FILES, "it is for memoryd alone: delete this file")
+    for name, reason in reasons.items():
+        path = Path.home() / name
         with suppress(MemorydError):
             if re.search(rb"memctl|memoryd", installing.read_file(path) or b""):
-                yield Remains(str(path), "it names memoryd in a line of yours: take that out by hand")
+                yield Remains(str(path), reason)
 
 
 def _describe_change(change: FileChange) -> str:
@@ -245,12 +285,22 @@ def _find_data(status: Status | None) -> list[OwnFiles]:
 
 
 def _find_models(settings: dict[str, Any] | None) -> OwnFiles:
-    """Return the models, none of them where no daemon is installed."""
-    if not is_installed():
-        return OwnFiles(paths.data_dir(), (), ())
-    folder = Path(run_models("path", "--json", *(folder_options() if settings else []))["path"])
+    """Return the models, also those of a daemon that is not installed any more."""
+    if is_installed():
+        folder = Path(run_models("path", "--json", *(folder_options() if settings else []))["path"])
+    else:
+        folder = paths.models_dir(_read_models_folder())
     names = [path.parent.name for path in folder.glob(f"[!.]*/{_MANIFEST}")]
     return OwnFiles(folder, (*_MODELS, *names), (folder, *_list_own(folder.parent)))
+
+
+def _read_models_folder() -> str:
+    """Return the folder that the settings file names, where no daemon is installed that could read it; empty: none."""
+    try:
+        folder = tomllib.loads(paths.config_path().read_text(encoding="utf-8"))["model"]["folder"]
+        return str(paths.config_path().parent / Path(folder).expanduser()) if folder else ""
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
 
 
 def _find_settings() -> OwnFiles:

@@ -87,6 +87,12 @@ def config_path(path: str | os.PathLike[str] | None = None) -> "Path":
     return _locate(None, "", "XDG_CONFIG_HOME", "~/.config") / "config.toml"
 
 
+def models_dir(path: str | os.PathLike[str] | None = None) -> "Path":
+    """Return the folder of the embedding models, as `memoryd.models` has it."""
+    chosen = path or os.environ.get("MEMORYD_MODEL_DIR")
+    return _normalise(chosen) if chosen else _locate(None, "", "XDG_CACHE_HOME", "~/.cache") / "models"
+
+
 def make_absolute(path: str | os.PathLike[str]) -> str:
     """Return a path as this process means it: from its current directory, `~` as the home folder."""
     return os.path.abspath(os.path.expanduser(os.fspath(path)))

@@ -21,6 +21,7 @@ from memoryd.daemon.store.schema import VERSION
 _BUSY_TIMEOUT_MS = 5_000
 _COUNTS = {
     "memories": "SELECT count(*) FROM memories",
+    "turns": "SELECT count(*) FROM turns",
     "newest_at": "SELECT max(created_at) FROM memories",
     "model": "SELECT value FROM settings WHERE name = 'model'",
 }
@@ -39,6 +40,7 @@ class DatabaseFacts(msgspec.Struct, kw_only=True):
     page_bytes: int
     free_pages: int
     memories: int = 0
+    turns: int = 0
     newest_at: float | None = None
     model: str | None = None
     marks: list[tuple[str, int]] = []

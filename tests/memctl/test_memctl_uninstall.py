@@ -6,6 +6,8 @@ Hooks, unit files and the daemon are real; the home folder is a temporary one.
 import json
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
@@ -14,12 +16,14 @@ import pytest
 from fake_daemon import Memctl
 
 from configs import NO_JOBS, NO_MODEL
+from hosting import Agent
 from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.errors import MemorydError
 from memoryd.client.leaving.commands import _check_gone, _find_program_command
 from memoryd.client.leaving.finding import Part
 from memoryd.client.systemd.units import current_place, format_units
 from memoryd.client.transport import activation, paths
+from memoryd.models.folder import default_models_dir
 
 FOREIGN = Path(__file__).parents[1] / "data" / "hooks"
 
@@ -95,7 +99,7 @@ def test_nothing_is_left_and_the_files_of_agents_are_as_they_were_to_the_byte(
     assert [name for name in after if "memoryd" in name] == [name for name in before if "memoryd" in name]
     assert not Path(f"/proc/{pid}").exists() or Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
     assert list(Path(os.environ["XDG_RUNTIME_DIR"]).iterdir()) == []
-    assert memctl("uninstall", "--yes").out.startswith("There is nothing of memoryd here but the program.\n")
+    assert memctl("uninstall", "--yes").out.startswith("There is nothing to remove here but the program.\n")
 
 
 def test_a_dry_run_names_everything_and_changes_nothing(installed: Path, memctl: Memctl) -> None:
@@ -115,7 +119,8 @@ def test_a_dry_run_names_everything_and_changes_nothing(installed: Path, memctl:
 def test_without_a_terminal_it_wants_yes_and_does_nothing(installed: Path, memctl: Memctl) -> None:
     refused = memctl("uninstall")
     assert refused.code == 2
-    assert "This removes memoryd with 1 memory; it cannot be undone. Give --yes" in refused.err
+    warning = "This removes memoryd with 1 memory; it cannot be undone. To take them along, run `memctl export` first."
+    assert f"{warning} Give --yes" in refused.err
     assert memctl("search", "tea", "--json").json[0]["content"] == "Ada drinks green tea"
 
 
@@ -129,7 +134,7 @@ def test_what_is_shown_before_the_question_has_the_warning_and_no_colours(
     [(word, _, preview, otherwise)] = asked
     assert (word, otherwise) == ("uninstall", "Nothing was removed.")
     assert preview.startswith("To be removed:\n  hooks ")
-    assert preview.endswith("\nmemctl: This removes memoryd with 1 memory; it cannot be undone.")
+    assert "\nmemctl: This removes memoryd with 1 memory; it cannot be undone." in preview
     assert ("\x1b" in preview, "\x1b" in done.out) == (False, True)
 
 
@@ -139,6 +144,10 @@ def test_the_data_can_be_kept_and_is_found_by_a_later_installation(installed: Pa
     assert not (installed / ".cache" / "memoryd").exists()
     assert not (installed / ".claude/settings.json.memoryd.bak").exists()
     assert (installed / ".config/memoryd/config.toml").exists()
+    assert memctl("uninstall", "--keep-data", "--yes").out.startswith(
+        "There is nothing to remove here but the program.\nStays:\n"
+        "  ~/.local/share/memoryd: the data, 1 memory\n  ~/.config/memoryd: the settings\n"
+    )
     assert memctl("search", "tea", "--json").json[0]["content"] == "Ada drinks green tea"
 
 
@@ -223,17 +232,139 @@ def test_hooks_in_the_current_folder_go_too(home: Path, memctl: Memctl, monkeypa
     assert not (project / ".gemini/settings.json").exists()
 
 
-def test_a_file_of_an_agent_that_cannot_be_read_and_mentions_memctl_keeps_all_as_it_is(
-    installed: Path, memctl: Memctl
+def test_a_file_of_an_agent_that_cannot_be_changed_stays_and_the_rest_goes(installed: Path, memctl: Memctl) -> None:
+    (installed / ".cursor" / "hooks.json").write_text('{"mine": broken')
+    path = installed / ".gemini" / "settings.json"
+    commented = path.read_text().replace("{", "{\n  // a comment of mine", 1)
+    path.write_text(commented)
+    report = memctl("uninstall", "--yes", "--json").json
+    assert report["remains"] == [
+        {
+            "name": str(path),
+            "reason": "it mentions memctl and cannot be changed: it is not the JSON that it should be"
+            " (a comment in line 2); take that out by hand",
+        }
+    ]
+    assert {part["what"] for part in report["parts"]} > {"hooks", "daemon", "data"}
+    assert not (installed / ".local/share/memoryd").exists()
+    assert path.read_text() == commented
+
+
+def test_folders_that_hooks_made_go_and_empty_ones_that_were_there_stay(
+    home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (installed / ".cursor" / "hooks.json").write_text('{"hooks": memctl')
-    (installed / ".gemini" / "settings.json").write_text("{ mine, broken")
-    refused = memctl("uninstall", "--yes")
-    assert (refused.code, ".cursor/hooks.json" in refused.err, "mentions memctl" in refused.err) == (1, True, True)
-    assert memctl("search", "tea", "--json").json[0]["content"] == "Ada drinks green tea"
-    (installed / ".cursor" / "hooks.json").unlink()
-    assert memctl("uninstall", "--yes").code == 0
-    assert (installed / ".gemini" / "settings.json").read_text() == "{ mine, broken"
+    monkeypatch.setenv("HOME", str(home / "new"))
+    (home / "new" / "api" / ".cursor").mkdir(parents=True)
+    (home / "new" / ".copilot").mkdir()
+    before = contents(home)
+    for agent in HOSTS:
+        memctl("hooks", "install", agent)
+        memctl("hooks", "install", agent, "--project", str(home / "new" / "api"))
+    assert memctl("hooks", "uninstall", "claude-code").code == 0
+    assert not (home / "new" / ".claude").exists()
+    memctl("uninstall", "--yes")
+    left = contents(home)
+    left.pop("new/.local/share", None)
+    assert left == before
+
+
+def test_a_project_that_had_hooks_and_is_gone_is_named(
+    home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("shop", "other"):
+        (home / name).mkdir()
+        memctl("hooks", "install", "gemini", "--project", str(home / name))
+    memctl("hooks", "uninstall", "gemini", "--project", str(home / "other"))
+    (home / "other").rmdir()
+    (home / "shop").rename(home / "moved")
+    out = memctl("uninstall", "--yes").out
+    assert "  ~/shop: it had hooks and is gone; if you moved it, run `memctl uninstall` in it as well\n" in out
+    assert "~/other" not in out
+    monkeypatch.chdir(home / "moved")
+    memctl("uninstall", "--yes")
+    assert not (home / "moved/.gemini/settings.json").exists()
+
+
+def test_a_model_goes_where_no_daemon_is_installed(home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memoryd.client.leaving.finding.is_installed", lambda: False)
+    for folder in (home / ".cache/memoryd/models", home / "models"):
+        (folder / "mini").mkdir(parents=True)
+        (folder / "mini" / "manifest.json").write_text("{}")
+    [part] = memctl("uninstall", "--yes", "--json").json["parts"]
+    assert (part["what"], part["path"], part["note"]) == ("models", str(home / ".cache/memoryd/models"), "mini")
+    assert not (home / ".cache/memoryd").exists()
+    (home / ".config" / "memoryd").mkdir(parents=True)
+    (home / ".config" / "memoryd" / "config.toml").write_text('[model]\nfolder = "~/models"\n')
+    memctl("uninstall", "--yes")
+    assert not (home / "models").exists()
+
+
+def test_the_folder_of_models_is_that_of_the_package_of_models(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert paths.models_dir() == default_models_dir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    assert paths.models_dir() == default_models_dir()
+    monkeypatch.setenv("MEMORYD_MODEL_DIR", str(home / "models"))
+    assert paths.models_dir() == default_models_dir()
+
+
+def test_a_session_that_still_runs_brings_nothing_back(installed: Path, memctl: Memctl) -> None:
+    memctl("uninstall", "--yes")
+    before = contents(installed)
+    agent = Agent("claude-code", installed.parent, installed / "notes")
+    agent.environment = dict(os.environ)
+    for event, fields in (
+        ("session-start", {"source": "compact"}),
+        ("prompt", {"prompt": "We deploy on Tuesdays"}),
+        ("tool", {"tool_input": {"file_path": "/tea.md"}}),
+        ("stop", {"last_assistant_message": "Noted."}),
+        ("session-end", {}),
+    ):
+        done = agent.hook(event, **fields)
+        assert (done.code, done.out, done.err) == (0, "", "")
+    assert contents(installed) == before
+
+
+def test_an_mcp_server_that_an_agent_still_uses_is_named(installed: Path, memctl: Memctl) -> None:
+    command = [sys.executable, "-P", "-m", "memoryd.client.memctl", "mcp"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as server:
+        try:
+            [remains] = memctl("uninstall", "--dry-run", "--json").json["remains"]
+        finally:
+            server.kill()
+    assert remains["name"] == f"memctl mcp (pid {server.pid})"
+    assert "end the agent's session first" in remains["reason"]
+
+
+def test_files_about_memoryd_alone_are_to_be_deleted_and_named_each_time(home: Path, memctl: Memctl) -> None:
+    for name in (".zfunc/_memctl", ".hermes/plugins/memoryd/__init__.py", ".config/memoryd/my.key"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("memoryd")
+    (home / ".config/memoryd/config.toml").write_text("")
+    for _ in range(2):
+        out = memctl("uninstall", "--yes").out
+        assert "  ~/.zfunc/_memctl: it is for memoryd alone: delete this file\n" in out
+        assert "  ~/.hermes/plugins/memoryd/__init__.py: it is for memoryd alone: delete this file\n" in out
+        assert "  ~/.config/memoryd/my.key: memoryd did not write it\n" in out
+
+
+def test_files_that_another_installation_wrote_into_come_back_to_the_byte(
+    home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(home)
+    for agent in HOSTS:
+        memctl("hooks", "install", agent)
+    monkeypatch.setattr("memoryd.client.agents.hooks.installing.own_command", lambda: ["/opt/other/bin/memctl"])
+    notes = {part["note"] for part in memctl("uninstall", "--yes", "--json").json["parts"] if part["what"] == "hooks"}
+    assert notes == {"as it was before, to the byte", "deleted: all of it is memoryd's"}
+    assert {name: data for name, data in contents(home).items() if data} == before
+
+
+def test_turns_are_counted_also_while_the_daemon_is_down(installed: Path, memctl: Memctl) -> None:
+    memctl("observe", "We deploy on Tuesdays", "--namespace", "ada", "--session", "s1")
+    for _ in range(2):
+        assert "(1 memory, 1 turn, " in memctl("uninstall", "--dry-run").out
+        assert "removes memoryd with 1 memory, 1 turn;" in memctl("uninstall").err
+        memctl("down")
 
 
 def test_a_daemon_that_an_agent_has_started_meanwhile_is_reported(folder: Path) -> None:

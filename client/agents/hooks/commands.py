@@ -68,8 +68,6 @@ def _install(args: Namespace) -> int:
         entries = [{"path": str(target.path), "text": target.add(target.empty, command)} for target in targets]
         show(args, entries, lambda: _paste_text(targets, command))
         return 0
-    if args.project and not args.dry_run:
-        folders.note_folder(args.project)
     done = _change(args, targets, lambda target: installing.plan_install(target, command))
     if done == 0 and not args.json and not args.dry_run:
         if not args.project:
@@ -94,6 +92,8 @@ def _uninstall(args: Namespace) -> int:
     command = installing.own_command()
     targets = installing.list_targets(args.agent, args.project)
     done = _change(args, targets, lambda target: installing.plan_uninstall(target, command))
+    if done == 0 and args.project and not args.dry_run and not list_hooked(args.project):
+        folders.forget_folder(args.project)
     if done == 0 and not args.json and not args.dry_run:
         print_note("memctl: Sessions that run keep the hooks until they end. Memories and the daemon stay:")
         print_note("memctl: `memctl uninstall` removes all of memoryd.")
@@ -111,8 +111,11 @@ def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Targe
             say(_paste_text([refusal.target], installing.own_command()))
         return 1
     if not args.dry_run:
+        if hasattr(args, "print"):
+            folders.note_installation(args.project, [target.path for target in targets])
         for change in changes:
             installing.apply(change)
+        folders.remove_empty(folders.list_made())
     done = [{"path": str(change.target.path), "change": _choose_verb(change)} for change in changes]
     show(args, done, lambda: _changes_text(changes, args.dry_run))
     return 0
@@ -153,11 +156,22 @@ def _shorten(target: Target) -> str:
 
 def _status(args: Namespace) -> None:
     files = [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, args.project)]
+    if not args.project:
+        files += [file for folder in folders.list_current() for file in list_hooked(folder)]
     calls = {"spooled": spool.count_waiting(), "set_aside": spool.count_aside(), "foreign": spool.count_foreign()}
     status = get_status(args)
     paused = paused_text(status.pauses) if status else ""
     text = f"\nObserving is {paused}." if paused else ""
     show(args, {"files": files, **calls}, lambda: _status_text(files, **calls) + text)
+
+
+def list_hooked(project: Path) -> list[dict[str, str]]:
+    """Return the files in a project of the agents that have hooks there; two agents may have one file of servers."""
+    found = []
+    for agent in HOSTS:
+        files = [check_state(agent, target) for target in installing.list_targets(agent, project)]
+        found += files if files[0]["state"] != "not installed" else []
+    return found
 
 
 def check_state(agent: str, target: Target) -> dict[str, str]:

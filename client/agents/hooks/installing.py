@@ -174,6 +174,8 @@ def plan_uninstall(target: Target, command: Sequence[str]) -> FileChange:
     if _is_made_by(target, kept, command, text):
         return FileChange(target, before, kept, None)
     after = target.remove(text, _read_former(target, kept))
+    if after.encode() == kept:
+        return FileChange(target, before, kept, None)
     if kept is None and _is_bare(target, after):
         return FileChange(target, before, None, None)
     return FileChange(target, before, after.encode(), before)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 Path = tuple[str | int, ...]  # keys of objects, places in arrays
 
+_COMMENT = re.compile(r"[\s,]*(//|/\*)")  # JSON has none, which some agents allow
 _BLANK = re.compile(r"[ \t\r\n]*")
 _INDENT = re.compile(r"\n([ \t]+)\S")
 _decode = json.JSONDecoder().raw_decode
@@ -34,6 +35,10 @@ def parse(text: str) -> Any:
     """Return the value of a text."""
     try:
         return json.loads(text)
+    except json.JSONDecodeError as error:
+        comment = _COMMENT.match(text, error.pos)
+        said = f"a comment in line {text.count(chr(10), 0, comment.start(1)) + 1}" if comment else str(error)
+        raise NotJson(said) from None
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error)) from None
 

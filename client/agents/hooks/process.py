@@ -117,6 +117,8 @@ def handle(event: str, agent: str, data: bytes, answer: HostOutput, unsent: list
     from memoryd.client.agents.hooks.wire import Silent
     from memoryd.client.errors import Untrusted
 
+    if _is_removed(event, data):
+        return
     asked = answering.read_event(event, agent, data)
     unsent += answering.list_calls(asked)
     with suppress(OSError, Untrusted):
@@ -129,6 +131,17 @@ def handle(event: str, agent: str, data: bytes, answer: HostOutput, unsent: list
     note(link, unsent)
     if event == hosts.START:
         answering.forget_files()
+
+
+def _is_removed(event: str, data: bytes) -> bool:
+    """Return whether memoryd was taken off the machine while the session runs: then nothing is kept.
+
+    There is no data folder then. An installation of hooks makes one, and so does a session that begins.
+    """
+    from memoryd.client.agents.hooks import answering
+    from memoryd.client.transport import paths
+
+    return not os.path.isdir(paths.data_folder()) and not (event == hosts.START and answering.is_beginning(data))
 
 
 def open_link(event: str) -> Any:
