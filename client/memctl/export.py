@@ -33,14 +33,18 @@ def _export(args: Namespace) -> int:
         raise Usage("--force is for --markdown.")
     records: list[dict[str, Any]] = []
     left_out: dict[str, int] = {}
+    number = 0
     for part in _fetch_parts(args):
         left_out = part.left_out
+        number += len(part)
         if args.json:
             records += [to_plain(record) for record in part]
         else:
             say_bytes(b"".join(format_json(record) for record in part))
     if args.json:
         say_json(records)
+    else:
+        print_note(f"memctl: Exported {count_text(number, 'memory')}.")
     if warning := _left_out_text(left_out):
         print_note(warning)
     return 0

@@ -54,7 +54,9 @@ def test_what_is_exported_and_deleted_comes_back_exactly(
     if way == "markdown":
         assert memctl("export", "--markdown", source).code == 0
     else:
-        out = memctl("export", *(["--json"] if way == "json" else [])).out
+        done = memctl("export", *(["--json"] if way == "json" else []))
+        out = done.out
+        assert done.err == ("" if way == "json" else "memctl: Exported 4 memories.\n")
         assert way == "json" or len(out.splitlines()) == 4
         Path(source).write_text(out, newline="")
     client.delete(*(record.id for record in before))
@@ -226,7 +228,7 @@ def test_turns_that_are_no_memories_yet_are_exported_too(memctl: Memctl, client:
         msgspec.convert({"turns": [{"role": "user", "content": "We decided that the cache is Valkey"}]}, Observe)
     )
     shown = memctl("export")
-    assert ("the cache is Valkey" in shown.out, shown.err) == (True, "")
+    assert ("the cache is Valkey" in shown.out, shown.err) == (True, "memctl: Exported 1 memory.\n")
     assert "Exported 1 memory" in memctl("export", "--markdown", str(tmp_path / "out")).out
 
 

@@ -31,6 +31,7 @@ from memoryd.client.memctl.place import shorten_home
 from memoryd.client.memctl.table import count_text, format_table, shorten
 from memoryd.client.memctl.upkeep.restart import get_status
 from memoryd.client.methods import get_unasked
+from memoryd.client.project import project_root
 from memoryd.client.protocol import Unasked
 from memoryd.client.transport import paths
 
@@ -72,6 +73,9 @@ def _install(args: Namespace) -> int:
     if done == 0 and not args.json and not args.dry_run:
         if not args.project:
             print_note("memctl: That is for all your projects; with --project DIR it is for one.")
+        elif (Path(project_root(args.project)) / ".git").exists():
+            print_note("memctl: Do not commit these files: they name a path of this machine.")
+            print_note("memctl: Lines in .git/info/exclude keep git from showing new ones.")
         print_note(f"memctl: {HOSTS[args.agent].advice}")
         print_note(f"memctl: What is said in sessions is kept, on this machine alone, in {paths.data_folder()}.")
         print_note("memctl: To pause that: memctl observe off. To take it out for good: memctl erase --help.")

@@ -285,6 +285,22 @@ def test_a_project_has_files_of_its_own_that_no_team_shares(home: Path, memctl: 
     assert contents(project) == {}
 
 
+def test_in_a_project_its_hooks_are_shown_and_git_is_mentioned(
+    home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "api" / ".git").mkdir(parents=True)
+    (home / "api" / "lib").mkdir()
+    said = memctl("hooks", "install", "gemini", "--project", str(home / "api")).err
+    assert "memctl: Do not commit these files: they name a path of this machine.\n" in said
+    assert "Do not commit" not in memctl("hooks", "install", "gemini").err
+    monkeypatch.chdir(home / "api" / "lib")
+    files = memctl("hooks", "status", "--json").json["files"]
+    assert [file["path"] for file in files if file["state"] == "installed"] == [
+        str(home / ".gemini/settings.json"),
+        str(home / "api/.gemini/settings.json"),
+    ]
+
+
 def test_the_folders_that_agents_are_told_of_are_used(
     home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
