@@ -210,7 +210,7 @@ def test_workspaces_do_not_share_folders_or_namespaces(core: Core, root: Path, p
     for path in (root, root / "inner"):
         with pytest.raises(Conflict, match=r"already|inside|holds"):
             registry.add(core, str(path), "two", ())
-    with pytest.raises(Conflict, match="is that of the workspace .* `memctl workspace remove "):
+    with pytest.raises(Conflict, match=r"is that of the workspace .* `memctl workspace remove "):
         registry.add(core, str(other), "one", ())
 
 
