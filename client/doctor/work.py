@@ -58,7 +58,7 @@ def check_tokens(patient: Patient) -> Finding | None:
     if unused:
         message = f"{', '.join(unused[:5])}: not used for {UNUSED_DAYS} days"
         return warn(message, f"memctl token revoke {unused[0]}")
-    return report_ok(f"{count_text(len(patient.tokens), 'token')}, all in use")
+    return report_ok(f"{count_text(len(patient.tokens), 'token')}, none idle for {UNUSED_DAYS} days")
 
 
 def check_tokens_required(patient: Patient) -> Finding | None:

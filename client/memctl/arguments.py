@@ -75,9 +75,13 @@ class Parser(argparse.ArgumentParser):
             name = rest[0].partition("=")[0]
             self.error(f"there is no option {name}{_ask_whether(name, self._option_string_actions)}")
         if rest:
-            advice = "; quote a text of several words" if self._get_positional_actions() else ""
-            self.error(f"{rest[0]!r} is one word too many{advice}")
+            self.error(f"{rest[0]!r} is one word too many{self._advise(rest[0])}")
         return args
+
+    def _advise(self, word: str) -> str:
+        if "--content" in self._option_string_actions:
+            return "; a new text is given with --content"
+        return "; quote a text of several words" if self._get_positional_actions() and " " not in word else ""
 
     def error(self, message: str) -> NoReturn:
         """Raise in place of printing the usage: one sentence, with an example where something is missing."""

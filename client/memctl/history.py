@@ -55,9 +55,14 @@ def _operations_text(operations: list[Operation]) -> str:
 
 
 def _changes_text(history: Changes) -> str:
-    rows = [[c.operation[:8], iso(c.at) or "", c.kind, c.action, _changed_text(c)] for c in history]
-    table = format_table(["OP", "AT", "KIND", "ACTION", "CHANGED"], rows, "Nothing has changed it since it came.")
+    rows = [[c.operation[:8], iso(c.at) or "", c.kind, c.action, _actor_text(c), _changed_text(c)] for c in history]
+    table = format_table(["OP", "AT", "KIND", "ACTION", "BY", "CHANGED"], rows, "Nothing has changed it since it came.")
     return f"{paint(history.id, 'cyan')}\n{table}"
+
+
+def _actor_text(change: Change) -> str:
+    """Return who made a change: the token, else the program; the daemon itself and who is out of reach have neither."""
+    return change.token or change.process.partition(" (")[0] or "–"
 
 
 def _steps_text(changes: list[OperationChange]) -> str:

@@ -270,7 +270,8 @@ def _list_text(memories: list[protocol.Memory], total: int) -> str:
     spaces = any(memory.namespace for memory in memories)
     headers = ["ID", "CREATED", "TYPE", *(["NAMESPACE"] if spaces else []), "CONTENT"]
     rows = [
-        [m.id[:8], iso(m.created_at) or "", m.type, *([m.namespace] if spaces else []), m.content] for m in memories
+        [m.id[:8], iso(m.created_at) or "", m.type, *([m.namespace or "/"] if spaces else []), m.content]
+        for m in memories
     ]
     sentence = f"{len(memories)} of {count_text(total, 'memory')}"
     return f"{format_table(headers, rows)}\n{paint(sentence, 'dim')}"

@@ -16,7 +16,7 @@ def _declare_add(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="what to call it, to list and revoke it")
     about = (
         "reader: changes nothing; agent (the default): changes what is in its namespace, whoever wrote it;"
-        " lead: also what is shared with it"
+        " lead: also what is around that, the root too"
     )
     parser.add_argument("--role", choices=get_args(Role), default="agent", help=about)
 
@@ -27,9 +27,12 @@ def _add(args: Namespace) -> None:
         raise Usage("which namespace is the token for? give --namespace NS (see `memctl token add --help`).")
     added = show_result(args, AddToken(name=args.name, namespace=namespace, role=args.role), lambda added: added.token)
     if not args.json:
+        name, place = make_printable(added.name), make_printable(added.namespace)
         around = make_printable(" and ".join([*list_around(added.namespace), "the root /"]))
+        changes = " It may change and delete all of this, in the root too." if added.role == "lead" else ""
         print_note(
-            f"{added.name} speaks for {added.namespace} as {added.role}. It sees {around}, too."
+            f"{name} speaks for {place} as {added.role}. It sees {place} with everything inside it,"
+            f" and {around}, too.{changes}"
             " The token is shown only now: give it to the agent as MEMORYD_TOKEN."
         )
 

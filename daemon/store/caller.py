@@ -50,7 +50,8 @@ class Caller(NamedTuple):
         if not self.may_change(namespace):
             raise Forbidden(
                 f"Memory {memory[:8]} is shared ({namespace or 'the root'}); with this token only what is in "
-                f"{self.namespace} may be changed.",
+                f"{self.namespace} may be changed. `memctl undo` takes back what it added there itself; a token with "
+                "the role lead changes the rest.",
                 {"id": memory},
             )
 

@@ -331,7 +331,13 @@ def test_update_sends_only_what_was_given(memctl: Memctl, fake: FakeDaemon) -> N
 
 def test_history_and_undo(memctl: Memctl, fake: FakeDaemon) -> None:
     change = protocol.Change(
-        operation="2" * 32, kind="update", action="updated", at=1774967400.0, changed={"expires_at": (None, 0.0)}
+        operation="2" * 32,
+        kind="update",
+        action="updated",
+        at=1774967400.0,
+        changed={"expires_at": (None, 0.0)},
+        token="ada",
+        process="memctl (4711)",
     )
     at, undo = 1774967400.0, "3" * 32
     logged = protocol.Operation(id="2" * 32, kind="update", at=at, namespace="", memories=1, undone_by=undo)
@@ -343,6 +349,9 @@ def test_history_and_undo(memctl: Memctl, fake: FakeDaemon) -> None:
     assert "by 33333333" in memctl("history").out
     assert memctl("history", "--json").json[0]["at"] == "2026-03-31T14:30:00Z"
     assert "expires_at: – → 1970-01-01T00:00:00Z" in memctl("history", "3f9a").out
+    assert "update  updated  ada " in memctl("history", "3f9a").out
+    fake.replies[protocol.History] = protocol.Changes(id=ID, changes=[msgspec.structs.replace(change, token="")])
+    assert "update  updated  memctl " in memctl("history", "3f9a").out
     changes = memctl("history", "3f9a", "--json").json["changes"]
     assert changes[0]["changed"] == {"expires_at": [None, "1970-01-01T00:00:00Z"]}
     step = protocol.OperationChange(

@@ -1,4 +1,5 @@
 import argparse
+import shlex
 from importlib import import_module
 
 import pytest
@@ -131,6 +132,8 @@ def test_a_timeout_is_a_positive_number_of_seconds() -> None:
         ("search x --zebra", "there is no option --zebra"),
         ("list x", "'x' is one word too many"),
         ("add x y", "'y' is one word too many; quote a text of several words"),
+        ('update 3f9a "We use Valkey"', "'We use Valkey' is one word too many; a new text is given with --content"),
+        ('get 3f9a "We use Valkey"', "'We use Valkey' is one word too many"),
         ("hooks install claude", "not 'claude'; did you mean `claude-code`?"),
         ("links --dismiss 3f9a", "--dismiss needs 2 values"),
         ("feedback 3f9a", "give --useful or --useless"),
@@ -140,7 +143,7 @@ def test_a_timeout_is_a_positive_number_of_seconds() -> None:
 )
 def test_a_wrong_command_line_is_explained_in_a_persons_words(line: str, sentence: str) -> None:
     with pytest.raises(Usage) as refused:
-        parse(line.split())
+        parse(shlex.split(line))
     assert sentence in str(refused.value)
     assert "argument" not in str(refused.value)
 

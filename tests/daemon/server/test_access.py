@@ -150,7 +150,7 @@ def test_an_agent_adds_to_an_enclosing_namespace_but_changes_nothing_there(clien
         lambda: alpha.share(shared.id, to="acme", move=True),
         lambda: alpha.add("The API speaks JSON", supersedes=shared.id),
     ):
-        with pytest.raises(Forbidden, match=f"Memory {shared.id[:8]} is shared"):
+        with pytest.raises(Forbidden, match=f"Memory {shared.id[:8]} is shared.*`memctl undo` takes back"):
             do()
     assert client.get(shared.id).content == "The API speaks msgpack"
     assert client.get(shared.id).superseded_by is None

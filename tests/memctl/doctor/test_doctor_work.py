@@ -101,7 +101,8 @@ def test_tokens_that_nobody_uses_are_told(doctor: Doctor, told: FakeDaemon) -> N
         Token(name="idle", namespace="a", role="agent", created_at=long_ago),
     ]
     told.replies[ListTokens] = TokenList(tokens=tokens[:2])
-    assert doctor("tokens")["tokens"]["state"] == "ok"
+    found = doctor("tokens")["tokens"]
+    assert (found["state"], found["message"]) == ("ok", "2 tokens, none idle for 90 days")
     told.replies[ListTokens] = TokenList(tokens=tokens)
     found = doctor("tokens")["tokens"]
     assert (found["message"], found["fix"]) == ("idle: not used for 90 days", "memctl token revoke idle")
