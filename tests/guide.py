@@ -61,15 +61,21 @@ NOT_RUN = {
     "sudo systemctl enable --now memoryd": _MACHINE,
     'botctl() { sudo -u bot env $(cat /etc/memoryd/environment) memctl "$@"; }': _MACHINE,
     "botctl status --no-autostart": _MACHINE,
-    "sudo install -m 600 /dev/null /etc/memoryd/team.token": _MACHINE,
-    'echo "MEMORYD_TOKEN=$(botctl token add team --namespace team)" | sudo tee /etc/memoryd/team.token > /dev/null': (
-        _MACHINE
-    ),
-    "sudo systemctl enable --now memoryd-mcp": _MACHINE,
+    'serve() { printf \'PORT=%s\\nMEMORYD_TOKEN=%s\\n\' "$2" "$(botctl token add "$1" "${@:3}")" | \\\n'
+    '  sudo install -m 600 /dev/stdin "/etc/memoryd/mcp-$1" && sudo systemctl enable --now "memoryd-mcp@$1"; }': _MACHINE,
+    "serve team 8378 --namespace team": _MACHINE,
+    "serve ada 8379 --namespace team/ada": _MACHINE,
+    "serve ben 8380 --namespace team/ben": _MACHINE,
+    "serve cleo 8381 --namespace team/cleo --role reader": _MACHINE,
+    "botctl token revoke ben": _MACHINE,
+    "sudo systemctl disable --now memoryd-mcp@ben": _MACHINE,
+    "sudo rm /etc/memoryd/mcp-ben": _MACHINE,
+    "botctl list --namespace team/ben --reach subtree": _MACHINE,
+    "botctl delete --namespace team/ben --reach subtree --all-states --after 2000-01-01": _MACHINE,
     "botctl backup /var/lib/memoryd/before-0.3.0.sqlite": _MACHINE,
     'sudo /opt/memoryd/bin/pip install --upgrade "memoryd-0.3.0-py3-none-any.whl[daemon,mcp,shared]"': _MACHINE,
     "botctl status": _MACHINE,
-    "sudo systemctl restart memoryd-mcp": _MACHINE,
+    "sudo systemctl restart 'memoryd-mcp@*'": _MACHINE,
     "sudo systemctl stop memoryd": _MACHINE,
     "botctl restore /var/lib/memoryd/before-0.3.0.sqlite --no-autostart": _MACHINE,
     "sudo systemctl start memoryd": _MACHINE,
@@ -231,7 +237,8 @@ class Reader:
         return done
 
     def stop(self) -> None:
-        """Stop the daemon of the reader, and the one that variables of the page name."""
+        """Stop the daemon of the reader, the one that variables of the page name, and what it runs in the background."""
+        self.type('[ -z "$SERVER" ] || kill "$SERVER"')
         self.type("memctl down")
         self.try_to_run("memctl", "down")
 
