@@ -62,7 +62,9 @@ NOT_RUN = {
     'botctl() { sudo -u bot env $(cat /etc/memoryd/environment) memctl "$@"; }': _MACHINE,
     "botctl status --no-autostart": _MACHINE,
     'serve() { printf \'PORT=%s\\nMEMORYD_TOKEN=%s\\n\' "$2" "$(botctl token add "$1" "${@:3}")" | \\\n'
-    '  sudo install -m 600 /dev/stdin "/etc/memoryd/mcp-$1" && sudo systemctl enable --now "memoryd-mcp@$1"; }': _MACHINE,
+    '  sudo install -m 600 /dev/stdin "/etc/memoryd/mcp-$1" && sudo systemctl enable --now "memoryd-mcp@$1"; }': (
+        _MACHINE
+    ),
     "serve team 8378 --namespace team": _MACHINE,
     "serve ada 8379 --namespace team/ada": _MACHINE,
     "serve ben 8380 --namespace team/ben": _MACHINE,
@@ -237,7 +239,7 @@ class Reader:
         return done
 
     def stop(self) -> None:
-        """Stop the daemon of the reader, the one that variables of the page name, and what it runs in the background."""
+        """Stop the daemon of the reader, the one that variables name, and what the page has in the background."""
         self.type('[ -z "$SERVER" ] || kill "$SERVER"')
         self.type("memctl down")
         self.try_to_run("memctl", "down")
