@@ -9,7 +9,7 @@ class RescueReport(msgspec.Struct):
     A damaged database had `former` memories, as far as that can be told. `dropped` was in the schema of a copy and is
     not memoryd's. What of a copy is not in force here either: `tokens` and `workspaces` were left out (these with
     `chunks` of files), shared `roots` wait until they are confirmed. `pauses` of observing are of folders that are not
-    here. `changed_at`: the latest change of a copy.
+    here. `erased`: ids of what a copy has and was erased here since. `changed_at`: the latest change of a copy.
     """
 
     memories: int = 0
@@ -24,4 +24,5 @@ class RescueReport(msgspec.Struct):
     chunks: int = 0
     roots: list[str] = []
     pauses: list[str] = []
+    erased: list[str] = []
     changed_at: float | None = None

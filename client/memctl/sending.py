@@ -141,6 +141,11 @@ def report_text(report: Imported) -> str:
             " (--overwrite replaces them): "
             f"{', '.join(id[:8] for id in report.kept[:SHOWN])}{' …' if len(report.kept) > SHOWN else ''}"
         )
+    if report.erased:
+        were = "was" if report.erased == 1 else "were"
+        lines.append(
+            f"{count_text(report.erased, 'memory')} left out that {were} erased here (--overwrite takes them)."
+        )
     if report.skipped:
         lines.append(f"{count_text(report.skipped, 'chunk')} of files left out: add their folder as a workspace.")
     if report.operation:

@@ -71,6 +71,8 @@ class Imported(Struct, kw_only=True):
     """ids of those that were left as they are stored"""
     skipped: int = 0
     """chunks of files: they come from the files"""
+    erased: int = 0
+    """were erased here, and are left out without `overwrite`"""
     operation: str | None = None
     """what `undo` takes back; null: nothing was changed"""
     dry_run: bool = False
@@ -85,6 +87,7 @@ class Imported(Struct, kw_only=True):
         self.unchanged += part.unchanged
         self.kept += part.kept
         self.skipped += part.skipped
+        self.erased += part.erased
         self.operation = part.operation or self.operation
 
 
@@ -104,14 +107,15 @@ class ImportMemories(Call[Imported], kw_only=True, frozen=True):
 
     All are checked before the first is stored; they are committed in parts as with `add_many`, with the same errors.
     What is stored already is left alone; where it differs the later `updated_at` wins, with `overwrite` what is
-    imported. The tier and the accesses of a memory are no difference by themselves. With `operation` the call continues
-    with an earlier import, so that one `undo` takes both back.
+    imported. What was erased here is left out without `overwrite`, as long as the operation log has the erasure. The
+    tier and the accesses of a memory are no difference by themselves. With `operation` the call continues with an earlier
+    import, so that one `undo` takes both back.
     """
 
     records: Annotated[list[Record], Meta(max_length=MAX_RECORDS)]
     """the memories, at most 10,000 and 16 MiB"""
     overwrite: bool = False
-    """what is imported wins, also over what was changed later"""
+    """what is imported wins, also over what was changed later or erased"""
     dry_run: bool = False
     """only report what would be done"""
     operation: str | None = None

@@ -21,7 +21,7 @@ from memoryd.daemon.memories import keyed, parts
 from memoryd.daemon.memories.feedback import find_voter
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.search import active
-from memoryd.daemon.store import feedback, history, links, namespaces, present, queries, rows, turns, vectors
+from memoryd.daemon.store import erasing, feedback, history, links, namespaces, present, queries, rows, turns, vectors
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter, compile_filter
@@ -37,7 +37,7 @@ _OWN = frozenset(
     {"row", "id", "tier", "access_count", "last_accessed_at", "content_hash", "text_hash", "feedback", "key"}
 )
 
-What = Literal["created", "replaced", "unchanged", "kept", "skipped"]
+What = Literal["created", "replaced", "unchanged", "kept", "skipped", "erased"]
 
 
 # Export --------------------------------------------------------------------------------------------------------------
@@ -170,6 +170,7 @@ def _tally(steps: list[_Step], operation: str | None, dry_run: bool = False) -> 
         unchanged=counts["unchanged"],
         kept=[step.record.id for step in steps if step.what == "kept"],
         skipped=counts["skipped"],
+        erased=counts["erased"],
         operation=operation,
         dry_run=dry_run,
     )
@@ -180,15 +181,21 @@ def _plan_steps(
 ) -> list[_Step]:
     ids = [record.id for record, _ in pairs]
     by_id, recent = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
+    absent = [id for id in ids if id not in by_id and id not in recent]
+    erased = set() if call.overwrite else erasing.select_erased(connection, absent)
     for record, row in pairs:
         number = core.store.namespaces.find_number(record.namespace)  # another transaction may have made it
         row.namespace = -1 if number is None else number
-    return [
-        _Step(record, row, None, "unchanged")
-        if record.id in recent and recent[record.id].content_hash == row.content_hash
-        else _plan_step(call, record, row, by_id.get(record.id), record.id in recent or _is_key_taken(connection, row))
-        for record, row in pairs
-    ]
+    steps = []
+    for record, row in pairs:
+        if record.id in erased:
+            steps.append(_Step(record, row, None, "erased"))
+        elif record.id in recent and recent[record.id].content_hash == row.content_hash:
+            steps.append(_Step(record, row, None, "unchanged"))
+        else:
+            is_taken = record.id in recent or _is_key_taken(connection, row)
+            steps.append(_plan_step(call, record, row, by_id.get(record.id), is_taken))
+    return steps
 
 
 def _is_key_taken(connection: Connection, row: Row) -> bool:
@@ -229,6 +236,8 @@ def _row(record: Record) -> Row:
 
 def _apply(core: Core, transaction: Transaction, step: _Step, operation: str) -> None:
     connection, old = transaction.connection, step.old
+    if step.what not in ("created", "replaced"):
+        return
     number = core.store.namespaces.ensure(transaction, step.record.namespace)
     row = msgspec.structs.replace(step.row, namespace=number)  # the writer may run this again
     if step.what == "created":

@@ -213,10 +213,46 @@ def _gather(
 def _note_sessions(connection: apsw.Connection, ids: set[str], records: Iterable[Row | StoredTurn]) -> None:
     """Note by a digest of its name of which session turns are erased: no backfill takes them in again."""
     found = [_session_of(one) for one in records] + [one.session for one in find_past(connection, ids)]
-    new = {_digest(session) for _, session, _ in filter(None, found)}
-    if new:
-        noted = list(dict.fromkeys([*_read_noted(connection), *sorted(new)]))[-_MOST_NOTED:]
-        settings.put(connection, _SESSIONS, msgspec.json.encode(noted).decode())
+    _note_digests(connection, sorted({_digest(session) for _, session, _ in filter(None, found)}))
+
+
+def _note_digests(connection: apsw.Connection, digests: Sequence[str]) -> None:
+    noted = _read_noted(connection)
+    if new := [digest for digest in digests if digest not in noted]:
+        settings.put(connection, _SESSIONS, msgspec.json.encode([*noted, *new][-_MOST_NOTED:]).decode())
+
+
+class ErasureRecord(NamedTuple):
+    """What a database knows of all that was erased from it: digests of the sessions, and ids."""
+
+    sessions: list[str]
+    ids: list[str]
+
+
+def read_record(connection: apsw.Connection) -> ErasureRecord:
+    """Return what is known of all that was erased and has not come back."""
+    return ErasureRecord(_read_noted(connection), find_all_erased(connection))
+
+
+def carry_over(connection: apsw.Connection, record: ErasureRecord, now: float) -> list[str]:
+    """Note in another database what was erased; return the ids of it that are there nevertheless."""
+    _note_digests(connection, record.sessions)
+    there = {*rows.read_ids(connection, record.ids), *turns.read_keys(connection, record.ids)}
+    known = set(find_all_erased(connection))
+    if new := [id for id in record.ids if id not in there and id not in known]:
+        operation = history.begin(connection, history.ERASE, "", now)
+        for id in new:
+            history.record(connection, operation, id, "", None)
+    return sorted(there)
+
+
+def select_erased(connection: apsw.Connection, ids: Iterable[str]) -> set[str]:
+    """Return which of some ids are those of memories or turns that were erased, as far as the history goes back."""
+    sql = (
+        "SELECT 1 FROM history h JOIN operations o ON o.number = h.operation"
+        f" WHERE h.memory = ? AND o.kind = '{history.ERASE}'"
+    )
+    return {id for id in ids if connection.execute(sql, (id,)).get}
 
 
 def was_erased_from(connection: apsw.Connection, session: str) -> bool:

@@ -22,8 +22,9 @@ from memoryd.client.errors import Conflict, MemorydError, StorageFailed
 from memoryd.client.rescue import RescueReport
 from memoryd.client.transport import paths
 from memoryd.daemon.capability import installed
-from memoryd.daemon.store import fulltext, jobs, salvage, swap, turns, vectors
+from memoryd.daemon.store import erasing, fulltext, jobs, salvage, swap, turns, vectors
 from memoryd.daemon.store.copies import find_faults, open_plain
+from memoryd.daemon.store.erasing import ErasureRecord
 from memoryd.daemon.store.migrations import (
     check_version,
     find_returned,
@@ -170,7 +171,8 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
 
     What would act here is out of force unless it is in force in the `former` database, as somebody else may have made
     the file: tokens are deleted (unless they are to be kept; some may have been revoked since), and capabilities disarm
-    what is theirs; one that is not installed does when it is put back.
+    what is theirs; one that is not installed does when it is put back. What was erased here is noted in the copy, so
+    that a backfill and an import leave it out.
     """
     if not file.is_file():
         raise StorageFailed(f"{file}: there is no such file.")
@@ -184,7 +186,16 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
             raise StorageFailed(f"{file} cannot be read: {error}. Nothing was changed.") from None
     if faults:
         raise StorageFailed(f"{file} is damaged: {faults[0]}. Nothing was changed.")
-    return _open_restored(folder, file, _read_in_force(former), keep_tokens)._replace(dropped=dropped)
+    restored = _open_restored(folder, file, _read_in_force(former), keep_tokens, _read_erased(former))
+    return restored._replace(dropped=dropped)
+
+
+def _read_erased(path: Path | None) -> ErasureRecord:
+    """Return what a database knows of all that was erased; nothing if there is none or it cannot be read."""
+    if path is not None and path.is_file():
+        with suppress(apsw.Error, msgspec.MsgspecError), closing(open_plain(path)) as connection:
+            return erasing.read_record(connection)
+    return ErasureRecord([], [])
 
 
 def _read_in_force(path: Path | None) -> dict[str, list[Any]]:
@@ -254,7 +265,9 @@ def _check_version(source: apsw.Connection, file: Path) -> None:
     check_version(version, str(file))
 
 
-def _open_restored(folder: Path, file: Path, in_force: dict[str, list[Any]], keep_tokens: bool) -> Restored:
+def _open_restored(
+    folder: Path, file: Path, in_force: dict[str, list[Any]], keep_tokens: bool, erased: ErasureRecord
+) -> Restored:
     """Open the copy as the daemon will, migrating it; build again what is derived if it does not agree."""
     with closing(Store(folder)) as store:
         if store.find_problems():
@@ -265,6 +278,7 @@ def _open_restored(folder: Path, file: Path, in_force: dict[str, list[Any]], kee
             memories: Any = connection.execute("SELECT count(*) FROM memories").get
             changed_at: Any = connection.execute(_CHANGED).get
         left_out = store.write(lambda one: _leave_out(one.connection, in_force, keep_tokens)).result()
+        left_out["erased"] = store.write(lambda one: erasing.carry_over(one.connection, erased, time.time())).result()
         store.write(lambda one: jobs.wait_with_backup(one.connection, time.time())).result()
         return Restored(int(memories), [], left_out, changed_at)
 

@@ -21,6 +21,7 @@ from memoryd.client.transport import paths
 
 LIMIT_S = 3600.0  # without a word of the daemon: it checks the whole copy
 FILE_NAME = "memoryd.sqlite"
+_SHOWN = 20  # ids
 
 
 def _declare_backup(parser: ArgumentParser) -> None:
@@ -116,6 +117,10 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
     if report.pauses:
         names = make_printable(", ".join(report.pauses))
         lines.append(f"Not observed, but not here: {names}. `memctl observe off --folder PATH` names where it is now.")
+    if report.erased:
+        ids = " ".join(id[:8] for id in report.erased[:_SHOWN])
+        more = f" … ({len(report.erased):,} in all)" if len(report.erased) > _SHOWN else ""
+        lines.append(f"In the copy is what was erased here since. To erase it again: memctl erase {ids}{more}")
     if ran:
         lines.append("The daemon was stopped for it and runs again.")
     if report.kept:

@@ -8,7 +8,7 @@ import pytest
 
 from conversing import problems
 from memoryd.client.errors import Conflict, Invalid, StorageFull
-from memoryd.client.protocol import ExportMemories, Imported, ImportMemories, Link, Observe, Operations, Record
+from memoryd.client.protocol import Erase, ExportMemories, Imported, ImportMemories, Link, Observe, Operations, Record
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import transfer
 from memoryd.daemon.memories.parts import PART
@@ -251,6 +251,22 @@ def test_a_deleted_memory_is_brought_back_with_its_links(core: Core) -> None:
     delete(core, second.id)
     assert put(core, records).created == 1
     assert exported(core) == records
+
+
+def test_what_was_erased_is_left_out_unless_told_otherwise_and_no_namespace_is_made_for_it(core: Core) -> None:
+    records = [record(1, "The vault is open", namespace="acme"), record(2, "The door is open")]
+    put(core, records)
+    ask(core, Erase(ids=[records[0].id]))
+    ask(core, Erase(matching="acme"))  # its name too
+    for dry_run in (True, False):
+        done = put(core, records, dry_run=dry_run)
+        assert (done.created, done.unchanged, done.erased, done.operation) == (0, 1, 1, None)
+    done = put(core, [*records, record(3, "The shed is open")])
+    assert (done.created, done.unchanged, done.erased) == (1, 1, 1)
+    assert core.store.namespaces.find_number("acme") is None
+    done = put(core, records, overwrite=True)
+    assert (done.created, done.erased) == (1, 0)
+    assert len(exported(core)) == 3
 
 
 def test_what_is_imported_is_found_by_words_at_once_and_by_meaning_soon(core: Core) -> None:

@@ -8,11 +8,11 @@ import apsw
 import pytest
 
 from memoryd.client.errors import StorageFailed
-from memoryd.client.protocol import AddToken
-from memoryd.daemon.store import rescue
+from memoryd.client.protocol import AddToken, Erase, NewTurn, Observe
+from memoryd.daemon.store import erasing, rescue, upkeep
 from memoryd.daemon.store.rescue import Restored
 from memoryd.daemon.store.store import FILE_NAME, Store
-from workbench import CountingEmbedder, add, running
+from workbench import CountingEmbedder, add, ask, running
 
 TRIGGER = "CREATE TRIGGER leak AFTER INSERT ON memories BEGIN INSERT INTO stolen VALUES (new.content); END"
 
@@ -106,4 +106,26 @@ def test_a_trigger_of_others_in_the_database_itself_is_dropped_at_the_start_or_b
         store.write(lambda transaction: transaction.connection.execute(TRIGGER)).result()
         assert store.find_problems() == ["schema: the trigger leak is of no part of memoryd that is installed"]
         store.rebuild().result()
+        assert store.find_problems() == []
+
+
+def test_what_was_erased_here_is_noted_in_an_older_copy(folder: Path) -> None:
+    """Of that an import leaves it out, and a backfill its session; what the copy has of it is named."""
+    with running(folder, CountingEmbedder()) as core:
+        kept, gone, deleted = (add(core, f"The shelf holds {word}").id for word in ("jars", "herons", "owls"))
+        ask(core, Observe(turns=[NewTurn(role="user", content="We decided to sell the herons")], session="s1"))
+        ask(core, Erase(ids=[deleted]))
+        upkeep.clear_log(core.store)
+        shutil.copy(folder / "data" / FILE_NAME, folder / "copy.sqlite")
+        ask(core, Erase(ids=[gone]))
+        later = add(core, "The shelf holds bees").id
+        ask(core, Erase(ids=[later]))
+        ask(core, Erase(session="s1"))
+    report = restore(folder / "copy.sqlite").left_out
+    assert gone in report["erased"]
+    assert not {kept, deleted, later} & set(report["erased"])
+    with closing(Store(folder / "restored")) as store:
+        with store.reading() as connection:
+            assert erasing.was_erased_from(connection, "s1")
+            assert erasing.select_erased(connection, [kept, gone, deleted, later]) == {deleted, later}
         assert store.find_problems() == []
