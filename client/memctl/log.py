@@ -10,6 +10,7 @@ from memoryd.client.memctl.arguments import add_reach, parse_date, parse_limit
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import show_result
 from memoryd.client.memctl.output import columns, make_printable, paint
+from memoryd.client.memctl.place import short_path
 from memoryd.client.memctl.table import GAP, count_text, shorten, to_one_line, wrap
 from memoryd.client.methods import get_log
 from memoryd.client.protocol import LoggedSession, SessionLog
@@ -64,7 +65,7 @@ def _session_lines(session: LoggedSession) -> Iterator[str]:
     for one in session.outcomes:
         yield f"  {paint(one.id[:8], 'cyan')}  {shorten(to_one_line(one.content), room - 10)}"
     for path in session.files[:_FILES]:
-        yield f"  {paint(to_one_line(path), 'dim')}"
+        yield f"  {paint(to_one_line(short_path(path)), 'dim')}"
     if len(session.files) > _FILES:
         yield paint(f"  and {count_text(len(session.files) - _FILES, 'more file')}", "dim")
 

@@ -102,10 +102,8 @@ def _check_name(name: str) -> str:
 
 def _choose_projects(table: ProjectTable, name: str) -> tuple[str, list[Project]]:
     """Return the namespace and the projects meant: the one that a path is in, else all of a namespace."""
-    if path := _read_path(name):
-        entries = _find_within(table, path)
-    else:
-        entries = _find_projects(table, name.strip("/"))
+    path = _read_path(name)
+    entries = _find_within(table, path) if path else _find_projects(table, name.strip("/"))
     if not entries:
         raise NotFound(f"There is no project {name!r}; `memctl project list` shows them.")
     return entries[-1]["namespace"], entries

@@ -2,6 +2,7 @@
 
 import os
 from argparse import ArgumentParser, Namespace
+from shlex import quote
 
 from memoryd.client import calls, methods
 from memoryd.client.memctl.arguments import add_optional, declare_nothing, parse_limit, parse_offset
@@ -17,6 +18,7 @@ from memoryd.client.workspaces import calls as declared
 
 SHOWN = 50  # problems of one workspace
 _COLOURS = {"inotify": "green", "scanning": "yellow", "gone": "red"}
+_ALL = "**/*.md"
 _MEANINGS = {
     "inotify": "changes are seen at once",
     "scanning": "looked at every few seconds",
@@ -55,7 +57,11 @@ def _added_text(status: declared.WorkspaceStatus, done: declared.Indexed) -> str
     root, namespace = (paint(make_printable(text), "cyan") for text in (added.root, added.namespace))
     head = f"Added {root} as {namespace}; it is watched."
     held = f"{count_text(added.files, 'file')} as {count_text(added.chunks, 'chunk')}"
-    return "\n".join([head, f"Indexed {held} ({done.workspaces[0].seconds:.2f} s).", *_problem_lines(status)])
+    lines = [head, f"Indexed {held} ({done.workspaces[0].seconds:.2f} s).", *_problem_lines(status)]
+    if status.left_out and _ALL not in added.globs:
+        command = f"memctl workspace add {quote(added.root)} --glob '{_ALL}'"
+        lines.append(f"Its patterns are {', '.join(added.globs)}; `{make_printable(command)}` indexes the others too.")
+    return "\n".join(lines)
 
 
 # remove --------------------------------------------------------------------------------------------------------------

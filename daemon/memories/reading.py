@@ -143,7 +143,7 @@ def _see(row: Row | None, reached: frozenset[int] | None) -> Row | None:
 
 def _compute_difference(core: Core, state: history.FormerState, after: Row | None) -> protocol.Change | None:
     before, (token, session, process) = state.row, state.actor
-    if before is after is None:
+    if before is after is None and state.kind != history.ERASE:
         return None
     old, new = _show(core, before), _show(core, after)
     changes = {
@@ -151,7 +151,7 @@ def _compute_difference(core: Core, state: history.FormerState, after: Row | Non
         for name in {**old, **new}
         if old.get(name) != new.get(name) and name not in _HIDDEN
     }
-    action: protocol.Action = "created" if before is None else "deleted" if after is None else "updated"
+    action: protocol.Action = "deleted" if after is None else "created" if before is None else "updated"
     return protocol.Change(
         operation=state.operation,
         kind=state.kind,

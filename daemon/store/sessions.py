@@ -12,17 +12,18 @@ import msgspec
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.filters import ALIVE, alive_values
 from memoryd.daemon.store.rows import Row
+from memoryd.daemon.store.successors import SUPERSEDED, UNEXPIRED
 
 WINDOW_S = 7 * 86_400.0  # how far from a turn others of its conversation are looked for
 _MOST_ENTRIES = 20_000
 _BEGINNING = 1_000  # characters of an entry
 
-# By time: the plus keeps the planner from walking through the whole namespace.
+# By time: the plus keeps the planner from walking through the whole namespace. A turn that was corrected was said.
 _ENTRIES = (
     "SELECT m.namespace, m.metadata ->> '$.session', m.created_at, m.turns, m.id, m.source, m.metadata,"
     f" substr(m.content, 1, {_BEGINNING}) FROM memories m WHERE m.created_at >= ? AND m.created_at < ?"
     " AND m.metadata ->> '$.session' IS NOT NULL AND (?3 IS NULL OR m.metadata ->> '$.session' = ?3)"
-    f" AND (m.turns > 0 OR m.source IN (?4, ?5)) AND {{reached}} AND {ALIVE}"
+    f" AND (m.turns > 0 OR m.source IN (?4, ?5) AND NOT {SUPERSEDED}) AND {UNEXPIRED.format(m='m')} AND {{reached}}"
     f" ORDER BY m.created_at DESC, m.row DESC LIMIT {_MOST_ENTRIES}"
 )
 _NEAR = (

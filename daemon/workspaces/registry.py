@@ -120,7 +120,7 @@ def _namespace(root: Path, given: str | None) -> str:
 def _check_apart(root: Path, name: str, other: StoredWorkspace) -> None:
     about = {"namespace": other.namespace, "root": str(other.root)}
     if root == other.root:
-        raise Conflict(f"{root} is a workspace already: {other.namespace}.", about)
+        raise Conflict(f"{root} is a workspace already: {other.namespace}. --glob gives it other patterns.", about)
     if root.is_relative_to(other.root):
         raise Conflict(f"{root} is inside the workspace {other.namespace} ({other.root}).", about)
     if other.root.is_relative_to(root):

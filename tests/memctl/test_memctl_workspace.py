@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +121,14 @@ def test_a_folder_that_is_gone_is_told_and_the_others_are_indexed(daemon: Any, m
     problems = {one["namespace"]: one["problem"] for one in json.loads(failed.out)}
     assert "cannot be looked into" in problems["notes"]
     assert problems["other"] == ""
+
+
+def test_what_no_pattern_names_is_said_with_the_way_to_index_it(daemon: Any, memctl: Memctl, folder: Path) -> None:
+    (folder / "plans" / "memory").mkdir(parents=True)
+    (folder / "plans" / "bees.md").write_text("Bees dance.\n")
+    command = f"memctl workspace add {folder}/plans --glob '**/*.md'"
+    assert memctl("workspace", "add", f"{folder}/plans").out.splitlines()[-1] == (
+        f"Its patterns are MEMORY.md, memory/**/*.md; `{command}` indexes the others too."
+    )
+    assert "--glob gives it other patterns" in memctl("workspace", "add", f"{folder}/plans").err
+    assert "Indexed 1 file as 1 chunk" in memctl(*shlex.split(command)[1:]).out

@@ -198,7 +198,8 @@ def _status_text(files: Sequence[dict[str, str]], spooled: int, set_aside: int, 
     rows = [[one["agent"], shorten_home(one["path"]), one["state"]] for one in files]
     text = format_table(["AGENT", "FILE", "STATE"], rows)
     if spooled:
-        text += f"\n{count_text(spooled, 'call')} of hooks wait for the daemon; the next hook that finds it sends them."
+        waiting = f"{spooled:,} calls of hooks wait" if spooled > 1 else "1 call of a hook waits"
+        text += f"\n{waiting} for the daemon; the next hook that finds it sends {'them' if spooled > 1 else 'it'}."
     if lost := set_aside - foreign:
         text += f"\n{count_text(lost, 'call')} set aside, at which the daemon died or hung: {spool.aside_path()}"
     if foreign:

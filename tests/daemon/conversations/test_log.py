@@ -107,3 +107,12 @@ def test_turns_without_a_session_are_a_conversation_of_their_namespace(core: Cor
     ids = observe(core, *FACTS[:25]).ids
     found = [turn.content for turn in ask(core, GetAround(id=ids[5], around=1))]
     assert found == list(FACTS[4:7])
+
+
+def test_a_turn_that_was_corrected_was_said(core: Core) -> None:
+    said_id = observe(core, said("user", "Rename the ledger.", files=["/src/ledger.py"]), session="b").ids[0]
+    observe(core, FACTS[0], session="b")
+    settle(core, "stored")
+    add(core, "Do not rename the ledger.", type="correction", supersedes=said_id)
+    [session] = ask(core, GetLog(path="ledger.py"))
+    assert (session.turns, session.asked) == (2, "Rename the ledger.")

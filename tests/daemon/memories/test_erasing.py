@@ -183,7 +183,8 @@ def test_what_was_deleted_before_is_erased_from_the_history(daemon: "Daemon", cl
     assert erase(client, ids=[added.id[:8]]).count == 1
     assert holding(daemon.core.folder, WORDS) == []
     assert client.get(other.id).content == "Plain words about nothing"
-    assert [change.action for change in client.history(added.id).changes] == []
+    [change] = client.history(added.id)
+    assert (change.kind, change.action, change.changed) == ("erase", "deleted", {})
     with pytest.raises(NotFound):
         client.get(added.id)
 
