@@ -25,7 +25,7 @@ from memoryd.client.memctl.link import (
     send,
     show_result,
 )
-from memoryd.client.memctl.output import paint, show
+from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.table import count_text, format_table
 from memoryd.client.protocol.tiers import MAX_TURNS
@@ -33,6 +33,7 @@ from memoryd.client.times import is_past
 from memoryd.client.transport.batches import split_batches, sum_kinds
 
 PER_CALL = 200  # lines of a seed
+SHOWN = 5  # namespaces of a seed
 
 
 # observe -------------------------------------------------------------------------------------------------------------
@@ -154,7 +155,7 @@ def _seed(args: Namespace) -> None:
     say_redacted(report.redacted)
     memories = (line.item for line in lines if isinstance(line.item, protocol.NewMemory))
     expired = sum(is_past(one.expires_at) and not one.pinned for one in memories)
-    show(args, report, lambda: _seeded_text(report, describe_project(args), expired))
+    show(args, report, lambda: _seeded_text(report, _describe_places(lines), expired))
 
 
 def _read_file(path: str) -> list[bytes]:
@@ -201,6 +202,14 @@ def _add(total: protocol.Seeded, part: protocol.Seeded) -> None:
     total.redacted = sum_kinds((total.redacted, part.redacted))
     for name in ("turns", "created", "merged", "skipped"):
         setattr(total, name, getattr(total, name) + getattr(part, name))
+
+
+def _describe_places(lines: list[SeedLine]) -> str:
+    """Return where the lines of a seed are kept; nothing where a token says it."""
+    names = list(dict.fromkeys(line.place[0].strip("/") for line in lines))
+    if names == [""]:
+        return "" if os.environ.get("MEMORYD_TOKEN") else " at /"
+    return f" in {make_printable(', '.join(name or '/' for name in names[:SHOWN]))}{' …' * (len(names) > SHOWN)}"
 
 
 def _seeded_text(report: protocol.Seeded, where: str, expired: int) -> str:

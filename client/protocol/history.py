@@ -47,7 +47,7 @@ class Operation(Struct, kw_only=True):
     at: float
     """when"""
     namespace: str
-    """the caller's place"""
+    """where the memories are that it touched; if they are in several places, the caller's"""
     memories: int
     """how many it touched"""
     undone_by: str | None = None

@@ -30,13 +30,20 @@ class OperationStep(NamedTuple):
     after: Row | None
 
 
+# Where all of what an operation touched is; NULL for several places, and for too much to look at each time.
+_ONE_PLACE = (
+    "(SELECT min(h.namespace) FROM history h WHERE h.operation = o.number AND o.memories <= 1000"
+    " HAVING min(h.namespace) = max(h.namespace))"
+)
+
+
 def find(connection: apsw.Connection, condition: str, query: OperationQuery) -> list[Operation]:
     """Return the latest operations that touched a memory in the namespaces of `condition` (on the alias `m`).
 
     Only those memories are counted, and an operation called from elsewhere is shown where it touched one of them.
     """
     entries_of = f"FROM history h WHERE h.operation = o.number AND {condition_for(condition, 'h.namespace')}"
-    place, count = "o.namespace", "o.memories"
+    place, count = f"coalesce({_ONE_PLACE}, o.namespace)", "o.memories"
     if condition != "TRUE":
         place = f"iif({condition_for(condition, 'o.namespace')}, o.namespace, (SELECT min(h.namespace) {entries_of}))"
         count = f"(SELECT count(*) {entries_of})"

@@ -60,7 +60,7 @@ def test_turns_keys_and_outcomes_go_to_the_project(checkout: Path, memctl: Memct
     assert memctl("put", "cache", "Valkey").out.startswith("Stored: cache in api (")
     assert memctl("get", "--key", "cache", "--json").json["namespace"] == "api"
     assert memctl("observe", "Never deploy the API on Fridays.").out == "Took note of 1 turn in api.\n"
-    assert memctl("seed", str(checkout / "seed.jsonl")).out.startswith("Seeded in api: 2 memories created")
+    assert memctl("seed", str(checkout / "seed.jsonl")).out.startswith("Seeded in api, acme: 2 memories created")
     assert "Kept in api" in memctl("task", "done", "Valkey 8 runs in staging", "--task", "add a cache").out
     held = contents(memctl, "--reach", "exact")
     assert {"Valkey", "one"} <= held
@@ -151,3 +151,16 @@ def test_on_a_socket_that_is_bound_to_a_token_everything_is_what_that_may_see(
     assert ("cache of all" in found.out, "cache of others" in found.out) == (True, False)
     assert "cache of others" in memctl("search", "cache", "--socket", str(daemon.socket)).out
     assert "not 'all'" in memctl("search", "cache", "--reach", "all", "--socket", str(place)).err
+
+
+def test_the_log_says_where_what_was_changed_is(
+    checkout: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [memctl("add", f"We cache in Valkey {number}", "--json").json["id"] for number in range(2)]
+    other = memctl("add", "We deploy on Tuesdays", "--namespace", "acme", "--json").json["id"]
+    memctl("update", ids[0], "--type", "decision")
+    memctl("delete", *ids)
+    memctl("undo")
+    memctl("delete", ids[0], other)
+    log = [(one["kind"], one["namespace"]) for one in memctl("history", "--json").json]
+    assert log[:4] == [("delete", ""), ("undo", "api"), ("delete", "api"), ("update", "api")]

@@ -42,7 +42,7 @@ def test_seeds_imports_and_notes_say_it_too(memctl: Memctl, folder: Path) -> Non
     (folder / "seed.jsonl").write_text(json.dumps({"content": f"seeded {TOKEN}"}))
     seeded = memctl("seed", str(folder / "seed.jsonl"))
     assert "1 GitHub token" in seeded.err
-    assert "Seeded: 1 memory created" in seeded.out
+    assert "Seeded at /: 1 memory created" in seeded.out
     memctl("seed", str(folder / "seed.jsonl"), "--allow-secrets")
     exported = memctl("export").out
     assert TOKEN in exported

@@ -104,7 +104,7 @@ def test_seed_takes_turns_and_memories_each_to_its_place(memctl: Memctl, folder:
         )
     )
     told = memctl("seed", str(path), "--namespace", "acme")
-    assert told.out == "Seeded: 2 turns taken in, 1 memory created, 1 merged into others.\n"
+    assert told.out == "Seeded in acme/chat, acme: 2 turns taken in, 1 memory created, 1 merged into others.\n"
     assert [memory["namespace"] for memory in memctl("list", "--json").json] == ["acme"]
     assert {turn["namespace"] for turn in memctl("tiers", "--turns", "--json").json} == {"acme/chat"}
     assert memctl("seed", str(path), "--json").json == {
@@ -118,11 +118,11 @@ def test_seed_takes_turns_and_memories_each_to_its_place(memctl: Memctl, folder:
 
 def test_seed_reads_standard_input(memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
     give_stdin(monkeypatch, lines({"content": "We use Valkey"}))
-    assert memctl("seed", "-").out == "Seeded: 1 memory created.\n"
+    assert memctl("seed", "-").out == "Seeded at /: 1 memory created.\n"
     past = {"expires_at": "2020-01-01"}
     give_stdin(monkeypatch, lines({"content": "We use Redis", **past}, {"content": "Pinned", "pinned": True, **past}))
     said = "1 of them expired already: no search finds these, `memctl list --all-states` shows them."
-    assert memctl("seed", "-").out == f"Seeded: 2 memories created.\n{said}\n"
+    assert memctl("seed", "-").out == f"Seeded at /: 2 memories created.\n{said}\n"
 
 
 @pytest.mark.parametrize(
