@@ -9,9 +9,9 @@ the name of its folder. `projects.former` holds names that were in use before th
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import msgspec
 
@@ -23,17 +23,22 @@ from memoryd.client.transport.lock import take
 FILE, LOCK, FORMER, INTRODUCED = "projects.json", "projects.lock", "projects.former", "projects.introduced"
 MAX_NAME_BYTES = 512  # of a namespace
 _MAX_FOLDERS = 16  # of one project
+_MAX_FORMER = 8  # names of one project
 _MAX_PROJECTS = 1000  # beyond them, projects without existing folders are forgotten
 _LOCK_LIMIT_S = 0.5
 
 
 class Project(TypedDict):
-    """One project: `remote` and `root`, its first commit, are empty where there is none or it is not known."""
+    """One project: `remote` and `root`, its first commit, are empty where there is none or it is not known.
+
+    `former` are the namespaces that it had before.
+    """
 
     namespace: str
     remote: str
     root: str
     folders: list[str]
+    former: NotRequired[list[str]]
 
 
 class ProjectTable(TypedDict):
@@ -157,12 +162,54 @@ def is_gone(project: Project) -> bool:
     return not any(os.path.isdir(path) for path in project["folders"])
 
 
+# Other names, other machines -----------------------------------------------------------------------------------------
+
+
+def take_over(coming: Sequence[Project]) -> list[Project]:
+    """Let projects be called as a restored copy says; return those that have no folder here.
+
+    One of here that the copy does not know stays, unless its namespace is another project's there: then it gets a new
+    one when it is met.
+    """
+    if not coming:
+        return []
+    folders = {folder for project in coming for folder in project["folders"]}
+    names = {project["namespace"] for project in coming}
+    with change_table() as table:
+        for project in table["projects"]:
+            project["folders"] = [folder for folder in project["folders"] if folder not in folders]
+        own = [one for one in table["projects"] if one["folders"] and one["namespace"] not in names]
+        table["projects"] = [*coming, *own]
+    return list(filter(is_gone, coming))
+
+
+def give_name(project: Project, namespace: str) -> None:
+    """Call a project otherwise, and note its former name."""
+    former = [*project.get("former", []), project["namespace"]]
+    project["former"] = [name for name in dict.fromkeys(former) if name != namespace][-_MAX_FORMER:]
+    project["namespace"] = namespace
+
+
+def find_strayed(table: ProjectTable, numbers: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Return the projects whose memories are under a former name, and this; `numbers` are of memories by namespace."""
+    return [
+        (project["namespace"], name)
+        for project in table["projects"]
+        if not numbers.get(project["namespace"])
+        for name in project.get("former", [])[::-1]
+        if numbers.get(name) and not _is_claimed(table, name)
+    ]
+
+
 # The file ------------------------------------------------------------------------------------------------------------
 
 
-def read_table() -> ProjectTable:
-    """Return the table, empty where there is no file; raise OSError, `Invalid` for a damaged one, `Untrusted`."""
-    path = os.path.join(paths.data_folder(), FILE)
+def read_table(folder: str = "") -> ProjectTable:
+    """Return the table beside a database (by default the usual one), empty where there is no file.
+
+    Raise OSError, `Invalid` for a damaged one, `Untrusted`.
+    """
+    path = os.path.join(folder or paths.data_folder(), FILE)
     try:
         with open(path, "rb") as file:
             trust.check_owner(path, os.fstat(file.fileno()).st_uid)

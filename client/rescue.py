@@ -2,6 +2,8 @@
 
 import msgspec
 
+from memoryd.client.projects import Project
+
 
 class RescueReport(msgspec.Struct):
     """What was made ready, whether it is in place, and where the former database is kept.
@@ -9,7 +11,8 @@ class RescueReport(msgspec.Struct):
     A damaged database had `former` memories, as far as that can be told. `dropped` was in the schema of a copy and is
     not memoryd's. What of a copy is not in force here either: `tokens` and `workspaces` were left out (these with
     `chunks` of files), shared `roots` wait until they are confirmed. `pauses` of observing are of folders that are not
-    here. `erased`: ids of what a copy has and was erased here since. `changed_at`: the latest change of a copy.
+    here. `projects` are those that the copy knows. `erased`: ids of what a copy has and was erased here since.
+    `changed_at`: the latest change of a copy.
     """
 
     memories: int = 0
@@ -25,4 +28,5 @@ class RescueReport(msgspec.Struct):
     roots: list[str] = []
     pauses: list[str] = []
     erased: list[str] = []
+    projects: list[Project] = []
     changed_at: float | None = None

@@ -234,7 +234,9 @@ def _is_of_loss(code: int, error: BaseException | None) -> bool:
 
 def _note_former(core: "Core") -> None:
     try:
-        projects.note_former(str(core.folder), core.store.namespaces.list_outermost())
+        with core.store.reading() as connection:
+            names = core.store.namespaces.list_outermost(connection)
+        projects.note_former(str(core.folder), names)
     except OSError as error:
         logger.warning("the names in use cannot be noted beside the database: %s", error)
 

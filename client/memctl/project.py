@@ -89,7 +89,7 @@ def _write_name(args: Namespace, new: str) -> None:
             if _is_left(other):
                 table["projects"].remove(other)
         for project in entries:
-            project["namespace"] = new
+            projects.give_name(project, new)
 
 
 def _check_name(name: str) -> str:

@@ -8,7 +8,7 @@ from memoryd.daemon.conversations import promoting
 from memoryd.daemon.conversations.observing import choose_leaving
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import namespaces, thoughts, turns
+from memoryd.daemon.store import known_projects, namespaces, thoughts, turns
 from memoryd.daemon.store.writer import Transaction
 
 
@@ -25,6 +25,7 @@ def move(core: Core, call: MoveNamespace) -> "Future[MovedNamespace]":
             return MovedNamespace(turns=0, tokens=[])
         core.pauses.remove(transaction, "namespace", call.namespace, now)
         tokens = core.tokens.move(transaction, call.namespace, call.to)
+        known_projects.note_within(transaction, core.store)
         return MovedNamespace(turns=_move_turns(core, transaction, call), tokens=tokens)
 
     return core.store.write(write)

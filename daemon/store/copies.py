@@ -26,6 +26,7 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import StorageFailed
+from memoryd.daemon.store import known_projects
 from memoryd.daemon.store.connection import CHECKING_CACHE, open_reader
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.upkeep import marks, marks_of, read_copy
@@ -147,6 +148,7 @@ def copy_held(
     store: Store, target: Path, check: Callable[[], None], tell: Callable[[int, int], None] = lambda done, total: None
 ) -> CopyContent:
     """Write a copy as `copy` does, after `hold`; `tell` hears of pages done."""
+    known_projects.note(store)
     part = _make_part(target)
     try:
         return _write(store, part, target, check, tell)

@@ -14,7 +14,7 @@ import msgspec
 from memoryd.client.errors import AmbiguousId, NotFound
 from memoryd.client.protocol import Mentioned, StandingName
 from memoryd.client.wording import Wording
-from memoryd.daemon.store import erasing, rows, thoughts, turns
+from memoryd.daemon.store import erasing, known_projects, rows, thoughts, turns
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.turns import StoredTurn
@@ -162,7 +162,8 @@ class Beside(NamedTuple):
 
     def is_in(self, connection: apsw.Connection, used: Collection[str] | None = None) -> bool:
         """Return whether a database holds any of it; of a copy, `used` are the namespaces that are still needed."""
-        names = self._find_actors(connection) or self._find_unused(connection, used)
+        is_known = known_projects.forget(connection, lambda entry: self._is_named(entry, ""), really=False)
+        names = is_known or self._find_actors(connection) or self._find_unused(connection, used)
         return bool(names) or any(self._find(connection, table) for table in _WAITING)
 
     def erase(self, connection: apsw.Connection, used: Collection[str] | None = None) -> dict[int, str]:
@@ -172,6 +173,7 @@ class Beside(NamedTuple):
             where = "id = ?" if table != "thoughts" else "(namespace, session, kind) = (?, ?, ?)"
             connection.executemany(f"DELETE FROM {table} WHERE {where}", self._find(connection, table))
         thoughts.drop_empty(connection)
+        known_projects.forget(connection, lambda entry: self._is_named(entry, ""))
         actors = self._find_actors(connection)
         connection.executemany("UPDATE operations SET session = '' WHERE number = ?", actors)
         given = connection.execute("SELECT id, session FROM given").fetchall()

@@ -1,6 +1,7 @@
 """Namespaces: names to numbers, and which of them a caller reaches."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import apsw
 
@@ -8,6 +9,11 @@ from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Reach
 from memoryd.daemon.store.writer import Transaction
 
+_HOLDING = (
+    "SELECT name FROM namespaces n WHERE"
+    " EXISTS (SELECT 1 FROM memories WHERE namespace = n.id AND superseded_by IS NULL)"
+    " OR EXISTS (SELECT 1 FROM turns WHERE namespace = n.id)"
+)
 MAX_PARTS = 16
 MAX_BYTES = 512
 
@@ -45,9 +51,10 @@ class NamespaceTable:
         """Return the number of a name that exists."""
         return self._numbers.get(name)
 
-    def list_outermost(self) -> set[str]:
-        """Return the first parts of all names."""
-        return {name.partition("/")[0] for name in list(self._numbers) if name}
+    def list_outermost(self, connection: apsw.Connection) -> set[str]:
+        """Return the first parts of the names that hold something."""
+        names: Any = connection.execute(_HOLDING).fetchall()
+        return {str(name).partition("/")[0] for (name,) in names if name}
 
     def ensure(self, transaction: Transaction, name: str) -> int:
         """Return the number of a name, inserting it if it is new."""

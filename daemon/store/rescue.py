@@ -22,7 +22,7 @@ from memoryd.client.errors import Conflict, MemorydError, StorageFailed
 from memoryd.client.rescue import RescueReport
 from memoryd.client.transport import paths
 from memoryd.daemon.capability import installed
-from memoryd.daemon.store import erasing, fulltext, jobs, salvage, swap, turns, vectors
+from memoryd.daemon.store import erasing, fulltext, jobs, known_projects, salvage, swap, turns, vectors
 from memoryd.daemon.store.copies import find_faults, open_plain
 from memoryd.daemon.store.erasing import ErasureRecord
 from memoryd.daemon.store.migrations import (
@@ -227,6 +227,7 @@ def _leave_out(connection: apsw.Connection, in_force: dict[str, list[Any]], keep
     connection.executemany("DELETE FROM tokens WHERE id = ?", [(id,) for id, *_ in removed])
     left_out: dict[str, Any] = {
         "tokens": [f"{name} ({role} of {place or 'the root'})" for _, _, name, role, place in removed],
+        "projects": known_projects.read(connection),
         "pauses": [name for (name,) in connection.execute(_PAUSED_FOLDERS) if not Path(name).is_dir()],
     }
     for capability in installed():

@@ -390,3 +390,29 @@ def test_names_in_the_configuration_of_git_have_no_case(home: Path) -> None:
     with (folder / ".git" / "config").open("a") as config:
         config.write('[Remote "origin"]\n\tURL = https://example.org/a/api\n')
     assert remote_of(str(folder)) == "example.org/a/api"
+
+
+# Other names, other machines -----------------------------------------------------------------------------------------
+
+
+def entry(namespace: str, *folders: Path, former: str = "") -> projects.Project:
+    made = projects.Project(namespace=namespace, remote="", root="", folders=list(map(str, folders)))
+    return projects.Project(**made, former=[former]) if former else made
+
+
+def test_a_copy_says_what_its_projects_are_called_and_others_stay(home: Path) -> None:
+    one, two, three = plain(home / "a/api"), plain(home / "b/api"), plain(home / "c/notes")
+    assert names(one, two, three) == ["api", "api-2", "notes"]
+    gone = entry("shop", home / "gone")
+    assert projects.take_over([entry("acme/api", one), gone, entry("api-2", plain(home / "d"))]) == [gone]
+    assert names(one, three) == ["acme/api", "notes"]
+    assert names(two) == ["api"], "its name is another's now, so it was met anew"
+    assert projects.take_over([]) == []
+
+
+def test_a_project_has_strayed_when_a_former_name_alone_has_memories() -> None:
+    table = projects.ProjectTable(projects=[entry("acme/api", former="api"), entry("web", former="site"), entry("x")])
+    assert projects.find_strayed(table, {"api": 2, "web": 1, "site": 3}) == [("acme/api", "api")]
+    assert projects.find_strayed(table, {"acme/api": 1, "api": 2}) == []
+    table["projects"].append(entry("api"))
+    assert projects.find_strayed(table, {"api": 2}) == [], "it belongs to another one"

@@ -19,6 +19,7 @@ from fake_daemon import Memctl
 from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
 from memoryd.client.memctl.upkeep import backup, repair
+from memoryd.client.project import project_namespace
 from memoryd.client.protocol import AddMany, NewMemory, NewTurn, Observe, Record
 from memoryd.daemon.store.connection import PAGE_BYTES
 from workbench import wait_until
@@ -281,6 +282,52 @@ def test_a_copy_is_restored_under_a_running_daemon_and_the_former_kept(
     assert "The daemon was stopped for it and runs again" in again.out
     assert contents(memctl) == ["Herons fish at dawn", "Storks nest on roofs"]
     assert len(memctl("backup", "--list", "--json").json) == 3
+
+
+def place_project(folder: Path, remote: str = "") -> str:
+    folder.mkdir(parents=True)
+    if remote:
+        (folder / ".git").mkdir()
+        (folder / ".git/config").write_text(f'[remote "origin"]\n\turl = {remote}\n')
+    return project_namespace(folder)
+
+
+def list_projects(memctl: Memctl) -> list[str]:
+    return [one["namespace"] for one in memctl("project", "list", "--json").json]
+
+
+@pytest.mark.slow
+def test_a_copy_knows_how_the_projects_are_called(
+    memctl: Memctl, started: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    url = "https://example.com/acme/api"
+    assert [place_project(folder / "old/api", url), place_project(folder / "old/shop")] == ["api", "shop"]
+    memctl("add", "The API caches in Valkey", "--namespace", "api")
+    memctl("add", "We sell herons", "--namespace", "shop")
+    memctl("project", "rename", "api", "acme/api")
+    copy = str(folder / "copy.sqlite")
+    memctl("backup", copy)
+    memctl("project", "rename", "acme/api", "pay")
+    place_project(folder / "old/later")
+    done = memctl("restore", copy)
+    assert "Projects without" not in done.out
+    assert list_projects(memctl) == ["acme/api", "shop", "later"]
+    assert project_namespace(folder / "old/api") == "acme/api"
+    memctl("restore", str(next(started.glob("before-restore-*"))))
+    assert list_projects(memctl) == ["pay", "shop", "later"]
+    memctl("down")
+
+    shutil.rmtree(folder / "old")
+    monkeypatch.setenv("MEMORYD_DATA_DIR", str(folder / "new/data"))
+    done = memctl("restore", copy)
+    assert "Projects without a folder here: acme/api (example.com/acme/api), shop. A checkout" in done.out
+    memctl("up")
+    assert place_project(folder / "new/api", url) == "acme/api"
+    (folder / "new/market").mkdir()
+    assert memctl("project", "rename", str(folder / "new/market"), "shop").code == 0
+    assert project_namespace(folder / "new/market") == "shop"
+    assert list_projects(memctl) == ["acme/api", "shop"]
 
 
 @pytest.mark.slow

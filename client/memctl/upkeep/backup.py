@@ -2,11 +2,12 @@
 
 import shlex
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 from pathlib import Path
 
 from memoryd.client import projects
 from memoryd.client.calls import backup as backup_call
-from memoryd.client.errors import Invalid
+from memoryd.client.errors import Invalid, MemorydError
 from memoryd.client.memctl.arguments import Usage, add_optional
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.local import BACKUPS, Copy, list_copies, list_with_former
@@ -75,6 +76,8 @@ def _restore(args: Namespace) -> None:
         report = exchange(args, status, report)
     if is_first:
         projects.note_introduced(str(folder))  # a new machine has no former habits
+    with suppress(OSError, MemorydError):  # `memctl doctor` looks at that file
+        report.projects = projects.take_over(report.projects)
     show(args, report, lambda: _restored_text(report, file, bool(status)))
 
 
@@ -116,7 +119,18 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
         lines.append(f"Shared in the copy and not here: {names}. `memctl shared add ROOT` continues that.")
     if report.pauses:
         names = make_printable(", ".join(report.pauses))
-        lines.append(f"Not observed, but not here: {names}. `memctl observe off --folder PATH` names where it is now.")
+        lines.append(
+            f"Not observed, but not here: {names}. `memctl observe off --folder PATH` names where it is now, then"
+            " `memctl observe on --folder OLDPATH` takes the old path off the list."
+        )
+    if report.projects:
+        names = ", ".join(
+            one["namespace"] + (f" ({one['remote']})" if one["remote"] else "") for one in report.projects
+        )
+        lines.append(
+            f"Projects without a folder here: {make_printable(names)}. A checkout of the same remote or history is one"
+            " of them by itself; for another folder, before its first session: `memctl project rename FOLDER NAME`."
+        )
     if report.erased:
         ids = " ".join(id[:8] for id in report.erased[:_SHOWN])
         more = f" … ({len(report.erased):,} in all)" if len(report.erased) > _SHOWN else ""
