@@ -9,7 +9,7 @@ the name of its folder. `projects.former` holds names that were in use before th
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import NotRequired, TypedDict
 
@@ -188,6 +188,15 @@ def give_name(project: Project, namespace: str) -> None:
     former = [*project.get("former", []), project["namespace"]]
     project["former"] = [name for name in dict.fromkeys(former) if name != namespace][-_MAX_FORMER:]
     project["namespace"] = namespace
+
+
+def forget_former(is_meant: Callable[[str], bool]) -> None:
+    """Forget former names of projects of which that is true."""
+    if not any(is_meant(name) for project in read_table()["projects"] for name in project.get("former", [])):
+        return
+    with change_table() as table:
+        for project in table["projects"]:
+            project["former"] = [name for name in project.get("former", []) if not is_meant(name)]
 
 
 def find_strayed(table: ProjectTable, numbers: Mapping[str, int]) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """erase: memories and turns for good, in the database, its copies and what hooks have not sent yet."""
 
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 from shlex import quote
 from typing import Any
 
@@ -73,6 +74,9 @@ def _erase(args: Namespace) -> None:
         fields["session"] = preview.session
     report = send(args, Erase(copies=args.copies, **fields)) if known else preview
     unsent = _erase_unsent(args, fields, report)
+    if args.matching:
+        with suppress(OSError, MemorydError):  # `memctl doctor` looks at that file
+            projects.forget_former(Wording(args.matching).is_in)
     if known:
         report.names += _find_projects(args.matching)
     show(args, _add_unsent(report, unsent), lambda: _erased_text(report, len(unsent)))

@@ -9,6 +9,7 @@ import pytest
 
 from memoryd.client import projects
 from memoryd.client.agents.hooks import spool
+from memoryd.client.project import project_namespace
 from memoryd.client.protocol import PauseObserving, ResumeObserving
 from memoryd.daemon.conversations import thinking
 
@@ -148,6 +149,20 @@ def test_what_is_called_by_a_word_is_named_with_what_to_do(memctl: Memctl, clien
     with daemon.client("quagmire") as there:
         there.add("Storks nest on roofs")
         assert [memory.content for memory in there.list(reach="exact")] == ["Storks nest on roofs"]
+
+
+def test_a_project_that_was_renamed_leaves_no_word_of_its_former_name(
+    memctl: Memctl, client: Any, daemon: Any, folder: Path
+) -> None:
+    (folder / "fen").mkdir()
+    project_namespace(folder / "fen")
+    memctl("project", "rename", "fen", "quagmire")
+    client.backup(str(folder / "copy.sqlite"))
+    memctl("project", "rename", "quagmire", "marsh")
+    assert b"quagmire" in (folder / "data/projects.json").read_bytes()
+    memctl("erase", "--matching", "quagmire", "--yes")
+    assert b"quagmire" not in (folder / "data/projects.json").read_bytes()
+    assert b"quagmire" not in b"".join(path.read_bytes() for path in daemon.core.folder.glob("memoryd.sqlite*"))
 
 
 def test_a_pause_that_is_called_so_is_named(memctl: Memctl, client: Any) -> None:
