@@ -33,6 +33,8 @@ def check_database(patient: Patient) -> Finding | None:
             return fail(error.message, _restore_command(patient))
         if verified.problems:
             return fail("; ".join(verified.problems[:3]), safe=[["memctl", "repair"]])
+        if verified.repairs:
+            return warn(verified.repairs[-1], "memctl repair  # shows all of that, and forgets it")
         return report_ok(f"verified, {count_text(verified.memories, 'memory')}")
     if isinstance(patient.examination, MemorydError):
         return fail(f"it cannot be read: {patient.examination.message}", _restore_command(patient))

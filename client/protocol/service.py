@@ -140,7 +140,7 @@ class Verification(Struct, kw_only=True):
     repaired: list[str] = []
     """what was rebuilt"""
     repairs: list[str] = []
-    """damage that was repaired since the last call with `repair`, each with its time, and what could not be read"""
+    """damage that was repaired since the last call with `repair`, each with its time, and what was lost"""
 
 
 class BackedUp(Struct, kw_only=True):

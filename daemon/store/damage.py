@@ -7,8 +7,9 @@ file unused, which costs room until it is compacted.
 Where rows of a table cannot be read a new file is needed: `memctl repair --recover` (`rescue`), or a copy.
 """
 
+import logging
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ import msgspec
 
 from memoryd.client.errors import StorageFailed
 from memoryd.daemon.capability import installed
-from memoryd.daemon.store import fulltext, hashes, salvage, settings, turns, vectors
+from memoryd.daemon.store import fulltext, hashes, logged, salvage, settings, turns, vectors
 from memoryd.daemon.store.connection import WAYS_OUT, open_reader, open_writer
 from memoryd.daemon.store.migrations import find_schema_problems, restore_schema
+
+log = logging.getLogger(__name__)
 
 _UNUSED = ": never used"  # of a page: what a former repair left
 _TABLES = (
@@ -71,17 +74,29 @@ def describe(repaired: list[str]) -> str:
 def note(connection: apsw.Connection, repaired: list[str], now: float) -> None:
     """Store what a repair did until `forget_repairs`."""
     if repaired:
-        lines = [*list_repairs(connection), f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M}: {describe(repaired)}"]
-        settings.put(connection, _NOTED, msgspec.json.encode(lines[-_MOST_NOTED:]).decode())
+        _note(connection, describe(repaired), now)
+
+
+def note_loss(connection: apsw.Connection, now: float) -> None:
+    """Log and store that the end of the write-ahead log is lost."""
+    sentence = logged.describe_loss(connection)
+    log.error("%s", sentence)
+    with suppress(apsw.Error):  # a full disk is no reason not to start
+        _note(connection, sentence, now)
+
+
+def _note(connection: apsw.Connection, sentence: str, now: float) -> None:
+    lines = [*list_repairs(connection), f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M}: {sentence}"]
+    settings.put(connection, _NOTED, msgspec.json.encode(lines[-_MOST_NOTED:]).decode())
 
 
 def list_repairs(connection: apsw.Connection) -> list[str]:
-    """Return what repairs did since the last `forget_repairs`."""
+    """Return what was noted since the last `forget_repairs`."""
     return msgspec.json.decode(settings.read(connection, _NOTED) or "[]", type=list[str])
 
 
 def forget_repairs(connection: apsw.Connection) -> None:
-    """Delete the notes on repairs, once they were shown."""
+    """Delete the notes, once they were shown."""
     connection.execute("DELETE FROM settings WHERE name = ?", (_NOTED,))
 
 

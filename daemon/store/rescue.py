@@ -25,6 +25,7 @@ from memoryd.daemon.capability import installed
 from memoryd.daemon.store import erasing, fulltext, jobs, known_projects, salvage, swap, turns, vectors
 from memoryd.daemon.store.copies import find_faults, open_plain
 from memoryd.daemon.store.erasing import ErasureRecord
+from memoryd.daemon.store.logged import LAST_CHANGE
 from memoryd.daemon.store.migrations import (
     check_version,
     find_returned,
@@ -161,7 +162,6 @@ class Restored(NamedTuple):
     changed_at: float | None
 
 
-_CHANGED = "SELECT max(at) FROM (SELECT at FROM operations UNION ALL SELECT created_at FROM turns)"
 _PAUSED_FOLDERS = "SELECT name FROM pauses WHERE kind = 'folder' ORDER BY name"
 _TOKENS = "SELECT hash FROM tokens"  # in force in a database, as is what capabilities say
 
@@ -277,7 +277,7 @@ def _open_restored(
             raise StorageFailed(f"{file} is damaged: {problems[0]}. Nothing was changed.")
         with store.reading() as connection:
             memories: Any = connection.execute("SELECT count(*) FROM memories").get
-            changed_at: Any = connection.execute(_CHANGED).get
+            changed_at: Any = connection.execute(LAST_CHANGE).get
         left_out = store.write(lambda one: _leave_out(one.connection, in_force, keep_tokens)).result()
         left_out["erased"] = store.write(lambda one: erasing.carry_over(one.connection, erased, time.time())).result()
         store.write(lambda one: jobs.wait_with_backup(one.connection, time.time())).result()

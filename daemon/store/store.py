@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.client.errors import MemorydError, StorageFailed
-from memoryd.daemon.store import codes, damage, fulltext, hashes, reserve, settings, turns, vectors
+from memoryd.daemon.store import codes, damage, fulltext, hashes, logged, reserve, settings, turns, vectors
 from memoryd.daemon.store.codes import LoadedCodes
 from memoryd.daemon.store.connection import (
     CHECKING_CACHE,
@@ -72,12 +72,15 @@ class Store:
         self._changed: set[int] | None = set()  # rows that may have other vectors than when it was opened; None: any
         self.reserve = Reserve(folder)
         self.supervisor = Supervisor()
+        self._logged, self._is_log_short = logged.count_committed(self.path), False
         try:
             connection = self._open_with_reserve()
         except apsw.CorruptError:
             repaired = damage.repair_file(self.path, self.supervisor.clock())
             log.error("the database was damaged: %s", damage.describe(repaired))
             connection = self._open()
+        if self._is_log_short:
+            damage.note_loss(connection, self.supervisor.clock())
         self._connection = connection
         self.files = hold([self.path, self.path.with_name(f"{FILE_NAME}-wal")])
         self.on_change: Callable[[], None] | None = None  # called by the writer after memories were changed
@@ -109,6 +112,9 @@ class Store:
         """Open the database for the writer and read what is kept in RAM; raise `apsw.CorruptError` for damage."""
         connection = open_writer(self.path)
         try:
+            if self._logged:
+                self._is_log_short = logged.count_read(connection) < self._logged
+                self._logged = 0  # which holds for the log as it was found
             migrate(connection)
             disarm_returned(connection)
             settle_triggers(connection)
@@ -308,12 +314,12 @@ class Store:
         transaction.after_commit(self._follow_repair)
 
     def list_repairs(self) -> list[str]:
-        """Return what repairs did since somebody asked for one."""
+        """Return what repairs did, and what was lost with the log, since somebody asked for a repair."""
         with self.reading() as connection:
             return damage.list_repairs(connection)
 
     def take_repairs(self) -> list[str]:
-        """Return what repairs did, once."""
+        """Return that once."""
         repairs = self.list_repairs()
         self.write(lambda transaction: damage.forget_repairs(transaction.connection), over_limit=True).result()
         return repairs

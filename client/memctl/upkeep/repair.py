@@ -69,7 +69,7 @@ def _report_verdict(verification: Verification, advice: str) -> int:
 
 
 def _verified_text(verification: Verification) -> str:
-    repairs = [f"{paint('repaired', 'yellow')}  {make_printable(repair)}" for repair in verification.repairs]
+    repairs = [f"{paint('noted', 'yellow')}  {make_printable(repair)}" for repair in verification.repairs]
     if verification.problems:
         wrong = [f"{paint('wrong', 'red')}  {make_printable(problem)}" for problem in verification.problems]
         return "\n".join(repairs + wrong)
