@@ -12,6 +12,8 @@ FUZZ_S ?= 600
 BIN := $(VENV)/bin
 # A file of tests runs in one process, files in one more than there are cores: a third of the time is waiting.
 PARALLEL := --numprocesses $(shell expr `nproc` + 1) --dist loadfile
+# With it each process would compile all tests anew.
+unexport PYTHONDONTWRITEBYTECODE
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
 export MEMORYD_MODEL_DIR ?= $(CURDIR)/.cache/models
 

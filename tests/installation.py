@@ -22,7 +22,7 @@ class Installation:
         self.folder = folder
         source = Path(memoryd.__file__).parent
         for part in ("client", "daemon", "models", "scheduler"):
-            shutil.copytree((source / part).resolve(), folder / "memoryd" / part, ignore=_compiled)
+            shutil.copytree((source / part).resolve(), folder / "memoryd" / part)
         self.upgrade(version)
         self.set_restart_after(0.0)
 
@@ -51,9 +51,6 @@ class Installation:
     def command(self) -> list[str]:
         """How its daemon is run."""
         return [sys.executable, "-P", "-m", "memoryd.daemon"]
-
-
-_compiled = shutil.ignore_patterns("__pycache__")
 
 
 class Busy:

@@ -33,7 +33,7 @@ class Copy:
 
     def __init__(self, folder: Path, capability: str) -> None:
         self.capability, self.folder, self.home = capability, folder / "checkout", folder / "home"
-        skipped = shutil.ignore_patterns("__pycache__", ".*")
+        skipped = shutil.ignore_patterns(".*")
         for name in (*OURS, *_FILES):
             there = CHECKOUT / name
             copy = shutil.copytree if there.is_dir() else shutil.copy
