@@ -4,6 +4,8 @@ import sysconfig
 from importlib.metadata import distributions
 from pathlib import Path
 
+import pytest
+
 from memoryd.client.credentials import find
 
 CHECKOUT = Path(__file__).parents[3]
@@ -49,6 +51,7 @@ def read_all() -> dict[str, str]:
     return {**read(library), **read(code), **read_packages(), **read(manuals)}
 
 
+@pytest.mark.slow
 def test_the_standard_library_has_none() -> None:
     texts = read_library()
     assert sum(map(len, texts.values())) > 4_000_000
@@ -66,6 +69,7 @@ def test_the_projects_own_files_have_none() -> None:
     assert alarms(texts) == []
 
 
+@pytest.mark.slow
 def test_readmes_and_licences_of_installed_packages_have_next_to_none() -> None:
     texts = read_packages()
     assert sum(map(len, texts.values())) > 1_000_000  # RECORD: paths and SHA-256 of thousands of files

@@ -43,7 +43,7 @@ def play(
         day.close()
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
 def test_all_machines_converge_and_nothing_is_lost(
     postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -68,6 +68,7 @@ def test_all_machines_converge_after_half_a_minute_of_trouble(
     assert play(monkeypatch, postgres, database, folder, seed, SECONDS) > 0
 
 
+@pytest.mark.slow
 def test_without_the_check_of_the_base_versions_are_lost(
     postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
