@@ -107,9 +107,9 @@ class ImportMemories(Call[Imported], kw_only=True, frozen=True):
 
     All are checked before the first is stored; they are committed in parts as with `add_many`, with the same errors.
     What is stored already is left alone; where it differs the later `updated_at` wins, with `overwrite` what is
-    imported. What was erased here is left out without `overwrite`, as long as the operation log has the erasure. The
-    tier and the accesses of a memory are no difference by themselves. With `operation` the call continues with an earlier
-    import, so that one `undo` takes both back.
+    imported. What was erased here is left out without `overwrite`, as long as the log of operations has it. The
+    tier and the accesses of a memory are no difference by themselves. With `operation` the call continues with an
+    earlier import, so that one `undo` takes both back.
     """
 
     records: Annotated[list[Record], Meta(max_length=MAX_RECORDS)]
