@@ -29,7 +29,7 @@ from memoryd.daemon.store.tokenizer import stem_words
 
 _CONSIDERED = 40  # hits of the search
 # The confidence of an answer is seldom above half: of a prompt that asks it counts as if this many hits had it.
-_ANSWERS = 3
+_ANSWERS = 4
 _STANDS_OUT = 3.0  # standard deviations of the cosine above others; in a small store any word is rare
 MORE = 0.15  # how much surer it must be of a second line
 _FOLLOWING = 2  # turns that may take back what was said
