@@ -4,13 +4,14 @@ from argparse import ArgumentParser, Namespace
 from functools import partial
 from typing import Literal
 
+from memoryd.client.errors import NotFound
 from memoryd.client.memctl.arguments import add_reach, add_secrets
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import show_result
+from memoryd.client.memctl.link import named_namespace, send, show_result
 from memoryd.client.memctl.memories import added_text, read_content
 from memoryd.client.memctl.output import show
 from memoryd.client.memctl.progress import send_with_bar
-from memoryd.client.methods import complete_task, end_session
+from memoryd.client.methods import complete_task, end_session, get_log
 from memoryd.client.protocol import SessionEnded
 
 _NAMES = {"extract": "facts are drawn out of it", "summary": "it is summed up"}
@@ -36,13 +37,19 @@ def _declare_end(parser: ArgumentParser) -> None:
 
 
 def _end_session(args: Namespace) -> None:
+    known = send(args, get_log(session=args.session, limit=1)).sessions
+    if not known:
+        raise NotFound(f"There is no session {args.session}; `memctl log` lists them.", {"session": args.session})
+    if named_namespace(args) is None:
+        args.namespace = known[0].namespace or "/"
     ended = send_with_bar(args, end_session(args.session, args.wait), "session end")
-    show(args, ended, lambda: _ended_text(ended, args.wait))
+    show(args, ended, lambda: _ended_text(ended, args))
 
 
-def _ended_text(ended: SessionEnded, has_waited: bool) -> str:
+def _ended_text(ended: SessionEnded, args: Namespace) -> str:
     if not ended.waiting:
-        return "All of this session is there." if has_waited else "Nothing new was observed in this session."
+        done = f"What there is to sum up is summed up; `memctl log --session {args.session}` shows it."
+        return done if args.wait else "Nothing new was observed in this session."
     return f"In the background: {', '.join(_NAMES.get(kind, kind) for kind in ended.waiting)}."
 
 

@@ -124,12 +124,11 @@ def _rate_all(core: Core, connection: Connection, retrieval: Retrieval, call: Ge
             kind = _find_kind(row)
             if kind is None or row.id in by_id or not _may_come_up(core, row, call):
                 continue
-            # What comes with a question answers it; what comes with a statement may be about anything.
+            # What comes with a question answers it; what comes with a statement has to be about the same.
             if kind == "said" and not asks and not _holds_word(connection, retrieval, row.content):
                 continue
-            is_own = row is candidate.record
-            confidence = candidate.confidence if is_own or asks else 0.0
-            by_id[row.id] = row, kind, candidate.similarity if is_own else None, confidence
+            similarity = candidate.similarity if row is candidate.record else None
+            by_id[row.id] = row, kind, similarity, candidate.confidence
     standing = sureness.read_standing(connection, retrieval, _hold_person_back(core, retrieval, call))
     inputs = [sureness.Given(kind, row.row, row.content, similarity) for row, kind, similarity, _ in by_id.values()]
     times = _ANSWERS if _is_question(call.prompt) else 1

@@ -218,18 +218,17 @@ def test_a_hook_says_nothing_to_another_users_daemon_and_keeps_the_turn(agent: A
 @needs_root
 def test_a_hook_keeps_nothing_in_a_folder_of_another_user(agent: Agent, folder: Path) -> None:
     data = folder / "data"
-    data.mkdir()
     os.chown(data, NOBODY, NOBODY)
+    before = sorted(data.iterdir())
     done = agent.hook("prompt", prompt="a secret prompt")
     assert (done.code, done.out) == (0, "")
     assert ", not to you; " in done.err
-    assert list(data.iterdir()) == []
+    assert sorted(data.iterdir()) == before
 
 
 @needs_root
 def test_a_spool_of_another_user_is_neither_sent_nor_written(agent: Agent, folder: Path) -> None:
     planted = folder / "data" / "hooks.spool"
-    planted.parent.mkdir()
     planted.write_text('{"method": "observe"}\n')
     os.chown(planted, NOBODY, NOBODY)
     done = agent.hook("prompt", prompt="a secret prompt")

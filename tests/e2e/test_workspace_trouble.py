@@ -171,7 +171,7 @@ def test_workspaces_inside_around_or_of_one_namespace_are_refused(process: Any, 
     other.mkdir(parents=True)
     with process.client() as client:
         client.add_workspace(root)
-        for path, says in ((root / "memory", "inside"), (root.parent, "holds"), (other, "--namespace")):
+        for path, says in ((root / "memory", "inside"), (root.parent, "holds"), (other, "give another namespace")):
             with pytest.raises(Conflict, match=says):
                 client.add_workspace(path)
         client.add_workspace(other, namespace="other")

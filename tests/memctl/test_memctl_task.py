@@ -17,7 +17,9 @@ def test_tasks_are_kept_and_failures_are_lessons(memctl: Memctl) -> None:
 
 
 def test_a_session_is_ended(memctl: Memctl) -> None:
-    assert "Nothing new" in memctl("session", "end", "s").out
+    unknown = memctl("session", "end", "s", "--wait")
+    assert (unknown.code, unknown.out) == (1, "")
+    assert "There is no session s; `memctl log` lists them." in unknown.err
     memctl("observe", "--session", "s", "--role", "user", "We decided to use Postgres 16 for the ledger")
     assert "1 turn of conversations that go on" in memctl("tiers").out
     assert memctl("session", "end", "s").out == "In the background: it is summed up.\n"

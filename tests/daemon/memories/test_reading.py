@@ -101,7 +101,7 @@ def test_operations_are_listed_newest_first_with_what_undid_them(core: Core) -> 
     undone = undo(core)
     listed = ask(core, Operations()).operations
     assert [(o.kind, o.namespace, o.memories, o.undone_by) for o in listed] == [
-        ("undo", "", 1, None),
+        ("undo", "b", 1, None),
         ("add", "b", 1, undone.operation),
         ("add_many", "a", 2, None),
     ]

@@ -63,7 +63,7 @@ def test_metadata_of_a_memory_with_a_key_may_be_large(client: Client) -> None:
     client.put("large", "a large value", metadata=value, searchable=False)
     [record] = client.export_memories().records
     client.erase(ids=[record.id])
-    assert client.import_memories([record]).created == 1
+    assert client.import_memories([record], overwrite=True).created == 1
     assert client.get(key="large").metadata == value
     with pytest.raises(Invalid, match="the limit is 65536"):
         client.import_memories([msgspec.structs.replace(record, key=None)])

@@ -30,6 +30,7 @@ TAKES_NO_ROOM = {
     "get_unasked",
     "grant_root",
     "migrate_server",
+    "move_namespace",
     "pause_job",
     "pause_observing",
     "restart",
