@@ -48,6 +48,17 @@ def spooled(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
 
 
+def send_spooled(agent: Agent, folder: Path) -> None:
+    """Have another hook send what one had no time to send, as on a busy machine."""
+
+    def is_sent() -> bool:
+        if spooled(folder):
+            agent.hook("compact")
+        return not spooled(folder)
+
+    wait_until(is_sent)
+
+
 # Fail open -----------------------------------------------------------------------------------------------------------
 
 
@@ -297,11 +308,15 @@ def test_a_tool_that_wrote_a_memory_file_has_its_workspace_indexed(
         (agent.project / "memory").mkdir()
         (agent.project / "memory" / "plums.md").write_text("# Plums\n\nThe plums ripen in August.\n")
         (agent.project / "MEMORY.md").write_text("# Memory\n\nThe cache is Valkey.\n")
-        calls = client.stats().methods.get("index_workspace")
+        before = client.stats().methods["index_workspace"].calls if "index_workspace" in client.stats().methods else 0
         told = json.loads(json.dumps(fields).replace("{root}", str(agent.project)))
-        assert agent.hook("tool", **told).said == ""
-        after = client.stats().methods["index_workspace"]
-        assert (after.calls, after.errors) == ((calls.calls if calls else 0) + 1, 0)
+
+        def is_indexed() -> bool:  # on a busy machine a hook may have no time for it
+            assert agent.hook("tool", **told).said == ""
+            return client.stats().methods["index_workspace"].calls > before
+
+        wait_until(is_indexed)
+        assert client.stats().methods["index_workspace"].errors == 0
         text = "The plums ripen in August." if "plums" in json.dumps(fields) else "The cache is Valkey."
         assert client.search(text).hits[0].content.endswith(text)
 
@@ -332,12 +347,13 @@ def test_an_answer_names_the_files_that_tools_wrote_since_the_last_one(process: 
 def test_the_environment_and_a_token_say_where_memories_go(process: Process, agent: Agent) -> None:
     agent.environment["MEMORYD_NAMESPACE"] = "acme/web"
     agent.hook("prompt", prompt=SAYING)
+    send_spooled(agent, process.folder)
     with process.client() as client:
         assert [turn[0] for turn in turns(client)] == ["acme/web"]
         token = client.call(AddToken(name="beta", namespace="beta")).token
     agent.environment |= {"MEMORYD_TOKEN": token, "MEMORYD_NAMESPACE": ""}
     agent.hook("prompt", prompt="The staging database is called sparrow")
-    assert spooled(process.folder) == []
+    send_spooled(agent, process.folder)
     with process.client() as client:
         assert [turn[0] for turn in turns(client)] == ["beta", "acme/web"]
 
