@@ -17,7 +17,7 @@ class Wording:
         self._pattern = re.compile(
             (_IN_JSON if is_json else _SPACE).join(
                 _HYPHEN.join(re.escape(_quote(part) if is_json else part) for part in _HYPHENS.split(word))
-                for word in _SPACES.split(words.casefold())
+                for word in _SPACES.split((words.strip() or words).casefold())
             )
         )
 

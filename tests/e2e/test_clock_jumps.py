@@ -1,5 +1,6 @@
 """The real daemon under a clock that was wrong for a while: it says so, and forgets nothing for a day."""
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -148,6 +149,8 @@ def test_restore_latest_after_a_wrong_clock_brings_back_all(
         memctl("restore", "latest")
         try:
             assert client.stats().memories == 5
-            assert Path(memctl("backup", "--list").split()[-1]).exists()
+            listed = json.loads(memctl("backup", "--list", "--json"))
+            assert listed
+            assert all(Path(one["path"]).exists() for one in listed)
         finally:
             client.call(Shutdown())

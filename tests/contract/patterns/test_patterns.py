@@ -20,6 +20,7 @@ from pattern_probing import Bound, defect
 from absent import ABSENT
 from memoryd.client.credentials import redact
 from memoryd.client.importing import basic_memory, markdown
+from memoryd.client.wording import Wording
 from memoryd.daemon.conversations import gate
 from memoryd.daemon.language import digesting, rating
 
@@ -44,6 +45,7 @@ BUILT: dict[str, list[str]] = {
     "daemon.config._check": [],  # settings
     "client.memctl.snippet._find_marks": [re.escape("a.b*")],
     "client.systemd.units._replace": ["(?m)^ExecStart=.*$"],
+    "client.wording.__init__": [Wording(" a a-a  b ", is_json=quoted)._pattern.pattern for quoted in (False, True)],
 }
 # What reads texts of any length.
 READERS: dict[str, Callable[[str], Any]] = {

@@ -74,18 +74,17 @@ def test_by_keyboard_alone_no_result_is_lost_and_no_key_is_swallowed(
 def test_what_is_typed_and_sent_at_once_on_a_slow_machine_is_asked_whole(browser: Browser) -> None:
     from playwright.sync_api import expect
 
-    asked = "when is the deploy window?"
-
     def steps(page: Any) -> None:
         slow = page.context.new_cdp_session(page)
-        for rate in (4, 10, 20) * 3:
+        for turn, rate in enumerate((4, 10, 20) * 3):
+            asked = f"when is deploy window {turn}?"  # another one each time: the page shows the last search again
             slow.send("Emulation.setCPUThrottlingRate", {"rate": 1})
             show(page, "today")
             slow.send("Emulation.setCPUThrottlingRate", {"rate": rate})
             page.keyboard.press("/")
             page.keyboard.type(asked)
             page.keyboard.press("Enter")
-            expect(page).to_have_url(re.compile(r"q=when\+is\+the\+deploy\+window%3F"))
+            expect(page).to_have_url(re.compile(rf"q=when\+is\+deploy\+window\+{turn}%3F"))
             expect(page.get_by_label("Search memories")).to_have_value(asked)
         for rate in (4, 10, 20):
             slow.send("Emulation.setCPUThrottlingRate", {"rate": 1})
