@@ -1,10 +1,11 @@
 """Memories shown unasked beside a prompt: only those that are surely about it, mostly none.
 
 A line is a memory that was saved on purpose, or what an agent stated in another session: no guess, no question, nothing
-that was taken back. It is as sure as `sureness` rates it, or, if it stands out, as the confidence of the search says;
-and where the session has something surer already, it needs nothing else.
+that was taken back. It is as sure as `sureness` rates it or the search says; and where the session has something surer
+already, it needs nothing else.
 """
 
+import math
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -30,7 +31,9 @@ from memoryd.daemon.store.tokenizer import stem_words
 _CONSIDERED = 40  # hits of the search
 # The confidence of an answer is seldom above half: of a prompt that asks it counts as if this many hits had it.
 _ANSWERS = 4
-_STANDS_OUT = 3.0  # standard deviations of the cosine above others; in a small store any word is rare
+# Among few memories any word is rare, and a search is sure too soon: there a hit counts if it stands out.
+_FEW = 100
+_STANDS_OUT = 3.0  # standard deviations of its cosine above others
 MORE = 0.15  # how much surer it must be of a second line
 _FOLLOWING = 2  # turns that may take back what was said
 
@@ -145,10 +148,10 @@ def _rate_all(core: Core, connection: Connection, retrieval: Retrieval, call: Ge
 
 
 def _rate(one: Measured | None, answers: float) -> float:
-    """Return how sure it is that a memory is about a prompt; what a search says counts for one that stands out."""
+    """Return how sure it is that a memory is about a prompt; `answers`: how sure the search is of it."""
     if one is None:
         return answers
-    return max(one.sure, answers) if one.above >= _STANDS_OUT else one.sure
+    return max(one.sure, answers) if one.above >= _STANDS_OUT or one.others >= math.log(_FEW) else one.sure
 
 
 def _holds_word(connection: Connection, retrieval: Retrieval, text: str) -> bool:

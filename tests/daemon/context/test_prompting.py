@@ -66,9 +66,11 @@ def test_what_follows_a_statement_is_not_said_for_it(core: Core) -> None:
     assert texts(at_prompt(core, "which pin pairs the warehouse scanner of the depot?")) == []
 
 
-@pytest.mark.parametrize(("above", "counts"), [(1.0, False), (4.0, True)])
-def test_what_the_search_is_sure_of_counts_if_it_stands_out(above: float, counts: bool) -> None:
-    measured = sureness.Measured(above, words=0.0, others=1.5, asked=1.0, said=1.0, said_above=above)
+@pytest.mark.parametrize(("above", "others", "counts"), [(1.0, 1.5, False), (4.0, 1.5, True), (1.0, 5.0, True)])
+def test_among_few_what_the_search_is_sure_of_counts_if_it_stands_out(
+    above: float, others: float, counts: bool
+) -> None:
+    measured = sureness.Measured(above, words=0.0, others=others, asked=1.0, said=1.0, said_above=above)
     assert prompting._rate(measured, 0.9) == (0.9 if counts else measured.sure)
 
 
