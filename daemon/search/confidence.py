@@ -5,6 +5,7 @@ nothing answers them, with the default model: the cosine on the scale of its mod
 `near`: calibration finds both), the share of the question's words that the hit holds, each by its rarity, and whether
 an identifier or a proper name of the question is missing from the hit. What comes with a hit (its question, its
 answers) counts as well. One that stands before an older one, or for it, is at least as likely as that one is.
+Small words of a language do not count, as they are rare in a small store; the fit was made when they did.
 """
 
 import math

@@ -60,6 +60,7 @@ def test_a_quarter_with_crashes_and_small_tiers_keeps_every_turn(play: Play) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # three seasons, one after the other
 def test_the_same_workload_gives_the_same_memory_also_with_kills_and_restarts(play: Play) -> None:
     first, second, cut = play(days=SEASON), play(days=SEASON), play(days=SEASON, restarts=(5, 30, 31))
     assert invariants.state(first.core) == invariants.state(second.core)
