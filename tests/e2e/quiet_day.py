@@ -46,7 +46,7 @@ explain ledger
 """
 EVENING = """
 consolidate
-session end day --namespace acme
+session end day --namespace notes
 dream notes --allow
 graph abstract
 graph export --format html --output graph.html
