@@ -6,7 +6,7 @@ import random
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +33,7 @@ from memoryd.daemon.index.vector_index import VectorIndex
 from memoryd.daemon.registry import HANDLERS, finish
 from memoryd.daemon.server import handlers  # noqa: F401 (they register themselves)
 from memoryd.daemon.store import rows, vectors
+from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.hashes import content_hash
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
@@ -110,7 +111,8 @@ def ask(core: Core, call: Call[R], **beside: Any) -> R:
     handler = HANDLERS[type(call)]
     have = {"core": core, "sources": core.sources, **beside}
     wants = inspect.signature(handler).parameters.keys() - {"call"}
-    result = handler(call=call, **{name: have[name] for name in wants if name in have})
+    with act_as(Actor(beside["caller"].name)) if "caller" in beside else nullcontext():
+        result = handler(call=call, **{name: have[name] for name in wants if name in have})
     if isinstance(result, Generator):
         result = finish(result)
     answer: R = result.result(LIMIT_S) if isinstance(result, Future) else result

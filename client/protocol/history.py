@@ -140,6 +140,8 @@ class GetOperation(Scoped[OperationDetail], kw_only=True, frozen=True, tag="oper
 class Undo(Scoped[Undone], kw_only=True, frozen=True):
     """Take back one operation as a whole; without an id the latest that was done at the caller's place, whoever did it.
 
+    With a token it is what was done with this token, and nothing else.
+
     That is one that was called in its namespace or inside it, or that changed only what is there, and was not undone
     yet; undos, erasures and runs of jobs are passed over. With `reach` it is the latest that changed only what is
     within reach. Where several programs work in one namespace, give the id of the operation.

@@ -297,14 +297,14 @@ def _supersede(
     if old.id == successor:
         return  # merged into the very memory that it was to replace
     namespace = core.store.namespaces.name(old.namespace)
-    check_replaceable(old, namespace, place.caller)
+    check_replaceable(connection, old, namespace, place.caller)
     history.record(connection, operation, old.id, namespace, old)
     rows.change(connection, old.row, {"superseded_by": successor, "updated_at": core.clock()})
 
 
-def check_replaceable(old: Row, namespace: str, caller: Caller) -> None:
+def check_replaceable(connection: Connection, old: Row, namespace: str, caller: Caller) -> None:
     """Raise what keeps a caller from superseding a memory."""
-    caller.check_change(old.id, namespace)
+    history.check_change(connection, caller, old.id, namespace)
     if old.tier == DOCUMENTS:
         raise Conflict(f"{old.id[:8]} is a part of the file {old.path}; change the file instead.", {"id": old.id})
 

@@ -101,7 +101,7 @@ def _check_others(core: Core, connection: Connection, call: AddMany, caller: Cal
                 ):  # else an earlier memory of the same call
                     raise
             else:
-                adding.check_replaceable(old, core.store.namespaces.name(old.namespace), caller)
+                adding.check_replaceable(connection, old, core.store.namespaces.name(old.namespace), caller)
         if memory.id is not None:
             adding.find_by_id(connection, number, memory)
             if digests.setdefault(memory.id, content_hash(memory.content)) != content_hash(memory.content):

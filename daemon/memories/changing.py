@@ -117,7 +117,7 @@ def delete_found(
     connection = transaction.connection
     for row in rows_to_delete:
         namespace = core.store.namespaces.name(row.namespace)
-        caller.check_change(row.id, namespace)
+        history.check_change(connection, caller, row.id, namespace)
         checks.check_editable(row.id, row.tier, row.path)
         if row.tier != L0:
             history.record(connection, operation, row.id, namespace, row)
@@ -185,19 +185,19 @@ def undo(core: Core, call: Undo, caller: Caller = USER) -> "Future[Undone]":
 
 
 def _find_rights(core: Core, call: Undo, caller: Caller) -> history.Rights:
-    """Return what may be undone; where the call says neither which operation nor where, what was done at its place."""
+    """Return what may be undone: by a token what it did itself.
+
+    Where the call says neither which operation nor where, what was done at its place.
+    """
     reached, names = visible_condition(core, call), core.store.namespaces
     is_named = call.operation is not None or call.reach is not None
     place = caller.namespace if is_named else caller.log_place(call.namespace)
-    if not caller.bound and (is_named or not place):
-        return history.Rights(reached)
-    own = names.reach(place, "subtree") or frozenset()
-    shared = names.reach(place, "visible") if is_named and caller.role == "lead" else None
-    return history.Rights(
-        reached,
-        changeable=namespaces.condition(own | (shared or frozenset())),
-        own=namespaces.build_inside("o.namespace", place),
-    )
+    own = history.made_by(caller) if caller.bound else "TRUE"
+    if is_named or not place:
+        return history.Rights(reached, own)
+    inside = history.touches_only(namespaces.condition(names.reach(place, "subtree")))
+    there = f"({namespaces.build_inside('o.namespace', place)} OR {inside})"
+    return history.Rights(reached, f"({own} AND {there})")
 
 
 def _check_fields(call: Update) -> dict[str, Any]:
@@ -237,7 +237,7 @@ def _change(
     connection = transaction.connection
     row = rows.resolve(connection, call.id, visible_condition(core, call))
     namespace = core.store.namespaces.name(row.namespace)
-    caller.check_change(row.id, namespace)
+    history.check_change(connection, caller, row.id, namespace)
     checks.check_editable(row.id, row.tier, row.path)
     fields = {**changed(row), "updated_at": core.clock()}
     operation = history.begin(connection, method_name(type(call)), caller.log_place(call.namespace), core.clock())

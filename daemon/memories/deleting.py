@@ -56,9 +56,9 @@ def _choose(core: Core, call: DeleteWhere, selection: Filter, caller: Caller) ->
     with core.store.reading() as connection:
         pairs, documents = queries.find_deletable(connection, condition, values)
         active = select_turns(connection, selection, call, core.active.list_turns(selection.reached))
-    every = pairs + [(turn.key, turn.namespace) for turn in reversed(active)]
-    for id, namespace in every:
-        caller.check_change(id, core.store.namespaces.name(namespace))
+        every = pairs + [(turn.key, turn.namespace) for turn in reversed(active)]
+        for id, namespace in every:
+            history.check_change(connection, caller, id, core.store.namespaces.name(namespace))
     return [id for id, _ in every], documents
 
 

@@ -76,7 +76,7 @@ def store(
     if old is None:
         adding.insert(core, transaction, place, new, Verdict(None, None, []), embedded, begin())
         return new.id, "created"
-    place.caller.check_change(old.id, place.name)
+    history.check_change(connection, place.caller, old.id, place.name)
     is_alive = old.superseded_by is None and not is_expired(old, core.clock())
     if is_alive and _describe(old) == _describe(new):
         rows.change(connection, old.row, {"expires_at": new.expires_at, "updated_at": now})

@@ -117,24 +117,34 @@ def _is_beginning(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 @handles(protocol.History)
-def read_changes(core: Core, call: protocol.History) -> protocol.Changes:
+def read_changes(core: Core, call: protocol.History, caller: Caller = USER) -> protocol.Changes:
     """Return what happened to one memory: the difference between each state and the next.
 
     While it lay where the caller does not reach, it did not exist for the caller: a move is its beginning or its end.
+    What was gone when the caller's token was made did not exist for it either.
     """
     reached = core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
 
     with core.store.reading() as connection:
         memory = history.resolve_known(connection, call.id, namespaces.condition(reached))
         states = history.read_states(connection, memory, namespaces.condition(reached))
-        rows_after = [state.row for state in states[1:]] + [history.read_present(connection, memory)]
+        now = history.read_present(connection, memory)
+    rows_after = [state.row for state in states[1:]] + [now]
     if not states:  # a turn of L0, or a memory that came from elsewhere
         return protocol.Changes(id=memory, changes=[])
     differences = [
         _compute_difference(core, state._replace(row=_see(state.row, reached)), _see(after, reached))
         for state, after in zip(states, rows_after, strict=True)
     ]
-    return protocol.Changes(id=memory, changes=[change for change in differences if change])
+    known = [change for change in differences if change and _was_there(caller, change.at, _see(now, reached))]
+    if not known and caller.bound:
+        rows.choose_unique(call.id, [])  # as for one that never was
+    return protocol.Changes(id=memory, changes=known)
+
+
+def _was_there(caller: Caller, at: float, now: Row | None) -> bool:
+    """Return whether a change is of a memory that is there now, or was when the caller's token was made."""
+    return now is not None or at >= caller.since
 
 
 def _see(row: Row | None, reached: frozenset[int] | None) -> Row | None:
@@ -200,7 +210,7 @@ def operations(core: Core, call: protocol.Operations) -> protocol.OperationLog:
 
 
 @handles(protocol.GetOperation)
-def read_operation(core: Core, call: protocol.GetOperation) -> protocol.OperationDetail:
+def read_operation(core: Core, call: protocol.GetOperation, caller: Caller = USER) -> protocol.OperationDetail:
     """Return one operation with what it did to each memory that the caller reaches."""
     condition = visible_condition(core, call)
     reached = core.store.namespaces.reach(call.namespace, call.reach)
@@ -208,6 +218,8 @@ def read_operation(core: Core, call: protocol.GetOperation) -> protocol.Operatio
     with core.store.reading() as connection:
         operation = log.find_one(connection, call.operation, condition)
         steps = log.list_steps(connection, operation.id, condition, (call.limit, call.offset))
+        if operation.at < caller.since:
+            steps = [step for step in steps if _see(history.read_present(connection, step.memory), reached)]
     steps = [step._replace(before=_see(step.before, reached), after=_see(step.after, reached)) for step in steps]
     changes = [_describe_step(core, operation, step) for step in steps]
     return protocol.OperationDetail(operation=operation, changes=[change for change in changes if change])

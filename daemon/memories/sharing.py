@@ -44,7 +44,7 @@ def share(core: Core, call: Share, caller: Caller = USER) -> "Future[Shared]":
             id = next(row.id for row in by_id.values() if row.row in superseded)
             raise Conflict(f"Memory {id[:8]} is superseded; share the one that replaced it.", {"id": id})
         for row in by_id.values():
-            _check(row, core.store.namespaces.name(row.namespace), call, caller)
+            _check(connection, row, core.store.namespaces.name(row.namespace), call, caller)
         operation = history.begin(connection, "share", caller.log_place(call.namespace), core.clock())
         number = core.store.namespaces.ensure(transaction, call.to)
         place = AddTarget(call.to, number, visible=condition, dedup=True, threshold=None, caller=caller)
@@ -105,7 +105,7 @@ def _memory(row: Row) -> Row:
     return msgspec.structs.replace(row, text_hash=vectors.text_hash(row.content)) if row.tier == DOCUMENTS else row
 
 
-def _check(row: Row, namespace: str, call: Share, caller: Caller) -> None:
+def _check(connection: Connection, row: Row, namespace: str, call: Share, caller: Caller) -> None:
     anywhere = not caller.bound and not call.namespace
     target = call.to or "the root"
     if namespace == call.to:
@@ -113,7 +113,7 @@ def _check(row: Row, namespace: str, call: Share, caller: Caller) -> None:
     if not anywhere and call.to not in namespaces.list_enclosing(namespace):
         raise Invalid(f"{target} does not enclose {namespace or 'the root'}; memories are shared outward.")
     if call.move:
-        caller.check_change(row.id, namespace)
+        history.check_change(connection, caller, row.id, namespace)
         check_editable(row.id, row.tier, row.path)
 
 

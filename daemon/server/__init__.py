@@ -9,7 +9,7 @@ socket on. Where `Hello` shows that a newer version was installed, the daemon re
 **Access.** A connection speaks for a `Caller`: the machine's user, or what its token is bound to. Each method
 declares its rule (`@rpc`), and `access.admit` applies it before a handler runs: a bound call is placed in its
 namespace, a wider reach is refused, and what is the owner's is refused. A handler obeys namespace and reach; one
-that changes memories asks `Caller.check_change` about each in the writer's transaction. A test asks the same of a
+that changes memories asks `history.check_change` about each in the writer's transaction. A test asks the same of a
 daemon with and of one without another agent's memories: the answers must be equal.
 
 **Events** cost nothing while nobody follows them. While somebody does, the writer notes which rows a transaction

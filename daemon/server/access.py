@@ -1,8 +1,8 @@
 """Which calls are let through: what each method declares (`@rpc`), applied in one place before any handler runs.
 
 What a rule lets through is bounded by namespace and reach, so a handler that obeys these needs to know nothing more.
-One that changes memories asks the caller (`Caller.check_change`) about each, and one that counts beyond memories leaves
-that out for a bound caller.
+One that changes memories asks `history.check_change` about each, and one that counts beyond memories leaves that out
+for a bound caller.
 
 Once the database has reached its limit, calls that add are refused, be it only to the history. Turns are refused a
 little before it, so that they leave room for what is added on purpose. Reading, deleting and upkeep go on. An undo

@@ -3,24 +3,25 @@
 Without a token a connection is the machine's user, who reaches everything; a namespace that it names is its place, not
 its limit. A token binds a connection to a namespace. It sees that namespace, those inside it and those that enclose it.
 What is in its own (and inside it) belongs to it, whoever wrote it; what is in an enclosing one is shared: an `agent`
-reads it and adds to it, a `lead` also edits and deletes it. A `reader` changes nothing anywhere.
+reads it, adds to it and changes what nobody but itself has worked on, a `lead` also edits and deletes the rest. A
+`reader` changes nothing anywhere. What was done is undone by the token that did it, and by the owner.
 """
 
 from typing import Literal, NamedTuple
 
-from memoryd.client.errors import Forbidden
 from memoryd.daemon.store.namespaces import list_enclosing
 
 CallerRole = Literal["owner", "lead", "agent", "reader", "nobody"]
 
 
 class Caller(NamedTuple):
-    """A role, the namespace that it is bound to, and the token that says so: its name and its SHA-256."""
+    """A role, the namespace that it is bound to, and the token that says so: name, SHA-256, since when there is it."""
 
     role: CallerRole
     namespace: str = ""
     name: str = ""
     key: bytes = b""
+    since: float = 0.0
 
     @property
     def bound(self) -> bool:
@@ -45,15 +46,9 @@ class Caller(NamedTuple):
         """Return the namespace under which the log records an operation called at `namespace`: never a shared one."""
         return namespace if self.is_owner_of(namespace) else self.namespace
 
-    def check_change(self, memory: str, namespace: str) -> None:
-        """Raise `Forbidden` for a memory that can be seen but is not the caller's to change."""
-        if not self.may_change(namespace):
-            raise Forbidden(
-                f"Memory {memory[:8]} is shared ({namespace or 'the root'}); with this token only what is in "
-                f"{self.namespace} may be changed. `memctl undo` takes back what it added there itself; a token with "
-                "the role lead changes the rest.",
-                {"id": memory},
-            )
+    def may_add(self, namespace: str) -> bool:
+        """Return whether memories may be added to a namespace."""
+        return self.role != "reader" and self.can_see(namespace)
 
 
 USER = Caller("owner")

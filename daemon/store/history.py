@@ -18,11 +18,13 @@ import msgspec
 from memoryd.client.errors import Conflict, Forbidden, NotFound
 from memoryd.daemon.store import links, namespaces, rows, turns, vectors
 from memoryd.daemon.store.actor import PRESENT, Actor
+from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.links import StoredLink
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.turns import StoredTurn
 
 ERASE = "erase"  # the kind of an operation that is for good
+FEEDBACK = "feedback"  # of one that changes nothing but votes
 _ADDS = ("add", "add_many")
 JOB = "job:"  # begins the kind of an operation that a background job made
 NUMBER = "(SELECT number FROM operations WHERE id = ?)"  # by which other tables refer to an operation
@@ -46,15 +48,10 @@ class Image(msgspec.Struct, omit_defaults=True):
 
 
 class Rights(NamedTuple):
-    """What an undo may touch: what is reached and may be changed, as SQL conditions on `m.namespace`.
-
-    `own` is a condition on operations `o`: those called at the caller's own place, where there may be no memory yet.
-    What a caller did itself it may take back, also where it may not change what others did.
-    """
+    """What an undo may touch: what is reached, as an SQL condition on `m.namespace`, and which operations `o`."""
 
     reached: str
-    changeable: str = "TRUE"
-    own: str = "TRUE"
+    allowed: str = "TRUE"
 
 
 _encode = msgspec.json.Encoder().encode
@@ -223,7 +220,7 @@ def undo(
     or are back there. Raise as `rows.resolve` does, `Forbidden`, or `Conflict` when a memory was changed again since.
     """
     id, kind = _find_undoable(connection, prefix, rights)
-    _check_unchanged_since(connection, id)
+    rated = _check_unchanged_since(connection, id, kind, rights)
     sql = f"SELECT memory, namespace, before FROM history WHERE operation = {NUMBER} ORDER BY id"
     images: list[Any] = connection.execute(sql, (id,)).fetchall()
     mine = begin(connection, "redo" if kind == "undo" else "undo", namespace, now)
@@ -237,6 +234,10 @@ def undo(
     former = {memory: image for memory, image in decoded.items() if image.row}
     moved = [put_back(present.get(memory), image.moved) for memory, image in decoded.items() if image.moved]
     back = [row for row in [*(image.row for image in former.values()), *moved] if row]
+    back = [
+        msgspec.structs.replace(row, feedback=present[row.id].feedback) if row.id in rated & present.keys() else row
+        for row in back
+    ]
     _check_keys(connection, back, present)
     rows.replace(connection, list(present.values()), back)
     coming = [image.turn for image in decoded.values() if image.turn]
@@ -273,19 +274,18 @@ def _check_keys(connection: apsw.Connection, back: Iterable[Row], present: Mappi
 
 def _find_undoable(connection: apsw.Connection, prefix: str | None, rights: Rights) -> tuple[str, str]:
     """Return the id and kind of the operation that is to be undone."""
-    allowed = f"({rights.own} OR {_build_condition(rights.changeable)})"
     undone = "(SELECT u.id FROM operations u WHERE u.number = o.undone_by)"
     sql = (
-        f"SELECT o.id, o.kind, {allowed}, {undone} FROM operations o"
-        f" WHERE EXISTS (SELECT 1 FROM history h WHERE h.operation = o.number) AND {_build_condition(rights.reached)}"
+        f"SELECT o.id, o.kind, {rights.allowed}, {undone} FROM operations o"
+        f" WHERE EXISTS (SELECT 1 FROM history h WHERE h.operation = o.number) AND {touches_only(rights.reached)}"
     )
     if prefix is None:
         others = f"o.kind NOT IN ('undo', 'redo', '{ERASE}') AND o.kind NOT GLOB '{JOB}*'"
-        sql += f" AND {allowed} AND o.undone_by IS NULL AND {others} ORDER BY o.number DESC LIMIT 1"
+        sql += f" AND {rights.allowed} AND o.undone_by IS NULL AND {others} ORDER BY o.number DESC LIMIT 1"
         entries: Any = connection.execute(sql).fetchall()
         if not entries:
             raise NotFound("There is nothing to undo here; name what was done elsewhere by the id of the operation.")
-        _check_nothing_erased_since(connection, entries[0][0], f"{allowed} AND {_build_condition(rights.reached)}")
+        _check_nothing_erased_since(connection, entries[0][0], f"{rights.allowed} AND {touches_only(rights.reached)}")
     else:
         rows.check_prefix(prefix)
         sql += f" AND o.id >= ? AND o.id < ? ORDER BY o.id LIMIT {rows.CANDIDATES}"
@@ -322,10 +322,11 @@ def _check_nothing_erased_since(connection: apsw.Connection, operation: str, con
         )
 
 
-def _check_unchanged_since(connection: apsw.Connection, operation: str) -> None:
+def _check_unchanged_since(connection: apsw.Connection, operation: str, kind: str, rights: Rights) -> set[str]:
+    """Raise `Conflict` if a memory of an operation was changed since; return those that were only rated."""
     later: Any = connection.execute(
-        "SELECT DISTINCT o.number, o.id, o.kind FROM history h JOIN history l ON l.memory = h.memory AND l.id > h.id"
-        " JOIN operations o ON o.number = l.operation"
+        f"SELECT DISTINCT o.number, o.id, o.kind, {rights.allowed}, h.memory FROM history h"
+        " JOIN history l ON l.memory = h.memory AND l.id > h.id JOIN operations o ON o.number = l.operation"
         # An operation since then and the undo of it cancel each other.
         f" WHERE h.operation = {NUMBER} AND o.undone_by IS NULL"
         " AND NOT EXISTS (SELECT 1 FROM operations u JOIN history w ON w.operation = u.number AND w.memory = h.memory"
@@ -333,15 +334,19 @@ def _check_unchanged_since(connection: apsw.Connection, operation: str) -> None:
         " ORDER BY 1",
         (operation,),
     ).fetchall()
-    if later:
-        names = ", ".join(id[:8] for _, id, _ in later)
-        added = all(kind in _ADDS for _, _, kind in later)
-        raise Conflict(
-            f"What operation {operation[:8]} added was added again by {names} and stays, unless that is undone first."
-            if added
-            else f"Memories of operation {operation[:8]} were changed again by {names}; undo those first.",
-            {"operation": operation, "operations": [id for _, id, _ in later]},
-        )
+    # What undoes or redoes may itself be about a vote.
+    keeps_votes = kind not in (FEEDBACK, "undo")
+    changes = {id: (kind, allowed) for _, id, kind, allowed, _ in later if not (keeps_votes and kind == FEEDBACK)}
+    if changes:
+        names = ", ".join(id[:8] for id in changes)
+        if all(kind in _ADDS for kind, _ in changes.values()):
+            reason = f"What operation {operation[:8]} added was added again by {names} and stays"
+        else:
+            reason = f"Memories of operation {operation[:8]} were changed again by {names}"
+        is_free = all(allowed for _, allowed in changes.values())
+        advice = "; undo those first." if is_free else ", which is not all yours to undo."
+        raise Conflict(reason + advice, {"operation": operation, "operations": list(changes)})
+    return {memory for *_, memory in later}
 
 
 def _restore_links(connection: apsw.Connection, former: dict[str, Image]) -> None:
@@ -361,7 +366,36 @@ def refusal(operation: str) -> Forbidden:
     return Forbidden(f"Operation {operation[:8]} is not yours to undo.", {"operation": operation})
 
 
-def _build_condition(condition: str) -> str:
+def made_by(caller: Caller) -> str:
+    """Return the condition that the token of a caller, and none of its name before it, made an operation `o`."""
+    if not caller.name:  # that of the daemon, and of who has no token
+        return "FALSE"
+    return f"(o.token = {apsw.format_sql_value(caller.name)} AND o.at >= {apsw.format_sql_value(caller.since)})"
+
+
+def check_change(connection: apsw.Connection, caller: Caller, memory: str, namespace: str) -> None:
+    """Raise `Forbidden` for a memory that is not the caller's to change, nor was made and changed by it alone."""
+    if caller.may_change(namespace) or (caller.may_add(namespace) and _is_work_of(connection, caller, memory)):
+        return
+    where = namespace or "the root"
+    raise Forbidden(
+        f"Memory {memory[:8]} is shared ({where}): with this token only what is in {caller.namespace} may be changed, "
+        f"and in {where} what it added itself and nobody else changed; a token with the role lead changes the rest.",
+        {"id": memory},
+    )
+
+
+def _is_work_of(connection: apsw.Connection, caller: Caller, memory: str) -> bool:
+    sql = (
+        f"SELECT max(h.before IS NULL AND {made_by(caller)}), min({made_by(caller)}) FROM history h"
+        " JOIN operations o ON o.number = h.operation"
+        f" WHERE h.memory = ? AND o.kind <> '{FEEDBACK}' AND o.kind NOT GLOB '{JOB}*'"
+    )
+    added, alone = connection.execute(sql, (memory,)).fetchall()[0]
+    return bool(added and alone)
+
+
+def touches_only(condition: str) -> str:
     """Return the condition that an operation `o` touched memories in these namespaces alone."""
     if condition == "TRUE":
         return condition

@@ -40,9 +40,9 @@ class AccessTokens:
         self._callers: dict[bytes, Caller] = {}
         self._noted: dict[bytes, float] = {}
         with store.reading() as connection:
-            entries: Any = connection.execute("SELECT role, namespace, name, hash FROM tokens").fetchall()
-        for role, namespace, name, key in entries:
-            self._callers[key] = Caller(role, namespace, name, key)
+            entries: Any = connection.execute("SELECT role, namespace, name, hash, created_at FROM tokens").fetchall()
+        for role, namespace, name, key, since in entries:
+            self._callers[key] = Caller(role, namespace, name, key, since)
         if required or self.owner_file.exists():
             key = _hash(_read_owner_secret(self.owner_file))
             self._callers[key] = Caller("owner", key=key)
@@ -76,10 +76,10 @@ class AccessTokens:
         if not namespaces.check(call.namespace):
             raise Invalid("A token is bound to a namespace; the root is the machine's user.")
         secret = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
-        caller = Caller(call.role, call.namespace, call.name, _hash(secret))
+        caller = Caller(call.role, call.namespace, call.name, _hash(secret), self._clock())
 
         def write(transaction: Transaction) -> NewToken:
-            _insert(transaction.connection, caller, self._clock())
+            _insert(transaction.connection, caller)
             transaction.after_commit(lambda: self._callers.update({caller.key: caller}))
             return NewToken(name=call.name, namespace=call.namespace, role=call.role, token=secret)
 
@@ -98,9 +98,9 @@ class AccessTokens:
 
     def move(self, transaction: Transaction, namespace: str, to: str) -> list[str]:
         """Bind the tokens of a namespace to another one; return their names."""
-        sql = "UPDATE tokens SET namespace = ? WHERE namespace = ? RETURNING hash, role, name"
+        sql = "UPDATE tokens SET namespace = ? WHERE namespace = ? RETURNING hash, role, name, created_at"
         moved: Any = transaction.connection.execute(sql, (to, namespace)).fetchall()
-        callers = {key: Caller(role, to, name, key) for key, role, name in moved}
+        callers = {key: Caller(role, to, name, key, since) for key, role, name, since in moved}
         transaction.after_commit(lambda: self._callers.update(callers))
         return sorted(caller.name for caller in callers.values())
 
@@ -136,11 +136,11 @@ def _touch(connection: apsw.Connection, key: bytes, now: float) -> None:
     connection.execute("UPDATE tokens SET last_used_at = ? WHERE hash = ?", (now, key))
 
 
-def _insert(connection: apsw.Connection, caller: Caller, now: float) -> None:
+def _insert(connection: apsw.Connection, caller: Caller) -> None:
     if connection.execute("SELECT 1 FROM tokens WHERE name = ?", (caller.name,)).get is not None:
         raise Conflict(f"There is a token {caller.name!r} already; revoke it first.", {"name": caller.name})
     sql = "INSERT INTO tokens (name, hash, namespace, role, created_at) VALUES (?, ?, ?, ?, ?)"
-    connection.execute(sql, (caller.name, caller.key, caller.namespace, caller.role, now))
+    connection.execute(sql, (caller.name, caller.key, caller.namespace, caller.role, caller.since))
 
 
 def _check_name(name: str) -> None:

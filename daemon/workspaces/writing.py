@@ -12,7 +12,7 @@ from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import changing
 from memoryd.daemon.registry import handles
-from memoryd.daemon.store import rows
+from memoryd.daemon.store import history, rows
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.rows import Row
@@ -110,8 +110,8 @@ def forget(core: Core, call: Forget, caller: Caller = USER) -> Forgotten:
         found = {row.id: row for row in (resolve_row(connection, prefix, condition) for prefix in call.ids)}
         paths = dict.fromkeys(str(row.path) for row in found.values() if row.tier == DOCUMENTS)
         files = {path: _read_chunks(connection, path) for path in paths}  # as they were when the ids were found
-    for row in found.values():
-        caller.check_change(row.id, core.store.namespaces.name(row.namespace))
+        for row in found.values():
+            history.check_change(connection, caller, row.id, core.store.namespaces.name(row.namespace))
     others = [row.id for row in found.values() if row.tier != DOCUMENTS]
     if others and (call.text is not None or call.start_line is not None):
         raise Invalid(f"Memory {others[0][:8]} is of no file; `text` and lines are for those of files.")

@@ -21,6 +21,7 @@ from memoryd.client.protocol import (
 from memoryd.client.transport.sync import Client
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import changing, feedback, reading
+from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.facts import FilterColumns
 from memoryd.daemon.store.positions import Positions
@@ -163,7 +164,8 @@ def test_an_agent_counts_once_whatever_place_it_names(core: Core) -> None:
 
 def test_an_agent_takes_back_its_own_vote_on_a_shared_memory(core: Core) -> None:
     one = add(core, PLUMS, "acme").id
-    rated = rate(core, one, caller=ALPHA, namespace="acme/alpha")
+    with act_as(Actor(ALPHA.name)):
+        rated = rate(core, one, caller=ALPHA, namespace="acme/alpha")
     call = changing.Undo(operation=rated.operation, namespace="acme/alpha")
     assert ask(core, call, caller=ALPHA).ids == [one]
     assert get(core, one).usefulness is None

@@ -16,7 +16,7 @@ from memoryd.daemon.store.caller import NOBODY, USER, Caller
 from wire import Wire
 
 if TYPE_CHECKING:
-    from conftest import Daemon
+    from conftest import Clock, Daemon
 
 Connect = Callable[..., Client]
 REVOKED = "The token is not known here; it may have been revoked."
@@ -139,9 +139,12 @@ def test_a_memory_that_cannot_be_seen_is_like_one_that_does_not_exist(client: Cl
 # Changing ------------------------------------------------------------------------------------------------------------
 
 
-def test_an_agent_adds_to_an_enclosing_namespace_but_changes_nothing_there(client: Client, connect: Connect) -> None:
+def test_an_agent_adds_to_an_enclosing_namespace_but_changes_nothing_of_others_there(
+    client: Client, connect: Connect
+) -> None:
     alpha = connect("acme/api/alpha")
-    shared = alpha.call(protocol.Add(memory=NewMemory(content="The API speaks msgpack"), namespace="acme/api"))
+    new = NewMemory(content="The API speaks msgpack")
+    shared = connect("acme/api/beta").call(protocol.Add(memory=new, namespace="acme/api"))
     assert client.get(shared.id).namespace == "acme/api"
     for do in (
         lambda: alpha.update(shared.id, content="The API speaks JSON"),
@@ -150,7 +153,7 @@ def test_an_agent_adds_to_an_enclosing_namespace_but_changes_nothing_there(clien
         lambda: alpha.share(shared.id, to="acme", move=True),
         lambda: alpha.add("The API speaks JSON", supersedes=shared.id),
     ):
-        with pytest.raises(Forbidden, match=f"Memory {shared.id[:8]} is shared.*`memctl undo` takes back"):
+        with pytest.raises(Forbidden, match=f"Memory {shared.id[:8]} is shared.*what it added itself"):
             do()
     assert client.get(shared.id).content == "The API speaks msgpack"
     assert client.get(shared.id).superseded_by is None
@@ -254,7 +257,73 @@ def test_an_agent_does_not_undo_what_others_did_to_shared_memories(client: Clien
     [seen] = alpha.operations()
     with pytest.raises(Forbidden, match=f"Operation {seen.id[:8]} is not yours to undo"):
         alpha.undo(seen.id)
-    assert lead.undo(seen.id).ids == [shared.id]
+    with pytest.raises(Forbidden, match="not yours to undo"):
+        lead.undo(seen.id)
+    assert client.undo(seen.id).ids == [shared.id]
+
+
+def test_a_token_undoes_nothing_that_the_owner_or_a_former_token_of_its_name_did(
+    daemon: "Daemon", client: Client, clock: "Clock"
+) -> None:
+    def connect_ben() -> Client:
+        return daemon.client("", token=client.call(AddToken(name="ben", namespace="acme/ben", role="agent")).token)
+
+    with connect_ben() as former:
+        own = former.add("The heron fishes in the pond at night")
+        gone = former.add("The stork nests on the roof of the mill")
+        former.delete(gone.id)
+    deleted = client.delete(own.id)
+    client.call(RevokeToken(name="ben"))
+    clock.advance(1.0)
+    with connect_ben() as later:
+        for id in (operation.id for operation in later.operations()):
+            with pytest.raises(Forbidden, match="not yours to undo"):
+                later.undo(id)
+            assert later.operation(id).changes == []
+        with pytest.raises(NotFound, match="nothing to undo"):
+            later.undo()
+        for id in (own.id, gone.id):
+            with pytest.raises(NotFound, match="No memory has an id"):
+                later.history(id)
+    assert client.undo(deleted.operation).ids == [own.id]
+
+
+def test_what_a_token_added_to_a_shared_place_it_may_correct_until_somebody_else_changes_it(
+    client: Client, connect: Connect
+) -> None:
+    alpha, beta, lead = connect("acme/alpha"), connect("acme/beta"), connect("acme/lead", "lead")
+    added = alpha.call(protocol.Add(memory=NewMemory(content="The heron fishes at nihgt"), namespace="acme"))
+    beta.feedback(added.id, useful=True)
+    for other in (beta, connect("acme/alpha")):
+        with pytest.raises(Forbidden, match="what it added itself"):
+            other.update(added.id, content="The heron sleeps")
+        with pytest.raises(Forbidden, match="what it added itself"):
+            other.delete(added.id)
+    assert alpha.update(added.id, content="The heron fishes at night").memory.namespace == "acme"
+    lead.update(added.id, content="The heron fishes at dawn")
+    with pytest.raises(Forbidden, match="what it added itself"):
+        alpha.delete(added.id)
+    again = alpha.call(protocol.Add(memory=NewMemory(content="The stork nests on the roof"), namespace="acme"))
+    assert alpha.delete(again.id).ids == [again.id]
+
+
+def test_feedback_of_others_neither_blocks_an_undo_nor_is_lost_by_it(client: Client, connect: Connect) -> None:
+    alpha, beta = connect("acme/alpha"), connect("acme/beta")
+    added = alpha.call(protocol.Add(memory=NewMemory(content="The heron fishes at night"), namespace="acme"))
+    changed = alpha.update(added.id, content="The heron fishes at dawn")
+    beta.feedback(added.id, useful=True)
+    alpha.undo(changed.operation)
+    there = client.get(added.id)
+    assert (there.content, there.usefulness and there.usefulness.useful) == ("The heron fishes at night", 1)
+    assert alpha.undo(added.operation).ids == [added.id]
+
+
+def test_an_undo_that_others_changes_block_does_not_advise_to_undo_those(client: Client, connect: Connect) -> None:
+    alpha, lead = connect("acme/alpha"), connect("acme/lead", "lead")
+    added = alpha.call(protocol.Add(memory=NewMemory(content="The heron fishes at night"), namespace="acme"))
+    lead.update(added.id, content="The heron fishes at dawn")
+    with pytest.raises(Conflict, match="not all yours to undo"):
+        alpha.undo(added.operation)
 
 
 def test_nobody_pushes_anothers_turns_out_of_a_shared_ring(daemon: "Daemon", client: Client, connect: Connect) -> None:
