@@ -168,19 +168,32 @@ def is_gone(project: Project) -> bool:
 def take_over(coming: Sequence[Project]) -> list[Project]:
     """Let projects be called as a restored copy says; return those that have no folder here.
 
-    One of here that the copy does not know stays, unless its namespace is another project's there: then it gets a new
-    one when it is met.
+    One that is here, too, keeps the folders that it has here. One of here that the copy does not know stays, unless its
+    namespace is another project's there: then it gets a new one when it is met.
     """
     if not coming:
         return []
+    gone = list(filter(is_gone, coming))
     folders = {folder for project in coming for folder in project["folders"]}
     names = {project["namespace"] for project in coming}
     with change_table() as table:
         for project in table["projects"]:
             project["folders"] = [folder for folder in project["folders"] if folder not in folders]
+            there = [folder for folder in project["folders"] if os.path.isdir(folder)]
+            for other in coming:
+                if other["namespace"] == project["namespace"] and _is_one(project, other, other in gone):
+                    other["folders"] = [*other["folders"], *there][-_MAX_FOLDERS:]
         own = [one for one in table["projects"] if one["folders"] and one["namespace"] not in names]
         table["projects"] = [*coming, *own]
     return list(filter(is_gone, coming))
+
+
+def _is_one(here: Project, coming: Project, moved: bool) -> bool:
+    """Return whether two of one name are one project: by git, without it if all folders of the other are elsewhere."""
+    for name in ("remote", "root"):
+        if here[name] and coming[name]:
+            return here[name] == coming[name]
+    return moved and not any(one[name] for one in (here, coming) for name in ("remote", "root"))
 
 
 def give_name(project: Project, namespace: str) -> None:

@@ -9,10 +9,11 @@ class RescueReport(msgspec.Struct):
     """What was made ready, whether it is in place, and where the former database is kept.
 
     A damaged database had `former` memories, as far as that can be told. `dropped` was in the schema of a copy and is
-    not memoryd's. What of a copy is not in force here either: `tokens` and `workspaces` were left out (these with
-    `chunks` of files), shared `roots` wait until they are confirmed. `pauses` of observing are of folders that are not
-    here. `projects` are those that the copy knows. `erased`: ids of what a copy has and was erased here since.
-    `changed_at`: the latest change of a copy.
+    not memoryd's. What of a copy is not in force here either: `tokens` and `workspaces` were left out (these, the
+    namespace by the folder, with `chunks` of files), shared `roots` wait until they are confirmed. `pauses` of
+    observing are of folders that are not here; `kept_pauses` are those that are in force here and not in the copy.
+    `projects` are those that the copy knows. `erased`: ids of what a copy has and was erased here since. `changed_at`:
+    the latest change of a copy.
     """
 
     memories: int = 0
@@ -23,10 +24,11 @@ class RescueReport(msgspec.Struct):
     former: int = 0
     dropped: list[str] = []
     tokens: list[str] = []
-    workspaces: list[str] = []
+    workspaces: dict[str, str] = {}
     chunks: int = 0
     roots: list[str] = []
     pauses: list[str] = []
+    kept_pauses: list[str] = []
     erased: list[str] = []
     projects: list[Project] = []
     changed_at: float | None = None

@@ -157,8 +157,8 @@ def disarm_returned(connection: apsw.Connection) -> None:
             _make_anew(connection, tables, capability.tables)
         with connection:
             for what, values in capability.disarm(connection, ()).items():
-                for one in values:
-                    log.warning("%s of the restored copy are not in force: %s", what, one)
+                if values:
+                    log.warning("%s of the restored copy are not in force: %s", what, values)
             tables_left = [table for table in tables_left if table not in tables]
             settings.put(connection, _RESTORED_WITHOUT, " ".join(tables_left))
 

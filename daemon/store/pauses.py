@@ -14,8 +14,8 @@ from memoryd.daemon.store.writer import Transaction
 
 _ENDED = "ended_pauses"  # setting: a JSON list
 _MOST_ENDED = 1000
-_SPREAD = (
-    "INSERT INTO pauses (kind, name, since) VALUES ('namespace', ?, ?)"
+_KEEP = (
+    "INSERT INTO pauses (kind, name, since) VALUES (?, ?, ?)"
     " ON CONFLICT DO UPDATE SET since = min(since, excluded.since)"
 )
 
@@ -35,6 +35,33 @@ class _EndedPause(msgspec.Struct):
     name: str
     since: float
     until: float
+
+
+class PauseRecord(NamedTuple):
+    """The pauses that a database holds: those in force, and those that were resumed."""
+
+    made: list[Pause]
+    ended: list[_EndedPause]
+
+
+def read_record(connection: apsw.Connection) -> PauseRecord:
+    """Return the pauses of a database."""
+    return PauseRecord(_read(connection), _read_ended(connection))
+
+
+def carry_over(connection: apsw.Connection, record: PauseRecord) -> list[str]:
+    """Keep in another database what is paused or was; return what is paused in it for that alone.
+
+    A pause of that database which was resumed since, by the record, is not in force again.
+    """
+    copied = read_record(connection)
+    sql = "DELETE FROM pauses WHERE kind = ? AND name = ? AND since = ?"
+    connection.executemany(sql, [(one.kind, one.name, one.since) for one in record.ended])
+    connection.executemany(_KEEP, [(one.kind, one.name, one.since) for one in record.made])
+    if new := [one for one in record.ended if one not in copied.ended]:
+        _write_ended(connection, [*copied.ended, *new])
+    there = {(one.kind, one.name) for one in copied.made}
+    return [one.name or "/" for one in record.made if (one.kind, one.name) not in there]
 
 
 class Pauses:
@@ -88,7 +115,7 @@ class Pauses:
                     f"`never` of [observe] in the settings names {pause.name}; put {to} there, too, before the project"
                     " has that name.",
                 )
-            connection.execute(_SPREAD, (to, pause.since))
+            connection.execute(_KEEP, ("namespace", to, pause.since))
         known = _read_ended(connection)
         coming = [
             msgspec.structs.replace(one, name=to) for one in known if _is_within(old, one) and not _is_within(new, one)
@@ -97,8 +124,7 @@ class Pauses:
         self._follow(transaction)
 
     def _put_ended(self, transaction: Transaction, ended: list[_EndedPause]) -> None:
-        kept = ended[-_MOST_ENDED:]
-        settings.put(transaction.connection, _ENDED, msgspec.json.encode(kept).decode())
+        kept = _write_ended(transaction.connection, ended)
         transaction.after_commit(lambda: setattr(self, "_ended", kept))
 
     def _follow(self, transaction: Transaction) -> list[Pause]:
@@ -114,6 +140,12 @@ def _read(connection: apsw.Connection) -> list[Pause]:
 
 def _read_ended(connection: apsw.Connection) -> list[_EndedPause]:
     return msgspec.json.decode(settings.read(connection, _ENDED) or "[]", type=list[_EndedPause])
+
+
+def _write_ended(connection: apsw.Connection, ended: list[_EndedPause]) -> list[_EndedPause]:
+    kept = ended[-_MOST_ENDED:]
+    settings.put(connection, _ENDED, msgspec.json.encode(kept).decode())
+    return kept
 
 
 def _kind_of(name: str) -> PauseKind:

@@ -22,7 +22,7 @@ from memoryd.client.errors import Conflict, MemorydError, StorageFailed
 from memoryd.client.rescue import RescueReport
 from memoryd.client.transport import paths
 from memoryd.daemon.capability import installed
-from memoryd.daemon.store import erasing, fulltext, jobs, known_projects, salvage, swap, turns, vectors
+from memoryd.daemon.store import erasing, fulltext, jobs, known_projects, pauses, salvage, swap, turns, vectors
 from memoryd.daemon.store.copies import find_faults, open_plain
 from memoryd.daemon.store.erasing import ErasureRecord
 from memoryd.daemon.store.logged import LAST_CHANGE
@@ -35,6 +35,7 @@ from memoryd.daemon.store.migrations import (
     restore_schema,
     start_again,
 )
+from memoryd.daemon.store.pauses import PauseRecord
 from memoryd.daemon.store.salvage import SalvagedTable
 from memoryd.daemon.store.schema import VERSION
 from memoryd.daemon.store.store import FILE_NAME, Store
@@ -172,7 +173,7 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
     What would act here is out of force unless it is in force in the `former` database, as somebody else may have made
     the file: tokens are deleted (unless they are to be kept; some may have been revoked since), and capabilities disarm
     what is theirs; one that is not installed does when it is put back. What was erased here is noted in the copy, so
-    that a backfill and an import leave it out.
+    that a backfill and an import leave it out, and what is paused here stays so.
     """
     if not file.is_file():
         raise StorageFailed(f"{file}: there is no such file.")
@@ -186,7 +187,7 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
             raise StorageFailed(f"{file} cannot be read: {error}. Nothing was changed.") from None
     if faults:
         raise StorageFailed(f"{file} is damaged: {faults[0]}. Nothing was changed.")
-    restored = _open_restored(folder, file, _read_in_force(former), keep_tokens, _read_erased(former))
+    restored = _open_restored(folder, file, former, keep_tokens)
     return restored._replace(dropped=dropped)
 
 
@@ -196,6 +197,14 @@ def _read_erased(path: Path | None) -> ErasureRecord:
         with suppress(apsw.Error, msgspec.MsgspecError), closing(open_plain(path)) as connection:
             return erasing.read_record(connection)
     return ErasureRecord([], [])
+
+
+def _read_pauses(path: Path | None) -> PauseRecord:
+    """Return the pauses of a database; none if there is none or it cannot be read."""
+    if path is not None and path.is_file():
+        with suppress(apsw.Error, msgspec.MsgspecError), closing(open_plain(path)) as connection:
+            return pauses.read_record(connection)
+    return PauseRecord([], [])
 
 
 def _read_in_force(path: Path | None) -> dict[str, list[Any]]:
@@ -266,10 +275,9 @@ def _check_version(source: apsw.Connection, file: Path) -> None:
     check_version(version, str(file))
 
 
-def _open_restored(
-    folder: Path, file: Path, in_force: dict[str, list[Any]], keep_tokens: bool, erased: ErasureRecord
-) -> Restored:
+def _open_restored(folder: Path, file: Path, former: Path | None, keep_tokens: bool) -> Restored:
     """Open the copy as the daemon will, migrating it; build again what is derived if it does not agree."""
+    in_force, erased, paused = _read_in_force(former), _read_erased(former), _read_pauses(former)
     with closing(Store(folder)) as store:
         if store.find_problems():
             store.rebuild().result()
@@ -278,7 +286,9 @@ def _open_restored(
         with store.reading() as connection:
             memories: Any = connection.execute("SELECT count(*) FROM memories").get
             changed_at: Any = connection.execute(LAST_CHANGE).get
+        kept_pauses = store.write(lambda one: pauses.carry_over(one.connection, paused)).result()
         left_out = store.write(lambda one: _leave_out(one.connection, in_force, keep_tokens)).result()
+        left_out["kept_pauses"] = kept_pauses
         left_out["erased"] = store.write(lambda one: erasing.carry_over(one.connection, erased, time.time())).result()
         store.write(lambda one: jobs.wait_with_backup(one.connection, time.time())).result()
         return Restored(int(memories), [], left_out, changed_at)

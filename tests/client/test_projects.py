@@ -410,6 +410,17 @@ def test_a_copy_says_what_its_projects_are_called_and_others_stay(home: Path) ->
     assert projects.take_over([]) == []
 
 
+def test_a_copy_of_another_machine_leaves_projects_the_folders_that_they_have_here(home: Path) -> None:
+    url = "https://example.org/a/api"
+    here = [repository(home / "src/api", url), plain(home / "src/shop"), repository(home / "src/site", url + "2")]
+    assert names(*here) == ["api", "shop", "site"]
+    api, shop, site = (entry(name, home / "old" / name) for name in ("api", "shop", "site"))
+    api["remote"], site["remote"] = "example.org/a/api", "example.org/b/site"
+    assert projects.take_over([api, shop, site]) == [site]
+    assert shop["folders"] == [str(home / "old/shop"), str(here[1])]
+    assert names(*here) == ["api", "shop", "site-2"], "the last is another repository"
+
+
 def test_a_project_has_strayed_when_a_former_name_alone_has_memories() -> None:
     table = projects.ProjectTable(projects=[entry("acme/api", former="api"), entry("web", former="site"), entry("x")])
     assert projects.find_strayed(table, {"api": 2, "web": 1, "site": 3}) == [("acme/api", "api")]

@@ -489,3 +489,24 @@ def test_what_the_daemon_refuses_does_not_happen_at_its_next_start(
     monkeypatch.delenv("MEMORYD_TOKEN")
     memctl("up", "--restart")
     assert contents(memctl) == ["Herons fish at dawn", "Storks nest on roofs"]
+
+
+@pytest.mark.slow
+def test_a_restore_keeps_pauses_and_says_how_its_workspaces_are_added_again(
+    memctl: Memctl, started: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "notes").mkdir()
+    (folder / "notes/birds.md").write_text("# Birds\n\nHerons stand still.\n")
+    memctl("workspace", "add", str(folder / "notes"), "--namespace", "acme/notes")
+    copy, diary = str(folder / "copy.sqlite"), str(folder / "diary")
+    memctl("backup", copy)
+    memctl("observe", "off", "--folder", diary)
+    done = memctl("restore", copy).out
+    assert f"Still not observed, as it was paused here after the copy: {diary}." in done
+    assert "Left out workspaces" not in done
+    assert f"folder {diary}" in memctl("observe", "status").out
+    memctl("down")
+    (folder / "notes").rename(folder / "elsewhere")
+    monkeypatch.setenv("MEMORYD_DATA_DIR", str(folder / "new/data"))
+    done = memctl("restore", copy).out
+    assert f"  memctl workspace add PATH --namespace acme/notes  # PATH is where {folder}/notes is now\n" in done

@@ -109,11 +109,9 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
         names = make_printable(", ".join(report.tokens))
         lines.append(f"Left out tokens that are not in force here: {names}. To keep them: --tokens")
     if report.workspaces:
-        names = make_printable(", ".join(report.workspaces))
         parts = f", with {count_text(report.chunks, 'part')} of files" if report.chunks else ""
-        lines.append(
-            f"Left out workspaces that are not indexed here{parts}: {names}. `memctl workspace add PATH` indexes one."
-        )
+        lines.append(f"Left out workspaces that are not indexed here{parts}. To index them:")
+        lines += [_build_adding(root, namespace) for root, namespace in report.workspaces.items()]
     if report.roots:
         names = make_printable(", ".join(report.roots))
         lines.append(f"Shared in the copy and not here: {names}. `memctl shared add ROOT` continues that.")
@@ -123,6 +121,9 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
             f"Not observed, but not here: {names}. `memctl observe off --folder PATH` names where it is now, then"
             " `memctl observe on --folder OLDPATH` takes the old path off the list."
         )
+    if report.kept_pauses:
+        names = make_printable(", ".join(report.kept_pauses))
+        lines.append(f"Still not observed, as it was paused here after the copy: {names}.")
     if report.projects:
         names = ", ".join(
             one["namespace"] + (f" ({one['remote']})" if one["remote"] else "") for one in report.projects
@@ -141,6 +142,14 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
         later = ", with what came after the copy," if report.changed_at else ""
         lines.append(f"The former database{later} is kept in {report.kept}; delete that folder when it is not needed.")
     return "\n".join(lines)
+
+
+def _build_adding(root: str, namespace: str) -> str:
+    """Return the command that adds a workspace of the copy; its folder may be elsewhere now."""
+    is_here = Path(root).is_dir()
+    path, name = shlex.quote(root) if is_here else "PATH", shlex.quote(namespace)
+    where = "" if is_here else f"  # PATH is where {root} is now"
+    return make_printable(f"  memctl workspace add {path} --namespace {name}{where}")
 
 
 COMMANDS = {

@@ -41,7 +41,7 @@ CREATE TABLE mentions (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX mentions_memory ON mentions (memory);
 """
-IN_FORCE = "SELECT root FROM workspaces"
+IN_FORCE = "SELECT json_array(root, namespace, globs, created_at, device) FROM workspaces"
 
 
 class StoredWorkspace(NamedTuple):
@@ -125,15 +125,19 @@ def delete(connection: apsw.Connection, number: int) -> None:
 
 
 def disarm(connection: apsw.Connection, in_force: Collection[str]) -> dict[str, Any]:
-    """Delete the workspaces of a restored copy, but those in force already; return their names and number of chunks.
+    """Have a restored copy index what is indexed here; return its other workspaces and their number of chunks.
 
-    The chunks themselves go at the next start.
+    The chunks themselves go at the next start. One of here that the copy does not know stays if its folder is there.
     """
+    here = [json.loads(one) for one in in_force]
+    roots = {root for root, *_ in here}
     found: Any = connection.execute("SELECT id, root, namespace FROM workspaces").fetchall()
-    left = [one for one in found if one[1] not in in_force]
+    left = [one for one in found if one[1] not in roots]
     connection.executemany("DELETE FROM workspaces WHERE id = ?", [(number,) for number, *_ in left])
+    sql = "INSERT OR IGNORE INTO workspaces (root, namespace, globs, created_at, device) VALUES (?, ?, ?, ?, ?)"
+    connection.executemany(sql, [one for one in here if Path(one[0]).is_dir()])
     chunks = len(find_orphans(connection)) if left else 0
-    return {"workspaces": [f"{root} ({namespace})" for _, root, namespace in left], "chunks": chunks}
+    return {"workspaces": {root: namespace for _, root, namespace in left}, "chunks": chunks}
 
 
 # Files ---------------------------------------------------------------------------------------------------------------

@@ -1,14 +1,19 @@
 """Pausing: what is said in a paused place leaves no trace; turns have an age and a number when that is set."""
 
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import apsw
 import pytest
 
 from memoryd.client import Client
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import GetObserving, NewTurn, Observe, PauseObserving, ResumeObserving
+from memoryd.daemon.store import rescue
 from memoryd.daemon.store.pauses import Pauses, TurnPlace
+from memoryd.daemon.store.store import FILE_NAME
 
 if TYPE_CHECKING:
     from conftest import Daemon
@@ -89,3 +94,31 @@ def test_a_session_is_paused_by_its_first_characters(daemon: "Daemon", client: C
     assert say(client, 2, session=session) == 0
     assert client.resume_observing("session", "44ccf693").pauses == []
     assert say(client, 3, session=session) == 1
+
+
+def test_a_restore_keeps_the_pauses_of_here_and_those_that_were_resumed_here(
+    start_daemon: Start, tmp_path: Path, clock: Any
+) -> None:
+    daemon = start_daemon()
+    with daemon.client() as client:
+        for name in ("/projects/shop", "/projects/bank"):
+            client.call(PauseObserving(kind="folder", name=name))
+        copy = tmp_path / "copy.sqlite"
+        client.backup(str(copy))
+        paused_at = client.call(PauseObserving(kind="folder", name="/projects/diary")).pauses[-1].since
+        client.call(PauseObserving(kind="session", name="s1"))
+        clock.advance(60)
+        client.call(ResumeObserving(kind="folder", name="/projects/shop"))
+        client.call(ResumeObserving(kind="session", name="s1"))
+        former = tmp_path / "former.sqlite"
+        client.backup(str(former))
+    (tmp_path / "restored").mkdir()
+    report = rescue.restore(copy, tmp_path / "restored", former)
+    assert report.left_out["kept_pauses"] == ["/projects/diary"]
+    with closing(apsw.Connection(str(tmp_path / "restored" / FILE_NAME))) as connection:
+        pauses = Pauses(connection, [])
+    assert sorted(pause.name for pause in pauses.list_all()) == ["/projects/bank", "/projects/diary"]
+    assert pauses.hides(TurnPlace("", "", "/projects/shop"), paused_at or 0.0)
+    assert pauses.hides(TurnPlace("", "s1", ""), paused_at or 0.0)
+    (tmp_path / "new").mkdir()
+    assert rescue.restore(former, tmp_path / "new").left_out["kept_pauses"] == []

@@ -32,9 +32,25 @@ def test_a_workspace_of_a_restored_copy_is_left_out_unless_it_is_in_force_here(
                 (str(root),),
             )
     found = rescue.restore(copy, restored, former)
-    assert found.left_out["workspaces"] == ([] if in_force else [f"{root} (docs)"])
+    assert found.left_out["workspaces"] == ({} if in_force else {str(root): "docs"})
     with closing(apsw.Connection(str(restored / FILE_NAME))) as opened:
         assert opened.execute("SELECT count(*) FROM workspaces").get == int(in_force)
+
+
+def test_a_workspace_of_here_that_the_copy_does_not_know_stays_while_its_folder_is_there(
+    folder: Path, root: Path
+) -> None:
+    with running(folder, CountingEmbedder()) as core:
+        copy, former = folder / "copy.sqlite", folder / "data" / FILE_NAME
+        shutil.copy(former, copy)
+        (folder / "gone").mkdir()
+        for path, name in ((root, "docs"), (folder / "gone", "gone")):
+            registry.add(core, str(path), name, ())
+        (folder / "gone").rmdir()
+    (folder / "restored").mkdir()
+    assert rescue.restore(copy, folder / "restored", former).left_out["workspaces"] == {}
+    with closing(apsw.Connection(str(folder / "restored" / FILE_NAME))) as opened:
+        assert opened.execute("SELECT root, namespace FROM workspaces").fetchall() == [(str(root), "docs")]
 
 
 def index(folder: Path, root: Path) -> int:
