@@ -1,21 +1,19 @@
 """explain and why-not: how a search came to its results, stage by stage."""
 
-import os
 import shlex
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from typing import get_args
 
 from memoryd.client import calls, methods
-from memoryd.client.errors import MemorydError, NotFound
 from memoryd.client.memctl.arguments import Usage, add_query, query_of
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import apply_options, client_for, send, show_result
+from memoryd.client.memctl.link import send, show_result
 from memoryd.client.memctl.output import columns, paint, show
 from memoryd.client.memctl.search import FLOOR, format_share
 from memoryd.client.memctl.table import draw_bar, format_fields, format_table, ms_text, text_of, to_one_line, wrap
 from memoryd.client.patterns import compile_late
-from memoryd.client.protocol import CandidateTrace, Get, StageTrace, Tier, Trace, TraceSummary, Why
+from memoryd.client.protocol import CandidateTrace, StageTrace, Tier, Trace, TraceSummary, Why
 from memoryd.client.times import iso
 
 BAR = 16
@@ -146,26 +144,7 @@ def _declare_missing(parser: ArgumentParser) -> None:
 def _explain_missing(args: Namespace) -> None:
     _check_order(args.id, args.query)
     call = calls.why_not(args.id, " ".join(args.query), **query_of(args))
-    try:
-        show_result(args, call, _why_text)
-    except NotFound as error:
-        raise _locate(args, apply_options(args, call).namespace) or error from None
-
-
-def _locate(args: Namespace, place: str) -> NotFound | None:
-    """Return the error that says where a memory is that is not seen from a namespace, or since when it is deleted."""
-    if os.environ.get("MEMORYD_TOKEN"):  # whoever has a token is not told what is elsewhere
-        return None
-    try:
-        with client_for(args) as client:
-            memory = client.call(Get(id=args.id, touch=False, reach="all"))
-    except NotFound as error:
-        return error
-    except MemorydError:
-        return None
-    reach = f" with --reach {args.reach}" if args.reach else ""
-    seen = f"which is not seen from {place or '/'}{reach}; --reach all sees all there is."
-    return NotFound(f"{memory.id[:8]} is in {memory.namespace or '/'}, {seen}")
+    show_result(args, call, _why_text)
 
 
 def _check_order(first: str, others: list[str]) -> None:
@@ -215,11 +194,11 @@ def _last_text(why: Why) -> str:
 
 def sum_text(parts: dict[str, float], score: float | None) -> str:
     """Return what a score is made of, as a sum: ` = 0.610 meaning + 0.300 words`; empty where that is not known."""
-    if not score or not any(parts.values()):
+    shown = {name: value for name, value in parts.items() if abs(value) >= 0.0005}
+    if not score or not shown:
         return ""
-    rest = score - sum(parts.values())
-    shown = {**parts, "place or feedback": rest} if abs(rest) > 0.0005 else parts
-    return " = " + " + ".join(f"{value:.3f} {name}" for name, value in shown.items() if value)
+    terms = [f" {'-' if value < 0 else '+'} {abs(value):.3f} {name}" for name, value in shown.items()]
+    return " = " + "".join(terms).removeprefix(" + ")
 
 
 def _format_rank(value: float | None, rank: int | None) -> str:

@@ -105,13 +105,16 @@ class Seen:
         if first is candidate:
             return True
         former = self.find_newest(first)
+        assert first.record is not None
+        assert former.record is not None
         # Files keep the order of their paths.
-        is_newer = former.record and row.tier != DOCUMENTS and row.created_at > former.record.created_at
+        is_newer = row.tier != DOCUMENTS and row.created_at > former.record.created_at
         if is_newer and not first.related:
-            former.lost, candidate.score = "the same content is newer in another memory", first.score
+            former.lost = f"the same content is newer in {row.id[:8]}"
+            candidate.rescore(first.score, f"the place of {first.record.id[:8]}")
             self._newest[first.row] = candidate
         else:
-            candidate.lost = "the same content is ranked higher"
+            candidate.lost = f"the same content is ranked higher in {former.record.id[:8]}"
         return False
 
     def find_newest(self, first: Candidate) -> Candidate:

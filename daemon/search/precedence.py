@@ -31,6 +31,7 @@ from memoryd.daemon.store.vectors import Vector
 ASKS, TOOL = "asks", "tool"  # as the trace names why something gives way
 RETOLD = 5  # of the best hits: of these a newer one may tell that an older one has changed
 SHARES = {ASKS: 0.15, TOOL: 0.4}  # of the score that it keeps
+_PARTS = {ASKS: "a question without an answer", TOOL: "the output of a tool"}  # as the score names what that takes
 
 
 class _Asked(NamedTuple):
@@ -137,7 +138,7 @@ class Precedence:
         assert question.record is not None
         assert head.record is not None
         attach(head, question.record)
-        question.lost = f"shown with {head.record.id[:8]}"
+        question.lost = f"it is shown as the question of {head.record.id[:8]}"
         at, there = _find(waiting, question), _find(waiting, head)
         if at is None:
             return
@@ -149,7 +150,8 @@ class Precedence:
         if there is not None:
             del waiting[there]
         self._settled.add(head.row)
-        head.score = max(head.score, question.score)
+        if question.score > head.score:
+            head.rescore(question.score, f"the place of its question {question.record.id[:8]}")
         head.similarity = max(head.similarity or 0.0, question.similarity) if question.similarity else head.similarity
         head.origins = head.origins or question.origins
 
@@ -159,7 +161,7 @@ class Precedence:
         if at is None or not self._retrieval.profile.cues:
             return
         del waiting[at]
-        candidate.score *= SHARES[cue]
+        candidate.rescore(candidate.score * SHARES[cue], _PARTS[cue])
         candidate.cues.append(cue)
         later = (place for place in range(at, len(waiting)) if waiting[place].score < candidate.score)
         waiting.insert(next(later, len(waiting)), candidate)
@@ -261,6 +263,7 @@ def _place(
             continue
         other.formers += [candidate, *candidate.formers]
         if row not in placed:
-            other.score = max(other.score, candidate.score)
+            if candidate.record is not None and candidate.score > other.score:
+                other.rescore(candidate.score, f"the place of {candidate.record.id[:8]}")
             _place(other, first, by_number, placed)
     placed[candidate.row] = placed.pop(candidate.row)

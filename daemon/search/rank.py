@@ -24,7 +24,7 @@ def _rank_by_usefulness(retrieval: Retrieval, usefulness: dict[int, float]) -> N
     rated = [(candidate, factor) for candidate in retrieval.ranked if (factor := usefulness.get(candidate.row))]
     for candidate, factor in rated:
         candidate.usefulness = factor
-        candidate.score *= factor
+        candidate.rescore(candidate.score * factor, "feedback")
     if rated:
         retrieval.notes["usefulness"] = len(rated)
         retrieval.ranked.sort(key=order)
@@ -32,6 +32,8 @@ def _rank_by_usefulness(retrieval: Retrieval, usefulness: dict[int, float]) -> N
 
 def _rank_by_profile(retrieval: Retrieval, sources: Sources) -> None:
     read(retrieval, retrieval.ranked, sources)
+    call = retrieval.call
+    because = "age" if call.profile == "default" else call.profile
     for candidate in retrieval.ranked:
         if candidate.record is not None:
             facet = Facet(
@@ -39,10 +41,10 @@ def _rank_by_profile(retrieval: Retrieval, sources: Sources) -> None:
                 similarity=retrieval.rescale(candidate.similarity),
                 row=candidate.record,
                 now=retrieval.now,
-                half_life_days=retrieval.call.half_life_days,
+                half_life_days=call.half_life_days,
                 by_graph="graph" in candidate.origins,
             )
-            candidate.score = retrieval.profile.rank(facet)
+            candidate.rescore(retrieval.profile.rank(facet), because)
     retrieval.ranked.sort(key=order)
     _drop_l2(retrieval)
 

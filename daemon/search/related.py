@@ -23,6 +23,12 @@ _MOST_CHARS = 4000  # of a question or an answer that comes with a hit
 _MOST_ANSWERS = 3  # of one question, the latest
 
 _Kind = Literal["question", "answer", "fact", "turn"]
+_SHOWN_AS: dict[_Kind, str] = {
+    "question": "as the question of",
+    "answer": "as an answer to",
+    "fact": "as a fact of",
+    "turn": "as a source of",
+}
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -64,8 +70,9 @@ class Shown:
             return False
         for one in (row, *candidate.related):  # also what was to be shown with it
             attach(head, one)
-        candidate.lost = f"shown with {head.record.id[:8]}"
-        if _kind(head.record, row) in ("question", "answer"):
+        kind = _kind(head.record, row)
+        candidate.lost = f"it is shown {_SHOWN_AS[kind]} {head.record.id[:8]}"
+        if kind in ("question", "answer"):
             self._by_id[row.id] = head
         return True
 

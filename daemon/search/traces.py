@@ -43,6 +43,12 @@ class Candidate(msgspec.Struct):
     lost: str = ""
     lost_in: str = ""
 
+    def rescore(self, score: float, because: str) -> None:
+        """Give it another score, and keep among its parts what that changed."""
+        if self.parts or not self.score:
+            self.parts[because] = self.parts.get(because, 0.0) + score - self.score
+        self.score = score
+
 
 class StoredTrace(NamedTuple):
     """A trace without its candidates' texts, and the candidates to look them up for when it is read."""

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from memoryd.client.errors import NotFound
 from memoryd.client.protocol import Why, WhyNot
 from memoryd.client.times import iso
 from memoryd.daemon.embedding.generation import Generation
@@ -42,9 +43,15 @@ _SHOWN = 200  # characters of a condition
 @handles(WhyNot)
 def why_not(sources: Sources, call: WhyNot) -> Why:
     """Return the stage that lost the memory and the reason, or its rank if it is a hit."""
-    reached = sources.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
+    why, row = _find_reason(sources, call)
+    if "[secret: " in row.content:
+        why.reason = "; ".join(filter(None, [why.reason, "a secret was taken out of its text before it was stored"]))
+    return why
+
+
+def _find_reason(sources: Sources, call: WhyNot) -> tuple[Why, Row]:
     with sources.store.reading() as connection:
-        row = history.find_row(connection, call.id, reached, tells_gone=not sources.caller.bound)
+        row = _find_row(sources, connection, call)
     retrieval, _ = retrieve(sources, call)
     ranks = {candidate.row: rank for rank, candidate in enumerate(retrieval.ranked, start=1)}
     candidate = retrieval.candidates.get(row.row)
@@ -58,17 +65,39 @@ def why_not(sources: Sources, call: WhyNot) -> Why:
         why.parts = candidate.parts
         why.stage, why.reason = candidate.lost_in, _explain(retrieval, row, candidate)
         _give_confidence(sources, retrieval, candidate, why)
-        return why
+        return why, row
     with sources.store.reading() as connection:
         why.stage, why.reason = "filter", _find_filter(sources, connection, call, row)
         if why.reason:
-            return why
+            return why, row
         if row.row > 0:
             why.stage, why.reason = "candidates", _explain_no_candidate(sources, connection, retrieval, row, why)
         else:
-            best = f"the {retrieval.depth} best turns by words nor among the {retrieval.wanted} best by meaning"
-            why.stage, why.reason = "active", f"it is neither among {best}"
-    return why
+            why.stage, why.reason = (
+                "active",
+                "of the turns said last others are nearer, by their words and their meaning",
+            )
+    return why, row
+
+
+def _find_row(sources: Sources, connection: Connection, call: WhyNot) -> Row:
+    """Return the memory or turn that is asked about; else raise `NotFound`, which says where it is or was."""
+    place, spaces = namespaces.check(call.namespace), sources.store.namespaces
+    try:
+        return history.find_row(connection, call.id, spaces.reach(place, call.reach), tells_gone=False)
+    except NotFound as error:
+        if sources.caller.bound:  # who has a token is not told what is elsewhere
+            said = f"No memory that is seen from {place or '/'} has an id that begins with {call.id}."
+            raise NotFound(said, error.data) from None
+    try:
+        row = history.find_row(connection, call.id, None, tells_gone=True)
+    except NotFound as error:
+        if "operation" in error.data:
+            raise
+        raise NotFound(f"{error.message} It may have been erased, or its file was changed.", error.data) from None
+    seen_from = f"{place or '/'} with the reach {call.reach}" if call.reach else place or "/"
+    where = f"{row.id[:8]} is in {spaces.name(row.namespace) or '/'}, which is not seen from {seen_from}"
+    raise NotFound(f"{where}; the reach `all` sees all there is.", {"id": call.id})
 
 
 def _give_confidence(sources: Sources, retrieval: Retrieval, candidate: Candidate, why: Why) -> None:
@@ -82,18 +111,41 @@ def _give_confidence(sources: Sources, retrieval: Retrieval, candidate: Candidat
 
 
 def _explain(retrieval: Retrieval, row: Row, candidate: Candidate) -> str:
-    """Return why a candidate was lost: first what it comes from, a foreign language or nothing in common."""
+    """Return why a candidate was lost: first what it comes from, as far as that is known."""
+    return "; ".join(filter(None, [_explain_distance(retrieval, row, candidate), *_explain_rank(retrieval, candidate)]))
+
+
+def _explain_rank(retrieval: Retrieval, candidate: Candidate) -> list[str]:
+    """Return what put a candidate below others, and how that lost it."""
+    if not candidate.lost:
+        return []
+    reasons = []
+    if "age" in candidate.parts:
+        days = f"{retrieval.call.half_life_days:g}"
+        reasons.append(f"every {days} days halve the score (half_life_days), which takes {-candidate.parts['age']:.3f}")
+    for other in retrieval.ranked:
+        if other.record and candidate.record and any(one is candidate for one in other.formers):
+            disagrees = candidate.record.id in retrieval.contradictions.get(other.record.id, {})
+            says = "disagrees with it" if disagrees else "tells what became of it"
+            age = "newer" if other.record.created_at >= candidate.record.created_at else "older, which is asked for"
+            reasons.append(f"{other.record.id[:8]} {says}, is {age}, and stands before it")
+    return [*reasons, candidate.lost]
+
+
+def _explain_distance(retrieval: Retrieval, row: Row, candidate: Candidate) -> str:
+    """Return why neither words nor meaning of a candidate are near: a foreign language or nothing in common."""
     generation = retrieval.generation
     similarity = -1.0 if candidate.similarity is None else candidate.similarity
     if generation is None or candidate.bm25 is not None or similarity >= generation.embedder.floors.far:
-        return candidate.lost
+        return ""
     read = CATALOG[generation.name].languages if generation.name in CATALOG else ()
     for what, text in (("question", retrieval.call.query), ("text", row.content)):
         language = find_language(text) if read else ""
         if language and language not in read:
-            reason = f"the {what} is in {language}, and {generation.name} reads {', '.join(read)}"
-            return f"{reason} (`memctl model list` names others)" + (candidate.lost and f"; {candidate.lost}")
-    return candidate.lost and f"neither its words nor its meaning are near; {candidate.lost}"
+            # Which one it is cannot be told for sure: short texts of related languages share their small words.
+            reason = f"the {what} seems not to be in a language that {generation.name} reads ({', '.join(read)})"
+            return f"{reason}; `memctl model list` names others"
+    return "neither its words nor its meaning are near" if candidate.lost else ""
 
 
 def _find_filter(sources: Sources, connection: Connection, call: WhyNot, row: Row) -> str:
@@ -146,6 +198,8 @@ def _describe_filter(row: Row, name: str, value: Any) -> str:
 
 def _explain_no_candidate(sources: Sources, connection: Connection, retrieval: Retrieval, row: Row, why: Why) -> str:
     words = _explain_missed_words(sources, retrieval, row, why)
+    if retrieval.call.mode == "lexical":
+        return f"{words}, and the mode `lexical` does not compare meanings"
     generation = retrieval.generation
     if generation is None or retrieval.vector is None:
         return f"{words}, and its meaning could not be compared: no model was ready in time"

@@ -208,7 +208,7 @@ def find_row(connection: apsw.Connection, prefix: str, reached: frozenset[int] |
             raise
         operation, kind = states[-1].operation[:8], states[-1].kind
         said = f"{known[:8]} is gone since operation {operation} ({kind}); `memctl undo {operation}` takes that back."
-        raise NotFound(said, {"id": prefix}) from None
+        raise NotFound(said, {"id": prefix, "operation": states[-1].operation}) from None
 
 
 def undo(

@@ -405,16 +405,15 @@ def test_why_not_names_the_stage(memctl: Memctl, fake: FakeDaemon) -> None:
 
 def test_why_not_says_of_a_hit_how_sure_it_is_and_what_its_score_is_made_of(memctl: Memctl, fake: FakeDaemon) -> None:
     why = protocol.Why(
-        id=ID, found=True, rank=1, confidence=0.62, score=0.93, parts={"meaning": 0.61, "words": 0.3, "date": 0.02}
+        id=ID, found=True, rank=1, confidence=0.62, score=0.89, parts={"meaning": 0.61, "words": 0.3, "age": -0.02}
     )
     fake.replies[protocol.WhyNot] = why
     out = memctl("why-not", "3f9a", "cache").out
     assert "3f9a02c4 is found, at rank 1, 62% sure." in out
-    assert "0.930 = 0.610 meaning + 0.300 words + 0.020 date\n" in out
-    fake.replies[protocol.WhyNot] = msgspec.structs.replace(why, confidence=0.0291, score=0.95, reason="it is far")
+    assert "0.890 = 0.610 meaning + 0.300 words - 0.020 age\n" in out
+    fake.replies[protocol.WhyNot] = msgspec.structs.replace(why, confidence=0.0291, reason="it is far")
     out = memctl("why-not", "3f9a", "cache").out
     assert "is found, but not shown: 2.9% sure, 3% are needed; `--all` shows it.\nPerhaps since it is far." in out
-    assert "+ 0.020 place or feedback\n" in out
     lost = {"found": False, "stage": "clean", "reason": "ranked below the limit of 1", "confidence": 0.02}
     more = {"confidence_reason": "meaning 0.10", "last_hit_score": 0.9, "last_hit_confidence": 0.4}
     fake.replies[protocol.WhyNot] = msgspec.structs.replace(why, **lost, **more)
@@ -431,7 +430,7 @@ def test_why_not_says_where_a_memory_is_that_is_not_seen_from_here(memctl: Memct
     for place in ("--namespace", "acme/web"), ("--reach", "exact"), ():
         assert "No memory has an id that begins with ffff" in memctl("why-not", "ffff", "staging", *place).err
     for reach in ("exact", "visible"):
-        seen = f"which is not seen from / with --reach {reach};"
+        seen = f"which is not seen from / with the reach {reach};"
         assert f"{id[:8]} is in acme/api, {seen}" in memctl("why-not", id[:8], "staging", "--reach", reach).err
     assert (
         "is found, at rank 1" in memctl("why-not", id[:8], "staging", "--namespace", "acme/web", "--reach", "all").out

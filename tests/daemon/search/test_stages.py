@@ -243,11 +243,12 @@ def contradicting(core: Core, *created_at: float) -> list[int]:
 
 def test_clean_shows_the_same_content_once_the_best_of_it(core: Core) -> None:
     first = row_of(core, add(core, "Herons fish").id)
-    again = row_of(core, add(core, "herons FISH", dedup=False).id)
+    again_id = add(core, "herons FISH", dedup=False).id
+    again = row_of(core, again_id)
     other = row_of(core, add(core, "Storks nest").id)
     ranked, state = cleaned(core, again, first, other)
     assert ranked == [again, other]
-    assert state.candidates[first].lost == "the same content is ranked higher"
+    assert state.candidates[first].lost == f"the same content is ranked higher in {again_id[:8]}"
 
 
 def test_clean_leaves_out_what_was_deleted_meanwhile_and_fills_up_to_the_limit(core: Core) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 import apsw
 import pytest
 
-from conversing import observe
+from conversing import observe, talk
 from memoryd.client.errors import Invalid, NotFound
-from memoryd.client.protocol import NewMemory, Why, WhyNot
+from memoryd.client.protocol import Feedback, NewMemory, Why, WhyNot
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.search.whynot import why_not
+from memoryd.daemon.store.caller import Caller
 from workbench import Clock, CountingEmbedder, add, add_many, ask, delete, no_model, running, search
 
 
@@ -28,12 +30,16 @@ def test_a_hit_is_found_with_its_rank_and_scores(core: Core) -> None:
     assert (answer.similarity_rank, answer.bm25_rank, answer.last_hit_score) == (2, 2, hits[1].score)
 
 
-def test_out_of_reach_it_is_not_found_as_if_it_did_not_exist(core: Core) -> None:
+def test_of_a_memory_out_of_reach_the_owner_is_told_where_it_is(core: Core) -> None:
     id = add(core, "heron one", "her").id
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFound, match=f"{id[:8]} is in her, which is not seen from me; the reach `all` sees all"):
         why(core, id, namespace="me")
-    with pytest.raises(NotFound):
-        why(core, "0" * 32)
+    with pytest.raises(
+        NotFound, match=r"No memory has an id .* 0000\. It may have been erased, or its file was changed"
+    ):
+        why(core, "0000")
+    with pytest.raises(NotFound, match=f"No memory that is seen from me has an id that begins with {id}"):
+        why_not(core.sources._replace(caller=Caller("agent", "me")), WhyNot(id=id, query="heron", namespace="me"))
     with pytest.raises(Invalid):
         why(core, "%")
 
@@ -94,7 +100,7 @@ def test_below_a_floor(core: Core) -> None:
 
 def test_the_same_content_ranked_higher(core: Core) -> None:
     ids = [add(core, "heron one", namespace).id for namespace in ("a", "b")]
-    assert [why(core, id).reason for id in ids] == ["the same content is ranked higher", ""]
+    assert [why(core, id).reason for id in ids] == [f"the same content is ranked higher in {ids[1][:8]}", ""]
 
 
 @pytest.fixture
@@ -191,7 +197,7 @@ def test_of_a_turn_that_others_precede_that_is_said(core: Core) -> None:
     [stork] = search(core, "storks", mode="lexical").hits
     answer = why(core, stork.id, "herons dawn", limit=1)
     assert answer.stage == "active"
-    assert answer.reason == "it is neither among the 50 best turns by words nor among the 1 best by meaning"
+    assert answer.reason == "of the turns said last others are nearer, by their words and their meaning"
 
 
 def test_a_confidence_is_explained_by_what_it_comes_from(core: Core) -> None:
@@ -214,3 +220,46 @@ def test_what_has_nothing_in_common_with_the_question_is_said_to_be_far(core: Co
     add(core, "heron one")
     answer = why(core, add(core, "zinc mines closed").id, limit=1)
     assert answer.reason == "neither its words nor its meaning are near; ranked below the limit of 1"
+
+
+def test_by_words_alone_meanings_are_not_compared_and_that_is_said(core: Core) -> None:
+    answer = why(core, add(core, "storks nest").id, mode="lexical")
+    assert answer.reason == "no word of the query is in it, and the mode `lexical` does not compare meanings"
+
+
+def test_what_age_and_feedback_make_of_the_score_is_named(core: Core) -> None:
+    old = add(core, "heron one", created_at=core.clock() - 10 * 86_400).id
+    add(core, "heron two")
+    ask(core, Feedback(id=old, useful=True))
+    answer = why(core, old, half_life_days=5.0, limit=1)
+    assert answer.parts["age"] < 0 < answer.parts["feedback"]
+    assert sum(answer.parts.values()) == pytest.approx(answer.score)
+    assert answer.reason.startswith("every 5 days halve the score (half_life_days), which takes 0.")
+    assert answer.reason.endswith("; ranked below the limit of 1")
+    assert why(core, old, half_life_days=5.0).reason == ""
+
+
+def test_what_a_contradiction_put_before_it_is_named(core: Core) -> None:
+    old = add(core, "The limit is 30 seconds for every request").id
+    new = add(core, "The limit is 31 seconds for every request", dedup_threshold=0.5, created_at=core.clock() + 1)
+    assert new.contradicts == [old]
+    answer = why(core, old, "The limit is 30 seconds", limit=1)
+    before = f"{new.id[:8]} disagrees with it, is newer, and stands before it"
+    assert answer.reason == f"{before}; ranked below the limit of 1"
+
+
+def test_a_question_is_said_to_be_shown_with_its_answer(core: Core) -> None:
+    talk(core, "Which cache do we use?", "We use Valkey.")
+    hits = search(core, "which cache do we use?").hits
+    [question] = hits[0].related
+    answer = why(core, question.id, "which cache do we use?")
+    assert answer.reason == f"it is shown as the question of {hits[0].id[:8]}"
+    head = why(core, hits[0].id, "which cache do we use?")
+    assert sum(head.parts.values()) == pytest.approx(head.score)
+
+
+def test_that_a_secret_was_taken_out_is_said(core: Core) -> None:
+    id = add(core, "The staging key is [secret: API key]").id
+    assert why(core, id, "storks", floor=0.9).reason.endswith(
+        "; a secret was taken out of its text before it was stored"
+    )
