@@ -46,7 +46,11 @@ def _declare(parser: ArgumentParser) -> None:
         help="with --from: all of it into this namespace, such as / (default: one for each project or user)",
     )
     add_secrets(parser)
-    add("--overwrite", action="store_true", help="what is imported wins, also over later changes and erasures")
+    add(
+        "--overwrite",
+        action="store_true",
+        help="what is imported wins, also over what was changed, deleted, erased here",
+    )
     add("--yes", action="store_true", help="with --from: read folders that its database names, and do not ask")
     add("--dry-run", action="store_true", help="report what would be done, change nothing")
 

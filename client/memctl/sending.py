@@ -126,6 +126,10 @@ def _locate_error(error: Invalid, batch: list[Item], report: Imported) -> Invali
     return Invalid(f"{batch[index].where}: {reason}{before}", error.data)
 
 
+def _name(ids: list[str]) -> str:
+    return f"{', '.join(id[:8] for id in ids[:SHOWN])}{' …' if len(ids) > SHOWN else ''}"
+
+
 def report_text(report: Imported) -> str:
     """Say what an import did."""
     would, number = (
@@ -133,18 +137,25 @@ def report_text(report: Imported) -> str:
         count_text(report.created + report.replaced, "memory"),
     )
     lines = [f"{would} {number}: {report.created:,} new, {report.replaced:,} changed."]
+    if report.changed:
+        lines.append(f"Changed: {_name(report.changed)}. `memctl history ID` has what was here.")
     if report.unchanged:
         lines.append(f"{count_text(report.unchanged, 'memory')} already as imported.")
     if report.kept:
         lines.append(
             f"{count_text(len(report.kept), 'memory')} kept as stored, being as new or newer"
-            " (--overwrite replaces them): "
-            f"{', '.join(id[:8] for id in report.kept[:SHOWN])}{' …' if len(report.kept) > SHOWN else ''}"
+            f" (--overwrite replaces them): {_name(report.kept)}"
         )
     if report.erased:
         were = "was" if report.erased == 1 else "were"
         lines.append(
             f"{count_text(report.erased, 'memory')} left out that {were} erased here (--overwrite takes them)."
+        )
+    if report.deleted:
+        were = "was" if len(report.deleted) == 1 else "were"
+        lines.append(
+            f"{count_text(len(report.deleted), 'memory')} left out that {were} deleted here: {_name(report.deleted)}"
+            " (--overwrite takes them)."
         )
     if report.skipped:
         lines.append(f"{count_text(report.skipped, 'chunk')} of files left out: add their folder as a workspace.")

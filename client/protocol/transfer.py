@@ -59,7 +59,8 @@ class Exported(Listed[Record], kw_only=True):
 
 class Imported(Struct, kw_only=True):
     """What an import did, or with `dry_run` would do. `kept` are the ids of memories that stay as they are because the
-    stored ones are as new or newer; `skipped` counts chunks of files. Without a change there is no operation."""
+    stored ones are as new or newer; `skipped` counts chunks of files. Without a change there is no operation.
+    Votes of both sides are kept in any case."""
 
     created: int = 0
     """were not there"""
@@ -73,6 +74,10 @@ class Imported(Struct, kw_only=True):
     """chunks of files: they come from the files"""
     erased: int = 0
     """were erased here, and are left out without `overwrite`"""
+    changed: list[str] = []
+    """ids of those that were replaced; their history has what they were"""
+    deleted: list[str] = []
+    """ids of those that were deleted here later than they were changed there, and are left out without `overwrite`"""
     operation: str | None = None
     """what `undo` takes back; null: nothing was changed"""
     dry_run: bool = False
@@ -88,6 +93,8 @@ class Imported(Struct, kw_only=True):
         self.kept += part.kept
         self.skipped += part.skipped
         self.erased += part.erased
+        self.changed += part.changed
+        self.deleted += part.deleted
         self.operation = part.operation or self.operation
 
 

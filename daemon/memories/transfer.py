@@ -37,7 +37,7 @@ _OWN = frozenset(
     {"row", "id", "tier", "access_count", "last_accessed_at", "content_hash", "text_hash", "feedback", "key"}
 )
 
-What = Literal["created", "replaced", "unchanged", "kept", "skipped", "erased"]
+What = Literal["created", "replaced", "unchanged", "kept", "skipped", "erased", "deleted"]
 
 
 # Export --------------------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def _leave_votes(caller: Caller, namespace: str, records: list[Record], by_id: d
 
 
 class _Step(NamedTuple):
-    """One record, the row that it becomes, what is stored of it, and what is to be done."""
+    """One record, the row that it becomes (where that is kept: with votes of both), what is stored, and what to do."""
 
     record: Record
     row: Row
@@ -149,7 +149,7 @@ def _write(core: Core, call: ImportMemories, records: Sequence[Record], operatio
         if started is not None:
             _check_operation(transaction.connection, started)
         steps = _plan_steps(core, transaction.connection, call, pairs)
-        if started is None and any(step.what in ("created", "replaced") for step in steps):
+        if started is None and any(step.what == "created" or _is_changed(step) for step in steps):
             started = history.begin(transaction.connection, KIND, "", core.clock())
         for step in steps:
             if started is not None:
@@ -171,6 +171,8 @@ def _tally(steps: list[_Step], operation: str | None, dry_run: bool = False) -> 
         kept=[step.record.id for step in steps if step.what == "kept"],
         skipped=counts["skipped"],
         erased=counts["erased"],
+        changed=[step.record.id for step in steps if step.what == "replaced"],
+        deleted=[step.record.id for step in steps if step.what == "deleted"],
         operation=operation,
         dry_run=dry_run,
     )
@@ -183,6 +185,7 @@ def _plan_steps(
     by_id, recent = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
     absent = [id for id in ids if id not in by_id and id not in recent]
     erased = set() if call.overwrite else erasing.select_erased(connection, absent)
+    deleted = {} if call.overwrite else history.find_deletions(connection, absent)
     for record, row in pairs:
         number = core.store.namespaces.find_number(record.namespace)  # another transaction may have made it
         row.namespace = -1 if number is None else number
@@ -190,6 +193,8 @@ def _plan_steps(
     for record, row in pairs:
         if record.id in erased:
             steps.append(_Step(record, row, None, "erased"))
+        elif deleted.get(record.id, 0.0) > record.updated_at:
+            steps.append(_Step(record, row, None, "deleted"))
         elif record.id in recent and recent[record.id].content_hash == row.content_hash:
             steps.append(_Step(record, row, None, "unchanged"))
         else:
@@ -210,10 +215,30 @@ def _plan_step(call: ImportMemories, record: Record, row: Row, old: Row | None, 
         # A turn that is still in L0 would become a memory of the same id; a key may be another memory's.
         return _Step(record, row, None, "kept" if is_taken else "created")
     compared = [name for name in rows.COLUMNS if name not in _OWN or (call.overwrite and name not in ("row", "id"))]
-    if all(getattr(row, name) == getattr(old, name) for name in compared):
-        return _Step(record, row, old, "unchanged")
-    wins = old.tier != DOCUMENTS and not is_taken and (call.overwrite or record.updated_at > old.updated_at)
-    return _Step(record, row, old, "replaced" if wins else "kept")
+    is_same = all(getattr(row, name) == getattr(old, name) for name in compared)
+    if call.overwrite or old.tier == DOCUMENTS:
+        wins = old.tier != DOCUMENTS and not is_taken
+        return _Step(record, row if wins else old, old, "unchanged" if is_same else "replaced" if wins else "kept")
+    votes = feedback.merge(old.feedback, row.feedback)
+    if is_same or is_taken or record.updated_at <= old.updated_at:
+        what: What = "kept" if not is_same else "unchanged" if votes == old.feedback else "replaced"
+        return _Step(record, msgspec.structs.replace(old, feedback=votes), old, what)
+    return _Step(record, _with_use(row, old, votes), old, "replaced")
+
+
+def _with_use(row: Row, old: Row, votes: str) -> Row:
+    """Return an imported row with what became of the stored one here: votes, and how it was used."""
+    return msgspec.structs.replace(
+        row,
+        feedback=votes,
+        access_count=max(row.access_count, old.access_count),
+        last_accessed_at=max(filter(None, (row.last_accessed_at, old.last_accessed_at)), default=None),
+    )
+
+
+def _is_changed(step: _Step) -> bool:
+    """Return whether a stored memory is to be changed."""
+    return step.old is not None and step.what in ("replaced", "kept") and step.row != step.old
 
 
 def _metadata_limit(record: Record) -> int:
@@ -236,15 +261,16 @@ def _row(record: Record) -> Row:
 
 def _apply(core: Core, transaction: Transaction, step: _Step, operation: str) -> None:
     connection, old = transaction.connection, step.old
-    if step.what not in ("created", "replaced"):
+    if step.what != "created" and not _is_changed(step):
         return
-    number = core.store.namespaces.ensure(transaction, step.record.namespace)
+    kept = old if step.what == "kept" else None
+    number = kept.namespace if kept else core.store.namespaces.ensure(transaction, step.record.namespace)
     row = msgspec.structs.replace(step.row, namespace=number)  # the writer may run this again
     if step.what == "created":
         history.record(connection, operation, row.id, step.record.namespace, None)  # the account of turns looks at it
         row.row = rows.insert(connection, row)
         transaction.after_commit(lambda: core.embedding.index_rows([(row.row, number, row.type)], [None]))
-    elif step.what == "replaced" and old is not None:
+    elif old is not None:
         history.record(connection, operation, row.id, core.store.namespaces.name(old.namespace), old)
         different = {name: new for name in rows.COLUMNS[1:] if (new := getattr(row, name)) != getattr(old, name)}
         rows.change(connection, old.row, different)

@@ -58,11 +58,16 @@ def drop_notes(feedback: str) -> str:
 
 
 def merge(one: str, other: str) -> str:
-    """Return the column of a memory that two become: of each caller its latest vote."""
+    """Return the column of a memory that two become: of each caller its latest word, and what cited it in either."""
     if not (one and other):
         return one or other
-    latest = {vote.by: vote for vote in sorted((*decode_votes(one), *decode_votes(other)), key=lambda vote: vote.at)}
-    return text(latest.values())
+    merged: dict[str, Vote] = {}
+    for vote in sorted((*decode_votes(one), *decode_votes(other)), key=lambda vote: vote.at):
+        former = merged.get(vote.by, vote)
+        cited = list(dict.fromkeys([*former.cited, *vote.cited]))[:MAX_CITATIONS]
+        word = former if vote.useful is None else vote
+        merged[vote.by] = msgspec.structs.replace(word, at=vote.at, cited=cited)
+    return text(merged.values())
 
 
 def rate_usefulness(feedback: str, notes: bool = False) -> Usefulness | None:

@@ -174,6 +174,16 @@ def put_back(after: Row | None, moved: Moved) -> Row | None:
     return msgspec.structs.replace(after, tier=moved.tier) if after else None
 
 
+def find_deletions(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, float]:
+    """Return when those of some absent memories or turns were deleted by somebody, as far as the history goes back."""
+    sql = (
+        "SELECT o.kind, o.at FROM history h JOIN operations o ON o.number = h.operation"
+        " WHERE h.memory = ? ORDER BY h.id DESC LIMIT 1"
+    )
+    found: Any = {id: connection.execute(sql, (id,)).fetchone() for id in ids}
+    return {id: last[1] for id, last in found.items() if last and last[0] in ("delete", "redo")}
+
+
 def resolve_known(connection: apsw.Connection, prefix: str, condition: str) -> str:
     """Return the id of a memory, also a deleted one, that begins with `prefix`; raise as `rows.resolve` does."""
     rows.check_prefix(prefix)

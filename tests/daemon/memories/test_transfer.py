@@ -8,7 +8,17 @@ import pytest
 
 from conversing import problems
 from memoryd.client.errors import Conflict, Invalid, StorageFull
-from memoryd.client.protocol import Erase, ExportMemories, Imported, ImportMemories, Link, Observe, Operations, Record
+from memoryd.client.protocol import (
+    Erase,
+    ExportMemories,
+    Imported,
+    ImportMemories,
+    Link,
+    Observe,
+    Operations,
+    Record,
+    Vote,
+)
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import transfer
 from memoryd.daemon.memories.parts import PART
@@ -249,8 +259,43 @@ def test_a_deleted_memory_is_brought_back_with_its_links(core: Core) -> None:
     second = add(core, "Deploys take 60 seconds", dedup_threshold=0.5)
     records = exported(core)
     delete(core, second.id)
-    assert put(core, records).created == 1
+    assert put(core, records, overwrite=True).created == 1
     assert exported(core) == records
+
+
+def test_what_was_deleted_here_later_than_it_was_changed_there_is_left_out(core: Core, clock: Any) -> None:
+    first, second = add(core, "Deploys take 30 seconds"), add(core, "The cache is Valkey")
+    records = exported(core)
+    clock.advance(60)
+    delete(core, first.id)
+    deleted = delete(core, second.id)
+    for dry_run in (True, False):
+        done = put(core, records, dry_run=dry_run)
+        assert (done.created, sorted(done.deleted), done.operation) == (0, sorted([first.id, second.id]), None)
+    undo(core, deleted.operation)
+    assert put(core, records).unchanged == 1
+    later = [msgspec.structs.replace(one, updated_at=clock() + 1) for one in records if one.id == first.id]
+    assert (put(core, later).created, len(exported(core))) == (1, 2)
+
+
+def test_votes_of_both_sides_and_the_larger_count_are_kept(core: Core) -> None:
+    here, there = (Vote(by=name, useful=True, note="", at=1.0, cited=[]) for name in ("desk", "laptop"))
+    put(core, [record(1, "old", access_count=7, votes=[here]), record(2, votes=[here]), record(3, "new", votes=[here])])
+    coming = [
+        record(1, "changed", updated_at=99.0, access_count=3, votes=[there]),
+        record(2, votes=[there]),
+        record(3, "older", updated_at=1.0, votes=[there]),
+    ]
+    done = put(core, coming)
+    assert (done.changed, done.kept) == ([f"{1:032x}", f"{2:032x}"], [f"{3:032x}"])
+    found = exported(core)
+    assert [one.content for one in found] == ["changed", coming[1].content, "new"]
+    assert found[0].access_count == 7
+    assert [one.votes for one in found] == [[here, there]] * 3
+    again = put(core, coming)
+    assert (again.operation, again.unchanged) == (None, 2)
+    undo(core)
+    assert [one.votes for one in exported(core)] == [[here]] * 3
 
 
 def test_what_was_erased_is_left_out_unless_told_otherwise_and_no_namespace_is_made_for_it(core: Core) -> None:

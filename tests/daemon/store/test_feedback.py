@@ -90,3 +90,12 @@ def test_one_more_vote_for_a_memory_never_lowers_it_and_one_against_never_lifts_
     assert (
         factor(note_vote(column, by, False, "", 2e9)) <= factor(column) <= factor(note_vote(column, by, True, "", 2e9))
     )
+
+
+def test_a_later_citation_takes_no_word_of_the_same_caller_away() -> None:
+    said = feedback.note_vote("", "ada", useful=False, note="old", now=1.0)
+    cited = feedback.note_citation("", "ada", "s1", now=2.0) or ""
+    for one, other in ((said, cited), (cited, said)):
+        merged = feedback.merge(one, other)
+        assert feedback.decode_votes(merged) == [Vote(by="ada", useful=False, note="old", at=2.0, cited=["s1"])]
+        assert feedback.merge(merged, other) == merged
