@@ -63,13 +63,16 @@ def _erase(args: Namespace) -> None:
     preview = known or Erased(count=0, ids=[], derived=[], session=args.session, dry_run=True)
     unsent = _erase_unsent(args, fields, preview, dry_run=True)
     preview.names += _find_projects(args.matching)
+    places = _find_places(args, preview.derived)
     there = bool(preview.count or preview.skipped or preview.waiting or unsent)
-    if args.dry_run or not (there or args.matching or args.copies):
-        show(args, _add_unsent(preview, unsent), lambda: _found_text(args, preview, unsent))
+    if args.dry_run or not (there or args.matching or args.copies or preview.already):
+        show(args, _add_unsent(preview, unsent), lambda: _found_text(args, preview, unsent, places))
         return
     if there and not args.yes:
         warning = f"This erases {_count(preview, len(unsent))} for good; it cannot be undone."
-        confirm("erase", warning, f"{_found_text(args, preview, unsent)}\nmemctl: {warning}", "Nothing was erased.")
+        confirm(
+            "erase", warning, f"{_found_text(args, preview, unsent, places)}\nmemctl: {warning}", "Nothing was erased."
+        )
     if preview.session is not None:
         fields["session"] = preview.session
     report = send(args, Erase(copies=args.copies, **fields)) if known else preview
@@ -79,7 +82,7 @@ def _erase(args: Namespace) -> None:
             projects.forget_former(Wording(args.matching).is_in)
     if known:
         report.names += _find_projects(args.matching)
-    show(args, _add_unsent(report, unsent), lambda: _erased_text(report, len(unsent)))
+    show(args, _add_unsent(report, unsent), lambda: _erased_text(report, len(unsent), places))
 
 
 def _read_fields(args: Namespace) -> dict[str, Any]:
@@ -136,12 +139,12 @@ def _count(report: Erased, unsent: int) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _found_text(args: Namespace, preview: Erased, unsent: list[str]) -> str:
+def _found_text(args: Namespace, preview: Erased, unsent: list[str], places: str) -> str:
     """Return what would be erased: each with its beginning, what was made of it, what else holds it."""
     lines = _list_mentions(preview) if preview.mentions else _list_memories(args, preview.ids, preview.count)
     if preview.derived:
         made = _list_memories(args, preview.derived, len(preview.derived))
-        lines += ["With it goes what was made of it:", *map("  {}".format, made)]
+        lines += [f"With it goes what was made of it{places}:", *map("  {}".format, made)]
     if unsent:
         said = [shorten(to_one_line(text), columns() - 2) for text in unsent]
         lines += ["Of what hooks have not sent yet:", *map("  {}".format, said)]
@@ -181,11 +184,23 @@ def _list_memories(args: Namespace, every: list[str], total: int) -> list[str]:
     return list_texts([(id, texts.get(id, f"(deleted; `memctl history {id[:8]}` shows it)")) for id in ids], total)
 
 
+def _find_places(args: Namespace, ids: list[str]) -> str:
+    """Return where memories are, as the end of a phrase; nothing of those that are deleted."""
+    if not ids:
+        return ""
+    page = send(args, List(ids=ids, all_states=True, limit=len(ids), reach="all"))
+    names = sorted({make_printable(memory.namespace) or "/" for memory in page.memories})
+    return f" (in {', '.join(names)})" if names else ""
+
+
 def _describe_nothing(report: Erased) -> str:
+    nothing = f"Erased already: {', '.join(id[:8] for id in report.already)}" if report.already else ""
     if report.rewritten:
-        return f"Nothing in the database; {_count_copies(len(report.rewritten))} rewritten."
+        return f"{nothing or 'Nothing in the database'}; {_count_copies(len(report.rewritten))} rewritten."
     if report.copies:
-        return "Nothing in the database, but in copies of it."
+        return f"{nothing or 'Nothing in the database'}, but in copies of it."
+    if nothing:
+        return f"{nothing}. Nothing holds it here."
     if not report.looked_at:
         return "No memory and no turn is like that; the database has no copies here."
     copies = "copy" if report.looked_at == 1 else _count_copies(report.looked_at)
@@ -227,7 +242,7 @@ def _find_projects(text: str | None) -> list[StandingName]:
     return found
 
 
-def _erased_text(report: Erased, unsent: int) -> str:
+def _erased_text(report: Erased, unsent: int, places: str) -> str:
     erased = _count(report, unsent)
     lines = [
         f"Erased {erased}. Copies outside the data directory are not known here."
@@ -237,7 +252,7 @@ def _erased_text(report: Erased, unsent: int) -> str:
     if report.rewritten:
         lines.append(f"Rewritten: {', '.join(report.rewritten)}.")
     if report.derived:
-        lines.append(f"With it: {count_text(len(report.derived), 'memory')} made of it.")
+        lines.append(f"With it: {count_text(len(report.derived), 'memory')} made of it{places}.")
     lines += _describe(report)
     if report.left:
         still = "Words of it are still in these files; another memory or a file of yours may say the same:"

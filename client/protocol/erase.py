@@ -40,6 +40,8 @@ class Erased(Struct, kw_only=True):
     """full ids of the first 1,000 of them"""
     derived: list[str]
     """full ids of the first 1,000 facts, summaries and shared copies that were made of them and are erased too"""
+    already: list[str] = []
+    """full ids of the first 1,000 of those asked for that were erased before: copies may still hold them"""
     mentions: list[Mentioned] = []
     """where the first 100 of them mention the text of `matching`"""
     skipped: int = 0

@@ -39,8 +39,9 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
     chosen = _choose(core, call)
     ids, beside = chosen.ids, chosen.beside
     with core.store.reading() as connection:
-        derived = erasing.find_derived(connection, ids)
+        derived = erasing.find_derived(connection, [*ids, *chosen.again])
         report = Erased(count=len(ids), ids=ids[:_MAX_IDS], derived=derived[:_MAX_IDS], dry_run=call.dry_run)
+        report.already = chosen.again[:_MAX_IDS]
         report.skipped, report.waiting = beside.sum_up(connection)
     every = [*ids, *derived]
     report.session, report.notes, report.mentions = call.session, chosen.notes[:_MAX_IDS], chosen.mentions
@@ -49,7 +50,7 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
         with core.store.reading() as connection:
             report.absent = migrations.list_left(connection)
         report.left = yield from _search_files(core, texts)
-    every += chosen.copied
+    every += chosen.copied + chosen.again
     with core.store.reading() as connection:
         used = mentions.list_used(connection)
     copies = leftovers.find_copies(core.folder, every, beside, used)
@@ -96,7 +97,8 @@ def _erase_all(core: Core, beside: Beside, every: Sequence[str], report: Erased)
 class _Chosen(NamedTuple):
     """What a call is about: ids of memories and turns, deleted ones too, and what is beside them.
 
-    Of what mentions a text also where, the files that do, and the ids of what does in copies of the database.
+    Of what mentions a text also where, the files that do, and the ids of what does in copies of the database; `again`
+    are the ids of what was erased before.
     """
 
     ids: list[str]
@@ -105,6 +107,7 @@ class _Chosen(NamedTuple):
     mentions: list[Mentioned]
     notes: list[str]
     copied: list[str]
+    again: list[str]
 
 
 def _resolve_session(core: Core, call: Erase) -> str:
@@ -140,15 +143,15 @@ def _choose(core: Core, call: Erase) -> _Chosen:
         active = select_turns(connection, selection, full_call, core.active.list_turns(selection.reached))
         active = [turn for turn in active if not mention or mention.is_in(turn)]
         past = _find_past(connection, call, mention, selection.reached)
-        again = erasing.find_erased(connection, call.ids)
-        ids = list(dict.fromkeys(stored + [turn.key for turn in active] + [one.id for one in past] + again))
+        ids = list(dict.fromkeys(stored + [turn.key for turn in active] + [one.id for one in past]))
+        again = sorted(set(erasing.find_erased(connection, call.ids)) - set(ids))
         shown = _describe(connection, mention, ids, past) if mention else []
     for prefix in call.ids:
-        choose_unique(prefix, [id for id in ids if id.startswith(prefix)])
+        choose_unique(prefix, [id for id in [*ids, *again] if id.startswith(prefix)])
     beside = _choose_beside(call, mention, selection.reached)
     is_about_all = beside == Beside(call.session, mention) and beside != Beside()
     copied = leftovers.find_in_copies(core.folder, beside) if is_about_all else []
-    return _Chosen(ids, beside, mention, shown, notes, copied)
+    return _Chosen(ids, beside, mention, shown, notes, copied, again)
 
 
 def _choose_beside(call: Erase, mention: Mention | None, reached: frozenset[int] | None) -> Beside:

@@ -275,7 +275,9 @@ def _record(
     places = {one.id if isinstance(one, Row) else one.key: one.namespace for one in records}
     for id in ids:
         name: Any = connection.execute("SELECT name FROM namespaces WHERE id = ?", (places.get(id),)).get
-        last: Any = connection.execute("SELECT namespace FROM history WHERE memory = ? ORDER BY id DESC", (id,)).get
+        last: Any = connection.execute(
+            "SELECT namespace FROM history WHERE memory = ? ORDER BY id DESC LIMIT 1", (id,)
+        ).get
         if name is not None or last is not None:  # else it was erased before
             history.record(connection, operation, id, str(last if name is None else name), None)
 

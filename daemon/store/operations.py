@@ -1,8 +1,11 @@
 """Reading the operation log: which operations there were, and what one of them did to which memory."""
 
+import ast
+import os.path
 from typing import Any, NamedTuple
 
 import apsw
+import msgspec
 
 from memoryd.client.protocol import Operation
 from memoryd.daemon.store import rows, turns
@@ -30,23 +33,19 @@ class OperationStep(NamedTuple):
     after: Row | None
 
 
-# Where all of what an operation touched is; NULL for several places, and for too much to look at each time.
-_ONE_PLACE = (
-    "(SELECT min(h.namespace) FROM history h WHERE h.operation = o.number AND o.memories <= 1000"
-    " HAVING min(h.namespace) = max(h.namespace))"
-)
+_MOST_LOOKED_AT = 1000  # memories of an operation, of which each list of operations shows the place
 
 
 def find(connection: apsw.Connection, condition: str, query: OperationQuery) -> list[Operation]:
     """Return the latest operations that touched a memory in the namespaces of `condition` (on the alias `m`).
 
-    Only those memories are counted, and an operation called from elsewhere is shown where it touched one of them.
+    Only those memories are counted, and it is shown at the innermost place that holds all of them.
     """
     entries_of = f"FROM history h WHERE h.operation = o.number AND {condition_for(condition, 'h.namespace')}"
-    place, count = f"coalesce({_ONE_PLACE}, o.namespace)", "o.memories"
-    if condition != "TRUE":
-        place = f"iif({condition_for(condition, 'o.namespace')}, o.namespace, (SELECT min(h.namespace) {entries_of}))"
-        count = f"(SELECT count(*) {entries_of})"
+    place, count = f"(SELECT json_group_array(DISTINCT h.namespace) {entries_of})", f"(SELECT count(*) {entries_of})"
+    if condition == "TRUE":
+        place = f"iif(o.memories <= {_MOST_LOOKED_AT}, {place}, json_array(o.namespace))"
+        count = "o.memories"
     choice, values = _choose(query)
     entries = connection.execute(
         f"SELECT o.id, o.kind, o.at, {place}, {count}, (SELECT u.id FROM operations u WHERE u.number = o.undone_by),"
@@ -54,7 +53,19 @@ def find(connection: apsw.Connection, condition: str, query: OperationQuery) -> 
         f" WHERE EXISTS (SELECT 1 {entries_of}){choice} ORDER BY o.number DESC LIMIT ? OFFSET ?",
         (*values, query.limit, query.offset),
     )
-    return [Operation(**dict(zip(Operation.__struct_fields__, values, strict=True))) for values in entries]
+    every = [Operation(**dict(zip(Operation.__struct_fields__, values, strict=True))) for values in entries]
+    return [msgspec.structs.replace(one, namespace=_find_common(msgspec.json.decode(one.namespace))) for one in every]
+
+
+def _find_common(names: list[str]) -> str:
+    """Return the innermost namespace that encloses all of some."""
+    parts = [_read_name(name).split("/") for name in names]
+    return "/".join(os.path.commonprefix(parts))  # noqa: RUF071 - of parts, not of letters
+
+
+def _read_name(name: str) -> str:
+    """Return a namespace of the history, where erasures once wrote all former ones of a memory as a list."""
+    return str(ast.literal_eval(name)[0]) if name.startswith("['") and name.endswith("']") else name
 
 
 def find_one(connection: apsw.Connection, prefix: str, condition: str) -> Operation:
@@ -94,10 +105,10 @@ def list_steps(
     for number, memory, namespace, before, later, after in entries:
         images = _decode(before), _decode(after)
         if any(image and image.moved for image in images):
-            steps.append(OperationStep(memory, namespace, *_read_moved(connection, memory, number)))
+            steps.append(OperationStep(memory, _read_name(namespace), *_read_moved(connection, memory, number)))
         else:
             row_after = now.get(memory) if later is None else row_of(images[1])
-            steps.append(OperationStep(memory, namespace, row_of(images[0]), row_after))
+            steps.append(OperationStep(memory, _read_name(namespace), row_of(images[0]), row_after))
     return steps
 
 

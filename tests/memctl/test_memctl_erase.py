@@ -36,6 +36,22 @@ def test_it_asks_shows_and_erases(memctl: Memctl, client: Any) -> None:
     assert memctl("erase", "--where", "nothing=here", "--yes").out == NOTHING
 
 
+def test_what_was_erased_before_is_named_and_not_counted(memctl: Memctl, client: Any) -> None:
+    gone = client.add("Herons fish at dawn").id
+    memctl("erase", gone, "--yes")
+    before = len(memctl("history", "--json").json)
+    assert memctl("erase", gone, "--yes").out == f"Erased already: {gone[:8]}. Nothing holds it here.\n"
+    assert memctl("erase", gone, "--dry-run").out == f"Erased already: {gone[:8]}. Nothing holds it here.\n"
+    assert len(memctl("history", "--json").json) == before
+
+
+def test_where_the_copies_are_that_go_along_is_said(memctl: Memctl, client: Any) -> None:
+    own = memctl("add", "Herons fish at dawn", "--namespace", "acme/api", "--json").json["id"]
+    memctl("share", own, "--to", "acme")
+    assert "With it goes what was made of it (in acme):" in memctl("erase", own, "--dry-run").out
+    assert "With it: 1 memory made of it (in acme)." in memctl("erase", own, "--yes").out
+
+
 def test_all_that_mentions_a_word_is_shown_and_erased(memctl: Memctl, client: Any) -> None:
     client.observe(SAID, session="work-1")
     kept = client.add("Herons fish at dawn").id
@@ -209,7 +225,7 @@ def test_all_that_would_go_is_shown(memctl: Memctl, client: Any, daemon: Any) ->
     assert len(memctl("erase", "--session", "work-1", "--dry-run", "--json").json["unsent"]) == 2
     turn = client.turns().turns[0].id
     made = memctl("erase", turn, "--dry-run").out.splitlines()[1:]
-    assert made[0] == "With it goes what was made of it:"
+    assert made[0] == "With it goes what was made of it (in /):"
     assert made[1].startswith(f"  {summary.id[:8]}  Session work-1, ")
     deleted = memctl("delete", turn).out.splitlines()
     assert deleted[1] == "With it went what was made of it:"

@@ -386,6 +386,25 @@ def test_an_operation_called_from_elsewhere_shows_where_it_touched_what_one_sees
     assert seen == [("share", "acme", 1)]
 
 
+def test_an_operation_is_shown_where_all_that_it_touched_lies(client: Client, connect: Connect) -> None:
+    alpha = connect("acme/api/alpha")
+    for place in ("acme", "acme/api"):
+        alpha.call(protocol.Add(memory=NewMemory(content=f"It lies in {place}"), namespace=place))
+    every = [(one.kind, one.namespace, one.memories) for one in client.operations()]
+    assert [(one.kind, one.namespace, one.memories) for one in alpha.operations()] == every
+    assert every == [("add", "acme/api", 1), ("add", "acme", 1)]
+    alpha.delete(alpha.add("It is its own").id)
+    client.call(protocol.Erase(namespace="acme", reach="subtree"))
+
+    def at(place: str) -> list[protocol.Operation]:
+        return client.call(protocol.Operations(namespace=place, reach="subtree")).operations
+
+    erased = [(one.namespace, one.memories) for one in at("acme")]
+    assert erased == [("acme", 3)]
+    assert [one.namespace for one in at("acme/api")] == ["acme/api"]
+    assert [one.namespace for one in client.operations()] == ["acme"]
+
+
 def test_a_kept_trace_shows_nothing_of_a_memory_that_went_elsewhere(client: Client, connect: Connect) -> None:
     alpha = connect("acme/alpha")
     added = alpha.add("It goes to beta")

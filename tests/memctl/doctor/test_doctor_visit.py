@@ -13,7 +13,7 @@ from findings import Doctor
 
 from memoryd.client.doctor.checks import list_areas, list_checks
 from memoryd.client.errors import StorageFailed
-from memoryd.client.protocol import Verify
+from memoryd.client.protocol import AddToken, Verify
 
 COMMAND = [sys.executable, "-m", "memoryd.client.memctl", "doctor"]
 
@@ -27,6 +27,14 @@ def test_a_healthy_daemon_is_well(doctor: Doctor, alive: Any) -> None:
     found = doctor()
     assert {name for name, finding in found.items() if finding["state"] == "fail"} == {"model"}, "it has none"
     assert len(found) > 30
+
+
+def test_what_is_the_owners_to_check_is_no_problem(doctor: Doctor, alive: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with alive.client() as client:
+        monkeypatch.setenv("MEMORYD_TOKEN", client.call(AddToken(name="a", namespace="acme", role="agent")).token)
+    found = doctor()
+    assert {name for name, finding in found.items() if finding["state"] == "fail"} == {"model"}
+    assert found["jobs"]["message"].startswith("not checked: this is for the owner")
 
 
 def test_checks_are_chosen_by_name_and_area(doctor: Doctor, memctl: Memctl) -> None:
