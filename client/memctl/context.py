@@ -5,8 +5,8 @@ from argparse import ArgumentParser, Namespace
 from memoryd.client.calls import context as context_call
 from memoryd.client.memctl.arguments import accept_whole, add_filters, filters_of
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import send
-from memoryd.client.memctl.output import print_note, say_degraded, show
+from memoryd.client.memctl.link import apply_options, send
+from memoryd.client.memctl.output import make_printable, print_note, say_degraded, show
 from memoryd.client.protocol.context import MAX_CONTEXT_TOKENS, MIN_CONTEXT_TOKENS
 
 
@@ -44,15 +44,18 @@ def _show_context(args: Namespace) -> None:
         touch=args.touch,
         **filters_of(args),
     )
-    context = send(args, call)
+    context = send(args, call := apply_options(args, call))
     if args.json or context.text:
         show(args, context, lambda: context.text.rstrip("\n"))
     if not context.text:
         more = f" beyond the {context.repeated} that the session has" if context.repeated else ""
-        less = "" if context.repeated else "; `memctl search` shows what is less likely to matter"
-        print_note(f"memctl: nothing relevant enough{more}{less}.")
+        seen, less = "", "" if context.repeated else "; `memctl search` shows what is less likely to matter"
+        if call.namespace and call.reach != "all":
+            seen, less = f" is seen from {make_printable(call.namespace)}", f"; `--reach all` looks everywhere{less}"
+        print_note(f"memctl: nothing relevant enough{seen}{more}{less}.")
     elif context.omitted:
-        print_note(f"memctl: {context.tokens} tokens; {context.omitted} more would be relevant (--max-tokens).")
+        ids = f": {', '.join(id[:8] for id in context.omitted_ids)}" if args.with_ids else ""
+        print_note(f"memctl: {context.tokens} tokens; {context.omitted} more would be relevant (--max-tokens){ids}.")
     say_degraded(context.degraded)
 
 

@@ -6,18 +6,32 @@ from collections import Counter
 from typing import get_args
 
 from memoryd.client import calls, methods
+from memoryd.client.errors import NotFound
 from memoryd.client.memctl.arguments import Usage, add_query, query_of
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import send, show_result
+from memoryd.client.memctl.link import client_for, send, show_result
 from memoryd.client.memctl.output import columns, paint, show
-from memoryd.client.memctl.search import FLOOR, format_share
+from memoryd.client.memctl.search import FLOOR, add_all, format_share
 from memoryd.client.memctl.table import draw_bar, format_fields, format_table, ms_text, text_of, to_one_line, wrap
 from memoryd.client.patterns import compile_late
-from memoryd.client.protocol import CandidateTrace, StageTrace, Tier, Trace, TraceSummary, Why
+from memoryd.client.protocol import (
+    CandidateTrace,
+    Explain,
+    Explanation,
+    List,
+    Page,
+    StageTrace,
+    Tier,
+    Trace,
+    TraceSummary,
+    Why,
+)
 from memoryd.client.times import iso
 
 BAR = 16
 ASKED = ["search", "get_context", "get_unasked"]  # what agents and programs call
+MEANT_CHARS = 160  # of what may be meant
+_NEAREST = 4  # memories that may be meant by words
 _KEPT = 1000  # more traces than are kept
 _ID = compile_late(r"[0-9a-fA-F]{4,32}")
 NOTE_LINES = 4
@@ -65,6 +79,7 @@ def _recent_text(asked: list[TraceSummary]) -> str:
 
 def trace_text(trace: Trace) -> str:
     """Return a trace as a page: what was asked, the stages, the candidates."""
+    given = None if trace.kind in ("search", "explain") else trace.given
     head = [
         ("query", to_one_line(trace.query)),
         ("seen from", f"{trace.namespace or '/'}, reach {trace.reach}"),
@@ -76,7 +91,7 @@ def trace_text(trace: Trace) -> str:
     parts = [
         stages_text(trace.stages),
         _tiers_text(trace),
-        _candidates_text(trace.candidates, trace.kind in ("search", "explain")),
+        _candidates_text(trace.candidates, given),
     ]
     return "\n\n".join(filter(None, [format_fields(head, indent=""), *parts]))
 
@@ -109,25 +124,31 @@ def _tiers_text(trace: Trace) -> str:
     return format_table(["TIER", "", "CANDIDATES", "HITS", "BROUGHT BY"], rows, right=(2, 3)) if rows else ""
 
 
-def _candidates_text(candidates: list[CandidateTrace], is_floored: bool) -> str:
+def _candidates_text(candidates: list[CandidateTrace], given: list[str] | None) -> str:
     if not candidates:
         return "No candidates."
     rows = []
     for c in candidates[:MAX_CANDIDATES]:
         numbers = [_format_number(c.similarity), _format_number(c.bm25, 2), _format_number(c.score)]
-        rows.append([c.id[:8], *numbers, _outcome_text(c, is_floored), c.preview])
+        rows.append([c.id[:8], *numbers, _outcome_text(c, given), c.preview])
     headers = ["ID", "SIMILARITY", "BM25", "SCORE", "OUTCOME", "CONTENT"]
     text = format_table(headers, rows, right=(1, 2, 3))
     more = len(candidates) - MAX_CANDIDATES
     return f"{text}\n{paint(f'… and {more} more (--json has all)', 'dim')}" if more > 0 else text
 
 
-def _outcome_text(candidate: CandidateTrace, is_floored: bool) -> str:
-    """Return why it was lost, or how sure its finding is; what feedback did to its score; its machine."""
+def _outcome_text(candidate: CandidateTrace, given: list[str] | None) -> str:
+    """Return why it was lost, or how sure its finding is; what feedback did to its score; its machine.
+
+    `given` are the ids that an agent was given, None where it was a search that lists what it finds.
+    """
     rated = "" if candidate.usefulness == 1.0 else f" (feedback ×{candidate.usefulness:.3f})"
     machine = f" (from {to_one_line(candidate.machine)})" if candidate.machine else ""
-    hidden = ", not shown" if is_floored and candidate.confidence < FLOOR else ""
-    found = f"found{hidden}, {format_share(candidate.confidence)}"
+    if given is None:
+        outcome = "found, not shown" if candidate.confidence < FLOOR else "found"
+    else:
+        outcome = "given" if candidate.id in given else "found, not given"
+    found = f"{outcome}, {format_share(candidate.confidence)}"
     return f"{candidate.lost or found}{rated}{machine}"
 
 
@@ -136,29 +157,67 @@ def _format_number(value: float | None, digits: int = 3) -> str:
 
 
 def _declare_missing(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="the memory that was missed: an id or its first digits")
+    parser.add_argument("memory", metavar="ID", help="what was missed: its id, or words of it in quotes")
     parser.add_argument("query", nargs="+", metavar="QUERY", help="the search that should have found it")
+    add_all(parser)
     add_query(parser)
 
 
 def _explain_missing(args: Namespace) -> None:
-    _check_order(args.id, args.query)
-    call = calls.why_not(args.id, " ".join(args.query), **query_of(args))
-    show_result(args, call, _why_text)
+    _check_order(args.memory, args.query)
+    is_id = bool(_ID.fullmatch(args.memory))
+    (id, text), *others = [(args.memory, "")] if is_id else _find_meant(args)
+    head = "" if is_id else f"{id[:8]} is meant: {to_one_line(text)[:MEANT_CHARS]}\n"
+    call = calls.why_not(id, " ".join(args.query), **query_of(args))
+    foot = "".join(f"\nOr is {id[:8]} meant? {to_one_line(text)[:MEANT_CHARS]}" for id, text in others)
+    show_result(args, call, lambda why: f"{head}{_why_text(why, args.all)}{foot}")
+
+
+def _find_meant(args: Namespace) -> list[tuple[str, str]]:
+    """Return id and text of what the words for a memory mean, the likeliest first."""
+    with client_for(args) as client:
+        found, listed = meant_calls(args.memory)
+        meant = list_meant(client.call(found), client.call(listed))
+    if not meant:
+        raise NotFound(
+            f"No memory is like {args.memory!r}. It was not kept, or it is gone: `memctl history --kind delete` lists"
+            " what was deleted, `memctl tiers --turns` what was said last."
+        )
+    return meant
+
+
+def meant_calls(words: str) -> tuple[Explain, List]:
+    """Return the calls that find what is meant by some words: what is near to them, and what has each, in any state."""
+    return (
+        Explain(query=words, limit=_NEAREST, floor=FLOOR, touch=False, reach="all"),
+        List(words=words, all_states=True, limit=_NEAREST, reach="all"),
+    )
+
+
+def list_meant(found: Explanation, listed: Page) -> list[tuple[str, str]]:
+    """Return id and text of all that was found by `meant_calls`; first what has each word."""
+    with_words = {one.id for one in listed.memories}
+    texts = {one.id: one.content for one in (*found.hits, *listed.memories)}
+    return sorted(texts.items(), key=lambda pair: pair[0] not in with_words)
 
 
 def _check_order(first: str, others: list[str]) -> None:
-    """Raise `Usage` where the first word cannot be an id: the query was perhaps given before it."""
+    """Raise `Usage` where the query was given before the id, or words for the memory are not in quotes."""
     if _ID.fullmatch(first):
         return
     if not _ID.fullmatch(others[-1]):
-        raise Usage("first the ID of the memory that was missed, then the QUERY: memctl why-not 3f9a 'which cache'.")
+        if len(others) == 1:
+            return
+        raise Usage(
+            "first what was missed (an id, or words of it in quotes), then the QUERY:"
+            " memctl why-not 'we use Valkey' 'which cache'."
+        )
     query = shlex.quote(" ".join([first, *others[:-1]]))
     raise Usage(f"the id comes before the query: memctl why-not {others[-1]} {query}")
 
 
-def _why_text(why: Why) -> str:
-    if why.found and why.confidence is not None and why.confidence < FLOOR:
+def _why_text(why: Why, shows_all: bool) -> str:
+    if why.found and not shows_all and why.confidence is not None and why.confidence < FLOOR:
         because = f"\nPerhaps since {to_one_line(why.reason)}." if why.reason else ""
         text = f"is found, but not shown: {format_share(why.confidence)}, {FLOOR:.0%} are needed; `--all` shows it."
         verdict = paint(f"{why.id[:8]} {text}{because}", "yellow")
@@ -216,6 +275,7 @@ COMMANDS = {
     "why-not": Command(
         _declare_missing,
         _explain_missing,
-        '  memctl why-not 3f9a "which cache do we use"\n  memctl why-not 3f9a cache --limit 3',
+        '  memctl why-not 3f9a "which cache do we use"\n  memctl why-not 3f9a cache --limit 3\n'
+        '  memctl why-not "we use Valkey" "which cache do we use"',
     ),
 }

@@ -22,11 +22,12 @@ FLOOR = 0.03  # of confidence: costs 3 % of the right answers, and what has noth
 
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("query", nargs="+", metavar="QUERY", help="what to look for, in plain words")
-    _add_all(parser)
+    add_all(parser)
     add_query(parser)
 
 
-def _add_all(parser: ArgumentParser) -> None:
+def add_all(parser: ArgumentParser) -> None:
+    """Declare `--all`."""
     parser.add_argument("--all", action="store_true", help=f"show unlikely ones too, of less confidence than {FLOOR}")
 
 
@@ -39,7 +40,7 @@ def _search(args: Namespace) -> None:
 
 def _declare_related(parser: ArgumentParser) -> None:
     add_id(parser)
-    _add_all(parser)
+    add_all(parser)
     add_query(parser)
 
 

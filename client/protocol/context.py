@@ -30,6 +30,8 @@ class ContextText(Struct, kw_only=True):
     """how many characters of its beginning stay the same from call to call"""
     omitted: int = 0
     """relevant memories that did not fit"""
+    omitted_ids: list[str] = []
+    """which they are, the best first"""
     repeated: int = 0
     """relevant memories that the session has already"""
     degraded: list[str] = []

@@ -63,19 +63,22 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
     if call.touch:
         core.effects.note(_mark(call, notes, fitted))
     ids = {note.id for note in fitted.notes}
+    omitted_ids = [note.id for part in new for note in part if note.id not in ids]
     result = ContextText(
         text=fitted.text,
         tokens=fitted.tokens,
         tokenizer=by.name,
         ids=[id for note in fitted.notes for id in (note.id, *note.related)],
         stable_chars=fitted.stable_chars,
-        omitted=sum(note.id not in ids for part in new for note in part),
+        omitted=len(omitted_ids),
+        omitted_ids=omitted_ids,
         repeated=len(standing) + len(relevant) - sum(map(len, new)),
         degraded=notes.retrieval.degraded,
         trace=notes.trace.id,
         took_ms=(time.perf_counter() - began) * 1000,
     )
     notes.trace.given = result.ids
+    _say_lost(call, notes.retrieval, {row.row: row.id for row in present.values()}, result)
     return given.keep(core, call, [(note.id, note.key) for note in fitted.notes], result)
 
 
@@ -224,6 +227,23 @@ def _read_present(core: Core, notes: chosen.RelevantNotes, own: str) -> dict[str
     recent = {row.id: row for row in retrieval.recent.values() if row.id in ids}
     present = recent | {row.id: row for row in living if reached is None or row.namespace in reached}
     return {id: row for id, row in present.items() if not own or chosen.session_of(row) != own}
+
+
+def _say_lost(call: GetContext, retrieval: Retrieval, ids: dict[int, str], made: ContextText) -> None:
+    """Note in the trace of a search why its hits are not in the context; `ids` are those that could be, by row."""
+    for candidate in retrieval.ranked:
+        id = ids.get(candidate.row)
+        if id in made.ids:
+            continue
+        if not retrieval.is_relevant(candidate.similarity, candidate.bm25):
+            candidate.lost = "not near enough to the task"
+        elif id is None:
+            candidate.lost = "the session said it itself"
+        elif id in made.omitted_ids:
+            candidate.lost = f"cut by the budget of {call.max_tokens} tokens"
+        else:
+            candidate.lost = "the session has it already"
+        candidate.lost_in = "context"
 
 
 def _build_layout(core: Core, retrieval: Retrieval, notes: Sequence[ContextNote], compact: bool) -> Layout:

@@ -449,8 +449,28 @@ def test_why_not_wants_the_id_before_the_query_and_says_so(memctl: Memctl, fake:
     swapped = memctl("why-not", "which cache", "3f9a")
     assert swapped.code == 2
     assert swapped.err == "memctl: the id comes before the query: memctl why-not 3f9a 'which cache'\n"
-    assert "first the ID of the memory that was missed" in memctl("why-not", "which", "cache").err
+    assert "first what was missed (an id, or words" in memctl("why-not", "which", "cache", "do", "we", "use").err
     assert fake.calls == []
+
+
+def test_why_not_takes_words_for_the_memory_and_says_which_it_took(memctl: Memctl, daemon: Any) -> None:
+    with daemon.client("acme/api") as client:
+        old = client.add("The cache of the API is Redis").id
+        new = client.add("The cache of the API is Valkey", supersedes=old).id
+    out = memctl("why-not", "the cache is Redis", "which cache?").out
+    assert out.startswith(f"{old[:8]} is meant: The cache of the API is Redis\n{old[:8]} is not among the results: ")
+    assert out.endswith(f"\nOr is {new[:8]} meant? The cache of the API is Valkey\n")
+    none = memctl("why-not", "zinc mines in Peru", "which cache?")
+    assert (none.code, "No memory is like 'zinc mines in Peru'. It was not kept, or it is gone" in none.err) == (
+        1,
+        True,
+    )
+
+
+def test_why_not_takes_the_options_of_the_search(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies[protocol.WhyNot] = protocol.Why(id=ID, found=True, rank=3, confidence=0.01)
+    assert "is found, but not shown" in memctl("why-not", "3f9a", "cache").out
+    assert "is found, at rank 3, 1% sure." in memctl("why-not", "3f9a", "cache", "--all").out
 
 
 def test_an_answer_is_printed_with_its_question(memctl: Memctl, fake: FakeDaemon) -> None:

@@ -106,6 +106,23 @@ def test_a_context_in_a_project_is_what_an_agent_gets_there(checkout: Path, memc
     assert "of the page" in given("--reach", "all")
 
 
+def test_a_context_without_anything_says_where_it_looked_and_one_that_is_cut_what_is_not_in_it(
+    checkout: Path, memctl: Memctl
+) -> None:
+    memctl("add", "Valkey is the cache of the page", "--namespace", "web")
+    said = memctl("context", "Valkey", "cache").err
+    assert said.startswith("memctl: nothing relevant enough is seen from api; `--reach all` looks everywhere; ")
+    assert memctl("context", "plums", "--reach", "all").err.startswith("memctl: nothing relevant enough; ")
+    for n in range(4):
+        memctl("add", f"The Valkey cache number {n} has very many words about it", "--no-dedup")
+    words = ("context", "Valkey", "cache", "--max-tokens", "40")
+    made = memctl(*words, "--with-ids", "--json")
+    omitted = [id[:8] for id in made.json["omitted_ids"]]
+    assert f"{len(omitted)} more would be relevant (--max-tokens): {', '.join(omitted)}." in made.err
+    out = memctl("explain", "--last").out
+    assert ("  given, " in out, "context: cut by the budget of 40 tokens" in out) == (True, True)
+
+
 def test_what_is_for_all_that_is_stored_stays_so_in_a_project(checkout: Path, memctl: Memctl) -> None:
     memctl("add", "The page has no build step", "--namespace", "web")
     memory = memctl("list", "--json").json[0]["id"]

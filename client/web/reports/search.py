@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from memoryd.client import protocol
 from memoryd.client.errors import NotFound
-from memoryd.client.memctl.explain import ASKED, confidence_text, sum_text
+from memoryd.client.memctl.explain import ASKED, MEANT_CHARS, confidence_text, list_meant, meant_calls, sum_text
 from memoryd.client.memctl.search import FLOOR, format_share
 from memoryd.client.memctl.snippet import list_words
 from memoryd.client.memctl.table import count_text, ms_text, text_of, to_one_line
@@ -37,7 +37,6 @@ _CUES = {
     "tool": "printed by a tool, which counts less",
 }
 _ID = re.compile("[0-9a-f]{4,32}")
-_NEAREST = 4  # memories that may be meant by words
 _NONE = "No memory is like that. It was not remembered, or it was deleted: see Today, and Tiers for what was skipped."
 
 
@@ -203,7 +202,7 @@ async def read_why(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
     why = await _explain(client, _read_search(query, trace), hits[0][0])
     memory = await client.call(protocol.Get(id=why.id, touch=False, reach="all"))
     was = next((one.lost for one in trace.candidates if one.id == why.id), "") if trace else ""
-    others = [parts.emit(to_one_line(text)[:160], "why", id, "link") for id, text in hits[1:]]
+    others = [parts.emit(to_one_line(text)[:MEANT_CHARS], "why", id, "link") for id, text in hits[1:]]
     return [
         "div",
         parts.link(memory.id, memory.content[:400]),
@@ -214,14 +213,11 @@ async def read_why(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
 
 
 async def _find_meant(client: AsyncClient, wanted: str) -> list[tuple[str, str]]:
-    """Return id and text of what an id or words mean: the nearest, then those of any state that have each word."""
+    """Return id and text of what an id or words mean, the likeliest first."""
     if _ID.fullmatch(wanted):
         return [(wanted, "")]
-    found, listed = await asyncio.gather(
-        client.call(protocol.Explain(query=wanted, limit=_NEAREST, floor=FLOOR, touch=False, reach="all")),
-        client.call(protocol.List(words=wanted, all_states=True, limit=_NEAREST, reach="all")),
-    )
-    return list({one.id: (one.id, one.content) for one in (*found.hits, *listed.memories)}.values())
+    found, listed = meant_calls(wanted)
+    return list_meant(*await asyncio.gather(client.call(found), client.call(listed)))
 
 
 def _read_search(query: Mapping[str, str], trace: protocol.Trace | None) -> MissingSearch:

@@ -9,7 +9,7 @@ from memoryd.client.protocol import ContextText, GetContext, NewTurn, Observe, R
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import rows
-from workbench import LIMIT_S, CountingEmbedder, add, ask, delete, no_model, running, undo, update
+from workbench import LIMIT_S, CountingEmbedder, add, ask, delete, no_model, running, trace, undo, update
 
 TASK = "add a cache to the api"
 
@@ -353,3 +353,18 @@ def test_a_reset_session_is_given_everything_again(core: Core) -> None:
     assert context(core, session="s").ids == []
     ask(core, ResetSession(session="s"))
     assert context(core, session="s").ids == [made.id]
+
+
+def test_the_trace_says_why_a_hit_is_not_in_the_context(core: Core) -> None:
+    near = [add(core, f"the api has a cache number {n} with many words about it", dedup=False).id for n in range(4)]
+    far = add(core, "Anna likes plums").id
+    made = context(core, max_tokens=40, session="s")
+    assert made.ids
+    assert sorted([*made.ids, *made.omitted_ids]) == sorted(near)
+    lost = {one.id: one.lost for one in trace(core, made.trace).candidates}
+    assert {lost[id] for id in made.ids} == {""}
+    assert {lost[id] for id in made.omitted_ids} == {"context: cut by the budget of 40 tokens"}
+    assert lost[far] == "context: not near enough to the task"
+    again = context(core, max_tokens=400, session="s")
+    lost = {one.id: one.lost for one in trace(core, again.trace).candidates}
+    assert {lost[id] for id in made.ids} == {"context: the session has it already"}
