@@ -52,17 +52,17 @@ def namespace_of_environment() -> str | None:
     return "" if os.environ.get("MEMORYD_TOKEN") else None
 
 
-def current_namespace() -> str:
+def current_namespace(note: bool = True) -> str:
     """Return the namespace of the project around the current folder, the root (an empty text) where there is none.
 
-    A folder without git is a project when an agent has worked in it.
+    A folder without git is a project when an agent has worked in it. Without `note` a new one is not written down.
     """
     try:
         root = project_root(os.getcwd())
     except OSError:  # the current folder no longer exists
         return ""
     is_project = os.path.lexists(os.path.join(root, ".git")) or projects.is_known(root)
-    return project_namespace(root) if is_project else ""
+    return project_namespace(root, note) if is_project else ""
 
 
 def _main_checkout(top: str) -> str:

@@ -84,6 +84,14 @@ def is_known(path: str) -> bool:
         return False
 
 
+def is_claimed(namespace: str) -> bool:
+    """Return whether a project has a namespace."""
+    try:
+        return _is_claimed(read_table(), namespace)
+    except (OSError, MemorydError, UnicodeError):
+        return False
+
+
 # Which project it is -------------------------------------------------------------------------------------------------
 
 

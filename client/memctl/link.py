@@ -140,7 +140,7 @@ def apply_options(args: argparse.Namespace, call: C) -> C:
         return call
     namespace, reach = named_namespace(args), reach_of(args)
     if namespace is None and _is_placed(args, call):
-        namespace = current_namespace()
+        namespace = current_namespace(note=method_name(type(call)) != _UNASKED)  # which only looks
         # What an agent gets there is not all there is, and at a start or a prompt not so at the root either.
         if method_name(type(call)) == _UNASKED or (namespace and method_name(type(call)) == _CONTEXT):
             reach = getattr(args, "reach", None)

@@ -1,6 +1,7 @@
 """Where a memory goes that no namespace is named for: to the project of the current folder, else to the root."""
 
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,17 @@ def test_a_preview_of_hooks_is_what_an_agent_gets_there(
     assert "Tuesdays" not in memctl("hooks", "preview").out
     monkeypatch.chdir("/")
     assert "told nothing at the start" in memctl("hooks", "preview").err
+
+
+def test_a_preview_of_hooks_in_a_new_project_notes_nothing_and_says_its_name(checkout: Path, memctl: Memctl) -> None:
+    other = checkout.parent / "other" / "api"
+    (other / ".git").mkdir(parents=True)
+    memctl("add", "Valkey is the cache of the API")
+    assert "new here" not in memctl("hooks", "preview").err
+    before = memctl("project", "list").out
+    with chdir(other):
+        assert "a project that is new here; it will be called api-2." in memctl("hooks", "preview").err
+    assert memctl("project", "list").out == before
 
 
 def test_a_context_in_a_project_is_what_an_agent_gets_there(checkout: Path, memctl: Memctl) -> None:

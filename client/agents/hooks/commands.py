@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
+from memoryd.client import projects
 from memoryd.client.agents.hooks import folders, installing, spool
 from memoryd.client.agents.hooks.hosts import EVENTS, HOSTS
 from memoryd.client.agents.hooks.installing import UNFIT, FileChange, Refusal, Target
@@ -16,7 +17,7 @@ from memoryd.client.capabilities import list_modules
 from memoryd.client.errors import Invalid
 from memoryd.client.extras import advise
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import send
+from memoryd.client.memctl.link import named_namespace, send
 from memoryd.client.memctl.output import (
     complain,
     make_printable,
@@ -31,7 +32,7 @@ from memoryd.client.memctl.place import shorten_home
 from memoryd.client.memctl.table import count_text, format_table, shorten
 from memoryd.client.memctl.upkeep.restart import get_status
 from memoryd.client.methods import get_unasked
-from memoryd.client.project import project_root
+from memoryd.client.project import current_namespace, project_root
 from memoryd.client.protocol import Unasked
 from memoryd.client.transport import paths
 
@@ -228,6 +229,9 @@ def _preview(args: Namespace) -> None:
     made = send(args, get_unasked(args.prompt, touch=False))
     if args.json or made.lines:
         show(args, made, lambda: _preview_text(made))
+    here = current_namespace(note=False) if named_namespace(args) is None else ""
+    if here and not projects.is_claimed(here):
+        print_note(f"memctl: a project that is new here; it will be called {make_printable(here)}.")
     if not made.lines:
         where = "with this prompt" if args.prompt.strip() else "at the start of a session here"
         print_note(f"memctl: an agent would be told nothing {where}.")
