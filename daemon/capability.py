@@ -50,6 +50,9 @@ class Capability:
     meanwhile; these go. `clear` is called next"""
     erase: Callable[[Any, Sequence[str], Sequence[int]], None] = lambda connection, ids, rows: None
     """(connection, ids of memories and turns, rows of those that are stored): these are about to be erased"""
+    named: Collection[tuple[str, str, str]] = ()
+    """names in its tables that people gave: what is called so, the table, the name as an SQL expression. `erase` lists
+    those that hold a text, and takes the rows whose name is not in use any more out of copies of the database"""
     find_siblings: Callable[[Any, Iterable[str]], Iterable[str]] = lambda connection, ids: ()
     """(connection, ids of memories) → the ids of what else is to be erased with them"""
     forget: Callable[[Any], None] = lambda core: None

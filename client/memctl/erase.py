@@ -26,13 +26,17 @@ _PLACES = {
     "speaker": "the name of who said it",
     "files": "the files that it is about",
     "metadata": "its metadata",
+    "feedback": "a note of feedback on it",
 }
 _ACTS = {
-    "namespace": "move what is in it (memctl project rename, memctl share --move), then erase again",
+    "namespace": "move what is in it (memctl project rename {name} NEW, memctl share --move)",
+    "workspace": "memctl workspace remove {name}",
+    "folder of a workspace": "rename the folder, or memctl workspace remove {name}",
     "file": "rename the file",
-    "session": "memctl observe on --session ID",
-    "folder": "memctl observe on --folder DIR",
-    "ended pause": "it stays, since it keeps what was said in it out of a backfill",
+    "token": "memctl token revoke {name}",
+    "session": "memctl observe on --session {name}",
+    "folder": "memctl observe on --folder {name}",
+    "paused namespace": "memctl observe on --namespace {name}",
     "project": "memctl project rename {name} NEW",
     "folder of a project": "rename the folder, then memctl project forget {name}",
     "remote of a project": "change the remote, then memctl project forget its folder",
@@ -218,7 +222,7 @@ def _describe(report: Erased) -> list[str]:
     if report.copies:
         lines += ["These copies of the database hold it (--copies rewrites them):", *map("  {}".format, report.copies)]
     if report.names:
-        lines.append("The word is also in these names, which are not memories:")
+        lines.append("The word is also in these names, which are not memories; do what is said, then erase again:")
         lines += [
             f"  {one.kind} {make_printable(one.name)}: {_ACTS[one.kind].format(name=make_printable(quote(one.name)))}"
             for one in report.names

@@ -13,7 +13,8 @@ class Mentioned(Struct, kw_only=True):
     id: str
     """its full id"""
     place: str
-    """what holds the text: `text`, `summary`, `key`, `session` (its name), `speaker`, `files`, `metadata`"""
+    """what holds the text: `text`, `summary`, `key`, `session` (its name), `speaker`, `files`, `metadata` or a note of
+    `feedback`"""
     text: str
     """the words around it"""
     is_former: bool = False
@@ -26,7 +27,8 @@ class StandingName(Struct, kw_only=True):
     """Something whose name holds the text of `matching`."""
 
     kind: str
-    """`namespace`, `file` (of a workspace), `session` or `folder` (in which observing is paused), `ended pause`"""
+    """`namespace`, `workspace`, `folder of a workspace`, `file` (in one), `token`; `session`, `folder` or `paused
+    namespace`, in which observing is paused"""
     name: str
     """its name"""
 
@@ -51,7 +53,8 @@ class Erased(Struct, kw_only=True):
     session: str | None = None
     """the whole name of the session that was asked for"""
     names: list[StandingName] = []
-    """what is called like the text of `matching`; an empty namespace loses its name, all else keeps it"""
+    """what is called like the text of `matching`; an empty namespace and a pause that was ended lose their names, all
+    else keeps it"""
     operation: str | None = None
     """the first operation; it says when and how many, and cannot be undone; null in a dry run"""
     copies: list[str] = []

@@ -4,6 +4,7 @@ A crash between two parts leaves whole parts; the call made again does the rest.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -16,7 +17,18 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.parts import cut_short
 from memoryd.daemon.registry import Parts, handles
 from memoryd.daemon.search.active import select_turns
-from memoryd.daemon.store import copies, erasing, leftovers, mentions, migrations, queries, rows, turns, upkeep
+from memoryd.daemon.store import (
+    copies,
+    erasing,
+    leftovers,
+    mentions,
+    migrations,
+    queries,
+    rows,
+    trimming,
+    turns,
+    upkeep,
+)
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import UNBOUNDED, compile_filter, is_bounded
 from memoryd.daemon.store.mentions import Beside, Mention
@@ -118,7 +130,7 @@ def _resolve_session(core: Core, call: Erase) -> str:
             return mentions.resolve_session(connection, session)
         except NotFound:
             beside = Beside(session)
-            if leftovers.find_in_copies(core.folder, beside) or leftovers.find_copies(core.folder, (), beside):
+            if leftovers.find_in_copies(core.folder, beside, ()) or leftovers.find_copies(core.folder, (), beside):
                 return session
             raise
 
@@ -146,11 +158,12 @@ def _choose(core: Core, call: Erase) -> _Chosen:
         ids = list(dict.fromkeys(stored + [turn.key for turn in active] + [one.id for one in past]))
         again = sorted(set(erasing.find_erased(connection, call.ids)) - set(ids))
         shown = _describe(connection, mention, ids, past) if mention else []
+        used = mentions.list_used(connection)
     for prefix in call.ids:
         choose_unique(prefix, [id for id in [*ids, *again] if id.startswith(prefix)])
     beside = _choose_beside(call, mention, selection.reached)
     is_about_all = beside == Beside(call.session, mention) and beside != Beside()
-    copied = leftovers.find_in_copies(core.folder, beside) if is_about_all else []
+    copied = leftovers.find_in_copies(core.folder, beside, used) if is_about_all else []
     return _Chosen(ids, beside, mention, shown, notes, copied, again)
 
 
@@ -192,6 +205,7 @@ def _describe(
 
 def _erase_beside(core: Core, transaction: Transaction, beside: Beside) -> None:
     core.store.namespaces.rename(transaction, beside.erase(transaction.connection))
+    core.pauses.follow(transaction)
 
 
 def _erase_part(core: Core, ids: Sequence[str]) -> tuple[str, list[str]]:
@@ -218,7 +232,12 @@ def _forget(core: Core, ids: Sequence[str], erased: erasing.ErasedRows) -> None:
 
 
 def clean(core: Core) -> Iterator[None]:
-    """Take the words out of full text and the free pages, and fold the log into the file."""
+    """Take the words out of full text and the free pages, unused vectors away, and fold the log into the file."""
+    with core.store.reading() as connection:
+        unused = trimming.find_unused(connection)
+    for part in split_evenly(unused, _PART):
+        _write(core, partial(_forget_vectors, part))
+        yield
     is_more = _write(core, lambda transaction: erasing.merge(transaction.connection, True))
     yield
     while is_more:
@@ -226,6 +245,10 @@ def clean(core: Core) -> Iterator[None]:
         yield
     _write(core, lambda transaction: erasing.overwrite_free_pages(transaction.connection))
     upkeep.clear_log(core.store)
+
+
+def _forget_vectors(ids: Sequence[int], transaction: Transaction) -> None:
+    trimming.forget_unused(transaction.connection, ids)
 
 
 def _search_files(core: Core, texts: Sequence[str]) -> Parts[list[str]]:

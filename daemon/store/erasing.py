@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
+from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.capability import installed
-from memoryd.daemon.store import fulltext, history, rows, settings, thoughts, turns, vectors
+from memoryd.daemon.store import fulltext, history, rows, settings, thoughts, trimming, turns
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.history import Image
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.trimming import UNUSED
 from memoryd.daemon.store.turns import KEPT_CHARS, StoredTurn
 
 SUMMARY = "session_summary"  # the source of notes on sessions
@@ -169,7 +169,7 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     connection.pragma("secure_delete", True)
     every = set(ids)
     by_id, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
-    texts, hashes = _gather(connection, every, list(by_id.values()), list(active.values()))
+    texts = _gather(connection, every, list(by_id.values()), list(active.values()))
     _note_sessions(connection, every, [*by_id.values(), *active.values()])
     operation = history.begin(connection, history.ERASE, "", now)
     _record(connection, operation, ids, [*by_id.values(), *active.values()])
@@ -185,29 +185,19 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     for table, column in (("cognition", "id"), ("given", "memory"), ("heard", "key")):
         connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", tuple(every))
     thoughts.drop_empty(connection)
-    numbers, keys = _forget_neighbours(connection, texts)
+    numbers = _forget_neighbours(connection, texts)
     connection.executemany("DELETE FROM skipped WHERE content = ?", ((text[:KEPT_CHARS],) for text in texts))
-    forget_vectors(connection, hashes | keys)
     rings = {turn.namespace for turn in active.values()}
     return operation, ErasedRows([row.row for row in by_id.values()], rings, texts, numbers)
 
 
 def _gather(
     connection: apsw.Connection, every: set[str], records: Sequence[Row], active: Sequence[StoredTurn]
-) -> tuple[list[str], set[bytes]]:
-    """Return the texts of memories and turns, former ones too, and the keys of their vectors."""
+) -> list[str]:
+    """Return the texts of memories and turns, former ones too."""
     texts = {text for one in find_past(connection, every) for text in one.texts} | {turn.content for turn in active}
     texts |= {text for row in records for text in (row.content, row.summary)}
-    marks = ", ".join("?" * len(every))
-    numbers = ", ".join(str(row.row) for row in records)
-    keys: Any = connection.execute(
-        f"SELECT text_hash FROM history WHERE memory IN ({marks}) AND text_hash IS NOT NULL"
-        f" UNION SELECT search_hash FROM contexts WHERE memory IN ({numbers})"
-        f" UNION SELECT text_hash FROM parts WHERE memory IN ({numbers})",
-        tuple(every),
-    )
-    hashes = {bytes(key) for (key,) in keys} | {row.text_hash for row in records}
-    return sorted(texts - {""}), hashes | {vectors.text_hash(turn.content) for turn in active}
+    return sorted(texts - {""})
 
 
 def _note_sessions(connection: apsw.Connection, ids: set[str], records: Iterable[Row | StoredTurn]) -> None:
@@ -235,15 +225,32 @@ def read_record(connection: apsw.Connection) -> ErasureRecord:
 
 
 def carry_over(connection: apsw.Connection, record: ErasureRecord, now: float) -> list[str]:
-    """Note in another database what was erased; return the ids of it that are there nevertheless."""
+    """Note in another database what was erased, and erase of it what is there; return the ids of that."""
     _note_digests(connection, record.sessions)
     there = {*rows.read_ids(connection, record.ids), *turns.read_keys(connection, record.ids)}
+    there |= {str(id) for (id,) in connection.execute(_DELETED)}.intersection(record.ids)
+    every = [*sorted(there), *find_derived(connection, there)] if there else []
+    for part in split_evenly(every, _PART):
+        erase(connection, part, now)
     known = set(find_all_erased(connection))
-    if new := [id for id in record.ids if id not in there and id not in known]:
+    if new := [id for id in record.ids if id not in known]:
         operation = history.begin(connection, history.ERASE, "", now)
         for id in new:
             history.record(connection, operation, id, "", None)
-    return sorted(there)
+    return every
+
+
+_DELETED = "SELECT memory FROM history WHERE before IS NOT NULL"
+_PART = 500  # memories that are erased by one statement
+
+
+def erase_from_file(connection: apsw.Connection) -> None:
+    """Take what was erased out of full text, vectors and free pages of a database that nobody else uses."""
+    trimming.forget_all_unused(connection)
+    is_first = True
+    while merge(connection, is_first):
+        is_first = False
+    connection.execute("VACUUM")
 
 
 def select_erased(connection: apsw.Connection, ids: Iterable[str]) -> set[str]:
@@ -282,27 +289,25 @@ def _record(
             history.record(connection, operation, id, str(last if name is None else name), None)
 
 
-def _forget_neighbours(connection: apsw.Connection, texts: Sequence[str]) -> tuple[list[int], set[bytes]]:
-    """Take texts out of the neighbours of others, and their contexts away; return these rows and keys of vectors."""
+def _forget_neighbours(connection: apsw.Connection, texts: Sequence[str]) -> list[int]:
+    """Take texts out of the neighbours of others, and their contexts away; return these rows."""
     firsts = {text.split("\n", 1)[0]: text for text in texts}
     numbers: list[int] = []
-    keys = set()
     entries: Any = connection.execute("SELECT row, neighbours FROM memories WHERE neighbours <> ''").fetchall()
     for number, neighbours in entries:
         if (rest := _cut_texts(str(neighbours), texts, firsts)) != neighbours:
             connection.execute("UPDATE memories SET neighbours = ? WHERE row = ?", (rest, number))
             numbers.append(number)
-    entries = connection.execute("SELECT memory, content, search_hash FROM contexts").fetchall()
-    for number, content, key in entries:
+    entries = connection.execute("SELECT memory, content FROM contexts").fetchall()
+    for number, content in entries:
         if _cut_texts(str(content), texts, firsts) != content:
             connection.execute("DELETE FROM contexts WHERE memory = ?", (number,))
             numbers.append(number)
-            keys.add(bytes(key))
     for number, previous in connection.execute("SELECT id, previous FROM turns WHERE previous <> ''").fetchall():
         rest = _cut_texts(str(previous), texts, firsts)
         connection.execute("UPDATE turns SET previous = ? WHERE id = ? AND previous <> ?", (rest, number, rest))
     _forget_past_neighbours(connection, texts, firsts)
-    return numbers, keys
+    return numbers
 
 
 def _forget_past_neighbours(connection: apsw.Connection, texts: Sequence[str], firsts: dict[str, str]) -> None:
@@ -328,13 +333,6 @@ def _cut_texts(joined: str, texts: Sequence[str], firsts: dict[str, str]) -> str
         if f"\n{text}\n" in f"\n{joined}\n":
             joined = f"\n{joined}\n".replace(f"\n{text}\n", "\n").strip("\n")
     return joined
-
-
-def forget_vectors(connection: apsw.Connection, keys: Iterable[bytes]) -> None:
-    """Delete the vectors of texts that nothing holds any more."""
-    still = {vectors.text_hash(str(content)) for (content,) in connection.execute("SELECT content FROM turns")}
-    sql = f"DELETE FROM vec_embeddings AS e WHERE text_hash = ? AND {UNUSED}"
-    connection.executemany(sql, ((key,) for key in keys if key not in still))
 
 
 def select_unsaid(connection: apsw.Connection, pieces: Sequence[bytes]) -> list[bytes]:

@@ -81,7 +81,7 @@ def list_copies(folder: Path) -> list[Path]:
 def find_copies(folder: Path, ids: Iterable[str], beside: Beside, used: Collection[str] | None = None) -> list[Path]:
     """Return those that hold any of what is erased; one that cannot be read, or has a log beside it, may.
 
-    `used` are the namespaces that the database still needs.
+    `used` are the names that the database still needs.
     """
     id_set = set(ids)
     return [path for path in list_copies(folder) if _is_held(path, id_set, beside, used) is not False]
@@ -102,11 +102,12 @@ def _is_held(path: Path, ids: set[str], beside: Beside, used: Collection[str] | 
     return upkeep.read_copy(path, is_held)
 
 
-def find_in_copies(folder: Path, beside: Beside) -> list[str]:
+def find_in_copies(folder: Path, beside: Beside, used: Collection[str]) -> list[str]:
     """Return the ids of what is meant in the copies that can be read, former texts and files included."""
     ids: dict[str, None] = {}
     for path in list_copies(folder):
-        ids |= dict.fromkeys(upkeep.read_copy(path, lambda connection: mentions.find_ids(connection, beside)) or ())
+        found = upkeep.read_copy(path, lambda connection: mentions.find_ids(connection, beside, used))
+        ids |= dict.fromkeys(found or ())
     return list(ids)
 
 
@@ -115,8 +116,8 @@ def rewrite(
 ) -> Iterator[Path]:
     """Erase memories and what is beside them from copies; yield each that is done.
 
-    `used` are the namespaces that the database still needs: no other keeps a name that is meant, even if something is
-    in it there. Raise `StorageFailed` for one that cannot be rewritten.
+    `used` are the names that the database still needs: no other namespace keeps a name that is meant, even if something
+    is in it there. Raise `StorageFailed` for one that cannot be rewritten.
     """
     for path in paths:
         part = path.with_suffix(".part")
@@ -134,7 +135,8 @@ def rewrite(
 
 
 def _has_log(path: Path) -> bool:
-    return any(log.stat().st_size for log in _list_logs(path) if log.exists())
+    """Return whether there is anything in the logs beside a file; `-shm` holds their locks, and no text."""
+    return any(log.stat().st_size for log in _list_logs(path) if log.exists() and not log.name.endswith("-shm"))
 
 
 def _list_logs(path: Path) -> list[Path]:
@@ -180,10 +182,7 @@ def _erase_from(part: Path, ids: Sequence[str], beside: Beside, now: float, used
             for start in range(0, len(every), _PART):
                 erasing.erase(connection, every[start : start + _PART], now)
             beside.erase(connection, used)
-        is_first = True
-        while erasing.merge(connection, is_first):
-            is_first = False
-        connection.execute("VACUUM")
+        erasing.erase_from_file(connection)
         connection.pragma("journal_mode", "delete")
         if faults := copies.find_faults(connection):
             raise StorageFailed(f"The copy {part.stem} is damaged: {faults[0]}. It was left as it is.")

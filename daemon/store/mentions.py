@@ -14,7 +14,8 @@ import msgspec
 from memoryd.client.errors import AmbiguousId, NotFound
 from memoryd.client.protocol import Mentioned, StandingName
 from memoryd.client.wording import Wording
-from memoryd.daemon.store import erasing, known_projects, rows, thoughts, turns
+from memoryd.daemon.capability import installed
+from memoryd.daemon.store import erasing, feedback, known_projects, pauses, rows, thoughts, turns
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.turns import StoredTurn
@@ -31,11 +32,11 @@ _SESSIONS = (
     " UNION SELECT coalesce(before ->> '$.turn.session', (before ->> '$.row.metadata') ->> '$.session') FROM history"
     " WHERE before IS NOT NULL"
 )
-_NAMES = (
-    "SELECT 'namespace', name FROM namespaces UNION ALL SELECT kind, name FROM pauses WHERE kind <> 'namespace'"
-    " UNION ALL SELECT 'ended pause', value ->> '$.name'"
-    " FROM json_each((SELECT value FROM settings WHERE name = 'ended_pauses'))"
-    f" UNION ALL SELECT DISTINCT 'file', path FROM memories WHERE tier = '{DOCUMENTS}'"
+_STANDING = (  # as in `Capability.named`
+    ("token", "tokens", "name"),
+    ("session", "pauses", "iif(kind = 'session', name, '')"),
+    ("folder", "pauses", "iif(kind = 'folder', name, '')"),
+    ("paused namespace", "pauses", "iif(kind = 'namespace', name, '')"),
 )
 _EMPTY = (
     "SELECT id, name FROM namespaces n WHERE NOT EXISTS (SELECT 1 FROM memories WHERE namespace = n.id)"
@@ -44,6 +45,7 @@ _EMPTY = (
     " AND NOT EXISTS (SELECT 1 FROM tokens WHERE namespace = n.name)"
 )
 _ERASED = "erased-"  # begins what is called so in its place
+_GONE = "erased"  # is in the place of who made an operation
 _WAITING = ("heard", "thoughts", "skipped")
 
 
@@ -75,6 +77,7 @@ def _list_texts(record: Row | StoredTurn | None) -> Iterator[tuple[str, str]]:
         yield from (("session", record.session), ("files", record.files))
     elif record is not None:
         yield from (("text", record.content), ("summary", record.summary), ("key", record.key or ""))
+        yield from (("feedback", vote.note) for vote in feedback.decode_votes(record.feedback))
         yield "session", _read_session(record) or ""
         yield "metadata", record.metadata
 
@@ -107,14 +110,39 @@ def find_mentions(
 
 def find_names(connection: apsw.Connection, mention: Mention) -> list[StandingName]:
     """Return what is called so that its name holds a text."""
-    names = (StandingName(kind=str(kind), name=str(name)) for kind, name in connection.execute(_NAMES))
-    return [one for one in names if mention.is_in_text(one.name)][:_MOST_NAMES]
+    found = [StandingName(kind=kind, name=name) for kind, name in _list_named(connection) if mention.is_in_text(name)]
+    workspaces = {one.name for one in found if one.kind == "workspace"}
+    folders = tuple(f"{one.name}/" for one in found if one.kind == "folder of a workspace")
+    spaces = (str(name) for (name,) in connection.execute("SELECT name FROM namespaces"))
+    names = [StandingName(kind="namespace", name=name) for name in spaces if mention.is_in_text(name)]
+    # What goes with a workspace is not listed beside it.
+    names = [one for one in names if one.name not in workspaces]
+    return [*names, *(one for one in found if not (one.kind == "file" and one.name.startswith(folders)))][:_MOST_NAMES]
+
+
+def _list_named(connection: apsw.Connection) -> Iterator[tuple[str, str]]:
+    """Yield what is called somehow beside namespaces: its kind and its name."""
+    for kind, table, name in _list_tables(connection):
+        for found in _read_distinct(connection, table, name):
+            yield kind, found
+
+
+def _read_distinct(connection: apsw.Connection, table: str, column: str) -> list[str]:
+    return [str(value) for (value,) in connection.execute(f"SELECT DISTINCT {column} FROM {table}")]
+
+
+def _list_tables(connection: apsw.Connection) -> list[tuple[str, str, str]]:
+    """Return where names are, as `Capability.named` has them; a copy may lack tables."""
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    every = [*_STANDING, *(one for capability in installed() for one in capability.named)]
+    return [one for one in every if one[1] in there]
 
 
 def list_used(connection: apsw.Connection) -> set[str]:
-    """Return the namespaces that hold something."""
+    """Return the names of namespaces that hold something, and of all else that has one."""
     empty = {number for number, _ in connection.execute(_EMPTY)}
-    return {str(name) for number, name in connection.execute("SELECT id, name FROM namespaces") if number not in empty}
+    names: Any = connection.execute("SELECT id, name FROM namespaces")
+    return {*(name for number, name in names if number not in empty), *(name for _, name in _list_named(connection))}
 
 
 # Sessions ------------------------------------------------------------------------------------------------------------
@@ -161,10 +189,11 @@ class Beside(NamedTuple):
         return len(skipped), len({(namespace, session) for namespace, session, _ in waiting})
 
     def is_in(self, connection: apsw.Connection, used: Collection[str] | None = None) -> bool:
-        """Return whether a database holds any of it; of a copy, `used` are the namespaces that are still needed."""
+        """Return whether a database holds any of it; of a copy, `used` are the names that are still needed."""
         is_known = known_projects.forget(connection, lambda entry: self._is_named(entry, ""), really=False)
-        names = is_known or self._find_actors(connection) or self._find_unused(connection, used)
-        return bool(names) or any(self._find(connection, table) for table in _WAITING)
+        names = is_known or self._find_actors(connection, used) or self._find_unused(connection, used)
+        others = self._find_named(connection, used) or pauses.hide_ended(connection, self._is_called, really=False)
+        return bool(names or others) or any(self._find(connection, table) for table in _WAITING)
 
     def erase(self, connection: apsw.Connection, used: Collection[str] | None = None) -> dict[int, str]:
         """Erase it; return the namespaces that have another name by now, by number. `used` is as in `is_in`."""
@@ -174,8 +203,11 @@ class Beside(NamedTuple):
             connection.executemany(f"DELETE FROM {table} WHERE {where}", self._find(connection, table))
         thoughts.drop_empty(connection)
         known_projects.forget(connection, lambda entry: self._is_named(entry, ""))
-        actors = self._find_actors(connection)
-        connection.executemany("UPDATE operations SET session = '' WHERE number = ?", actors)
+        for table, name, called in self._find_named(connection, used):
+            connection.execute(f"DELETE FROM {table} WHERE {name} = ?", (called,))
+        pauses.hide_ended(connection, self._is_called)
+        for column, name in self._find_actors(connection, used):
+            connection.execute(f"UPDATE operations SET {column} = ? WHERE {column} = ?", (_GONE, name))
         given = connection.execute("SELECT id, session FROM given").fetchall()
         about = [(id,) for id, key in given if self._is_named(*str(key).partition("\n")[::2])]
         connection.executemany("DELETE FROM given WHERE id = ?", about)
@@ -197,7 +229,18 @@ class Beside(NamedTuple):
         return [
             (number, name)
             for number, name in names
-            if name not in (used or ()) and not name.startswith(_ERASED) and self._is_named(name, "")
+            if name not in (used or ()) and not name.startswith(_ERASED) and self._is_called(name)
+        ]
+
+    def _find_named(self, connection: apsw.Connection, used: Collection[str] | None) -> list[tuple[str, str, str]]:
+        """Return table, SQL of the name and name of what is called so in a copy and is not among `used`."""
+        if used is None:
+            return []
+        return [
+            (table, name, found)
+            for _, table, name in _list_tables(connection)
+            for found in _read_distinct(connection, table, name)
+            if found not in used and self._is_called(found)
         ]
 
     def _find(self, connection: apsw.Connection, table: str) -> list[tuple[Any, ...]]:
@@ -212,10 +255,15 @@ class Beside(NamedTuple):
             tuple(keys) for place, session, said, when, *keys in found if self._is_about(place, session, said, when)
         ]
 
-    def _find_actors(self, connection: apsw.Connection) -> list[tuple[int]]:
-        """Return the operations that were made by a session that is meant."""
-        actors: Any = connection.execute("SELECT number, session FROM operations WHERE session <> ''")
-        return [(number,) for number, session in actors if self._is_named("", session)]
+    def _find_actors(self, connection: apsw.Connection, used: Collection[str] | None) -> list[tuple[str, str]]:
+        """Return column and name of who made operations and is meant; tokens that there still are keep their names."""
+        tokens = {str(name) for (name,) in connection.execute("SELECT name FROM tokens")} if used is None else used
+        return [
+            (column, name)
+            for column in ("token", "session", "process")
+            for name in _read_distinct(connection, "operations", column)
+            if name not in ("", _GONE) and self._is_named("", name) and not (column == "token" and name in tokens)
+        ]
 
     def _is_about(self, namespace: int, session: str, text: str, at: float) -> bool:
         return (
@@ -227,6 +275,10 @@ class Beside(NamedTuple):
             and (self.before is None or at < self.before)
         )
 
+    def _is_called(self, name: str) -> bool:
+        """Return whether something that is no session is meant by its name."""
+        return self._is_named(name, "")
+
     def _is_named(self, namespace: str, session: str) -> bool:
         """Return whether a place is meant as a whole, by its name."""
         if self == Beside(self.session):
@@ -236,10 +288,16 @@ class Beside(NamedTuple):
         return False
 
 
-def find_ids(connection: apsw.Connection, beside: Beside) -> list[str]:
-    """Return the ids of what is meant in a copy of the database, former texts and files included."""
+def find_ids(connection: apsw.Connection, beside: Beside, used: Collection[str]) -> list[str]:
+    """Return the ids of what is meant in a copy of the database, former texts and files included.
+
+    Those of files that are called so too, unless their path is among `used`.
+    """
 
     def is_meant(record: Row | StoredTurn | None) -> bool:
+        path = record.path if isinstance(record, Row) and record.tier == DOCUMENTS else None
+        if path and beside.mention and path not in used and beside.session is None and beside.mention.is_in_text(path):
+            return True
         is_said_there = beside.session is None or _read_session(record) == beside.session
         return is_said_there and (beside.mention is None or beside.mention.is_in(record))
 

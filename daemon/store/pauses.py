@@ -1,7 +1,8 @@
 """Pauses, during which no turns are observed: of sessions, of namespaces and folders with all inside them."""
 
+import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -28,13 +29,14 @@ class TurnPlace(NamedTuple):
     folder: str
 
 
-class _EndedPause(msgspec.Struct):
+class _EndedPause(msgspec.Struct, omit_defaults=True):
     """A pause that was resumed: what was said from `since` on and before `until` is not observed later either."""
 
     kind: PauseKind
     name: str
     since: float
     until: float
+    is_hidden: bool = False  # its name was erased and is a digest
 
 
 class PauseRecord(NamedTuple):
@@ -54,12 +56,16 @@ def carry_over(connection: apsw.Connection, record: PauseRecord) -> list[str]:
 
     A pause of that database which was resumed since, by the record, is not in force again.
     """
+    hidden = {one.name for one in record.ended if one.is_hidden}
+    hide_ended(connection, lambda name: _digest(name) in hidden)
     copied = read_record(connection)
     sql = "DELETE FROM pauses WHERE kind = ? AND name = ? AND since = ?"
-    connection.executemany(sql, [(one.kind, one.name, one.since) for one in record.ended])
+    names = {_digest(one.name): one.name for one in copied.made}
+    over = [(one.kind, names.get(one.name, one.name) if one.is_hidden else one.name, one.since) for one in record.ended]
+    connection.executemany(sql, over)
     connection.executemany(_KEEP, [(one.kind, one.name, one.since) for one in record.made])
     if new := [one for one in record.ended if one not in copied.ended]:
-        _write_ended(connection, [*copied.ended, *new])
+        _put_ended(connection, [*copied.ended, *new])
     there = {(one.kind, one.name) for one in copied.made}
     return [one.name or "/" for one in record.made if (one.kind, one.name) not in there]
 
@@ -91,7 +97,7 @@ class Pauses:
         """Pause observing, if it is not; return all pauses."""
         values = (kind, _normalise(kind, name), now)
         transaction.connection.execute("INSERT OR IGNORE INTO pauses (kind, name, since) VALUES (?, ?, ?)", values)
-        return self._follow(transaction)
+        return self.follow(transaction)
 
     def remove(self, transaction: Transaction, kind: str, name: str, now: float) -> list[Pause]:
         """Observe again; return all pauses."""
@@ -100,8 +106,8 @@ class Pauses:
         removed: Any = connection.execute(sql, values).fetchall()
         ending = [_EndedPause(was, place, since, now) for was, place, since in removed]
         if ending:
-            self._put_ended(transaction, [*_read_ended(connection), *ending])
-        return self._follow(transaction)
+            _put_ended(connection, [*_read_ended(connection), *ending])
+        return self.follow(transaction)
 
     def spread(self, transaction: Transaction, namespace: str, to: str) -> None:
         """Let what is paused or was in a namespace be so in another; raise `Conflict` if only the settings say it."""
@@ -120,17 +126,39 @@ class Pauses:
         coming = [
             msgspec.structs.replace(one, name=to) for one in known if _is_within(old, one) and not _is_within(new, one)
         ]
-        self._put_ended(transaction, [*known, *(one for one in coming if one not in known)])
-        self._follow(transaction)
+        _put_ended(connection, [*known, *(one for one in coming if one not in known)])
+        self.follow(transaction)
 
-    def _put_ended(self, transaction: Transaction, ended: list[_EndedPause]) -> None:
-        kept = _write_ended(transaction.connection, ended)
-        transaction.after_commit(lambda: setattr(self, "_ended", kept))
+    def follow(self, transaction: Transaction) -> list[Pause]:
+        """Take over what a transaction made of the pauses; return those in force."""
+        made, ended = _read(transaction.connection), _read_ended(transaction.connection)
 
-    def _follow(self, transaction: Transaction) -> list[Pause]:
-        made = _read(transaction.connection)
-        transaction.after_commit(lambda: setattr(self, "_made", made))
+        def take_over() -> None:
+            self._made, self._ended = made, ended
+
+        transaction.after_commit(take_over)
         return [*made, *self._never]
+
+
+def hide_ended(connection: apsw.Connection, is_meant: Callable[[str], bool], *, really: bool = True) -> bool:
+    """Put a digest in the place of the names of ended pauses of which that is true; return whether there are any."""
+    known = _read_ended(connection)
+    meant = {one.name for one in known if not one.is_hidden and is_meant(one.name)}
+    if really and meant:
+        hidden = [
+            msgspec.structs.replace(one, name=_digest(one.name), is_hidden=True) if one.name in meant else one
+            for one in known
+        ]
+        _put_ended(connection, hidden)
+    return bool(meant)
+
+
+def _put_ended(connection: apsw.Connection, ended: Sequence[_EndedPause]) -> None:
+    settings.put(connection, _ENDED, msgspec.json.encode(ended[-_MOST_ENDED:]).decode())
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
 def _read(connection: apsw.Connection) -> list[Pause]:
@@ -140,12 +168,6 @@ def _read(connection: apsw.Connection) -> list[Pause]:
 
 def _read_ended(connection: apsw.Connection) -> list[_EndedPause]:
     return msgspec.json.decode(settings.read(connection, _ENDED) or "[]", type=list[_EndedPause])
-
-
-def _write_ended(connection: apsw.Connection, ended: list[_EndedPause]) -> list[_EndedPause]:
-    kept = ended[-_MOST_ENDED:]
-    settings.put(connection, _ENDED, msgspec.json.encode(kept).decode())
-    return kept
 
 
 def _kind_of(name: str) -> PauseKind:
@@ -159,8 +181,21 @@ def _normalise(kind: str, name: str) -> str:
 
 
 def _is_within(place: TurnPlace, pause: Pause | _EndedPause) -> bool:
-    if pause.kind == "session":
-        return place.session == pause.name
-    if pause.kind == "folder":
-        return bool(place.folder) and (os.path.normpath(place.folder) + "/").startswith(pause.name.rstrip("/") + "/")
-    return not pause.name or f"{place.namespace}/".startswith(f"{pause.name}/")
+    if isinstance(pause, _EndedPause) and pause.is_hidden:
+        return pause.name in map(_digest, _list_around(place, pause.kind))
+    return pause.name in _list_around(place, pause.kind)
+
+
+def _list_around(place: TurnPlace, kind: PauseKind) -> Iterator[str]:
+    """Yield the names of all pauses of a kind that a place would be in."""
+    if kind == "session":
+        yield place.session
+        return
+    name = place.namespace if kind == "namespace" else os.path.normpath(place.folder) if place.folder else ""
+    while name.strip("/"):
+        yield name
+        name = name.rpartition("/")[0]
+    if kind == "namespace":
+        yield ""
+    elif place.folder.startswith("/"):
+        yield "/"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from memoryd.daemon.store import contexts, erasing, rows, vectors
+from memoryd.daemon.store import contexts, rows, vectors
 from memoryd.daemon.store.hashes import content_hash
 from memoryd.daemon.store.local import change_locally
 
@@ -58,16 +58,13 @@ def _select(connection: apsw.Connection, table: str, where: str) -> Iterator[Sto
 
 
 def replace(connection: apsw.Connection, entry: StoredText, texts: tuple[str, ...]) -> None:
-    """Replace the texts of an entry, and delete the vectors of the former ones."""
+    """Replace the texts of an entry. An erase's `clean` is to follow, which deletes the vectors of the former ones."""
     key, columns, _ = TABLES[entry.table]
     fields: dict[str, Any] = dict(zip(columns, texts, strict=True))
     connection.pragma("secure_delete", True)
-    former: set[bytes] = set()
     if "content" in fields and entry.table in ("memories", "turns"):
-        former.add(vectors.text_hash(entry.texts[0]))
         fields["content_hash"] = content_hash(texts[0])
     if entry.table == "memories":
-        former |= {bytes(one) for (one,) in connection.execute(_KEYS, (entry.key,))}
         fields["text_hash"] = vectors.text_hash(rows.build_embedded_text(texts[0]))
         connection.execute("DELETE FROM contexts WHERE memory = ?", (entry.key,))
     assignments = ", ".join(f"{column} = ?" for column in fields)
@@ -75,10 +72,3 @@ def replace(connection: apsw.Connection, entry: StoredText, texts: tuple[str, ..
         connection.execute(f"UPDATE {entry.table} SET {assignments} WHERE {key} = ?", (*fields.values(), entry.key))
     if entry.table == "memories":
         contexts.add_missing_of(connection, [entry.key])
-    erasing.forget_vectors(connection, former)
-
-
-_KEYS = (
-    "SELECT text_hash FROM memories WHERE row = ?1 UNION SELECT search_hash FROM contexts WHERE memory = ?1"
-    " UNION SELECT text_hash FROM parts WHERE memory = ?1"
-)

@@ -23,6 +23,8 @@ from memoryd.client.rescue import RescueReport
 from memoryd.client.transport import paths
 from memoryd.daemon.capability import installed
 from memoryd.daemon.store import erasing, fulltext, jobs, known_projects, pauses, salvage, swap, turns, vectors
+from memoryd.daemon.store.actor import Actor, act_as
+from memoryd.daemon.store.connection import open_writer
 from memoryd.daemon.store.copies import find_faults, open_plain
 from memoryd.daemon.store.erasing import ErasureRecord
 from memoryd.daemon.store.logged import LAST_CHANGE
@@ -172,8 +174,8 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
 
     What would act here is out of force unless it is in force in the `former` database, as somebody else may have made
     the file: tokens are deleted (unless they are to be kept; some may have been revoked since), and capabilities disarm
-    what is theirs; one that is not installed does when it is put back. What was erased here is noted in the copy, so
-    that a backfill and an import leave it out, and what is paused here stays so.
+    what is theirs; one that is not installed does when it is put back. What was erased here is erased again, and noted,
+    so that a backfill and an import leave it out; what is paused here stays so.
     """
     if not file.is_file():
         raise StorageFailed(f"{file}: there is no such file.")
@@ -284,14 +286,21 @@ def _open_restored(folder: Path, file: Path, former: Path | None, keep_tokens: b
         if problems := store.find_problems():
             raise StorageFailed(f"{file} is damaged: {problems[0]}. Nothing was changed.")
         with store.reading() as connection:
-            memories: Any = connection.execute("SELECT count(*) FROM memories").get
             changed_at: Any = connection.execute(LAST_CHANGE).get
         kept_pauses = store.write(lambda one: pauses.carry_over(one.connection, paused)).result()
         left_out = store.write(lambda one: _leave_out(one.connection, in_force, keep_tokens)).result()
         left_out["kept_pauses"] = kept_pauses
-        left_out["erased"] = store.write(lambda one: erasing.carry_over(one.connection, erased, time.time())).result()
+        with act_as(Actor(process="memctl restore")):  # an undo of the latest operation is refused after it
+            left_out["erased"] = store.write(
+                lambda one: erasing.carry_over(one.connection, erased, time.time())
+            ).result()
         store.write(lambda one: jobs.wait_with_backup(one.connection, time.time())).result()
-        return Restored(int(memories), [], left_out, changed_at)
+        with store.reading() as connection:
+            memories: Any = connection.execute("SELECT count(*) FROM memories").get
+    if left_out["erased"]:
+        with closing(open_writer(folder / FILE_NAME)) as connection:
+            erasing.erase_from_file(connection)
+    return Restored(int(memories), [], left_out, changed_at)
 
 
 # Recovering what is readable ------------------------------------------------------------------------------------------

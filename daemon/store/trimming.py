@@ -25,20 +25,20 @@ _OLD = {
     ),
     "given": "SELECT id FROM given WHERE at < ? ORDER BY id",
 }
-UNUSED = (
+_UNUSED = (
     "NOT EXISTS (SELECT 1 FROM memories m WHERE m.text_hash = e.text_hash)"
     " AND NOT EXISTS (SELECT 1 FROM history h WHERE h.text_hash = e.text_hash)"
     " AND NOT EXISTS (SELECT 1 FROM contexts c WHERE c.search_hash = e.text_hash)"
     " AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.text_hash = e.text_hash)"
 )
 _NEW_ORPHANS = (
-    f"SELECT e.id, e.text_hash FROM vec_embeddings e WHERE {UNUSED}"
+    f"SELECT e.id, e.text_hash FROM vec_embeddings e WHERE {_UNUSED}"
     " AND NOT EXISTS (SELECT 1 FROM orphans o WHERE o.vector = e.id)"
 )
 _OLD_ORPHANS = (
-    f"SELECT e.id, e.text_hash FROM orphans o JOIN vec_embeddings e ON e.id = o.vector WHERE o.since < ? AND {UNUSED}"
+    f"SELECT e.id, e.text_hash FROM orphans o JOIN vec_embeddings e ON e.id = o.vector WHERE o.since < ? AND {_UNUSED}"
 )
-_USED_AGAIN = f"SELECT o.vector FROM orphans o JOIN vec_embeddings e ON e.id = o.vector WHERE NOT ({UNUSED})"
+_USED_AGAIN = f"SELECT o.vector FROM orphans o JOIN vec_embeddings e ON e.id = o.vector WHERE NOT ({_UNUSED})"
 # Nothing is superseded through them any more, and their deletion cannot be undone.
 _UNUSED_SUCCESSORS = (
     "SELECT d.row FROM deleted_successors d WHERE NOT EXISTS (SELECT 1 FROM history h WHERE h.memory = d.id)"
@@ -50,6 +50,23 @@ _UNUSED_SUCCESSORS = (
 def find_old(connection: apsw.Connection, table: str, *limits: float) -> list[int]:
     """Return the numbers of the rows beyond the limits of a table: a number of rows, a time, or both."""
     return [number for (number,) in connection.execute(_OLD[table], limits)]
+
+
+def find_unused(connection: apsw.Connection, among: Iterable[int] | None = None) -> list[int]:
+    """Return the vectors of texts that nothing holds any more, of all or `among` some."""
+    chosen = "TRUE" if among is None else f"e.id IN ({_text(among)})"
+    sql = f"SELECT e.id, e.text_hash FROM vec_embeddings e WHERE {chosen} AND {_UNUSED}"
+    return _drop_turns(connection, connection.execute(sql))
+
+
+def forget_unused(connection: apsw.Connection, ids: Iterable[int]) -> int:
+    """Delete vectors at once, except those that are in use again."""
+    return forget(connection, "vec_embeddings", find_unused(connection, ids))
+
+
+def forget_all_unused(connection: apsw.Connection) -> None:
+    """Delete all unused vectors of a database that nobody else uses."""
+    connection.executemany("DELETE FROM vec_embeddings WHERE id = ?", ((id,) for id in find_unused(connection)))
 
 
 def find_new_orphans(connection: apsw.Connection) -> list[int]:

@@ -12,6 +12,7 @@ from memoryd.client.agents.hooks import spool
 from memoryd.client.project import project_namespace
 from memoryd.client.protocol import PauseObserving, ResumeObserving
 from memoryd.daemon.conversations import thinking
+from memoryd.daemon.store.pauses import TurnPlace
 
 Memctl = Any
 SAID = [
@@ -181,12 +182,40 @@ def test_a_project_that_was_renamed_leaves_no_word_of_its_former_name(
     assert b"quagmire" not in b"".join(path.read_bytes() for path in daemon.core.folder.glob("memoryd.sqlite*"))
 
 
-def test_a_pause_that_is_called_so_is_named(memctl: Memctl, client: Any) -> None:
-    client.call(PauseObserving(kind="folder", name="/home/ada/quagmire"))
+def test_a_pause_that_is_called_so_is_named_and_leaves_a_digest_once_it_is_ended(
+    memctl: Memctl, client: Any, daemon: Any, clock: Any
+) -> None:
+    """By which what was said in it is still kept out of a backfill."""
+    paused_at = client.call(PauseObserving(kind="folder", name="/home/ada/quagmire")).pauses[0].since
     told = memctl("erase", "--matching", "quagmire", "--dry-run").out
-    assert "folder /home/ada/quagmire: memctl observe on --folder DIR" in told
+    assert "folder /home/ada/quagmire: memctl observe on --folder /home/ada/quagmire" in told
+    clock.advance(60)
     client.call(ResumeObserving(kind="folder", name="/home/ada/quagmire"))
-    assert "ended pause /home/ada/quagmire: it stays" in memctl("erase", "--matching", "quagmire", "--yes").out
+    assert memctl("erase", "--matching", "quagmire", "--yes").out == NOTHING
+    assert b"quagmire" not in b"".join(path.read_bytes() for path in daemon.core.folder.glob("memoryd.sqlite*"))
+    assert daemon.core.pauses.hides(TurnPlace("", "", "/home/ada/quagmire/fen"), paused_at)
+    assert not daemon.core.pauses.hides(TurnPlace("", "", "/home/ada/quag"), paused_at)
+
+
+def test_tokens_and_paused_namespaces_that_are_called_so_are_named(memctl: Memctl, client: Any) -> None:
+    client.add_token("quagmire-bot", namespace="acme")
+    client.call(PauseObserving(kind="namespace", name="swamp/quagmire"))
+    told = memctl("erase", "--matching", "quagmire", "--dry-run").out.splitlines()
+    assert told[-2:] == [
+        "  token quagmire-bot: memctl token revoke quagmire-bot",
+        "  paused namespace swamp/quagmire: memctl observe on --namespace swamp/quagmire",
+    ]
+
+
+def test_a_note_of_feedback_that_says_a_text_is_found(memctl: Memctl, client: Any, daemon: Any) -> None:
+    id = client.add("Herons fish at dawn").id
+    memctl("feedback", id, "--useful", "--note", "The quagmire says so")
+    copy = client.backup().path
+    told = memctl("erase", "--matching", "quagmire", "--dry-run").out
+    assert f"{id[:8]}  (in a note of feedback on it) The quagmire says so" in told
+    assert "Erased 1 memory." in memctl("erase", "--matching", "quagmire", "--copies", "--yes").out
+    files = [*daemon.core.folder.glob("memoryd.sqlite*"), Path(copy)]
+    assert b"quagmire" not in b"".join(path.read_bytes() for path in files)
 
 
 def test_white_space_and_hyphens_are_alike_to_a_text(memctl: Memctl, client: Any) -> None:

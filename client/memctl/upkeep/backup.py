@@ -22,7 +22,6 @@ from memoryd.client.transport import paths
 
 LIMIT_S = 3600.0  # without a word of the daemon: it checks the whole copy
 FILE_NAME = "memoryd.sqlite"
-_SHOWN = 20  # ids
 
 
 def _declare_backup(parser: ArgumentParser) -> None:
@@ -133,9 +132,8 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
             " of them by itself; for another folder, before its first session: `memctl project rename FOLDER NAME`."
         )
     if report.erased:
-        ids = " ".join(id[:8] for id in report.erased[:_SHOWN])
-        more = f" … ({len(report.erased):,} in all)" if len(report.erased) > _SHOWN else ""
-        lines.append(f"In the copy is what was erased here since. To erase it again: memctl erase {ids}{more}")
+        erased = f"Erased again, as it was erased here since the copy: {count_text(len(report.erased), 'memory')}."
+        lines.append(f"{erased} Copies still hold it: `memctl erase {report.erased[0][:8]} --copies` rewrites them.")
     if ran:
         lines.append("The daemon was stopped for it and runs again.")
     if report.kept:

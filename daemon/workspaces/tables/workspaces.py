@@ -42,6 +42,12 @@ CREATE TABLE mentions (
 CREATE INDEX mentions_memory ON mentions (memory);
 """
 IN_FORCE = "SELECT json_array(root, namespace, globs, created_at, device) FROM workspaces"
+_PATH = "(SELECT rtrim(w.root, '/') || '/' FROM workspaces w WHERE w.id = files.workspace) || files.path"  # absolute
+NAMED = (
+    ("workspace", "workspaces", "namespace"),
+    ("folder of a workspace", "workspaces", "root"),
+    ("file", "files", _PATH),
+)
 
 
 class StoredWorkspace(NamedTuple):
@@ -170,6 +176,13 @@ def drop_file(connection: apsw.Connection, number: int, path: str) -> bool:
     """Forget a file; say whether it was known."""
     connection.execute("DELETE FROM files WHERE workspace = ? AND path = ?", (number, path))
     return connection.changes() > 0
+
+
+def forget_files(connection: apsw.Connection, ids: Iterable[str], rows: Iterable[int]) -> None:
+    """Forget the files whose chunks are about to be erased, as happens in copies: what is still there is read again."""
+    paths = f"SELECT path FROM memories WHERE row IN ({', '.join(map(str, rows))}) AND tier = {DOCUMENTS!r}"
+    if connection.execute(paths).fetchone():
+        connection.execute(f"DELETE FROM files WHERE {_PATH} IN ({paths})")
 
 
 def read_again(connection: apsw.Connection) -> None:

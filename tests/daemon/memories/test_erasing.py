@@ -22,7 +22,7 @@ from memoryd.daemon.memories import erasing
 from memoryd.daemon.registry import finish
 from memoryd.daemon.store import contexts, copies, leftovers, trimming, upkeep
 from memoryd.daemon.store.mentions import Beside
-from memoryd.daemon.store.vectors import text_hash
+from memoryd.daemon.store.vectors import count, text_hash
 from workbench import add, ask, search, wait_until
 
 if TYPE_CHECKING:
@@ -143,6 +143,38 @@ def test_a_name_that_nothing_has_any_more_leaves_the_copies_too(daemon: "Daemon"
     assert other == ("quokka-hart", "The deer is here")
     still = erase(client, matching="hart", copies=True)
     assert ([one.name for one in still.names], still.copies, still.rewritten) == (["quokka-hart"], [], [])
+
+
+@needs("workspaces")
+def test_a_name_of_a_file_or_a_workspace_that_is_gone_leaves_the_copies_too(
+    daemon: "Daemon", client: Client, tmp_path: Path
+) -> None:
+    """So do pauses and tokens; what a restored copy lacks of a file that is still there is read again."""
+    notes, other = tmp_path / "notes", tmp_path / "quokkaworks"
+    for folder in (notes, other):
+        folder.mkdir()
+        (folder / "quillmarsh.md").write_text("# Oak")
+        client.add_workspace(str(folder), namespace=folder.name)
+    client.pause_observing("folder", "/nowhere/quillmarsh")
+    client.add_token("quillmarsh-bot", namespace="acme")
+    wait_until(lambda: len(client.list(tier=["documents"])) == 2)
+    copy = client.backup().path
+    standing = erase(client, matching="quokkaworks", copies=True)
+    assert [one.kind for one in standing.names] == ["workspace", "folder of a workspace"]
+    assert (standing.copies, standing.rewritten) == ([], [])  # it is still in force
+    client.remove_workspace("quokkaworks")
+    assert erase(client, matching="quokkaworks", copies=True).rewritten == [copy]
+    assert holding(daemon.core.folder, ["quokkaworks"]) == []
+    (notes / "quillmarsh.md").rename(notes / "oak.md")
+    wait_until(lambda: [Path(memory.path or "").name for memory in client.list(tier=["documents"])] == ["oak.md"])
+    client.resume_observing("folder", "/nowhere/quillmarsh")
+    client.revoke_token("quillmarsh-bot")
+    assert erase(client, matching="quillmarsh", dry_run=True).copies == [copy]
+    assert erase(client, matching="quillmarsh", copies=True).rewritten == [copy]
+    assert holding(daemon.core.folder, ["quillmarsh"]) == []
+    with closing(apsw.Connection(copy, flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        assert connection.execute("SELECT root FROM workspaces").fetchall() == [(str(notes),)]
+        assert connection.execute("SELECT count(*) FROM files").get == 0
 
 
 @pytest.mark.parametrize("at", [0, 60, 99, 100, 140, 160])
@@ -276,6 +308,23 @@ def test_the_vectors_of_what_was_erased_are_deleted(daemon: "Daemon", client: Cl
         now = contexts.read(connection, [int(row)])  # type: ignore[call-overload]
     assert len(before) == 1
     assert not {one.search_hash for one in now.values()} & set(keys)
+
+
+@needs("workspaces")
+def test_the_vectors_of_what_a_file_said_before_are_deleted(daemon: "Daemon", client: Client, tmp_path: Path) -> None:
+    """A file is edited first, then the text is erased: nothing holds the former part of it any more. In a copy, too."""
+    (tmp_path / "a.md").write_text(SECRET)
+    client.add_workspace(str(tmp_path), namespace="notes")
+    added = client.add(f"{SECRET}, again")
+    wait_until(lambda: client.list(tier=["documents"]) and daemon.core.embedding.count_pending() == 0)
+    (tmp_path / "a.md").write_text("The vault is gone.")
+    wait_until(lambda: "gone" in client.list(tier=["documents"])[0].content)
+    wait_until(lambda: daemon.core.embedding.count_pending() == 0)
+    copy = client.backup().path
+    assert erase(client, ids=[added.id], copies=True).rewritten == [copy]
+    for path in (daemon.core.store.path, copy):
+        with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+            assert (trimming.find_unused(connection), count(connection)) == ([], 1)
 
 
 def test_copies_of_what_was_deleted_before_are_erased_with_it(daemon: "Daemon", client: Client) -> None:

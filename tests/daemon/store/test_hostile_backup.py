@@ -7,8 +7,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memoryd.client.errors import StorageFailed
-from memoryd.client.protocol import AddToken, Erase, NewTurn, Observe
+from memoryd.client.errors import Conflict, StorageFailed
+from memoryd.client.protocol import AddToken, Delete, Erase, NewTurn, Observe, Undo
 from memoryd.daemon.store import erasing, rescue, upkeep
 from memoryd.daemon.store.rescue import Restored
 from memoryd.daemon.store.store import FILE_NAME, Store
@@ -109,23 +109,33 @@ def test_a_trigger_of_others_in_the_database_itself_is_dropped_at_the_start_or_b
         assert store.find_problems() == []
 
 
-def test_what_was_erased_here_is_noted_in_an_older_copy(folder: Path) -> None:
-    """Of that an import leaves it out, and a backfill its session; what the copy has of it is named."""
+def test_what_was_erased_here_is_erased_again_from_an_older_copy(folder: Path) -> None:
+    """What the copy has as deleted, too. It is noted: an import leaves it out, and a backfill its session."""
     with running(folder, CountingEmbedder()) as core:
         kept, gone, deleted = (add(core, f"The shelf holds {word}").id for word in ("jars", "herons", "owls"))
         ask(core, Observe(turns=[NewTurn(role="user", content="We decided to sell the herons")], session="s1"))
         ask(core, Erase(ids=[deleted]))
+        former = add(core, "The shelf holds wombats").id
+        ask(core, Delete(ids=[former]))
         upkeep.clear_log(core.store)
         shutil.copy(folder / "data" / FILE_NAME, folder / "copy.sqlite")
-        ask(core, Erase(ids=[gone]))
+        ask(core, Erase(ids=[gone, former]))
         later = add(core, "The shelf holds bees").id
         ask(core, Erase(ids=[later]))
         ask(core, Erase(session="s1"))
     report = restore(folder / "copy.sqlite").left_out
-    assert gone in report["erased"]
+    assert {gone, former} <= set(report["erased"])
     assert not {kept, deleted, later} & set(report["erased"])
     with closing(Store(folder / "restored")) as store:
         with store.reading() as connection:
             assert erasing.was_erased_from(connection, "s1")
-            assert erasing.select_erased(connection, [kept, gone, deleted, later]) == {deleted, later}
+            every = [kept, gone, deleted, former, later]
+            assert erasing.select_erased(connection, every) == {gone, deleted, former, later}
         assert store.find_problems() == []
+    restored = b"".join(path.read_bytes() for path in (folder / "restored").iterdir())
+    assert [word for word in (b"herons", b"wombat", b"jars") if word in restored] == [b"jars"]
+    (folder / "restored").rename(folder / "restored-data")
+    (folder / "restored").mkdir()
+    (folder / "restored-data").rename(folder / "restored/data")
+    with running(folder / "restored", CountingEmbedder()) as core, pytest.raises(Conflict, match="for good"):
+        ask(core, Undo())
