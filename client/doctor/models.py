@@ -12,6 +12,7 @@ LOOK_S = 0.5
 SETTLED_S = 60.0
 LOOK_AT_API = "look at [embedding_api]: memctl config show"
 NO_MODEL = ("", "none")
+IMPORT = "memctl model import DIR"
 
 
 def check_model(patient: Patient) -> Finding | None:
@@ -25,12 +26,19 @@ def check_model(patient: Patient) -> Finding | None:
     if state.state in ("fetching", "loading"):
         message = f"{model_text(state)}: searches use words alone until it is ready"
         return warn(message, safe=[["memctl", "up", "--wait"]])
-    message = f"{model_text(state)}: searches use words alone"
-    if state.name.startswith(API):
-        return fail(message, LOOK_AT_API)
-    if state.name in NO_MODEL:
-        return fail(message, "memctl model list")
-    return fail(message, safe=[["memctl", "model", "pull", state.name]])
+    fix, safe = _mend(patient, state.name)
+    return fail(f"{model_text(state)}: searches use words alone", fix, safe=safe)
+
+
+def _mend(patient: Patient, name: str) -> tuple[str, list[list[str]]]:
+    """Return what brings a model that is missing or broken: words for a person, commands that can be run."""
+    if name.startswith(API):
+        return LOOK_AT_API, []
+    if name in NO_MODEL:
+        return "memctl model list", []
+    if patient.settings and patient.settings["network"]["offline"]:
+        return IMPORT, []
+    return "", [["memctl", "model", "pull", name]]
 
 
 def check_model_files(patient: Patient) -> Finding | None:
@@ -45,7 +53,7 @@ def check_model_files(patient: Patient) -> Finding | None:
     if not row_in_list:
         return fail(f"{name} is neither installed nor in the catalogue", "memctl model list")
     if patient.settings["network"]["offline"]:
-        return fail(f"{name} is not installed and not fetched: `offline` is set", "memctl model import DIR")
+        return fail(f"{name} is not installed and not fetched: `offline` is set", IMPORT)
     if not patient.settings["model"]["fetch"]:
         return fail(f"{name} is not installed, and the daemon may not fetch it", safe=pull)
     return warn(f"{name} is not installed; the daemon fetches it ({row_in_list['size_mb']} MB)", safe=pull)
@@ -86,7 +94,11 @@ def check_embeddings(patient: Patient) -> Finding | None:
     if not pending:
         return report_ok(f"{count_text(patient.status.memories, 'memory')}, none waits for its vector")
     message = f"{count_text(pending, 'memory')} without a vector yet: found by words only"
-    if patient.status.model.state == "ready" and patient.status.uptime_s > SETTLED_S and _is_stuck(patient, pending):
+    model = patient.status.model
+    if model.state not in ("ready", "fetching", "loading"):  # waiting for it is in vain
+        fix, safe = _mend(patient, model.name)
+        return warn(message, fix, safe=safe)
+    if model.state == "ready" and patient.status.uptime_s > SETTLED_S and _is_stuck(patient, pending):
         return warn(f"{message}, and the number does not fall", safe=[["memctl", "jobs", "run", "embed"]])
     return warn(message, safe=[["memctl", "up", "--wait"]])
 

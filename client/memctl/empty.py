@@ -3,11 +3,13 @@
 from argparse import Namespace
 
 from memoryd.client.calls import stats as stats_call
-from memoryd.client.memctl.link import named_namespace, send
+from memoryd.client.memctl.link import client_for, named_namespace, send
 from memoryd.client.memctl.output import make_printable
 from memoryd.client.memctl.table import count_text
+from memoryd.client.protocol import GetStats
 
 _SHOWN = 12  # values of a filter that are named
+_ELSEWHERE = "`memctl namespaces` shows where there are some"
 
 
 def explain_empty(args: Namespace) -> str:
@@ -21,7 +23,7 @@ def explain_empty(args: Namespace) -> str:
     if not stats.memories:
         there = make_printable(named_namespace(args) or "")
         if there:
-            return f"No memories can be seen from {there}; `memctl namespaces` shows where there are some."
+            return f"No memories can be seen from {there}; {explain_place(args) or _ELSEWHERE}."
         return "No memories yet; `memctl add TEXT` keeps the first."
     for name, counts in (("type", stats.by_type), ("source", stats.by_source), ("tier", stats.by_tier)):
         wanted = getattr(args, name) or []
@@ -30,4 +32,19 @@ def explain_empty(args: Namespace) -> str:
             values = ", ".join(f"{make_printable(value)} ({count:,})" for value, count in commonest[:_SHOWN])
             more = " …" if len(commonest) > _SHOWN else ""
             return f"No memory has the {name} {make_printable(' or '.join(wanted))}; there are: {values}{more}."
-    return f"None of {count_text(stats.memories, 'memory')} matches."
+    place = explain_place(args)
+    return f"None of {count_text(stats.memories, 'memory')} matches{f'; {place}' if place else ''}."
+
+
+def explain_place(args: Namespace) -> str:
+    """Return where memories are, if the namespace that a command names has none of its own; else nothing."""
+    there = named_namespace(args)
+    if not there or args.reach in ("subtree", "all"):
+        return ""
+    with client_for(args) as client:
+        stats = client.call(GetStats(namespace=there, reach="subtree"))
+    if stats.by_namespace.get(there):
+        return ""
+    if stats.memories:
+        return f"{stats.memories:,} are inside {make_printable(there)}: `--reach subtree`"
+    return "" if stats.turns else f"nothing is kept in {make_printable(there)}, {_ELSEWHERE}"

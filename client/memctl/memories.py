@@ -29,6 +29,7 @@ from memoryd.client.times import is_past, iso
 
 _SHOWN = 20  # of what a dry run would delete
 _MOST_CHANGES = 1000  # of an operation
+_EXPIRED = "It is expired already, so no search finds it; `memctl list --all-states` shows it."
 
 
 def read_content(argument: str) -> str:
@@ -100,7 +101,7 @@ def added_text(args: Namespace, added: protocol.Added) -> str:
         lines += [f"  {line}" for line in disagreement_lines(*zip(*others, strict=True))]
         lines.append("To have it replace one: add it once more with --supersedes ID.")
     if is_past(getattr(args, "expires_at", None)) and not args.pinned:
-        lines.append("It is expired already, so no search finds it; `memctl list --all-states` shows it.")
+        lines.append(_EXPIRED)
     if not added.embedded:
         lines.append("Found by its words at once, by its meaning as soon as its vector is made.")
     return "\n".join(lines)
@@ -202,7 +203,10 @@ def memory_text(memory: protocol.Memory) -> str:
         ("created", iso(memory.created_at)),
         ("updated", iso(memory.updated_at) if memory.updated_at != memory.created_at else None),
         ("accessed", _accesses_text(memory)),
-        ("expires", "never (pinned)" if memory.pinned else iso(memory.expires_at)),
+        (
+            "expired" if _is_expired(memory) else "expires",
+            "never (pinned)" if memory.pinned else iso(memory.expires_at),
+        ),
         ("replaced by", memory.superseded_by),
         *(("" if at else "disagrees with", line) for at, line in enumerate(against)),
         ("metadata", _format_tags(memory)),
@@ -266,11 +270,25 @@ def _page_text(args: Namespace, page: protocol.Page) -> str:
     return "\n".join(filter(None, lines))
 
 
+def _state_text(memory: protocol.Memory) -> str:
+    """Return why no search finds a memory, empty for one that is found."""
+    if memory.superseded_by:
+        return f"replaced by {memory.superseded_by[:8]}"
+    return "expired" if _is_expired(memory) else ""
+
+
 def _list_text(memories: list[protocol.Memory], total: int) -> str:
-    spaces = any(memory.namespace for memory in memories)
-    headers = ["ID", "CREATED", "TYPE", *(["NAMESPACE"] if spaces else []), "CONTENT"]
+    spaces, states = any(memory.namespace for memory in memories), any(map(_state_text, memories))
+    headers = ["ID", "CREATED", "TYPE", *["NAMESPACE"] * spaces, *["STATE"] * states, "CONTENT"]
     rows = [
-        [m.id[:8], iso(m.created_at) or "", m.type, *([m.namespace or "/"] if spaces else []), m.content]
+        [
+            m.id[:8],
+            iso(m.created_at) or "",
+            m.type,
+            *[m.namespace or "/"] * spaces,
+            *[_state_text(m)] * states,
+            m.content,
+        ]
         for m in memories
     ]
     sentence = f"{len(memories)} of {count_text(total, 'memory')}"
@@ -303,7 +321,16 @@ def _update(args: Namespace) -> None:
     if not changes:
         raise arguments.Usage("nothing to change; give --content, --type, --metadata … (see `memctl update --help`).")
     call = calls.update(args.id, **changes)
-    show_result(args, call, lambda result: f"Changed: {result.memory.id} (operation {result.operation[:8]})")
+    show_result(args, call, _changed_text)
+
+
+def _changed_text(result: protocol.Changed) -> str:
+    text = f"Changed: {result.memory.id} (operation {result.operation[:8]})"
+    return f"{text}\n{_EXPIRED}" if _is_expired(result.memory) else text
+
+
+def _is_expired(memory: protocol.Memory) -> bool:
+    return is_past(memory.expires_at) and not memory.pinned
 
 
 def _tag_arguments(parser: ArgumentParser) -> None:

@@ -53,7 +53,7 @@ def _find_related(args: Namespace) -> None:
 def _text(args: Namespace, hits: Hits, query: str) -> str:
     """Return the hits; what is below the floor is only counted, unless it or another floor was asked for."""
     if not hits.hits:
-        from memoryd.client.memctl.empty import explain_empty
+        from memoryd.client.memctl.empty import explain_empty  # needed seldom, as below
 
         least = f" that is at least {format_share(args.floor)}" if args.floor else ""
         return f"Nothing found{least}. {explain_empty(args)}"
@@ -62,7 +62,11 @@ def _text(args: Namespace, hits: Hits, query: str) -> str:
     number = len(hits) - len(likely)
     less = f"{count_text(number, 'less likely one')} with --all" if number else ""
     if not likely:
-        return f"Nothing found that is likely to be meant; {less}{_advise_time(args, query)}"
+        from memoryd.client.memctl.empty import explain_place
+
+        place = explain_place(args)
+        more = f"; {place}" if place else ""
+        return f"Nothing found that is likely to be meant; {less}{more}{_advise_time(args, query)}"
     took = paint(f"{len(likely)} found in {ms_text(hits.took_ms)} ms", "dim")
     return "\n".join(filter(None, [*(hit_text(hit, query) for hit in likely), less, took]))
 

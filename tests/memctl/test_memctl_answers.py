@@ -522,10 +522,16 @@ def test_a_list_counts_what_is_superseded_or_expired_beside_it(memctl: Memctl, d
     added = memctl("add", "The coupon WINTER is valid", "--type", "coupon", "--expires-at", "2020-01-01").out
     assert "It is expired already, so no search finds it; `memctl list --all-states` shows it." in added
     assert memctl("list").out.endswith("1 of 1 memory\n2 more, superseded or expired, with --all-states\n")
-    assert memctl("list", "--all-states").out.endswith("3 of 3 memories\n")
+    listed = memctl("list", "--all-states").out
+    assert listed.endswith("3 of 3 memories\n")
+    assert ("STATE" in listed, "  expired  " in listed, "  replaced by " in listed) == (True, True, True)
+    assert "STATE" not in memctl("list").out
     assert memctl("list", "--type", "coupon").out.endswith(" 1 more, superseded or expired, with --all-states.\n")
     shown = memctl("get", old).out
     assert "replaced by" in shown
+    id = memctl("add", "The coupon SPRING is valid", "--json").json["id"]
+    assert "no search finds it" in memctl("update", id, "--expires-at", "2020-01-01").out
+    assert "\nexpired " in memctl("get", id).out
     assert "disagrees with" not in shown
 
 

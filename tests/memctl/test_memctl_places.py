@@ -193,3 +193,13 @@ def test_the_log_says_where_what_was_changed_is(
     memctl("delete", ids[0], other)
     log = [(one["kind"], one["namespace"]) for one in memctl("history", "--json").json]
     assert log[:4] == [("delete", ""), ("undo", "api"), ("delete", "api"), ("update", "api")]
+
+
+def test_a_namespace_without_memories_of_its_own_is_said_to_have_none(checkout: Path, memctl: Memctl) -> None:
+    memctl("add", "Valkey is the cache", "--namespace", "acme")
+    memctl("add", "Ada drinks tea", "--namespace", "demo/users/ada")
+    assert "; 1 are inside demo: `--reach subtree`." in memctl("list", "--namespace", "demo").out
+    for words in ("list", "--type", "fact", "--before", "2020-01-01"), ("search", "zinc mines"):
+        said = memctl(*words, "--namespace", "acme/ap").out
+        assert "; nothing is kept in acme/ap, `memctl namespaces` shows where there are some" in said
+        assert "nothing is kept in" not in memctl(*words, "--namespace", "acme").out

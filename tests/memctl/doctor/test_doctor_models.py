@@ -33,6 +33,18 @@ def test_the_state_of_the_model_is_told(
     assert (finding["state"], finding["fix"]) == (found, fix)
 
 
+def test_offline_a_missing_model_is_neither_fetched_nor_waited_for(
+    doctor: Doctor, told: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed(told, model=ModelState(name="mini", state="failed", error="why"), pending_embeddings=2)
+    assert doctor("embeddings")["embeddings"]["fix"] == "memctl model pull mini"
+    monkeypatch.setenv("MEMORYD_OFFLINE", "1")
+    found = doctor("model", "embeddings")
+    assert {name: one["fix"] for name, one in found.items()} == dict.fromkeys(
+        ("model", "embeddings"), "memctl model import DIR"
+    )
+
+
 def test_a_model_that_is_loading_is_waited_for(doctor: Doctor, told: FakeDaemon) -> None:
     ready = told.replies[GetStatus]
     loading = msgspec.structs.replace(ready, model=ModelState(name="mini", state="loading"))
