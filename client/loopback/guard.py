@@ -17,6 +17,7 @@ from memoryd.client.memctl.output import print_note
 
 ADDRESS = "127.0.0.1"  # no option changes it
 NOTE_S = 60.0  # between two lines about refusals of one kind: whoever floods the server does not flood its log
+_HOST_CHARS = 100  # of one that is refused
 SIGNED_IN = "memoryd.signed_in"  # in the scope of a request with the token
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
@@ -59,8 +60,11 @@ def own_hosts(port: int) -> frozenset[str]:
 
 
 def check_host(asked: LoopbackRequest) -> HttpRefusal | None:
-    """Refuse a name that another site made to lead here (DNS rebinding)."""
-    return None if asked.headers.get("host") in asked.hosts else HttpRefusal(403, "The host is not this server's.")
+    """Refuse a name that another site made to lead here (DNS rebinding); a host without a port stands for any."""
+    host = asked.headers.get("host", "")
+    if host in asked.hosts or host.rpartition(":")[0] in asked.hosts:
+        return None
+    return HttpRefusal(403, f"The host {host[:_HOST_CHARS]!r} is not this server's.")
 
 
 def check_origin(asked: LoopbackRequest) -> HttpRefusal | None:
@@ -89,7 +93,7 @@ class Guard:
         self, app: ASGIApp, checks: Sequence[RequestCheck], hosts: Collection[str], token: str, private: str = "/"
     ) -> None:
         self._app, self._checks, self._hosts, self._token, self._private = app, checks, hosts, token, private
-        self._noted: dict[str, float] = {}
+        self._noted: dict[str, tuple[float, int]] = {}  # when the last line was, how many refusals since
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -97,21 +101,25 @@ class Guard:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         private = scope["path"].startswith(self._private)
         asked = LoopbackRequest(scope["method"], scope["path"], headers, self._hosts, self._token, private)
-        refusal = next((found for check in self._checks if (found := check(asked))), None)
+        kind, refusal = next(((check.__name__, found) for check in self._checks if (found := check(asked))), ("", None))
         app = self._app
         if refusal is not None:
-            self._note(refusal)
+            self._note(kind, refusal)
             content = {"code": "forbidden", "message": refusal.message, "data": {}}
             app = JSONResponse(content, refusal.status, refusal.headers)
         elif private:
             scope[SIGNED_IN] = True
         await app(scope, receive, _seal(send))
 
-    def _note(self, refusal: HttpRefusal) -> None:
+    def _note(self, kind: str, refusal: HttpRefusal) -> None:
         now = time.monotonic()
-        if now - self._noted.get(refusal.message, -NOTE_S) >= NOTE_S:
-            self._noted[refusal.message] = now
-            print_note(f"memctl: a request was refused with {refusal.status}: {refusal.message}")
+        at, count = self._noted.get(kind, (-NOTE_S, 0))
+        if now - at < NOTE_S:
+            self._noted[kind] = at, count + 1
+            return
+        self._noted[kind] = now, 0
+        more = f" ({count:,} more since the last line)" if count else ""
+        print_note(f"memctl: a request was refused with {refusal.status}: {refusal.message}{more}")
 
 
 def _seal(send: Send) -> Send:

@@ -72,7 +72,7 @@ COMMANDS = {
         _add,
         "  memctl token add alpha --namespace acme/api/alpha\n"
         "  memctl token add lead --namespace acme/lead --role lead\n"
-        "  memctl token add dashboard --namespace acme --role reader",
+        "  memctl token add dashboard --namespace acme/dashboard --role reader",
     ),
     "token list": Command(declare_nothing, _list, "  memctl token list\n  memctl token list --json"),
     "token revoke": Command(_declare_revoke, _revoke, "  memctl token revoke alpha"),

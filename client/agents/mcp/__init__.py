@@ -24,7 +24,7 @@ def _declare(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--http", action="store_true", help="serve on a port of 127.0.0.1, with a token")
     parser.add_argument("--port", type=parse_port, metavar="N", help=f"with --http: the port (default: {PORT})")
-    about = "with --http: a name by which a container reaches this machine (may be repeated)"
+    about = "with --http: answer also to this host, with any port unless it names one (may be repeated)"
     parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help=about)
 
 

@@ -26,13 +26,13 @@ from memoryd.client.agents.mcp.server import make_server
 from memoryd.client.agents.mcp.session import ProjectSession
 from memoryd.client.agents.mcp.tools import Tool
 from memoryd.client.errors import MemorydError, Unavailable
+from memoryd.client.loopback import guard
 from memoryd.client.loopback.guard import (
     ADDRESS,
     Guard,
     HttpRefusal,
     LoopbackRequest,
     RequestCheck,
-    check_host,
     check_origin,
     check_token,
     own_hosts,
@@ -42,6 +42,7 @@ from memoryd.client.memctl.output import say, say_json
 from memoryd.client.transport import paths
 
 PATH = "/mcp"
+HTTPS = 443  # which clients leave out of the header Host
 TOKEN_FILE = "mcp.token"
 IDLE_S = 60  # longer than clients keep a connection that they do not use: it is not closed while they send
 
@@ -49,6 +50,14 @@ IDLE_S = 60  # longer than clients keep a connection that they do not use: it is
 def check_method(asked: LoopbackRequest) -> HttpRefusal | None:
     """Let through POST: there are no streams to follow and no sessions to end."""
     return None if asked.method == "POST" else HttpRefusal(405, "Requests are sent by POST.", {"allow": "POST"})
+
+
+def check_host(asked: LoopbackRequest) -> HttpRefusal | None:
+    """Refuse a name that another site made to lead here, and say how the user lets one in."""
+    refusal = guard.check_host(asked)
+    if refusal is None:
+        return None
+    return refusal._replace(message=f"{refusal.message} Start it with --allow-host NAME to answer to a name.")
 
 
 GUARDS: tuple[RequestCheck, ...] = (check_host, check_origin, check_token, check_method)
@@ -69,7 +78,7 @@ async def _serve(
     args: argparse.Namespace, tools: dict[str, Tool], token: str, file: str, listener: socket.socket
 ) -> None:
     port = listener.getsockname()[1]
-    hosts = own_hosts(port) | {name if ":" in name else f"{name}:{port}" for name in args.allow_host}
+    hosts = own_hosts(port) | {name.removesuffix(f":{HTTPS}") for name in args.allow_host}
     session = ProjectSession(args)
     try:
         with suppress(Unavailable):  # the daemon may come later

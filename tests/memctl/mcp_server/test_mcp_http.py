@@ -241,7 +241,7 @@ async def test_each_refusal_is_that_of_one_guard(attack: Attack, monkeypatch: py
     assert await answered(attack) == 299
 
 
-async def test_refusals_are_noted_once_a_minute_for_each_reason_without_what_was_sent(
+async def test_refusals_are_noted_once_a_minute_for_each_reason_without_a_token(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guard = Guard(lambda *_: asyncio.sleep(0), command.GUARDS, own_hosts(PORT), TOKEN)
@@ -249,12 +249,14 @@ async def test_refusals_are_noted_once_a_minute_for_each_reason_without_what_was
         assert await answered(ATTACKS[name], guard) == ATTACKS[name].status
     assert capsys.readouterr().err.splitlines() == [
         "memctl: a request was refused with 401: The token is missing or wrong.",
-        "memctl: a request was refused with 403: The host is not this server's.",
+        "memctl: a request was refused with 403: The host '127.0.0.1:80' is not this server's."
+        " Start it with --allow-host NAME to answer to a name.",
     ]
+    await answered(ATTACKS["a wrong token"], guard)
     now = time.monotonic() + NOTE_S
     monkeypatch.setattr("time.monotonic", lambda: now)
     await answered(ATTACKS["no token"], guard)
-    assert "401" in capsys.readouterr().err
+    assert "wrong. (2 more since the last line)" in capsys.readouterr().err
 
 
 def test_each_guard_has_an_attack() -> None:
@@ -275,9 +277,20 @@ def test_a_wrong_body_gets_an_error_and_the_server_goes_on(served: ServedMcp, bo
 
 def test_a_container_reaches_it_by_a_name_that_was_allowed(process: Any) -> None:
     words = ("--socket", str(process.socket), "--allow-host", "host.docker.internal", "--allow-host", "box:9000")
+    words += ("--allow-host", "memory.example:443")
     running = ServedMcp(*words)
     hosts = ["host.docker.internal:{port}", "box:9000", "box:{port}", "other:{port}"]
-    assert [ask(running, PLAIN._replace(headers={"host": host}))[0] for host in hosts] == [200, 200, 403, 403]
+    hosts += ["host.docker.internal", "memory.example", "memory.example:443", "127.0.0.1:80"]
+    assert [ask(running, PLAIN._replace(headers={"host": host}))[0] for host in hosts] == [
+        200,
+        200,
+        403,
+        403,
+        200,
+        200,
+        200,
+        403,
+    ]
     assert running.stop() == 0
 
 
