@@ -95,8 +95,8 @@ def check_known_projects(patient: Patient) -> Finding | None:
         return fail(error.message.split(";")[0], f"mv {quote_path(Path(path))} {quote_path(Path(path + '.damaged'))}")
     except OSError as error:
         return fail(f"{path} cannot be read: {error.strerror}", f"ls -l {quote_path(Path(path))}")
-    for namespace, former in find_strayed(patient.client) if patient.status else []:
-        return warn(describe_strayed(namespace, former), mend_strayed(namespace, former))
+    for strayed in find_strayed(patient.client) if patient.status else []:
+        return warn(describe_strayed(strayed), mend_strayed(strayed))
     return report_ok(f"{count_text(number, 'project')}: memctl project list") if number else None
 
 

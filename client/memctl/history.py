@@ -102,8 +102,8 @@ def _undo(args: Namespace) -> None:
         print("Nothing was undone.")
         return
     undone = send(args, methods.undo(operation))
-    for namespace, former in list_strayed(args):
-        print_note(f"memctl: {describe_strayed(namespace, former)}: `{mend_strayed(namespace, former)}`")
+    for strayed in list_strayed(args):
+        print_note(f"memctl: {describe_strayed(strayed)}: `{mend_strayed(strayed)}`")
     sentence = f"Undid operation {undone.undone[:8]} ({count_kept(len(undone.ids) - undone.turns, undone.turns)})"
     show(args, undone, lambda: f"{sentence}; {undo_text(undone.operation)} does it again.")
 

@@ -26,7 +26,9 @@ def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("--since", type=parse_moment, metavar="WHEN", help=f"only what was done since: {since}")
     parser.add_argument("--until", type=parse_moment, metavar="WHEN", help="only what was done before")
     parser.add_argument("--path", default="", metavar="FILE", help="only sessions that wrote this file")
-    parser.add_argument("--session", metavar="ID", help="only this conversation")
+    parser.add_argument(
+        "--session", metavar="ID", help="only this conversation; its first 4 characters or more will do"
+    )
     parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="sessions at most (default: 20)")
     add_reach(parser)
 

@@ -12,6 +12,7 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.place import shorten_home
+from memoryd.client.memctl.strayed import move_workspace
 from memoryd.client.memctl.table import count_kept, count_text, format_table
 from memoryd.client.memctl.token import list_around
 from memoryd.client.project import project_namespace
@@ -105,7 +106,9 @@ def _choose_projects(table: ProjectTable, name: str) -> tuple[str, list[Project]
     path = _read_path(name)
     entries = _find_within(table, path) if path else _find_projects(table, name.strip("/"))
     if not entries:
-        raise NotFound(f"There is no project {name!r}; `memctl project list` shows them.")
+        is_folder = path is None and os.path.isdir(name)
+        meant = f" {name} is a folder here: write ./{name}." if is_folder else ""
+        raise NotFound(f"There is no project {name!r}; `memctl project list` shows them.{meant}")
     return entries[-1]["namespace"], entries
 
 
@@ -182,8 +185,8 @@ def _renamed_text(report: dict[str, Any], folder: str, is_new: bool) -> str:
     if report["left"]:
         parts = count_text(report["left"], "part")
         lines.append(
-            f"In {former} stay {parts} of files: `memctl workspace remove`, then `memctl workspace add PATH --namespace"
-            f" {shlex.quote(new)}` gives a workspace another namespace."
+            f"In {former} stay {parts} of files: `{move_workspace(report['former'], report['namespace'])}` gives their"
+            " workspace the new name."
         )
     return "\n".join(lines)
 

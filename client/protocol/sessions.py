@@ -114,7 +114,7 @@ class GetLog(Scoped[SessionLog], kw_only=True, frozen=True):
     path: str = ""
     """only sessions whose turns name this file, by its whole path or the end of it"""
     session: str | None = None
-    """only this conversation"""
+    """only this conversation, or without one of this name those that begin so (with 4 characters or more)"""
     limit: Limit = 20
     """how many sessions at most"""
 

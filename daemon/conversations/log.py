@@ -11,6 +11,7 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
 from memoryd.daemon.store import namespaces, present, sessions, turns
+from memoryd.daemon.store.mentions import LEAST_PREFIX
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.sessions import SessionEntry, SessionSpan
 from memoryd.daemon.store.turns import resolve_row
@@ -29,13 +30,16 @@ def read_log(core: Core, call: GetLog) -> SessionLog:
         entries = sessions.find_entries(connection, span, sources, visible_condition(core, call), core.clock())
     recent = [_build_entry(turn) for turn in core.active.list_turns(reached) if turn.session and _is_in(span, turn)]
     held = [*entries[::-1], *recent[::-1]]  # of one time in the order in which it came
+    exact = [entry for entry in held if entry.session == call.session]
+    if exact or (call.session is not None and len(call.session) < LEAST_PREFIX):
+        held = exact
     found = _group(core, sorted(held, key=lambda entry: entry.created_at))
     shown = (one for one in found if not call.path or any(_is_file(path, call.path) for path in one.files))
     return SessionLog(sessions=sorted(shown, key=lambda one: -one.ended_at)[: call.limit])
 
 
 def _is_in(span: SessionSpan, turn: turns.StoredTurn) -> bool:
-    return span.since <= turn.created_at < span.until and span.session in (None, turn.session)
+    return span.since <= turn.created_at < span.until and turn.session.startswith(span.session or "")
 
 
 def _build_entry(turn: turns.StoredTurn) -> SessionEntry:

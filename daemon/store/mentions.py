@@ -21,7 +21,7 @@ from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.turns import StoredTurn
 
 _AROUND = 60  # characters shown before and after a mention
-_LEAST_PREFIX = 4  # characters of a session's name
+LEAST_PREFIX = 4  # characters of a session's name
 _NAMED = 8  # sessions in a message
 _MOST_NAMES = 100
 
@@ -156,13 +156,11 @@ def resolve_session(connection: apsw.Connection, given: str) -> str:
     names = sorted({str(name) for (name,) in connection.execute(_SESSIONS) if name})
     if given in names:
         return given
-    is_long_enough = len(given) >= _LEAST_PREFIX
+    is_long_enough = len(given) >= LEAST_PREFIX
     found = [name for name in names if name.startswith(given)] if is_long_enough else []
     if not found:
         why = (
-            "none has a name that begins so"
-            if is_long_enough
-            else f"a beginning has {_LEAST_PREFIX} characters or more"
+            "none has a name that begins so" if is_long_enough else f"a beginning has {LEAST_PREFIX} characters or more"
         )
         raise NotFound(f"No session is called {given[:80]!r}, and {why}.", {"session": given})
     if len(found) > 1:

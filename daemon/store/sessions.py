@@ -22,7 +22,8 @@ _BEGINNING = 1_000  # characters of an entry
 _ENTRIES = (
     "SELECT m.namespace, m.metadata ->> '$.session', m.created_at, m.turns, m.id, m.source, m.metadata,"
     f" substr(m.content, 1, {_BEGINNING}) FROM memories m WHERE m.created_at >= ? AND m.created_at < ?"
-    " AND m.metadata ->> '$.session' IS NOT NULL AND (?3 IS NULL OR m.metadata ->> '$.session' = ?3)"
+    " AND m.metadata ->> '$.session' IS NOT NULL"
+    " AND (?3 IS NULL OR substr(m.metadata ->> '$.session', 1, length(?3)) = ?3)"
     f" AND (m.turns > 0 OR m.source IN (?4, ?5) AND NOT {SUPERSEDED}) AND {UNEXPIRED.format(m='m')} AND {{reached}}"
     f" ORDER BY m.created_at DESC, m.row DESC LIMIT {_MOST_ENTRIES}"
 )
@@ -64,7 +65,7 @@ class SessionEntry(NamedTuple):
 
 
 class SessionSpan(NamedTuple):
-    """What is asked for: created from `since` until before `until`, of one session or all."""
+    """What is asked for: created from `since` until before `until`, of sessions that begin so or all."""
 
     since: float
     until: float

@@ -116,3 +116,18 @@ def test_a_turn_that_was_corrected_was_said(core: Core) -> None:
     add(core, "Do not rename the ledger.", type="correction", supersedes=said_id)
     [session] = ask(core, GetLog(path="ledger.py"))
     assert (session.turns, session.asked) == (2, "Rename the ledger.")
+
+
+def test_a_session_is_asked_for_by_its_name_or_without_one_of_that_name_by_a_beginning(core: Core) -> None:
+    for number, session in enumerate(("abcd", "abcde", "b%d%")):
+        observe(core, FACTS[number], session=session)
+    observe(core, FACTS[3], session="another one")
+    assert [one.session for one in ask(core, GetLog(session="anot"))] == ["another one"]
+    assert [
+        sorted(one.session for one in ask(core, GetLog(session=name))) for name in ("abcd", "abc", "b%d%", "%%%%")
+    ] == [
+        ["abcd"],
+        [],
+        ["b%d%"],
+        [],
+    ]

@@ -71,6 +71,20 @@ def test_a_project_whose_memories_are_under_its_former_name_is_told(
     assert doctor("projects")["projects"]["state"] == "ok"
 
 
+def test_parts_of_files_under_a_former_name_are_told_with_the_commands_that_the_rename_prints(
+    daemon: Any, doctor: Doctor, memctl: Memctl, home: Path
+) -> None:
+    (home / "notes").mkdir()
+    (home / "notes/birds.md").write_text("# Birds\n\nHerons stand still.\n")
+    project_namespace(home / "notes")
+    memctl("workspace", "add", str(home / "notes"))
+    commands = "memctl workspace remove notes; memctl workspace add PATH --namespace diary"
+    assert f"`{commands}`" in memctl("project", "rename", "notes", "diary").out
+    found = doctor("projects")["projects"]
+    said = "parts of files of the project diary are still under its former name notes"
+    assert (found["state"], found["message"], found["fix"]) == ("warn", said, commands)
+
+
 def test_a_table_of_projects_that_cannot_be_read_is_told(doctor: Doctor, folder: Path, home: Path) -> None:
     assert "projects" not in doctor("projects"), "none was met"
     (home / "api").mkdir()
