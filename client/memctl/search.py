@@ -17,7 +17,7 @@ from memoryd.client.times import iso
 
 INDENT = " " * 7
 LINES = 3  # of content shown for each hit
-FLOOR = 0.03  # of confidence: costs 3 % of the right answers, and what has nothing to do with the question is below it
+FLOOR = 0.02  # of confidence: most of what has nothing to do with the question is below it (PERFORMANCE.md)
 
 
 def _declare(parser: ArgumentParser) -> None:

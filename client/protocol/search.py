@@ -286,7 +286,7 @@ class Query(Filtered[R], kw_only=True, frozen=True):
     min_similarity: Annotated[float, Meta(ge=-1.0, le=1.0)] | None = None
     """leave out hits with a lower cosine"""
     floor: Fraction | None = None
-    """leave out hits with a lower confidence: 0.03 leaves out most that has nothing to do with the query"""
+    """leave out hits with a lower confidence: 0.02 leaves out most that has nothing to do with the query"""
     candidate_multiplier: Annotated[int, Meta(ge=1, le=100)] | None = None
     """candidates per arm = this x `limit`, at least 50"""
     profile: ProfileName = "default"

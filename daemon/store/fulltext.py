@@ -93,14 +93,8 @@ def ask(
         holding = len(posting.places) if reached is None else number
         query_words.append(QueryWord(word, stem, _rarity(documents, holding), holding, posting))
     texts = {word.text for word in query_words}
-    return TextQuery(query_words, [word for _, word, _ in counted if word not in texts], average, _weight(query_words))
-
-
-def _weight(words: Sequence[QueryWord]) -> float:
-    """Sum the rarities; where most memories hold every word that any holds, as in a small store, all count alike."""
-    if max((word.rarity for word in words if word.documents), default=1.0) <= _LEAST_RARITY:
-        return _LEAST_RARITY * len(words)
-    return sum(word.rarity for word in words)
+    weight = sum(word.rarity for word in query_words)
+    return TextQuery(query_words, [word for _, word, _ in counted if word not in texts], average, weight)
 
 
 def rank(postings: Postings, question: TextQuery, allowed: Mask, limit: int) -> list[tuple[int, float]]:

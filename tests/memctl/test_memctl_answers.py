@@ -106,22 +106,22 @@ def test_what_a_search_sees_follows_namespace_and_reach(memctl: Memctl, fake: Fa
 def test_what_is_below_the_floor_is_counted_and_shown_when_asked_for(
     memctl: Memctl, fake: FakeDaemon, words: tuple[str, ...]
 ) -> None:
-    sure, unlikely = (protocol.Hit(**FIELDS, score=0.5, confidence=share) for share in (0.03, 0.0299))
+    sure, unlikely = (protocol.Hit(**FIELDS, score=0.5, confidence=share) for share in (0.02, 0.0199))
 
     def find(*hits: protocol.Hit, more: tuple[str, ...] = ()) -> list[str]:
         fake.replies[protocol.Search] = protocol.Hits(hits=list(hits), took_ms=1.5)
         lines = memctl(*words, *more).out.splitlines()
         return [line for line in lines if "Valkey" not in line]
 
-    head = "0.500  3% sure  3f9a02c4  L1  decision  acme/api  2026-03-31T14:30:00Z"
-    low = head.replace("3%", "2.9%")
+    head = "0.500  2% sure  3f9a02c4  L1  decision  acme/api  2026-03-31T14:30:00Z"
+    low = head.replace("2%", "1.9%")
     assert find(sure) == [head, "1 found in 1.50 ms"]
     assert find(unlikely, sure) == [head, "1 less likely one with --all", "1 found in 1.50 ms"]
     assert find(sure, unlikely, sure, unlikely)[2:] == ["2 less likely ones with --all", "2 found in 1.50 ms"]
     assert find(unlikely, unlikely) == ["Nothing found that is likely to be meant; 2 less likely ones with --all"]
     assert find(unlikely, sure, more=("--all",)) == [low, head, "2 found in 1.50 ms"]
     assert find(unlikely, more=("--floor", "0.01")) == [low, "1 found in 1.50 ms"]
-    assert [hit["confidence"] for hit in memctl(*words, "--json").json] == [0.0299]
+    assert [hit["confidence"] for hit in memctl(*words, "--json").json] == [0.0199]
 
 
 def test_filters_and_parameters_reach_the_daemon(memctl: Memctl, fake: FakeDaemon) -> None:
@@ -411,14 +411,14 @@ def test_why_not_says_of_a_hit_how_sure_it_is_and_what_its_score_is_made_of(memc
     out = memctl("why-not", "3f9a", "cache").out
     assert "3f9a02c4 is found, at rank 1, 62% sure." in out
     assert "0.890 = 0.610 meaning + 0.300 words - 0.020 age\n" in out
-    fake.replies[protocol.WhyNot] = msgspec.structs.replace(why, confidence=0.0291, reason="it is far")
+    fake.replies[protocol.WhyNot] = msgspec.structs.replace(why, confidence=0.0191, reason="it is far")
     out = memctl("why-not", "3f9a", "cache").out
-    assert "is found, but not shown: 2.9% sure, 3% are needed; `--all` shows it.\nPerhaps since it is far." in out
-    lost = {"found": False, "stage": "clean", "reason": "ranked below the limit of 1", "confidence": 0.02}
+    assert "is found, but not shown: 1.9% sure, 2% are needed; `--all` shows it.\nPerhaps since it is far." in out
+    lost = {"found": False, "stage": "clean", "reason": "ranked below the limit of 1", "confidence": 0.01}
     more = {"confidence_reason": "meaning 0.10", "last_hit_score": 0.9, "last_hit_confidence": 0.4}
     fake.replies[protocol.WhyNot] = msgspec.structs.replace(why, **lost, **more)
     out = memctl("why-not", "3f9a", "cache").out
-    assert "  confidence   2% sure, 3% are needed to be shown: meaning 0.10\n" in out
+    assert "  confidence   1% sure, 2% are needed to be shown: meaning 0.10\n" in out
     assert "  last result  0.900, 40% sure\n" in out
 
 

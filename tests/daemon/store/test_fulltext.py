@@ -121,6 +121,15 @@ def test_a_natural_question_finds_although_most_of_its_words_are_absent(store: S
     assert found(store, "Could you please tell me when exactly we usually release things?")[0].startswith("Releases")
 
 
+def test_a_word_that_most_memories_hold_says_little_where_the_other_words_are_in_none(store: Store) -> None:
+    for text in ("I drink green tea", "I work in Lyon", "My sister is called Ruth"):
+        insert(store, text)
+    question = asked(store, "do I have siblings")
+    hits = fulltext.rank(store.postings, question, store.build_mask(EVERYTHING, 100.0), 10)
+    assert len(hits) == 2
+    assert max(score for _, score in hits) < 0.01 * question.weight
+
+
 def test_words_are_compared_by_their_stem_without_case_and_accents(store: Store) -> None:
     insert(store, "Migrations of the Café")
     for query in ("migration", "MIGRATE", "cafe", "CAFÉ"):
