@@ -1,13 +1,12 @@
-"""Where a text says given words: in any case, with any white space between them, with any of the usual hyphens."""
+"""Where a text says given words: in any case, with any white space, hyphens or underscores between them."""
 
 import re
 
 from memoryd.client.patterns import compile_late
 
-_SPACE = r"\s+"
-_HYPHEN = r"[-\u2010-\u2013\u2212]"  # the plain one, hyphen, unbroken, figure dash, en dash, minus
-_SPACES, _HYPHENS = compile_late(_SPACE), compile_late(_HYPHEN)
-_IN_JSON = r"(?:\s|\\[bfnrt])+"
+_BETWEEN = r"\s_\u2010-\u2013\u2212-"  # hyphens: hyphen, unbroken, figure dash, en dash, minus, the plain one
+_GAP, _GAP_IN_JSON = f"[{_BETWEEN}]+", rf"(?:[{_BETWEEN}]|\\[bfnrt])+"
+_GAPS = compile_late(f"(?<=[^{_BETWEEN}]){_GAP}(?=[^{_BETWEEN}])")
 
 
 class Wording:
@@ -15,9 +14,9 @@ class Wording:
 
     def __init__(self, words: str, *, is_json: bool = False) -> None:
         self._pattern = re.compile(
-            (_IN_JSON if is_json else _SPACE).join(
-                _HYPHEN.join(re.escape(_quote(part) if is_json else part) for part in _HYPHENS.split(word))
-                for word in _SPACES.split((words.strip() or words).casefold())
+            (_GAP_IN_JSON if is_json else _GAP).join(
+                re.escape(_quote(word) if is_json else word)
+                for word in _GAPS.split((words.strip() or words).casefold())
             )
         )
 

@@ -50,7 +50,7 @@ def _declare(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--matching",
         metavar="TEXT",
-        help="what mentions this text, now or formerly, in any case, with any white space and hyphens;"
+        help="what mentions this text, now or formerly, in any case; white space, hyphens and underscores are alike;"
         " `-` reads it from stdin",
     )
     parser.add_argument("--copies", action="store_true", help="rewrite the copies in the data directory that hold it")
@@ -73,7 +73,8 @@ def _erase(args: Namespace) -> None:
         show(args, _add_unsent(preview, unsent), lambda: _found_text(args, preview, unsent, places))
         return
     if there and not args.yes:
-        warning = f"This erases {_count(preview, len(unsent))} for good; it cannot be undone."
+        made = f", with {count_text(len(preview.derived), 'memory')} made of it" if preview.derived else ""
+        warning = f"This erases {_count(preview, len(unsent))}{made} for good; it cannot be undone."
         confirm(
             "erase", warning, f"{_found_text(args, preview, unsent, places)}\nmemctl: {warning}", "Nothing was erased."
         )
@@ -259,7 +260,7 @@ def _erased_text(report: Erased, unsent: int, places: str) -> str:
         lines.append(f"With it: {count_text(len(report.derived), 'memory')} made of it{places}.")
     lines += _describe(report)
     if report.left:
-        still = "Words of it are still in these files; another memory or a file of yours may say the same:"
+        still = "These files hold a part of an erased text, as another memory or a file of yours says the same:"
         lines += [still, *map("  {}".format, report.left)]
     if report.absent:
         lines.append(
@@ -275,6 +276,7 @@ COMMANDS = {
         "  memctl erase 3f9a\n"
         "  memctl erase --session 7c41 --dry-run\n"
         "  memctl erase --since yesterday --copies --yes\n"
-        "  memctl erase --matching - --copies < key.txt",
+        "  memctl erase --matching - --dry-run < key.txt\n"
+        "  memctl erase --matching - --copies --yes < key.txt",
     ),
 }

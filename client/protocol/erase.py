@@ -64,7 +64,8 @@ class Erased(Struct, kw_only=True):
     rewritten: list[str] = []
     """copies that held some of it and were rewritten"""
     left: list[str] = []
-    """files of the data directory that hold words of it afterwards: another memory may say the same"""
+    """files of the data directory that still hold 40 bytes from the middle of an erased text: another memory, or a part
+    of a file, says the same there"""
     notes: list[str] = []
     """files of workspaces that mention the text of `matching`; nothing is erased from them"""
     absent: list[str] = []
@@ -79,8 +80,10 @@ class Erase(Filtered[Erased], kw_only=True, frozen=True):
 
     With them go their former versions, facts and summaries made of them, shared copies, vectors, the words in full
     text, what other memories hold of them as neighbours, and traces. What was deleted before and is still in the
-    history is erased too, if its id, its session or `matching` is given. Parts of files are not: erase them in the
-    file. Copies elsewhere, and texts that an agent has in its own files, are not known here.
+    history is erased too, if its id, its session, `matching`, or a namespace with `reach` is given, and no filter by
+    type, source, tier, metadata or path. Parts of files are not: erase them in the file. Copies elsewhere, and texts
+    that an agent has in its own files, are not known here. `left` of the reply names files that still hold a part of
+    an erased text, as another memory says the same.
 
     Without a filter it is refused, unless `reach` is `exact` or `subtree` of a namespace.
     """
@@ -89,8 +92,8 @@ class Erase(Filtered[Erased], kw_only=True, frozen=True):
     """only what was said in this session, skipped and waiting turns included: its name, or its first 4 characters or
     more if no other begins so"""
     matching: Annotated[str, Meta(min_length=1)] | None = None
-    """only what mentions this text in its content, summary, key or metadata, now or formerly: in any case, with any
-    white space where it has some, and with any hyphen for a hyphen"""
+    """only what mentions this text in its content, summary, key, metadata or feedback, now or formerly: in any case;
+    white space, hyphens and underscores between words are alike"""
     copies: bool = False
     """rewrite the copies in the data directory that hold it"""
     dry_run: bool = False

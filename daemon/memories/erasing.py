@@ -35,6 +35,7 @@ from memoryd.daemon.store.mentions import Beside, Mention
 from memoryd.daemon.store.rows import Row, choose_unique
 from memoryd.daemon.store.turns import StoredTurn
 from memoryd.daemon.store.writer import Transaction, wait_patiently
+from memoryd.daemon.system import log
 
 _PART = 500  # memories of one transaction
 _MAX_IDS = 1000  # of a reply
@@ -62,6 +63,8 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
         with core.store.reading() as connection:
             report.absent = migrations.list_left(connection)
         report.left = yield from _search_files(core, texts)
+        if chosen.mention and beside == Beside(None, chosen.mention):
+            log.forget_lines(core.folder / log.FILE_NAME, chosen.mention.is_in_text)
     every += chosen.copied + chosen.again
     with core.store.reading() as connection:
         used = mentions.list_used(connection)
@@ -179,7 +182,9 @@ def _find_past(
 ) -> list[erasing.Past]:
     """Return what the history has of memories and turns by the ids, session, text and place that a call gives."""
     is_about_past = bool(call.ids) or call.session is not None or mention is not None or is_bounded(call)
-    if not is_about_past or call.metadata or call.where or call.type or call.source:
+    if not is_about_past or call.metadata or call.where or call.type or call.source or call.tier:
+        return []
+    if call.path_prefix is not None:
         return []
     return [
         one

@@ -12,6 +12,8 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
+from contextlib import ExitStack
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -20,6 +22,7 @@ from types import TracebackType
 from memoryd.client.credentials import redact
 
 _PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
+FILE_NAME = "memoryd.log"  # in the data directory, where there is one
 MAX_BYTES = 5_000_000  # of one file
 FILES = 3  # the present one among them
 _ERROR_CHARS = 500
@@ -138,6 +141,21 @@ def keep_bounded(loop: asyncio.AbstractEventLoop) -> None:
         if isinstance(handler, _LogFile):
             handler.look()
             loop.call_later(_LOOK_EVERY_S, keep_bounded, loop)
+
+
+def forget_lines(file: Path, is_meant: Callable[[str], bool]) -> None:
+    """Take the lines of which that is true out of a log file and the former ones beside it."""
+    with ExitStack() as stack:
+        for handler in logging.getLogger().handlers:
+            if isinstance(handler, _LogFile) and handler.lock:
+                stack.enter_context(handler.lock)
+        for path in file.parent.glob(f"{file.name}*"):
+            lines = path.read_bytes().split(b"\n")
+            kept = [line for line in lines if not is_meant(line.decode(errors="replace"))]
+            if kept != lines:
+                with path.open("r+b") as opened:  # in place: it is open for appending
+                    opened.write(b"\n".join(kept))
+                    opened.truncate()
 
 
 def _log_end_of_thread(ended: threading.ExceptHookArgs) -> None:

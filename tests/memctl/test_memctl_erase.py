@@ -219,19 +219,26 @@ def test_a_note_of_feedback_that_says_a_text_is_found(memctl: Memctl, client: An
 
 
 def test_white_space_and_hyphens_are_alike_to_a_text(memctl: Memctl, client: Any) -> None:
-    """In memories, their metadata, a copy and what hooks have not sent."""
-    said = ["Zephyrine\nOkonkwo-Hart", "zephyrine  Okonkwo\u2011Hart", "ZEPHYRINE\u00a0Okonkwo\u2010Hart"]
+    """In memories, their metadata, a copy and what hooks have not sent. What joins no words is what it is."""
+    said = [
+        "zephyrine_okonkwo hart",
+        "Zephyrine\nOkonkwo-Hart",
+        "zephyrine  Okonkwo\u2011Hart",
+        "ZEPHYRINE\u00a0Okonkwo\u2010Hart",
+    ]
     ids = {client.add(f"{text} called").id for text in said}
     ids.add(client.add("Somebody called", metadata={"by": "Zephyrine\t\nOkonkwo-Hart"}).id)
-    kept = client.add("Zephyrine-Okonkwo Hart called").id
+    kept = client.add("ZephyrineOkonkwo Hart called").id
     assert spool.append({"method": "observe", "turns": [{**SAID[0], "content": said[0]}], "session": "work-9"})
     copy = client.backup().path
     found = memctl("erase", "--matching", "Zephyrine Okonkwo-Hart", "--dry-run", "--json").json
     assert ({one["id"] for one in found["mentions"]}, found["unsent"]) == (ids, [said[0]])
-    assert memctl("erase", "--matching", said[2], "--copies", "--yes").out.startswith("Erased 4 memories, 1 message")
+    assert memctl("erase", "--matching", said[2], "--copies", "--yes").out.startswith("Erased 5 memories, 1 message")
     assert [memory.id for memory in client.list()] == [kept]
     assert spool.count_waiting() == 0
     assert b"Okonkwo-Hart" not in Path(copy).read_bytes()
+    for text in ("_", "-hart", "hart-"):
+        assert memctl("erase", f"--matching={text}", "--dry-run", "--json").json["count"] == 0
 
 
 def test_all_that_would_go_is_shown(memctl: Memctl, client: Any, daemon: Any) -> None:
@@ -272,6 +279,16 @@ def test_a_project_that_is_called_so_is_named_once(memctl: Memctl, client: Any) 
     ]
     names = memctl("erase", "--matching", "Quagmire", "--dry-run", "--json").json["names"]
     assert [one["name"] for one in names] == ["/nowhere/quagmire", "quagmire-2"]
+
+
+def test_lines_of_the_log_that_say_a_text_go(memctl: Memctl, daemon: Any) -> None:
+    for name in ("memoryd.log", "memoryd.log.1"):
+        (daemon.core.folder / name).write_text('msg="herons"\nmsg="the Quagmire"\nmsg="owls"\n')
+    memctl("erase", "--matching", "quagmire", "--dry-run")
+    assert "Quagmire" in (daemon.core.folder / "memoryd.log").read_text()
+    memctl("erase", "--matching", "quagmire", "--yes")
+    for name in ("memoryd.log", "memoryd.log.1"):
+        assert (daemon.core.folder / name).read_text() == 'msg="herons"\nmsg="owls"\n'
 
 
 def test_too_short_a_beginning_of_a_session_is_named_so(memctl: Memctl, client: Any) -> None:

@@ -492,6 +492,8 @@ def test_a_namespace_that_is_named_outright_is_erased_with_what_was_deleted_ther
         erase(client, reach="subtree")
     with pytest.raises(Invalid, match="The filter is empty"):
         erase(client, namespace="acme")
+    assert erase(client, namespace="acme", reach="subtree", tier=["L2"], dry_run=True).count == 0
+    assert erase(client, namespace="acme", reach="subtree", path_prefix="/a", dry_run=True).count == 0
     assert erase(client, namespace="acme", reach="subtree").count == 4
     assert [memory.namespace for memory in client.list(reach="all")] == ["other"]
     assert b"quokkafarm of acme" not in (daemon.core.folder / "memoryd.sqlite").read_bytes()
