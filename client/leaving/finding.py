@@ -197,6 +197,8 @@ def _find_hooks() -> tuple[list[Part], list[Remains]]:
         if change.is_one:
             restore = partial(installing.apply, change._replace(copy=None))  # no copy of the file is left beside it
             parts.append(Part("hooks", target.path, restore, _describe_change(change)))
+        elif copy.is_file() and _CALL.search(change.before or b""):
+            remains.append(Remains(str(copy), "how that file was before memoryd; delete it when you need it no more"))
         elif copy.is_file():
             parts.append(Part("hooks", copy, copy.unlink, "a copy that hooks made", _measure(copy)))
     return parts, remains

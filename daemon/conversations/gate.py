@@ -68,7 +68,7 @@ NOISE: tuple[Noise, ...] = (
     _lines(
         CONNECTION_ERROR,
         rf"{_LOG}(?:(?:Uncaught |Unhandled )?[Ee]rror: |npm ERR! |fatal: )?(?:\w+ )?(?:{_CODES})\b(?:[ ,:-]++"
-        rf"(?:(?={_ADDRESS}*[\d.:/]){_ADDRESS}++|(?:connect|read|write|getaddrinfo|syscall|errno)(?!{_ADDRESS})))*+",
+        rf"(?:(?={_ADDRESS}*[\d.:/]){_ADDRESS}++|(?:connect|read|write|getaddrinfo|syscall|errno)(?!{_ADDRESS})))*",
         rf"{_LOG}(?i:(?:error|fatal|warning|ssh|curl|wget|psql|redis|git|api error|http error|network error)?\s?[:-]?"
         rf"\s?(?:the )?(?:{_FAILURES}))[.!]?(?: \(?(?:\d{{3}}|[\w.]+:\d+|errno \d+)\)?)?",
         r"(?:ssh|curl|wget|psql|git|fatal|pip|npm ERR!|docker|kubectl|ping|nc|telnet)\b[^:]{0,40}: (?:\(\d+\) )?"

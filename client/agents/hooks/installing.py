@@ -174,6 +174,8 @@ def plan_uninstall(target: Target, command: Sequence[str]) -> FileChange:
     if _is_made_by(target, kept, command, text):
         return FileChange(target, before, kept, None)
     after = target.remove(text, _read_former(target, kept))
+    if any(target.read_entries(after)):
+        raise Refusal(target, "memoryd's lines are not between their marks any more; take them out by hand")
     if after.encode() == kept:
         return FileChange(target, before, kept, None)
     if kept is None and _is_bare(target, after):

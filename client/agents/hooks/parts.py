@@ -122,7 +122,8 @@ class TomlServer(NamedTuple):
     def read_entries(self, text: str) -> list[Any]:
         """Return the server, if it is ours."""
         there = _read_object(tomltext.parse(text).get("mcp_servers")).get(SERVER)
-        return [there] if _is_server(there) and tomltext.BEGIN in text else []
+        is_marked = tomltext.BEGIN in text or tomltext.END in text
+        return [there] if is_marked and _is_server(there) else []
 
 
 class NotOurs(Exception):

@@ -4,14 +4,11 @@ The rest of the file stays as it is, to the byte. What comes out is parsed, and 
 block says.
 """
 
-import re
 import tomllib
 from typing import Any
 
 BEGIN = "# >>> memoryd >>> (memctl hooks uninstall codex takes this out)"
 END = "# <<< memoryd <<<"
-_LINE = rf"(?!{re.escape(BEGIN)}|{re.escape(END)}).*\n"
-_BLOCK = re.compile(rf"\n?^{re.escape(BEGIN)}\r?\n(?:{_LINE})*+{re.escape(END)}\r?\n?", re.MULTILINE)
 
 
 class NotToml(Exception):
@@ -39,12 +36,26 @@ def add_block(text: str, block: str) -> str:
 
 def remove_block(text: str) -> str:
     """Return the text without our block and the line end that was put before it."""
-    found = _BLOCK.search(text)
+    found = _find_block(text)
     if found is None:
         return text
-    head, tail = text[: found.start()], text[found.end() :]
+    head, tail = text[: found[0]], text[found[1] :]
     gap = "\n" if head and tail and not head.endswith("\n") else ""
     return f"{head}{gap}{tail}"
+
+
+def _find_block(text: str) -> tuple[int, int] | None:
+    """Return where our block begins, with the line end before it, and ends; None where one of its marks is missing."""
+    begin, at = None, 0
+    for line in text.split("\n"):
+        said = line.rstrip()
+        if said == BEGIN:
+            begin = at
+        elif said == END and begin is not None:
+            head = text[:begin].removesuffix("\n").removesuffix("\r")
+            return len(head), min(at + len(line) + 1, len(text))
+        at += len(line) + 1
+    return None
 
 
 def _merge(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.agents.hooks import installing
+from memoryd.client.agents.hooks import installing, tomltext
 from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.errors import Conflict
 
@@ -207,6 +207,21 @@ def test_a_server_of_the_same_name_that_is_not_ours_is_left(agent: str, text: st
     before = contents(home)
     assert memctl("hooks", "install", agent).code == 1
     assert memctl("hooks", "uninstall", agent).code == 0
+    assert contents(home) == before
+
+
+@pytest.mark.parametrize("mark", [tomltext.BEGIN, tomltext.END])
+def test_a_block_that_lost_a_mark_is_not_called_removed_and_its_copy_stays(
+    mark: str, home: Path, memctl: Memctl
+) -> None:
+    laid_out(home)
+    memctl("hooks", "install", "codex")
+    path = home / ".codex/config.toml"
+    path.write_text(path.read_text().replace(f"{mark}\n", ""))
+    before = contents(home)
+    done = memctl("hooks", "uninstall", "codex")
+    assert done.code == 1
+    assert "memoryd's lines are not between their marks any more; take them out by hand" in done.err
     assert contents(home) == before
 
 

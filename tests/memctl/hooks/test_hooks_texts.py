@@ -102,6 +102,19 @@ def test_what_was_written_behind_a_toml_block_stays_on_a_line_of_its_own() -> No
     assert TomlServer().remove(made) == "a = 1\n[t]\nb = 2\n"
 
 
+def test_a_toml_block_is_found_by_both_of_its_marks_whatever_is_between_them() -> None:
+    made = TomlServer().add("a = 1\n", COMMAND)
+    first, last = f"{tomltext.BEGIN}\n", f"{tomltext.END}\n"
+    assert TomlServer().remove(made.replace("\n", "\r\n")) == "a = 1\r\n"
+    assert TomlServer().remove(made.replace(last, f"x = 1\n\n{last}b = 2\n")) == "a = 1\nb = 2\n"
+    assert TomlServer().remove(f"{first}c = 3\n{made}") == f"{first}c = 3\na = 1\n"
+    for mark in (first, last):
+        text = made.replace(mark, "")
+        assert TomlServer().remove(text) == text
+        assert TomlServer().read_entries(text)
+    assert TomlServer().remove(f"{first}x = 1\n" * 100_000).count(first) == 100_000
+
+
 @given(st.text(alphabet=st.characters(exclude_categories=("Cs",)), min_size=1))
 def test_any_path_is_quoted_for_toml_and_for_the_shell(name: str) -> None:
     import shlex
