@@ -6,7 +6,7 @@ from memoryd.client.projects import Project
 
 
 class RescueReport(msgspec.Struct):
-    """What was made ready, whether it is in place, and where the former database is kept.
+    """What was made ready (`parts` are of files), whether it is in place, and where the former database is kept.
 
     A damaged database had `former` memories, as far as that can be told. `dropped` was in the schema of a copy and is
     not memoryd's. What of a copy is not in force here either: `tokens` and `workspaces` were left out (these, the
@@ -32,3 +32,5 @@ class RescueReport(msgspec.Struct):
     erased: list[str] = []
     projects: list[Project] = []
     changed_at: float | None = None
+    turns: int = 0
+    parts: int = 0

@@ -157,8 +157,9 @@ def count_text(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else many}"
 
 
-def count_kept(memories: int, turns: int) -> str:
-    """Return how many memories and turns there are: `2 memories`, `1 turn`, `2 memories, 1 turn`."""
-    if not turns:
-        return count_text(memories, "memory")
-    return f"{count_text(memories, 'memory')}, {count_text(turns, 'turn')}" if memories else count_text(turns, "turn")
+def count_kept(memories: int, turns: int, parts: int = 0) -> str:
+    """Return how many memories, turns and parts of files there are: `2 memories`, `1 turn`, `2 memories, 1 turn`."""
+    counts = [count_text(memories, "memory")] if memories or not (turns or parts) else []
+    counts += [count_text(turns, "turn")] if turns else []
+    counts += [f"{count_text(parts, 'part')} of files"] if parts else []
+    return ", ".join(counts)

@@ -151,9 +151,11 @@ class BackedUp(Struct, kw_only=True):
     size_bytes: int
     """its size"""
     memories: int
-    """how many memories it holds"""
+    """how many memories it holds, parts of files aside"""
     turns: int = 0
     """how many turns of L0 it holds"""
+    parts: int = 0
+    """how many parts of files it holds"""
     operation: str | None
     """the latest operation that it holds; null: there is none"""
     took_ms: float

@@ -73,6 +73,7 @@ def _back_up(core: Core, path: str, check: Callable[[], None], report: ReportPro
         size_bytes=backup.size_bytes,
         memories=backup.memories,
         turns=backup.turns,
+        parts=backup.parts,
         operation=backup.operation,
         took_ms=round((time.monotonic() - began) * 1000, 3),
     )

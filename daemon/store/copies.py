@@ -29,6 +29,7 @@ from memoryd.client.errors import StorageFailed
 from memoryd.daemon.store import known_projects
 from memoryd.daemon.store.connection import CHECKING_CACHE, open_reader
 from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.upkeep import marks, marks_of, read_copy
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system.process import sync
@@ -41,6 +42,7 @@ _DATE = "%Y%m%dT%H%M%SZ"  # in the names of copies, and of the folders of former
 _ROOM = 1.2  # times the size of the database that must be free for a copy
 _PROGRESS_STEPS = 50_000  # of SQLite's virtual machine between two looks at whether to give up
 LOGS = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a database that was not closed
+_PARTS = "SELECT count(*) FROM memories WHERE tier = ?"
 _COUNTERS = ("operations", "turns", "skipped")  # each grows with every row; the first that differs decides
 
 
@@ -49,6 +51,7 @@ class CopyContent(NamedTuple):
 
     memories: int
     turns: int
+    parts: int  # of files
     operation: str | None  # the latest
     size_bytes: int
 
@@ -209,14 +212,15 @@ def fold_log(path: Path) -> None:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
-def read_counts(connection: apsw.Connection) -> tuple[int, int]:
-    """Return how many memories there are, and how many turns in L0."""
+def read_counts(connection: apsw.Connection) -> tuple[int, int, int]:
+    """Return how many memories there are, how many turns in L0, and how many parts of files."""
+    parts: Any = connection.execute(_PARTS, (DOCUMENTS,)).get
     counts: Any = connection.execute("SELECT (SELECT count(*) FROM memories), (SELECT count(*) FROM turns)").get
-    return int(counts[0]), int(counts[1])
+    return int(counts[0]) - int(parts), int(counts[1]), int(parts)
 
 
-def _read_content(connection: apsw.Connection) -> tuple[int, int, str | None]:
-    """Return how many memories and turns there are, and the latest operation."""
+def _read_content(connection: apsw.Connection) -> tuple[int, int, int, str | None]:
+    """Return how many memories, turns and parts of files there are, and the latest operation."""
     return *read_counts(connection), _read_latest(connection)
 
 
@@ -266,7 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _describe(path: Path, name: str, former: bool) -> ListedCopy:
-    memories, _, operation = read_copy(path, _read_content) or (None, 0, None)
+    memories, _, _, operation = read_copy(path, _read_content) or (None, 0, 0, None)
     return ListedCopy(name, str(path), path.stat().st_size, former, _read_date(name), memories, operation)
 
 

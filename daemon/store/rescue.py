@@ -25,7 +25,7 @@ from memoryd.daemon.capability import installed
 from memoryd.daemon.store import erasing, fulltext, jobs, known_projects, pauses, salvage, swap, turns, vectors
 from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.connection import open_writer
-from memoryd.daemon.store.copies import find_faults, open_plain
+from memoryd.daemon.store.copies import find_faults, open_plain, read_counts
 from memoryd.daemon.store.erasing import ErasureRecord
 from memoryd.daemon.store.logged import LAST_CHANGE
 from memoryd.daemon.store.migrations import (
@@ -85,8 +85,8 @@ def _restore(folder: Path, options: argparse.Namespace) -> RescueReport:
     restored = restore(options.file, place, folder / FILE_NAME, options.tokens)
     swap.mark_ready(folder, "restore", options.discard)
     report = RescueReport(restored.memories, dropped=restored.dropped, changed_at=restored.changed_at)
-    report = msgspec.structs.replace(report, **restored.left_out)
-    report.memories -= report.chunks  # which go with their workspaces
+    report = msgspec.structs.replace(report, turns=restored.turns, parts=restored.parts, **restored.left_out)
+    report.parts -= report.chunks  # which go with their workspaces
     return _take_up(folder, options, report)
 
 
@@ -154,12 +154,14 @@ _COMMANDS: dict[str, Callable[[Path, Any], RescueReport]] = {
 
 
 class Restored(NamedTuple):
-    """A report: how many memories a copy holds, what of its schema was dropped, what of it is not in force here.
+    """A report: how much a copy holds, what of its schema was dropped, what of it is not in force here.
 
     `changed_at` is when it was last changed, None if it was never.
     """
 
     memories: int
+    turns: int
+    parts: int
     dropped: list[str]
     left_out: dict[str, Any]
     changed_at: float | None
@@ -296,11 +298,11 @@ def _open_restored(folder: Path, file: Path, former: Path | None, keep_tokens: b
             ).result()
         store.write(lambda one: jobs.wait_with_backup(one.connection, time.time())).result()
         with store.reading() as connection:
-            memories: Any = connection.execute("SELECT count(*) FROM memories").get
+            counts = read_counts(connection)
     if left_out["erased"]:
         with closing(open_writer(folder / FILE_NAME)) as connection:
             erasing.erase_from_file(connection)
-    return Restored(int(memories), [], left_out, changed_at)
+    return Restored(*counts, [], left_out, changed_at)
 
 
 # Recovering what is readable ------------------------------------------------------------------------------------------

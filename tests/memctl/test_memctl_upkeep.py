@@ -499,9 +499,11 @@ def test_a_restore_keeps_pauses_and_says_how_its_workspaces_are_added_again(
     (folder / "notes/birds.md").write_text("# Birds\n\nHerons stand still.\n")
     memctl("workspace", "add", str(folder / "notes"), "--namespace", "acme/notes")
     copy, diary = str(folder / "copy.sqlite"), str(folder / "diary")
-    memctl("backup", copy)
+    memctl("observe", "We decided that the cache is Valkey")
+    assert memctl("backup", copy).out.startswith("Copied 1 turn, 1 part of files (")
     memctl("observe", "off", "--folder", diary)
     done = memctl("restore", copy).out
+    assert done.startswith("Restored 1 turn, 1 part of files from ")
     assert f"Still not observed, as it was paused here after the copy: {diary}." in done
     assert "Left out workspaces" not in done
     assert f"folder {diary}" in memctl("observe", "status").out
@@ -509,4 +511,5 @@ def test_a_restore_keeps_pauses_and_says_how_its_workspaces_are_added_again(
     (folder / "notes").rename(folder / "elsewhere")
     monkeypatch.setenv("MEMORYD_DATA_DIR", str(folder / "new/data"))
     done = memctl("restore", copy).out
+    assert done.startswith("Restored 1 turn from ")
     assert f"  memctl workspace add PATH --namespace acme/notes  # PATH is where {folder}/notes is now\n" in done

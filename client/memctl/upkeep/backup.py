@@ -54,7 +54,7 @@ def _build_row(copy: Copy) -> list[str]:
 
 
 def _made_text(made: BackedUp) -> str:
-    what = f"{count_kept(made.memories, made.turns)} ({size_text(made.size_bytes)})"
+    what = f"{count_kept(made.memories, made.turns, made.parts)} ({size_text(made.size_bytes)})"
     command = paint(f"memctl restore {shlex.quote(made.path)}", "cyan")
     return f"Copied {what} to {made.path}; checked.\n`{command}` takes it back."
 
@@ -100,7 +100,7 @@ def choose_copy(folder: Path, name: str) -> Path:
 
 def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
     changed = f", last changed {iso(report.changed_at)}" if report.changed_at else ""
-    lines = [f"Restored {count_text(report.memories, 'memory')} from {file}{changed}; checked."]
+    lines = [f"Restored {count_kept(report.memories, report.turns, report.parts)} from {file}{changed}; checked."]
     if report.dropped:
         names = make_printable(", ".join(report.dropped))
         lines.append(f"Dropped from it, as memoryd makes no such thing: {names}. Do you know who made this file?")
