@@ -71,7 +71,10 @@ def _place(call: Any, caller: Caller) -> Any:
     own = caller.is_owner_of(namespace)
     encloses = not own and namespace in list_enclosing(caller.namespace)
     if not own and not (encloses and _may_go_outward(call)):
-        why = ": that may be named to read and to add; for all else name no namespace" if encloses else ""
+        shared = ", ".join(list_enclosing(caller.namespace)[1:-1])
+        why = f"; to read{' and to add' if caller.role != 'reader' else ''} it may also name {shared}" if shared else ""
+        if encloses:
+            why = ": that may be named to read and to add; for all else name no namespace"
         raise Forbidden(f"This token speaks for {caller.namespace}, not for {namespace[:80]}{why}.")
     if call.reach == "all" or (call.reach == "subtree" and not own):
         raise Forbidden(f"This token reaches {caller.namespace} and what encloses it, not {call.reach!r}.")

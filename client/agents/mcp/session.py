@@ -10,7 +10,7 @@ import msgspec
 from memoryd.client.errors import Unauthenticated
 from memoryd.client.memctl.link import named_namespace, own_token
 from memoryd.client.project import project_namespace
-from memoryd.client.protocol import Authenticate, Call, CountTokens, Scoped
+from memoryd.client.protocol import Authenticate, Call, CountTokens, Identity, Scoped
 from memoryd.client.transport import paths
 from memoryd.client.transport.aio import AsyncClient
 from memoryd.client.transport.exchange import greeting
@@ -27,7 +27,8 @@ class ProjectSession:
     def __init__(self, args: argparse.Namespace) -> None:
         self.namespace = _own_namespace(args)
         self.id = f"mcp-{secrets.token_hex(8)}"
-        self._unplaced = "" if self.namespace else paths.environment_token()
+        self.bound: Identity | None = None  # what a token is bound to, once the daemon said so
+        self._unasked = paths.environment_token()
         self._client = AsyncClient(
             "", socket=args.socket, token=own_token(), timeout_s=args.timeout, autostart=not args.no_autostart
         )
@@ -48,12 +49,14 @@ class ProjectSession:
 
     async def settle(self) -> None:
         """Ask once what a token is bound to: memories go there when no namespace is named."""
-        if self._unplaced:
+        if self._unasked:
             try:
-                self.namespace = (await self._client.call(Authenticate(token=self._unplaced))).namespace
+                known = await self._client.call(Authenticate(token=self._unasked))
             except Unauthenticated:
                 raise _own_token_refused() from None
-            self._unplaced = ""
+            self.namespace = self.namespace or known.namespace
+            self.bound = known if known.namespace else None
+            self._unasked = ""
 
     def place(self, project: str) -> str:
         """Return the namespace of a project as a tool names it."""

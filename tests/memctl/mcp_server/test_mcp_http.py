@@ -339,6 +339,32 @@ async def test_who_is_bound_to_a_namespace_has_the_token_of_that_and_stays_there
         assert [one.content for one in memory.list(reach="exact").memories] == ["what the box knows"]
 
 
+async def test_an_agent_is_told_by_name_what_its_token_may_name(process: Any) -> None:
+    with process.client() as memory:
+        tokens = [memory.add_token(role, f"club/{role}", role=role).token for role in ("agent", "reader")]
+    agent, reader = (ServedMcp("--socket", str(process.socket), MEMORYD_TOKEN=token) for token in tokens)
+    async with agent.client("legacy") as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        about = tools["memory_save"].input_schema["properties"]["project"]["description"]
+        assert about == "club/agent, a place inside it, or club, which others share"
+        assert "with `project` club for all who share that" in (client.instructions or "")
+        refused = await client.call_tool("memory_save", {"content": "The heron sleeps", "project": "Club"})
+        assert "not for Club; to read and to add it may also name club." in text_of(refused)
+        saved = await client.call_tool("memory_save", {"content": "The heron fishes at nihgt", "project": "club"})
+        id = (saved.structured_content or {})["id"]
+        await client.call_tool("memory_update", {"id": id, "content": "The heron fishes at night"})
+        gone = await client.call_tool("memory_forget", {"ids": [id], "dry_run": False})
+        assert "Forgot 1." in text_of(gone)
+    async with reader.client("legacy") as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} == {
+            "memory_search",
+            "memory_context",
+            "memory_get",
+        }
+        assert "You may read, not save." in (client.instructions or "")
+    assert [running.stop() for running in (agent, reader)] == [0, 0]
+
+
 REVOKED = "The daemon does not know the token that this MCP server was started with; it may have been revoked."
 
 
