@@ -23,7 +23,8 @@ def explain_empty(args: Namespace) -> str:
     if not stats.memories:
         there = make_printable(named_namespace(args) or "")
         if there:
-            return f"No memories can be seen from {there}; {explain_place(args) or _ELSEWHERE}."
+            looked = {"exact": "are in", "subtree": "are in or inside"}.get(args.reach or "", "can be seen from")
+            return f"No memories {looked} {there}; {explain_place(args) or _ELSEWHERE}."
         return "No memories yet; `memctl add TEXT` keeps the first."
     for name, counts in (("type", stats.by_type), ("source", stats.by_source), ("tier", stats.by_tier)):
         wanted = getattr(args, name) or []

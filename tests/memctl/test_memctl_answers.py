@@ -510,6 +510,7 @@ def test_a_list_of_nothing_says_what_to_do(memctl: Memctl, fake: FakeDaemon) -> 
     fake.replies[protocol.Count] = protocol.Counted(count=0)
     assert memctl("list").out == "No memories yet; `memctl add TEXT` keeps the first.\n"
     assert "`memctl namespaces` shows where there are some" in memctl("list", "--namespace", "acme").out
+    assert memctl("list", "--namespace", "acme", "--reach", "exact").out.startswith("No memories are in acme; ")
     fake.replies[protocol.GetStats] = counted(turns=2)
     assert "`memctl tiers --turns` shows it" in memctl("list").out
     fake.replies[protocol.List] = protocol.Page(memories=[], total=4)
