@@ -76,7 +76,9 @@ def _make(kind: type[T], item: Mapping[str, Any], name: str, dates: tuple[str, .
     except msgspec.ValidationError as error:
         from memoryd.client.misfit import explain_misfit  # seldom needed
 
-        raise Invalid(f"Not {name}: {explain_misfit(error, kind)}.") from None
+        known: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
+        listed = f"; the fields are {', '.join(known)}" if fields.keys() - set(known) else ""
+        raise Invalid(f"Not {name}: {explain_misfit(error, kind)}{listed}.") from None
 
 
 def new_message(item: protocol.Message | Mapping[str, Any]) -> protocol.Message:

@@ -249,7 +249,7 @@ def _hold_locks(options: argparse.Namespace, folder: Path, socket_path: Path) ->
         wait_s = _HELD_LIMIT_S
     of_socket, of_data = _lock_paths(folder, socket_path)
     yield listen.lock(of_socket, f"the socket {socket_path}", wait_s)
-    yield listen.lock(of_data, f"the data directory {folder}", wait_s)
+    yield listen.lock(of_data, f"the data directory {folder}", wait_s, str(socket_path))
 
 
 def _lock_paths(folder: Path, socket_path: Path) -> tuple[Path, Path]:

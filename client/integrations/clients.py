@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from memoryd.client.errors import BadFrame, Invalid
+from memoryd.client.integrations.values import restore
 from memoryd.client.project import namespace_of_environment
 from memoryd.client.protocol import KeyedEntry, PutMany
 from memoryd.client.transport.sync import Client
@@ -28,7 +29,23 @@ def put_entries(client: Client, entries: Sequence[KeyedEntry], allow_secrets: bo
     try:
         done = client.call(PutMany(entries=list(entries), allow_secrets=allow_secrets))
     except (Invalid, BadFrame) as error:
-        raise ValueError(error.message) from None
+        raise ValueError(_name_item(error, entries)) from None
     if done.redacted:
         kinds = ", ".join(sorted(done.redacted))  # without their numbers: a text is in the content and the metadata
         log.warning("credentials were taken out of what was stored: %s; `allow_secrets=True` keeps them", kinds)
+
+
+def _name_item(error: Invalid | BadFrame, entries: Sequence[KeyedEntry]) -> str:
+    """Return what was refused in the words of who put items: an item has a value, which is a memory's metadata."""
+    index = error.data.get("index")
+    if not isinstance(index, int) or index >= len(entries):
+        return error.message
+    entry, said = entries[index], error.message.removeprefix(f"Entry {index}: ").replace("metadata", "value", 1)
+    key = entry.key.partition("\n")[0]
+    return f"{describe_item(key, entry.below)}: {said}"
+
+
+def describe_item(key: str, place: str) -> str:
+    """Return an item in words: its key and its place below the client's."""
+    where = f" of {place}" if place else ""
+    return f"item {restore(key)[:40]!r}{where}"

@@ -31,7 +31,7 @@ from langgraph.store.base import (
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 from memoryd.client.errors import Invalid, NotFound
-from memoryd.client.integrations.clients import choose_client, put_entries
+from memoryd.client.integrations.clients import choose_client, describe_item, put_entries
 from memoryd.client.integrations.langgraph_terms import (
     build_key,
     build_part_key,
@@ -165,7 +165,11 @@ class MemorydStore(BaseStore):
         clears = build_part_key(key, "")
         if op.value is None:
             return [KeyedEntry(key=key, below=below, clears=clears)]
-        value, ttl_s = encode(op.value), None if op.ttl is None else op.ttl * 60.0
+        try:
+            value = encode(op.value)
+        except ValueError as error:
+            raise ValueError(f"{describe_item(key, below)}: {error}") from None
+        ttl_s = None if op.ttl is None else op.ttl * 60.0
         return [
             KeyedEntry(
                 key=build_part_key(key, str(number)) if number else key,

@@ -93,11 +93,16 @@ def _declare_pull(parser: ArgumentParser) -> None:
 def _pull(args: Namespace) -> None:
     force = ["--force"] if args.force else []
     report = pull(args.name, *force, *folder_options())
-    show(args, report, lambda: _installed_text(report))
+    show(args, report, lambda: _installed_text(args, report))
 
 
-def _installed_text(report: dict[str, Any]) -> str:
-    return f"{report['name']} is installed in {report['path']}; `memctl model use {report['name']}` switches to it."
+def _installed_text(args: Namespace, report: dict[str, Any]) -> str:
+    name = report["name"]
+    used = False
+    with suppress(MemorydError), client_for(args, autostart=False) as client:
+        used = client.status().model.name == name
+    then = "it is the one in use" if used else f"`memctl model use {name}` switches to it"
+    return f"{name} is installed in {report['path']}; {then}."
 
 
 def _declare_import(parser: ArgumentParser) -> None:
@@ -110,7 +115,7 @@ def _declare_import(parser: ArgumentParser) -> None:
 def _import(args: Namespace) -> None:
     name = ["--name", args.name] if args.name else []
     report = run_models("import", args.source, "--json", *name, *folder_options())
-    show(args, report, lambda: _installed_text(report))
+    show(args, report, lambda: _installed_text(args, report))
 
 
 def _declare_bench(parser: ArgumentParser) -> None:

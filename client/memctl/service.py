@@ -61,7 +61,8 @@ def _start(args: Namespace) -> None:
             status = restart(client, args.timeout)
         if args.wait is not None:
             status = wait_until_ready(client, args.wait)
-    show(args, status, lambda: _up_text(status, ran and not args.restart))
+    what = "runs" if not ran else "restarted" if args.restart else "already runs"
+    show(args, status, lambda: _up_text(status, what))
 
 
 def restart(client: Client, limit_s: float) -> Status:
@@ -87,8 +88,7 @@ def _check_same(status: Status, args: Namespace) -> None:
         )
 
 
-def _up_text(status: Status, ran: bool) -> str:
-    what = "already runs" if ran else "runs"
+def _up_text(status: Status, what: str) -> str:
     rows = [("socket", status.socket), ("data", status.data_dir), ("model", model_text(status.model))]
     return f"memoryd {status.version} {what}, pid {status.pid}.\n{format_fields(rows)}"
 

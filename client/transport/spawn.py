@@ -89,7 +89,7 @@ def _launch(socket_path: Path, arguments: Sequence[str]) -> None:
             _run([*options, *arguments], log_path, report)
         finally:
             os.close(report)
-        _await_ready(ready, log_path)
+        _await_ready(ready, log_path, socket_path)
     finally:
         os.close(ready)
 
@@ -118,11 +118,11 @@ def _open_log(path: Path) -> BinaryIO:
         raise Unavailable(f"No daemon answers and none can be started: {path}: {error.strerror}.") from None
 
 
-def _await_ready(ready: int, log_path: Path) -> None:
+def _await_ready(ready: int, log_path: Path, socket_path: Path) -> None:
     readable, _, _ = select.select([ready], [], [], START_LIMIT_S)
     word = os.read(ready, 4096).decode("utf-8", "replace") if readable else ""
     if word == "READY":
         return
     if not readable:
         raise Unavailable(f"The daemon was not ready within {START_LIMIT_S:g} s; see {log_path}.")
-    raise Unavailable(f"The daemon did not start: {word or f'see {log_path}'}")
+    raise Unavailable(f"No daemon answers at {socket_path}, and none did start: {word or f'see {log_path}'}")

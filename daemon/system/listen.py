@@ -19,10 +19,11 @@ _FIRST_PASSED_FD = 3
 BACKLOG = 512
 
 
-def lock(path: Path, what: str, wait_s: float = 0.0) -> int:
+def lock(path: Path, what: str, wait_s: float = 0.0, address: str = "") -> int:
     """Take an exclusive lock for the life of the process; raise `Conflict` when another daemon holds it for `wait_s`.
 
-    A daemon that stops closes its socket first and its database last: its successor waits for that.
+    A daemon that stops closes its socket first and its database last: its successor waits for that. The file keeps the
+    `address` at which its holder listens, for whoever is refused.
     """
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -31,8 +32,14 @@ def lock(path: Path, what: str, wait_s: float = 0.0) -> int:
     try:
         take(descriptor, wait_s)
     except BlockingIOError:
+        there = os.pread(descriptor, 4096, 0).decode("utf-8", "replace")
         os.close(descriptor)
-        raise Conflict(f"Another daemon already serves {what}; `memctl doctor` says which.") from None
+        at = f" and listens at {there}" if there else ""
+        raise Conflict(f"Another daemon already serves {what}{at}; `memctl doctor` says which.") from None
+    if address:
+        with suppress(OSError):  # of a full disk: it is of no other use
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, address.encode("utf-8", "surrogateescape"), 0)
     return descriptor
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memoryd.client import AsyncClient, Client, Invalid, MemorydError, NewMemory, NotFound, StorageFull
+from memoryd.client.fields import new_turn
 from memoryd.client.protocol import Add, GetStatus, Hit, KeyedEntry, Progress
 from memoryd.client.transport import batches
 from memoryd.daemon.memories.parts import PART, UNCOMPARED
@@ -481,3 +482,8 @@ def test_one_word_is_as_good_as_a_list_of_one(daemon: "Daemon") -> None:
         memory.add("Herons fish at dawn", source="langgraph")
         assert [one.kind for one in memory.operations(kind="add")] == ["add"]
         assert memory.erase(source="langgraph").count == 1
+
+
+def test_a_field_that_a_turn_has_not_is_answered_with_those_that_it_has() -> None:
+    with pytest.raises(Invalid, match="Not a turn: there is no field `text`; the fields are role, content, "):
+        new_turn({"role": "user", "content": "x", "text": "y"})

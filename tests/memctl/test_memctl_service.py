@@ -34,9 +34,13 @@ def test_up_and_down(memctl: Memctl, folder: Path) -> None:
         started = memctl("up", "--json").json
         assert (started["socket"], started["data_dir"]) == (str(folder / "s"), str(folder / "data"))
         assert f"already runs, pid {started['pid']}" in memctl("up").out
+        elsewhere = memctl("list", "--socket", str(folder / "t")).err
+        assert f"No daemon answers at {folder / 't'}, and none did start: Another daemon already serves" in elsewhere
+        assert f"and listens at {folder / 's'};" in elsewhere
         assert "stop it with `memctl down`" in memctl("up", "--data-dir", "/elsewhere").err
         assert "The model is none, missing" in memctl("up", "--wait").err
         assert memctl("add", "x").code == 0
+        assert f"restarted, pid {started['pid']}" in memctl("up", "--restart").out
     finally:
         stopped = memctl("down")
     assert stopped.out == f"memoryd has stopped (pid {started['pid']}).\n"

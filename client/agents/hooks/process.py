@@ -30,12 +30,12 @@ class OutOfTime(BaseException):
 
 def main(words: Sequence[str]) -> NoReturn:
     """Run `EVENT --agent AGENT` on standard input and output, and end the process."""
-    named = _name(words)
-    if named is None:
-        sys.stderr.write(f"memctl hook: needs one of {', '.join(EVENTS)} and --agent {'|'.join(HOSTS)}.\n")
+    event, agent, others = _name(words)
+    if event not in EVENTS or agent not in HOSTS or others:
+        foreign = f"does not know {' '.join(others)}; it " if event in EVENTS and others else ""
+        sys.stderr.write(f"memctl hook: {foreign}needs one of {', '.join(EVENTS)} and --agent {'|'.join(HOSTS)}.\n")
         sys.stderr.flush()
         os._exit(0)
-    event, agent = named
     answer = HostOutput(event, agent)
     unsent: list[dict[str, Any]] = []
     try:
@@ -51,16 +51,16 @@ def main(words: Sequence[str]) -> NoReturn:
     answer.leave()
 
 
-def _name(words: Sequence[str]) -> tuple[str, str] | None:
+def _name(words: Sequence[str]) -> tuple[str, str, list[str]]:
+    """Return the event, the agent and what else there is."""
     rest = list(words)
     agent = next(iter(HOSTS))
     if "--agent" in rest:
         at = rest.index("--agent")
         agent = "".join(rest[at + 1 : at + 2])
         del rest[at : at + 2]
-    if len(rest) == 1 and rest[0] in EVENTS and agent in HOSTS:
-        return rest[0], agent
-    return None
+    event = next((word for word in rest if word in EVENTS), "")
+    return event, agent, [word for word in rest if word != event]
 
 
 def _set_alarm(limit_s: float, answer: "HostOutput") -> None:

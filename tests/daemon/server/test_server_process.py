@@ -114,10 +114,8 @@ def test_a_second_daemon_on_the_same_socket_is_refused_and_the_first_goes_on(pro
 
 def test_a_second_daemon_on_the_same_data_is_refused_and_the_first_goes_on(process: "Process") -> None:
     second = {**process.environment, "MEMORYD_SOCKET": str(process.folder / "t")}
-    assert (
-        refusal(second)
-        == f"Another daemon already serves the data directory {process.data}; `memctl doctor` says which."
-    )
+    serves = f"serves the data directory {process.data} and listens at {process.socket}"
+    assert refusal(second) == f"Another daemon already {serves}; `memctl doctor` says which."
     assert not (process.folder / "t").exists()
     with process.client() as client:
         assert client.status().protocol == 1

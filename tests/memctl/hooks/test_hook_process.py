@@ -81,6 +81,22 @@ def test_a_wrong_command_line_is_said_on_stderr_alone(words: list[str], agent: A
     assert b"session-start" in done.stderr
 
 
+def test_a_word_that_a_hook_does_not_know_is_named(agent: Agent) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "memoryd.client.memctl",
+        "hook",
+        "prompt",
+        "--agent",
+        "claude-code",
+        "--frobnicate",
+    ]
+    done = subprocess.run(command, input=b"{}", capture_output=True, env=agent.environment)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr.startswith(b"memctl hook: does not know --frobnicate; it needs one of ")
+
+
 def test_help_is_printed_also_for_a_hook(agent: Agent) -> None:
     command = [sys.executable, "-m", "memoryd.client.memctl", "hook", "--help"]
     done = subprocess.run(command, capture_output=True, env=agent.environment)

@@ -114,7 +114,7 @@ def test_a_daemon_that_cannot_start_is_the_tools_error_and_says_why(folder: Path
     (folder / "config.toml").write_text("nonsense = 1\n")
     done = piped(*HELLO, request(2, "memory_search", query="x"))
     [content] = replies(done.stdout)[2]["result"]["content"]
-    assert content["text"].startswith("The daemon did not start: ")
+    assert content["text"].startswith("No daemon answers at ")
     assert "nonsense" in content["text"]
     assert done.returncode == 0
 
