@@ -73,7 +73,7 @@ def _erase(args: Namespace) -> None:
         show(args, _add_unsent(preview, unsent), lambda: _found_text(args, preview, unsent, places))
         return
     if there and not args.yes:
-        made = f", with {count_text(len(preview.derived), 'memory')} made of it" if preview.derived else ""
+        made = f", with {count_text(len(preview.derived), 'memory')} made of it," if preview.derived else ""
         warning = f"This erases {_count(preview, len(unsent))}{made} for good; it cannot be undone."
         confirm(
             "erase", warning, f"{_found_text(args, preview, unsent, places)}\nmemctl: {warning}", "Nothing was erased."

@@ -263,6 +263,7 @@ def test_all_that_would_go_is_shown(memctl: Memctl, client: Any, daemon: Any) ->
     made = memctl("erase", turn, "--dry-run").out.splitlines()[1:]
     assert made[0] == "With it goes what was made of it (in /):"
     assert made[1].startswith(f"  {summary.id[:8]}  Session work-1, ")
+    assert "This erases 1 memory, with 1 memory made of it, for good;" in memctl("erase", turn).err
     deleted = memctl("delete", turn).out.splitlines()
     assert deleted[1] == "With it went what was made of it:"
     assert deleted[2] == made[1]

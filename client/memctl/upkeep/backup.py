@@ -133,7 +133,8 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
         )
     if report.erased:
         erased = f"Erased again, as it was erased here since the copy: {count_text(len(report.erased), 'memory')}."
-        lines.append(f"{erased} Copies still hold it: `memctl erase {report.erased[0][:8]} --copies` rewrites them.")
+        rest = f"`memctl erase {report.erased[0][:8]} --copies` rewrites the copies in the data folder that hold it."
+        lines.append(f"{erased} {rest}")
     if ran:
         lines.append("The daemon was stopped for it and runs again.")
     if report.kept:

@@ -396,6 +396,14 @@ def test_a_former_database_is_rewritten_with_its_log(daemon: "Daemon", client: C
     copy.close()
 
 
+def test_a_copy_with_an_empty_log_beside_it_is_not_named(daemon: "Daemon", client: Client) -> None:
+    client.add("Herons fish at dawn")
+    copy = client.backup().path
+    Path(f"{copy}-wal").touch()
+    Path(f"{copy}-shm").write_bytes(bytes(32_768))
+    assert erase(client, ids=[client.add(SECRET).id]).copies == []
+
+
 def test_a_copy_that_is_made_meanwhile_is_named(core: Core) -> None:
     target = core.folder / copies.FOLDER / copies.name_at(0.0)
     target.parent.mkdir()
