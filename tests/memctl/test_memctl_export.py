@@ -1,6 +1,7 @@
 """export and import: what memctl writes it takes back, into the same daemon or another; what others edited is safe."""
 
 import io
+import json
 import os
 import sys
 from pathlib import Path
@@ -131,6 +132,28 @@ def test_what_a_person_edited_is_left_until_it_is_imported(memctl: Memctl, clien
     assert client.get(added.id).content == "We use Valkey 8"
     assert memctl("export", "--markdown", str(folder)).code == 0
     assert (folder / "README.md").read_text() == "mine"
+
+
+def test_an_import_names_what_it_changes_keeps_and_leaves_out(
+    memctl: Memctl, client: Client, tmp_path: Path, clock: Any
+) -> None:
+    changed, kept, deleted = (client.add(text).id for text in ("We use Valkey", "Deploys on Tuesday", "Herons fish"))
+    file = tmp_path / "old.jsonl"
+    file.write_text(memctl("export").out.replace("We use Valkey", "We use Valkey 8"))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for line in lines:
+        line["updated_at"] = "2300-01-01T00:00:00Z" if line["id"] == changed else line["updated_at"]
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    clock.advance(60)
+    client.update(kept, content="Deploys on Wednesday")
+    client.delete(deleted)
+    for words in (["--dry-run"], []):
+        out = memctl("import", str(file), *words).out
+        assert "0 new, 1 changed.\n" in out
+        assert f"Changed: {changed[:8]}. `memctl history ID` has what was here.\n" in out
+        assert f"(--overwrite replaces them): {kept[:8]}\n" in out
+        assert f"1 memory left out that was deleted here: {deleted[:8]} (--overwrite takes them).\n" in out
+    assert client.get(changed).content == "We use Valkey 8"
 
 
 def test_an_edited_file_of_a_deleted_memory_is_not_removed(memctl: Memctl, client: Client, tmp_path: Path) -> None:
