@@ -61,11 +61,10 @@ NOT_RUN = {
     "sudo systemctl enable --now memoryd": _MACHINE,
     'botctl() { sudo -u bot env $(cat /etc/memoryd/environment) memctl "$@"; }': _MACHINE,
     "botctl status --no-autostart": _MACHINE,
-    'serve() { printf \'PORT=%s\\nMEMORYD_TOKEN=%s\\n\' "$2" "$(botctl token add "$1" "${@:3}")" | \\\n'
-    '  sudo install -m 600 /dev/stdin "/etc/memoryd/mcp-$1" && sudo systemctl enable --now "memoryd-mcp@$1"; }': (
-        _MACHINE
-    ),
-    "serve team 8378 --namespace team": _MACHINE,
+    'serve() { local token; token=$(botctl token add "$1" "${@:3}") || return; \\\n'
+    '  printf \'PORT=%s\\nMEMORYD_TOKEN=%s\\n\' "$2" "$token" | '
+    'sudo install -m 600 /dev/stdin "/etc/memoryd/mcp-$1" && \\\n'
+    '  sudo systemctl enable --now "memoryd-mcp@$1"; }': _MACHINE,
     "serve ada 8379 --namespace team/ada": _MACHINE,
     "serve ben 8380 --namespace team/ben": _MACHINE,
     "serve cleo 8381 --namespace team/cleo --role reader": _MACHINE,
@@ -73,7 +72,10 @@ NOT_RUN = {
     "sudo systemctl disable --now memoryd-mcp@ben": _MACHINE,
     "sudo rm /etc/memoryd/mcp-ben": _MACHINE,
     "botctl list --namespace team/ben --reach subtree": _MACHINE,
-    "botctl delete --namespace team/ben --reach subtree --all-states --after 2000-01-01": _MACHINE,
+    "botctl erase --namespace team/ben --reach subtree --copies": _MACHINE,
+    "sudo sed -n 's/^MEMORYD_TOKEN=//p' /etc/memoryd/mcp-ada": _MACHINE,
+    'claude mcp add --transport http memory http://127.0.0.1:8379/mcp --header "Authorization: Bearer mt_…"': _MACHINE,
+    "ssh -N -L 8379:127.0.0.1:8379 server &": _MACHINE,
     "botctl backup /var/lib/memoryd/before-0.3.0.sqlite": _MACHINE,
     'sudo /opt/memoryd/bin/pip install --upgrade "memoryd-0.3.0-py3-none-any.whl[daemon,mcp,shared]"': _MACHINE,
     "botctl status": _MACHINE,
