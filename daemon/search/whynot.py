@@ -95,7 +95,8 @@ def _find_row(sources: Sources, connection: Connection, call: WhyNot) -> Row:
         if "operation" in error.data:
             raise
         raise NotFound(f"{error.message} It may have been erased, or its file was changed.", error.data) from None
-    seen_from = f"{place or '/'} with the reach {call.reach}" if call.reach else place or "/"
+    is_usual = call.reach is None or (place and call.reach == "visible")
+    seen_from = place or "/" if is_usual else f"{place or '/'} with the reach {call.reach}"
     where = f"{row.id[:8]} is in {spaces.name(row.namespace) or '/'}, which is not seen from {seen_from}"
     raise NotFound(f"{where}; the reach `all` sees all there is.", {"id": call.id})
 
