@@ -37,6 +37,12 @@ def explain_empty(args: Namespace) -> str:
     return f"None of {count_text(stats.memories, 'memory')} matches{f'; {place}' if place else ''}."
 
 
+def count_turns(args: Namespace) -> str:
+    """Return how many turns are beside the memories of a list; nothing if there are none."""
+    turns = send(args, stats_call()).turns
+    return f"{count_text(turns, 'turn')} said last beside them: `memctl tiers --turns`" if turns else ""
+
+
 def explain_place(args: Namespace) -> str:
     """Return where memories are, if the namespace that a command names has none of its own; else nothing."""
     there = named_namespace(args)

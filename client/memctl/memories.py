@@ -11,7 +11,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.fields import new_memory
 from memoryd.client.memctl import arguments
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.empty import explain_empty
+from memoryd.client.memctl.empty import count_turns, explain_empty
 from memoryd.client.memctl.link import describe_project, named_namespace, send, show_result
 from memoryd.client.memctl.output import make_printable, paint, show, undo_text
 from memoryd.client.memctl.place import make_link, place_link, short_path
@@ -266,7 +266,8 @@ def _page_text(args: Namespace, page: protocol.Page) -> str:
         more = f"{count:,} more, superseded or expired, with --all-states" if count > 0 else ""
     if not page.memories:
         return ". ".join(filter(None, [explain_empty(args).rstrip("."), more])) + "."
-    lines = [_list_text(page.memories, page.total), paint(more, "dim") if more else ""]
+    turns = "" if arguments.filters_of(args) else count_turns(args)
+    lines = [_list_text(page.memories, page.total), *(paint(line, "dim") for line in (more, turns) if line)]
     return "\n".join(filter(None, lines))
 
 

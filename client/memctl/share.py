@@ -5,6 +5,7 @@ from argparse import ArgumentParser, Namespace
 from memoryd.client.calls import share as share_call
 from memoryd.client.memctl.arguments import accept_whole, add_reach, parse_limit, parse_offset
 from memoryd.client.memctl.commands import Command
+from memoryd.client.memctl.empty import count_turns
 from memoryd.client.memctl.link import send, show_result
 from memoryd.client.memctl.output import make_printable, show, undo_text
 from memoryd.client.memctl.table import count_text, format_table
@@ -51,16 +52,18 @@ def _list_namespaces(args: Namespace) -> None:
     names = ("prefix", "depth", "limit", "offset")
     page = send(args, Namespaces(**{name: getattr(args, name) for name in names}))
     rows = [[make_printable(one.name) or "/", f"{one.memories:,}"] for one in page.namespaces]
-    show(args, page.namespaces, lambda: _namespaces_text(rows, page.total, args.prefix))
+    show(args, page.namespaces, lambda: _namespaces_text(args, rows, page.total))
 
 
-def _namespaces_text(rows: list[list[str]], total: int, prefix: str) -> str:
+def _namespaces_text(args: Namespace, rows: list[list[str]], total: int) -> str:
     if not rows and total:
         return f"There are no more than {count_text(total, 'namespace')}."
     if not rows:
-        return f"No namespace {f'that begins with {make_printable(prefix)} ' if prefix else ''}holds a memory."
+        which = f"that begins with {make_printable(args.prefix)} " if args.prefix else ""
+        return f"No namespace {which}holds a memory."
     number = f"{len(rows)} of {count_text(total, 'namespace')}"
-    return f"{format_table(['NAMESPACE', 'MEMORIES'], rows, right=(1,))}\n{number}"
+    table = format_table(["NAMESPACE", "MEMORIES"], rows, right=(1,))
+    return "\n".join(filter(None, [table, number, count_turns(args)]))
 
 
 COMMANDS = {

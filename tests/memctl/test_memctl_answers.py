@@ -306,12 +306,15 @@ def test_list_get_update_tag_delete(memctl: Memctl, fake: FakeDaemon) -> None:
     fake.replies |= {
         protocol.List: protocol.Page(memories=[MEMORY], total=7),
         protocol.Count: protocol.Counted(count=7),
+        protocol.GetStats: counted(turns=2),
         protocol.Get: MEMORY,
         protocol.Update: protocol.Changed(memory=MEMORY, operation="4" * 32),
         protocol.Tag: protocol.Changed(memory=MEMORY, operation="5" * 32),
         protocol.Delete: protocol.Deleted(ids=[ID], operation="6" * 32),
     }
-    assert "We use Valkey, not Redis\n1 of 7 memories\n" in memctl("list").out
+    beside = "2 turns said last beside them: `memctl tiers --turns`\n"
+    assert f"We use Valkey, not Redis\n1 of 7 memories\n{beside}" in memctl("list").out
+    assert beside not in memctl("list", "--type", "fact").out
     assert [memory["id"] for memory in memctl("list", "--json").json] == [ID]
     assert memctl("get", "3f9a").out.endswith("metadata   at=5  team=infra\n\nWe use Valkey,\nnot Redis\n")
     assert memctl("get", "3f9a", "--json").json["updated_at"] == "2026-03-31T14:30:00Z"
