@@ -114,15 +114,16 @@ class ImportMemories(Call[Imported], kw_only=True, frozen=True):
 
     All are checked before the first is stored; they are committed in parts as with `add_many`, with the same errors.
     What is stored already is left alone; where it differs the later `updated_at` wins, with `overwrite` what is
-    imported. What was erased here is left out without `overwrite`, as long as the log of operations has it. The
-    tier and the accesses of a memory are no difference by themselves. With `operation` the call continues with an
-    earlier import, so that one `undo` takes both back.
+    imported. What was erased here, or deleted here later than that, is left out without `overwrite`, as long as the log
+    of operations has it. Without it votes of both sides and the larger count of accesses stay. The tier and the
+    accesses of a memory are no difference by themselves. With `operation` the call continues with an earlier import, so
+    that one `undo` takes both back.
     """
 
     records: Annotated[list[Record], Meta(max_length=MAX_RECORDS)]
     """the memories, at most 10,000 and 16 MiB"""
     overwrite: bool = False
-    """what is imported wins, also over what was changed later or erased"""
+    """what is imported wins, also over what was changed later, deleted or erased"""
     dry_run: bool = False
     """only report what would be done"""
     operation: str | None = None
