@@ -11,6 +11,8 @@ from pathlib import Path
 import memoryd
 from memoryd.client.doctor.patient import Finding, Patient, check_access, fail, quote_path, report_ok, warn
 from memoryd.client.errors import Unavailable, Untrusted, VersionMismatch
+from memoryd.client.extras import advise
+from memoryd.client.memctl.local import is_installed
 from memoryd.client.memctl.service import threads_text
 from memoryd.client.memctl.table import count_text, shorten, size_text, to_one_line
 from memoryd.client.protocol import PROTOCOL_VERSION
@@ -39,6 +41,8 @@ def check_daemon(patient: Patient) -> Finding:
     if patient.status:
         return report_ok(f"answers, pid {patient.status.pid}")
     if isinstance(patient.error, Unavailable):
+        if not is_installed():
+            return fail("the daemon's packages are not here, so none can start", advise("daemon"))
         if not patient.database.exists() and not os.path.lexists(patient.client.socket_path):
             return report_ok("none has run here yet: the first command that needs one starts it, as does `memctl up`")
         return fail(f"no daemon answers at {patient.client.socket_path}", safe=[["memctl", "up"]])

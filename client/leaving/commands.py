@@ -13,7 +13,7 @@ from memoryd.client.errors import MemorydError
 from memoryd.client.leaving.finding import Installation, Part, Remains, find
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
-from memoryd.client.memctl.output import make_printable, paint, show
+from memoryd.client.memctl.output import complain, make_printable, paint, show
 from memoryd.client.memctl.place import shorten_home
 from memoryd.client.memctl.table import pad, size_text
 
@@ -26,7 +26,7 @@ class _Report(msgspec.Struct):
 
     dry_run: bool
     parts: list[dict[str, str | int]]
-    remains: list[dict[str, str]]
+    remains: list[dict[str, str | bool]]
     then: str
 
 
@@ -36,11 +36,12 @@ def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
 
-def _uninstall(args: Namespace) -> None:
+def _uninstall(args: Namespace) -> int:
     there = find(args, args.keep_data)
     if args.dry_run or not there.parts:
         report = _make_report(there, dry_run=args.dry_run)
-        return show(args, report, lambda: _format(there, report.then, "Would be removed", "dim"))
+        show(args, report, lambda: _format(there, report.then, "Would be removed", "dim"))
+        return 0 if args.dry_run else _judge(there)
     if not args.yes:
         warning = _make_warning(there, args.keep_data)
         preview = f"{_format(there, '', 'To be removed')}\nmemctl: {warning}"  # on stderr, which has no colours
@@ -50,7 +51,13 @@ def _uninstall(args: Namespace) -> None:
     folders.remove_empty(there.made)
     _check_gone(there.parts)
     report = _make_report(there, dry_run=False)
-    return show(args, report, lambda: _format(there, report.then, "Removed", "dim"))
+    show(args, report, lambda: _format(there, report.then, "Removed", "dim"))
+    return _judge(there)
+
+
+def _judge(there: Installation) -> int:
+    """Return the exit code; say on stderr why it is not 0."""
+    return complain("Not all of memoryd is gone: see what stays.", 1) if there.is_unfinished else 0
 
 
 def _make_warning(there: Installation, keep_data: bool) -> str:

@@ -6,6 +6,7 @@ hold files of the user too: only what memoryd writes there is deleted, which is 
 
 import os
 import re
+import shlex
 import shutil
 import time
 import tomllib
@@ -46,6 +47,7 @@ _OWN_FILES = (
     *(".local/share/bash-completion/completions/memctl", ".zfunc/_memctl", ".config/fish/completions/memctl.fish"),
     ".hermes/plugins/memoryd/__init__.py",
 )
+_PROGRAMS = (b"/memctl", b"memoryd.client.memctl", b"memoryd.daemon")  # a word of a process that is memoryd's
 _PLACED_BY = ("HOME", "MEMORYD_DATA_DIR", "MEMORYD_SOCKET")  # variables by which a process has this memory
 
 
@@ -60,10 +62,11 @@ class Part(NamedTuple):
 
 
 class Remains(NamedTuple):
-    """Something that stays, and why."""
+    """Something that stays, and why; `unfinished` where it is memoryd's, so that memoryd is not gone yet."""
 
     name: str
     reason: str
+    unfinished: bool = False
 
 
 class OwnFiles(NamedTuple):
@@ -114,6 +117,11 @@ class Installation(NamedTuple):
     kept: str
     made: list[Path]
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether something of memoryd's stays that should go."""
+        return any(remain.unfinished for remain in self.remains)
+
 
 def find(args: Namespace, keep_data: bool) -> Installation:
     """Look for all that there is; with `keep_data` for all but memories and settings."""
@@ -126,7 +134,7 @@ def find(args: Namespace, keep_data: bool) -> Installation:
     if status:
         parts.append(Part("daemon", Path(status.socket), partial(_stop, args, status), f"pid {status.pid}"))
     parts += _find_sockets(args, settings)
-    remains += [*_find_servers(), *_find_gone()]
+    remains += [*_find_processes(status.pid if status else 0), *_find_gone()]
     remains += [Remains(str(path), "memctl did not write this unit") for path in foreign_units.values()]
     changes = activation.unit_folder() / f"{activation.SERVICE_UNIT}.d"
     if changes.is_dir():
@@ -134,7 +142,7 @@ def find(args: Namespace, keep_data: bool) -> Installation:
     remains += _find_lines()
     models = _find_models(settings)
     files = [("models", models, ", ".join(sorted(name for name in models.patterns if name not in _MODELS)))]
-    own_data = [*(("data", own, kept) for own in data), ("settings", _find_settings(), "")]
+    own_data = [*(("data", own, _describe_data(own, kept)) for own in data), ("settings", _find_settings(), "")]
     if keep_data:
         there = [(own.folder, what, note) for what, own, note in own_data if own.list_there()]
         remains[:0] = [Remains(str(path), ", ".join(filter(None, [f"the {what}", note]))) for path, what, note in there]
@@ -165,6 +173,12 @@ def _count_kept(data: Iterable[OwnFiles]) -> str:
     return ""
 
 
+def _describe_data(own: OwnFiles, kept: str) -> str:
+    copies = len(list((own.folder / "backups").glob("*.sqlite")))
+    copied = f"{count_text(copies, 'copy')} in backups/" if copies else ""
+    return ", ".join(filter(None, [kept, copied]))
+
+
 def _list_roots(args: Namespace, status: Status | None) -> list[SharedRoot]:
     if not status:
         return []
@@ -192,7 +206,7 @@ def _find_hooks() -> tuple[list[Part], list[Remains]]:
         except Refusal as refusal:
             if b"memctl" in (installing.read_file(target.path) or b""):
                 reason = f"it mentions memctl and cannot be changed: {refusal.reason}; take that out by hand"
-                remains.append(Remains(str(target.path), reason))
+                remains.append(Remains(str(target.path), reason, unfinished=True))
             continue
         if change.is_one:
             restore = partial(installing.apply, change._replace(copy=None))  # no copy of the file is left beside it
@@ -205,20 +219,49 @@ def _find_hooks() -> tuple[list[Part], list[Remains]]:
 
 
 def _find_gone() -> Iterator[Remains]:
+    reason = "it had hooks and is gone; if you moved it, run `memctl uninstall` in it as well (this is said only now)"
     for folder in folders.list_gone():
-        yield Remains(str(folder), "it had hooks and is gone; if you moved it, run `memctl uninstall` in it as well")
+        yield Remains(str(folder), reason)
 
 
-def _find_servers() -> Iterator[Remains]:
-    """Yield this user's MCP servers that run, each of an agent that would start the daemon anew."""
-    for process in PROC.glob("[0-9]*"):
+def _find_processes(daemon: int) -> Iterator[Remains]:
+    """Yield what of this user's memoryd runs beside a daemon: daemons of other memories, servers of this one."""
+    for process in sorted(PROC.glob("[0-9]*")):
         with suppress(OSError):  # it has ended, or is another user's
             words = (process / "cmdline").read_bytes().split(b"\0")
-            if b"mcp" in words and any(word.endswith((b"/memctl", b"memoryd.client.memctl")) for word in words[:4]):
-                variables = dict(line.partition(b"=")[::2] for line in (process / "environ").read_bytes().split(b"\0"))
-                if all(variables.get(name.encode()) == os.environb.get(name.encode()) for name in _PLACED_BY):
-                    reason = "an agent uses it: end the agent's session first, or it starts the daemon anew"
-                    yield Remains(f"memctl mcp (pid {process.name})", reason)
+            if int(process.name) == daemon or not any(word.endswith(_PROGRAMS) for word in words[:4]):
+                continue
+            lines = (process / "environ").read_bytes().split(b"\0")
+            variables = dict(os.fsdecode(line).partition("=")[::2] for line in lines)
+            if variables.get("HOME") != os.environ.get("HOME"):
+                continue
+            if b"memoryd.daemon" in words:
+                yield from _describe_daemon(process, list(map(os.fsdecode, words)), variables)
+            elif all(variables.get(name) == os.environ.get(name) for name in _PLACED_BY):
+                yield from _describe_server(process.name, words)
+
+
+def _describe_daemon(process: Path, words: list[str], variables: dict[str, str]) -> Iterator[Remains]:
+    opened = [Path(os.readlink(file)) for file in (process / "fd").iterdir()]
+    folder = next((file.parent for file in opened if file.name == DATABASE), None)
+    if folder is None:  # it only starts, or is about to end
+        return
+    places = {"MEMORYD_DATA_DIR": str(folder)}
+    for name, option in (("MEMORYD_SOCKET", "--socket"), ("MEMORYD_CONFIG", "--config")):
+        given = words[words.index(option) + 1] if option in words else variables.get(name)
+        places |= {name: given} if given else {}
+    command = " ".join([*(f"{name}={shlex.quote(place)}" for name, place in places.items()), "memctl uninstall"])
+    reason = f"it is of another memory, in {folder}, which this removes: {command}"
+    yield Remains(f"daemon (pid {process.name})", reason, unfinished=True)
+
+
+def _describe_server(pid: str, words: list[bytes]) -> Iterator[Remains]:
+    if b"web" in words or (b"mcp" in words and b"--http" in words):
+        name = "web" if b"web" in words else "mcp --http"
+        yield Remains(f"memctl {name} (pid {pid})", f"it still runs; this ends it: kill {pid}", unfinished=True)
+    elif b"mcp" in words:
+        reason = "an agent uses it: end the agent's session first, or it starts the daemon anew"
+        yield Remains(f"memctl mcp (pid {pid})", reason, unfinished=True)
 
 
 def _find_lines() -> Iterator[Remains]:
@@ -228,13 +271,16 @@ def _find_lines() -> Iterator[Remains]:
         with suppress(Refusal, MemorydError):
             if _CALL.search(installing.plan_uninstall(target, command).after or b""):
                 yield Remains(str(target.path), "it calls memctl in an entry of yours: take that out by hand")
-    reasons = dict.fromkeys(_OWN_LINES, "it names memoryd in a line of yours: take that out by hand")
-    reasons |= dict.fromkeys(_OWN_FILES, "it is for memoryd alone: delete this file")
-    for name, reason in reasons.items():
+    for name in (*_OWN_LINES, *_OWN_FILES):
         path = Path.home() / name
         with suppress(MemorydError):
-            if re.search(rb"memctl|memoryd", installing.read_file(path) or b""):
-                yield Remains(str(path), reason)
+            lines = (installing.read_file(path) or b"").splitlines()
+            numbers = [str(number) for number, line in enumerate(lines, 1) if re.search(rb"memctl|memoryd", line)]
+            if numbers and name in _OWN_FILES:
+                yield Remains(str(path), "it is for memoryd alone: delete this file")
+            elif numbers:
+                what = f"lines {', '.join(numbers)}" if len(numbers) > 1 else f"line {numbers[0]}"
+                yield Remains(str(path), f"it names memoryd in {what}: take that out by hand")
 
 
 def _describe_change(change: FileChange) -> str:

@@ -61,7 +61,9 @@ class TurnTarget(NamedTuple):
 def observe(core: Core, call: Observe, caller: Caller = USER) -> "Future[Observed]":
     """Take in turns; the future is done when they are on disk."""
     check(call.namespace, call.session, call.turns, caller)
-    if core.pauses.find(pauses.TurnPlace(call.namespace, call.session, call.folder)):
+    place, now = pauses.TurnPlace(call.namespace, call.session, call.folder), core.clock()
+    said = (now if turn.created_at is None else turn.created_at for turn in call.turns)  # hooks may send it later
+    if any(core.pauses.silences(place, at) for at in said):
         return _skip_all(call)
     citing.note(core, call, caller)
     taken = [Taken(turn, gate.check(turn.content)) for turn in call.turns]

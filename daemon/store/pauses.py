@@ -89,7 +89,11 @@ class Pauses:
 
     def hides(self, place: TurnPlace, at: float) -> bool:
         """Return whether what was said at a time is not to be taken in now: it is paused there, or was then."""
-        if self.find(place):
+        return self.find(place) is not None or self.silences(place, at)
+
+    def silences(self, place: TurnPlace, at: float) -> bool:
+        """Return whether something was said in a pause, one that is over too."""
+        if any((one.since is None or one.since <= at) and _is_within(place, one) for one in self.list_all()):
             return True
         return any(one.since <= at < one.until and _is_within(place, one) for one in self._ended)
 

@@ -18,6 +18,7 @@ from memoryd.client.errors import Invalid
 from memoryd.client.extras import advise
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import named_namespace, send
+from memoryd.client.memctl.local import is_installed
 from memoryd.client.memctl.output import (
     complain,
     make_printable,
@@ -80,6 +81,9 @@ def _install(args: Namespace) -> int:
         print_note(f"memctl: {HOSTS[args.agent].advice}")
         print_note(f"memctl: What is said in sessions is kept, on this machine alone, in {paths.data_folder()}.")
         print_note("memctl: To pause that: memctl observe off. To take it out for good: memctl erase --help.")
+        if not is_installed():
+            print_note("memctl: WARNING: nothing is kept or given yet: the daemon's packages are not here;")
+            print_note(f"memctl: {advise('daemon')}")
         if find_spec("mcp") is None:
             print_note(f"memctl: the MCP server needs a package that is not here; {advise('mcp')}")
     if done == 0 and not args.dry_run and (not args.json or getattr(args, "backfill", None)):
@@ -96,10 +100,11 @@ def _list_offers() -> list[ModuleType]:
 def _uninstall(args: Namespace) -> int:
     command = installing.own_command()
     targets = installing.list_targets(args.agent, args.project)
+    was_there = any(check_state(args.agent, target)["state"] != "not installed" for target in targets)
     done = _change(args, targets, lambda target: installing.plan_uninstall(target, command))
     if done == 0 and args.project and not args.dry_run and not list_hooked(args.project):
         folders.forget_folder(args.project)
-    if done == 0 and not args.json and not args.dry_run:
+    if done == 0 and not args.json and not args.dry_run and was_there:
         print_note("memctl: Sessions that run keep the hooks until they end. Memories and the daemon stay:")
         print_note("memctl: `memctl uninstall` removes all of memoryd.")
     return done
@@ -128,15 +133,17 @@ def _change(args: Namespace, targets: Sequence[Target], planned: Callable[[Targe
 
 def _choose_verb(change: FileChange) -> str:
     if not change.is_one:
-        return "unchanged"
+        text = installing.text_of(change.target, change.before)
+        return "unchanged" if any(change.target.read_entries(text)) else "not installed"
     return "deleted" if change.after is None else "created" if change.before is None else "changed"
 
 
 def _changes_text(changes: Sequence[FileChange], dry_run: bool) -> str:
     lines = []
+    size = max(9, *(len(_choose_verb(change)) for change in changes))
     for change in changes:
         verb = _choose_verb(change)
-        lines.append(f"{paint(f'{verb:<9}', 'dim' if verb == 'unchanged' else 'green')}  {_shorten(change.target)}")
+        lines.append(f"{paint(verb.ljust(size), 'green' if change.is_one else 'dim')}  {_shorten(change.target)}")
         if dry_run:
             lines += _format_difference(change)
     if dry_run and any(change.is_one for change in changes):
@@ -197,10 +204,13 @@ def check_state(agent: str, target: Target) -> dict[str, str]:
 
 def _status_text(files: Sequence[dict[str, str]], spooled: int, set_aside: int, foreign: int) -> str:
     rows = [[one["agent"], shorten_home(one["path"]), one["state"]] for one in files]
-    text = format_table(["AGENT", "FILE", "STATE"], rows)
+    text = format_table(["AGENT", "FILE", "STATE"], rows, flexible=0)  # whose names are short: no state is cut
     if spooled:
         waiting = f"{spooled:,} calls of hooks wait" if spooled > 1 else "1 call of a hook waits"
-        text += f"\n{waiting} for the daemon; the next hook that finds it sends {'them' if spooled > 1 else 'it'}."
+        them = "them" if spooled > 1 else "it"
+        text += (
+            f"\n{waiting} for the daemon; the next hook that finds it sends {them} (not at a prompt: you wait there)."
+        )
     if lost := set_aside - foreign:
         text += f"\n{count_text(lost, 'call')} set aside, at which the daemon died or hung: {spool.aside_path()}"
     if foreign:

@@ -1,7 +1,7 @@
 """What installations of hooks leave a note of, beside the database, so that all of it can be taken out again.
 
 `hooks.folders`: the folders of projects in whose files entries of ours are. `hooks.made`: the folders that had to be
-made for files of agents, which go again once they are empty. A line of each is one folder.
+made for files of agents and for the data folder, which go again once they are empty. A line of each is one folder.
 """
 
 import os
@@ -18,15 +18,16 @@ FILE, _MADE = "hooks.folders", "hooks.made"
 
 
 def note_installation(project: Path | None, files: Iterable[Path]) -> None:
-    """Write down the project whose files get entries of ours, and the folders that have to be made for these files.
+    """Write down the project whose files get entries of ours, and the folders that have to be made.
 
     This makes the data folder: hooks keep nothing where there is none.
     """
     where = paths.data_folder()
+    made = [folder for file in (Path(where), *files) for folder in file.resolve().parents if not folder.exists()]
     os.makedirs(where, mode=0o700, exist_ok=True)
     trust.check_data_folder(where)
     _add(FILE, [project] if project else [])
-    _add(_MADE, [folder for file in files for folder in file.resolve().parents if not folder.exists()])
+    _add(_MADE, made)
 
 
 def _add(name: str, folders: Iterable[Path]) -> None:

@@ -66,6 +66,24 @@ def test_a_pause_of_everything_survives_a_restart(start_daemon: Start) -> None:
     assert again.find(TurnPlace("any/where", "", "")) is not None
 
 
+def test_what_arrives_late_is_judged_by_the_time_at_which_it_was_said(start_daemon: Start, clock: Any) -> None:
+    daemon = start_daemon(observe={"never": ["acme/secret"]})
+
+    def say_late(at: float, namespace: str = "acme") -> int:
+        turn = NewTurn(role="user", content=f"{SAID} {at}", created_at=at)
+        return client.call(Observe(turns=[turn], namespace=namespace)).accepted
+
+    with daemon.client() as client:
+        clock.advance(100)
+        began = daemon.core.clock()
+        client.call(PauseObserving(kind="namespace", name=""))
+        assert (say_late(began - 1), say_late(began), say_late(began - 2, "acme/secret")) == (1, 0, 0)
+        clock.advance(100)
+        ended = daemon.core.clock()
+        client.call(ResumeObserving(kind="namespace", name=""))
+        assert (say_late(began - 3), say_late(began + 1), say_late(ended)) == (1, 0, 1)
+
+
 @pytest.mark.parametrize(("kind", "name"), [("folder", "relative"), ("session", ""), ("namespace", "a//b")])
 def test_what_is_no_place_is_refused(daemon: "Daemon", client: Client, kind: Any, name: str) -> None:
     with pytest.raises(Invalid):
