@@ -1,8 +1,8 @@
 """Memories shown unasked beside a prompt: only those that are surely about it, mostly none.
 
-A line is a memory that was saved on purpose, or what an agent stated in another session: no guess, no question, nothing
-that was taken back. It is as sure as `sureness` rates it or the search says; and where the session has something surer
-already, it needs nothing else.
+A line is a memory that was saved on purpose, or of another session what an agent stated, or what the user laid down and
+the agent took up: no guess, no question, nothing that was taken back or changed later. It is as sure as `sureness`
+rates it or the search says; and where the session has something surer already, it needs nothing else.
 """
 
 import math
@@ -10,15 +10,24 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from memoryd.client.inert import make_inert
 from memoryd.client.protocol import GetUnasked, Search, StageTrace, Trace, UnaskedLine, method_name
 from memoryd.daemon.context import sureness
-from memoryd.daemon.context.lines import MOST_CHARS, CandidateTurn, ContextLine, find_outdated, show_saved, show_turn
+from memoryd.daemon.context.lines import (
+    MOST_CHARS,
+    CandidateTurn,
+    ContextLine,
+    choose_sentences,
+    find_outdated,
+    show_saved,
+)
 from memoryd.daemon.context.starting import PREFERENCE, describe_saved, is_for_project
 from memoryd.daemon.context.sureness import Measured
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.language import claims
 from memoryd.daemon.language.tongues import find_language, is_telling
 from memoryd.daemon.search import pipeline
+from memoryd.daemon.search.related import links_of
 from memoryd.daemon.search.retrieval import Retrieval, Sources, elapsed_ms
 from memoryd.daemon.store import queries, sessions, turns
 from memoryd.daemon.store.connection import Connection
@@ -54,6 +63,7 @@ class _Rated(NamedTuple):
     kind: Provenance
     sure: float
     measured: Measured | None
+    stated: tuple[str, ...] = ()  # by a turn
 
 
 def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) -> PromptLines:
@@ -61,43 +71,39 @@ def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) 
     began_at = time.perf_counter()
     retrieval, stages = pipeline.retrieve(sources, _build_search(call))
     took_ms = elapsed_ms(began_at)
+    left_out: dict[str, str] = {}
     with core.store.reading() as connection:
-        rated = _rate_all(core, connection, retrieval, call)
+        rated = _rate_all(core, connection, retrieval, call, left_out)
         had = [one for one in rated if ids.get(one.row.id) == one.row.content_hash]
         least = max([core.config.hooks.prompt_floor, *(one.sure for one in had)])
         surest = [one for one in rated if one not in had and one.sure >= least]
         # Beside a first line a second one has to be worth more: the prompt may have got what it needs.
         best = [one for at, one in enumerate(surest) if at == 0 or one.sure >= core.config.hooks.prompt_floor + MORE]
-        lines = [_make_line(core, connection, one, call) for one in best]
-        refused = None if best or call.touch else _explain_refusal(core, retrieval, rated, call, least)
+        lines = [line for one in best if (line := _make_line(core, connection, one, call, left_out)).text]
+    left_out |= {one.row.id: "the session was given it" for one in had}
+    left_out |= {
+        one.row.id: f"{one.sure:.0%} sure to be about the prompt, {least:.0%} needed"
+        for one in rated
+        if one.sure < least
+    }
+    refused = None if lines or call.touch else _name_refused(retrieval, rated, left_out)
     stage_ms = elapsed_ms(began_at) - took_ms
     stages.append(
         StageTrace(name="sureness", took_ms=stage_ms, entered=len(rated), left=len(lines), notes=_explain(rated))
     )
     about = pipeline.keep_trace(sources, retrieval, stages, took_ms).trace
     about.kind, about.session, about.touch = method_name(type(call)), call.session, call.touch
-    lines = [line for line in lines if line.text]
     about.given = [line.id for line in lines]
     return PromptLines(lines, retrieval, about, refused)
 
 
-def _explain_refusal(
-    core: Core, retrieval: Retrieval, rated: Sequence[_Rated], call: GetUnasked, least: float
-) -> UnaskedLine | None:
-    """Return what is nearest to a prompt, as a search ranks it, and why it does not come up."""
-    row = next((one.record for one in retrieval.ranked if one.record), None)
+def _name_refused(retrieval: Retrieval, rated: Sequence[_Rated], left_out: dict[str, str]) -> UnaskedLine | None:
+    """Return what came nearest to a prompt and why it does not come up: the surest, else what a search finds first."""
+    rows = [one.row for one in rated] or [one.record for one in retrieval.ranked if one.record]
+    row = next((row for row in rows if row.id in left_out), None)
     if row is None:
         return None
-    sure = next((one.sure for one in rated if one.row.id == row.id), None)
-    if sure is not None:
-        why = f"{sure:.0%} sure to be about the prompt, {least:.0%} needed"
-    elif _find_kind(row) is None:
-        why = "only what was saved on purpose or stated by an agent comes up"
-    elif not _may_come_up(core, row, call):
-        why = "of / only what is pinned or a preference comes up; `[hooks] only` may leave out more"
-    else:
-        why = "the session has it, or something newer contradicts it"
-    return UnaskedLine(id=row.id, text=" ".join(row.content[:MOST_CHARS].split()), why=why)
+    return UnaskedLine(id=row.id, text=" ".join(row.content[:MOST_CHARS].split()), why=left_out[row.id])
 
 
 def _explain(rated: Sequence[_Rated]) -> dict[str, dict[str, float]]:
@@ -117,21 +123,37 @@ def _build_search(call: GetUnasked) -> Search:
     )
 
 
-def _rate_all(core: Core, connection: Connection, retrieval: Retrieval, call: GetUnasked) -> list[_Rated]:
-    """Return what may come up of the hits and of the answers that come with them, the surest first."""
+def _rate_all(
+    core: Core,
+    connection: Connection,
+    retrieval: Retrieval,
+    call: GetUnasked,
+    left_out: dict[str, str],
+) -> list[_Rated]:
+    """Return what may come up of the hits and of the answers that come with them, the surest first.
+
+    Why another does not is noted in `left_out`, by its id.
+    """
     by_id: dict[str, tuple[Row, Provenance, float | None, float]] = {}
     for candidate in retrieval.ranked:
         shown = [row for row in (candidate.record, *candidate.related) if row]
         asks = any(_is_question(row.content) for row in shown if CandidateTurn.read(row).role == "user")
         for row in shown:
             kind = _find_kind(row)
-            if kind is None or row.id in by_id or not _may_come_up(core, row, call):
+            if row.id in by_id:
                 continue
+            if kind is None:
+                left_out[row.id] = "only what was saved on purpose or stated in a session comes up"
+            elif not _may_come_up(core, row, call):
+                left_out[row.id] = (
+                    "of / only what is pinned or a preference comes up; `[hooks] only` may leave out more"
+                )
             # What comes with a question answers it; what comes with a statement has to be about the same.
-            if kind == "said" and not asks and not _holds_word(connection, retrieval, row.content):
-                continue
-            similarity = candidate.similarity if row is candidate.record else None
-            by_id[row.id] = row, kind, similarity, candidate.confidence
+            elif kind == "said" and not asks and not _holds_word(connection, retrieval, row.content):
+                left_out[row.id] = "it has no word of the prompt that tells anything"
+            else:
+                similarity = candidate.similarity if row is candidate.record else None
+                by_id[row.id] = row, kind, similarity, candidate.confidence
     standing = sureness.read_standing(connection, retrieval, _hold_person_back(core, retrieval, call))
     inputs = [sureness.Given(kind, row.row, row.content, similarity) for row, kind, similarity, _ in by_id.values()]
     times = _ANSWERS if _is_question(call.prompt) else 1
@@ -143,8 +165,50 @@ def _rate_all(core: Core, connection: Connection, retrieval: Retrieval, call: Ge
     ]
     outdated = find_outdated(connection, [one.row for one in rated], retrieval.chosen, retrieval.passed)
     began = _find_beginning(core, call)
-    new = [one for one in rated if one.row.id not in outdated and not _is_of_session(core, one.row, call, began)]
-    return sorted(new, key=lambda one: -one.sure)
+    left_out |= dict.fromkeys(outdated, "something newer contradicts it")
+    left_out |= {one.row.id: "it is of this session" for one in rated if _is_of_session(core, one.row, call, began)}
+    new = [one for one in rated if one.row.id not in left_out]
+    return sorted(_leave_out_changed(_choose_of_exchanges(new, left_out), left_out), key=lambda one: -one.sure)
+
+
+def _leave_out_changed(rated: Sequence[_Rated], left_out: dict[str, str]) -> list[_Rated]:
+    """Return memories without turns of which a later one in the same namespace tells that something changed."""
+    said = [(CandidateTurn.read(one.row).order, one) for one in rated if one.kind == "said"]
+    for order, one in said:
+        others = [other for its, other in said if its > order and other.row.namespace == one.row.namespace]
+        later = [sentence for other in others for sentence in other.stated]
+        if any(claims.is_changed(sentence, later) for sentence in one.stated):
+            left_out[one.row.id] = "a later statement tells that something changed"
+    return [one for one in rated if one.row.id not in left_out]
+
+
+def _choose_of_exchanges(rated: Sequence[_Rated], left_out: dict[str, str]) -> list[_Rated]:
+    """Return what states something; of what a user laid down and the reply that took it up only the surer one.
+
+    A reply is as sure as what it replies to.
+    """
+    by_id = {one.row.id: one for one in rated}
+    chosen: list[_Rated] = []
+    for one in rated:
+        if one.kind == "saved":
+            chosen.append(one)
+        elif CandidateTurn.read(one.row).role == "assistant":
+            asked = by_id.get(links_of(one.row).question or "")
+            stated = CandidateTurn.read(one.row).list_statements()
+            if asked is None or asked.sure <= one.sure:
+                chosen.append(one._replace(stated=stated))
+            elif told := claims.list_taken_up(asked.row.content, one.row.content):
+                chosen.append(asked._replace(stated=tuple(told)))
+            else:
+                chosen.append(one._replace(stated=stated, sure=asked.sure))
+    left = [one for one in chosen if one.kind == "saved" or one.stated]
+    there = {one.row.id for one in left}
+    for one in rated:
+        if one.row.id not in there:
+            is_users = CandidateTurn.read(one.row).role == "user"
+            why = "it lays nothing down that an agent took up" if is_users else "it asks, guesses or does not know"
+            left_out[one.row.id] = why
+    return left
 
 
 def _rate(one: Measured | None, answers: float) -> float:
@@ -169,7 +233,7 @@ def _find_kind(row: Row) -> Provenance | None:
     """Return what a memory is here: saved on purpose, said by an agent, or nothing that comes up."""
     if row.turns == 0 and row.tier != L0:
         return None if row.source in DRAWN else "saved"
-    return "said" if CandidateTurn.read(row).role == "assistant" else None
+    return "said" if CandidateTurn.read(row).role in ("user", "assistant") else None
 
 
 def _may_come_up(core: Core, row: Row, call: GetUnasked) -> bool:
@@ -204,7 +268,9 @@ def _is_of_session(core: Core, row: Row, call: GetUnasked, began: float | None) 
     return CandidateTurn.read(row).session == call.session or (is_own and began is not None and row.created_at >= began)
 
 
-def _make_line(core: Core, connection: Connection, one: _Rated, call: GetUnasked) -> ContextLine:
+def _make_line(
+    core: Core, connection: Connection, one: _Rated, call: GetUnasked, left_out: dict[str, str]
+) -> ContextLine:
     why = f"{one.sure:.0%} sure to be about the prompt"
     if one.kind == "saved":
         why = f"{describe_saved(core, one.row, call.namespace)}, {why}"
@@ -217,6 +283,9 @@ def _make_line(core: Core, connection: Connection, one: _Rated, call: GetUnasked
     later = [*map(CandidateTurn.read, around), *(other for other in recent if other.session == turn.session)]
     following = sorted((other for other in later if other.order > turn.order), key=lambda other: other.order)
     spoken = [other for other in following if other.role != "tool"][:_FOLLOWING]
-    if not turn.list_statements(spoken):
-        return ContextLine(one.row.id, one.row.row, one.row.content_hash, "", "", why)
-    return show_turn(turn, "", f"an agent said so in another session, {why}", call.prompt)
+    if claims.is_taken_back([(other.role, other.row.content) for other in spoken]):
+        text, left_out[one.row.id] = "", "it was taken back"
+    else:
+        text = make_inert(choose_sentences(one.stated, MOST_CHARS, call.prompt))
+    who = "an agent said so" if turn.role == "assistant" else "you laid it down"
+    return ContextLine(one.row.id, one.row.row, one.row.content_hash, "", text, f"{who} in another session, {why}")

@@ -1,28 +1,37 @@
-"""What a session starts with: what is pinned, what was saved on purpose, three lines at most on the latest session.
+"""What a session starts with: what is pinned, what was saved on purpose, what the latest sessions came to.
 
 Of what was saved these `KINDS` come up. Each kind has its turn, the newest memory of a subject before its older ones,
 so that whatever the budget leaves out is of each kind the least of it. Facts, notes and what a project is made of are
 for prompts: nobody knows yet which of them matters.
 
-Of the latest session come: the longest message in which the user laid something down that the agent took up (what was
-asked), the agent's longest statement (what was found or done), and its last one (what is open). People and agents say
-most where it matters and sum up at the end; that holds in any language. A session in which nothing was stated gives way
-to the one before it.
+Of the latest session come its last statement (what is open) and the agent's longest one (what was found or done), of
+the last sessions what the user laid down and the agent took up, unless it was changed later. People and agents say most
+where it matters and sum up at the end; that holds in any language. A session in which nothing was stated gives way to
+the one before it.
 """
 
 from collections.abc import Sequence
 from itertools import pairwise
 
+from memoryd.client.inert import make_inert
 from memoryd.client.protocol import GetUnasked
-from memoryd.daemon.context.lines import CandidateTurn, ContextLine, find_outdated, show_saved, show_turn
+from memoryd.daemon.context.lines import (
+    CandidateTurn,
+    ContextLine,
+    choose_sentences,
+    find_outdated,
+    show_saved,
+    show_turn,
+)
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.language import claims, rating
 from memoryd.daemon.store import queries, sessions, turns
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
 from memoryd.daemon.store.namespaces import check
 from memoryd.daemon.store.rows import Row
 
-PINNED, LATEST = "Always", "Last session"
+PINNED, LATEST, LAID_DOWN = "Always", "Last session", "Laid down in sessions"
 # Heading → the types under it, and why such a memory is there.
 KINDS: dict[str, frozenset[str]] = {
     "Rules": frozenset({"rule", "convention", "policy", "constraint", "correction", "behavior"}),
@@ -30,12 +39,12 @@ KINDS: dict[str, frozenset[str]] = {
     "Decisions": frozenset({"decision"}),
     "Lessons": frozenset({"lesson", "mistake-pattern"}),
 }
-HEADINGS = (PINNED, *KINDS, LATEST)
+HEADINGS = (PINNED, *KINDS, LAID_DOWN, LATEST)
 _MOST_SAVED = 200
 _MOST_TURNS = 80
+_FAREWELL_CHARS = 60  # of a reply that is one at most
 _LATEST_CHARS = 240  # of a line on the latest session
 PREFERENCE = "preference"  # the type of what a person wants everywhere
-_LAID_DOWN_BYTES = 100  # a shorter message of a user is a reply, a report or a courtesy
 
 
 def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[ContextLine]]:
@@ -52,7 +61,10 @@ def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[Contex
         for row, heading, why in _order(core, saved, call.namespace)
         if not only or row.type in only or (row.pinned and "pinned" in only)
     ]
-    return lines, next(filter(None, map(_choose_latest, spoken)), []) if not only or turns.TYPE in only else []
+    if only and turns.TYPE not in only:
+        return lines, []
+    latest = next(filter(None, map(_choose_latest, spoken)), [])
+    return lines, [*latest, *_choose_laid_down(spoken, latest)]
 
 
 def is_for_project(core: Core, row: Row, namespace: str) -> bool:
@@ -132,21 +144,51 @@ def _read_sessions(core: Core, connection: Connection, call: GetUnasked) -> list
 
 
 def _choose_latest(turns: Sequence[CandidateTurn]) -> list[ContextLine]:
-    """Return what the turns of a session say was asked, done and left open, the latest first."""
+    """Return what the turns of a session say was done and left open, the latest first."""
     statements = {turn.row.id: turn.list_statements(turns[at + 1 :]) for at, turn in enumerate(turns)}
     sizes = {id: len(" ".join(sentences).encode()) for id, sentences in statements.items()}
-    stated = [turn for turn in turns if turn.role == "assistant" and statements[turn.row.id]]
-    questions = [
-        turn
-        for turn, reply in pairwise(turns)
-        if turn.role == "user" and reply in stated and sizes[turn.row.id] >= _LAID_DOWN_BYTES
+    farewells = {reply.row.id for asked, reply in pairwise(turns) if _is_farewell(asked, reply)}
+    stated = [
+        turn for turn in turns if turn.role == "assistant" and statements[turn.row.id] and turn.row.id not in farewells
     ]
     chosen: list[tuple[CandidateTurn, str]] = []
     if stated:
         chosen.append((stated.pop(), "how the latest session ended"))
     if stated:
         chosen.append((max(stated, key=lambda turn: sizes[turn.row.id]), "what the latest session found or did"))
-    if questions:
-        chosen.append((max(questions, key=lambda turn: sizes[turn.row.id]), "what was laid down in the latest session"))
     lines = [show_turn(turn, LATEST, why, most_chars=_LATEST_CHARS) for turn, why in chosen]
     return [line for line in lines if line.text]
+
+
+def _choose_laid_down(spoken: Sequence[Sequence[CandidateTurn]], lines: Sequence[ContextLine]) -> list[ContextLine]:
+    """Return what users laid down in sessions and agents took up, the latest first.
+
+    Left out is what `lines` say, and what was changed later.
+    """
+    said = [line.text for line in lines]
+    later: list[str] = []
+    found: list[ContextLine] = []
+    for session in spoken:
+        for at in range(len(session) - 2, -1, -1):
+            turn, reply, *following = session[at : at + 4]
+            if (turn.role, reply.role) != ("user", "assistant"):
+                continue
+            if stated := reply.list_statements(following):
+                told = [
+                    one
+                    for one in claims.list_taken_up(turn.row.content, reply.row.content)
+                    if not any(claims.is_echoed(one, text) for text in said) and not claims.is_changed(one, later)
+                ]
+                if text := make_inert(choose_sentences(told, _LATEST_CHARS)):
+                    why = "what was laid down in a session"
+                    found.append(ContextLine(turn.row.id, turn.row.row, turn.row.content_hash, LAID_DOWN, text, why))
+                    said.append(text)
+            later += [*stated, *turn.list_statements()]
+    return found
+
+
+def _is_farewell(asked: CandidateTurn, reply: CandidateTurn) -> bool:
+    """Return whether a short reply to nothing but courtesies tells nothing."""
+    is_courtesy = asked.role == "user" and rating.importance(asked.row.content) <= rating.SMALL_TALK
+    is_short = len(reply.row.content) <= _FAREWELL_CHARS and rating.importance(reply.row.content) <= rating.STATEMENT
+    return is_courtesy and is_short

@@ -8,7 +8,7 @@ language only questions are known. Pure functions; the time taken is linear in t
 from collections.abc import Sequence
 
 from memoryd.client.patterns import compile_late
-from memoryd.daemon.language import rating
+from memoryd.daemon.language import condensing, rating, reading, statements
 
 READ_CHARS = 8_000
 _FENCED = compile_late(r"```.*?(?:```|\Z)", 16)  # re.DOTALL
@@ -19,6 +19,8 @@ _ABBREVIATED = compile_late(
     r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|approx|Mr|Mrs|Ms|Dr|St|Nr|No|z\.\s?B|d\.\s?h|u\.\s?a|ca|bzw|usw|ggf|inkl|p\.\s?ex"
     r"|cf|env|\d{1,2}|[A-Za-z])\.$"
 )
+# A line that is no sentence: a heading, also one in bold, or the row of a table.
+_LABEL = compile_late(r"\s*(?:#{1,6}\s.*|\|.*\||\*\*[^*]+\*\*:?|__[^_]+__:?)\s*")
 _OPEN_ENDS = (":", "：", ",", "…", "...", "-", "–", "(")
 _ASKED = compile_late(
     r"(?:^|[.,;:]\s+|\b(?:and|but|so|also|ok|hm|btw|right|good|und|aber|et|mais)[,.]?\s+)"
@@ -69,8 +71,21 @@ _DENIED = compile_late(
     r"|(?:刚才|之前).{0,8}(?:不对|猜错|错)|\bthat was (?:wrong|a mistake)\b|\bgeirrt\b|\bje me suis trompée?\b",
     2,
 )
+# How a sentence begins that says that something was not there or not known, which it soon may be.
+_NOT_YET = compile_late(
+    r"^(?:(?:so far|currently|at the moment|right now|bisher|derzeit|aktuell|pour l'instant)[, ]+)?"
+    r"(?:there (?:is|are|was|were|isn'?t|aren'?t) (?:no\b|none|nothing|not? any|any)|none\b|nothing\b|not yet\b"
+    r"|no\b[^.;:!?]*\byet\b"
+    r"|i (?:do not|don'?t|did not|didn'?t|could not|couldn'?t|cannot|can'?t) (?:see|find|know|have)\b"
+    r"|(?:hier )?(?:es )?(?:gibt|ist) (?:es )?(?:hier )?(?:noch )?(?:kein\w*|nichts)\b"
+    r"|noch (?:nicht|kein\w*)\b|nichts\b"
+    r"|il n'y a (?:pas|aucune?|rien)\b|pas encore\b|rien\b|还没|尚未|目前没有|暂时没有)",
+    2,
+)
 _DENIAL_CHARS = 160  # of a message's beginning
 _TAKEN_BACK_WITHIN = 2  # messages after it
+_REPEATED_WORDS, _REPEATED = 2, 0.3  # of a user's sentence that an agent takes up, in number and as a share
+_SAME = 0.6  # of the words of a sentence that a text says again
 _LEAST_CHARS = 12  # of what is worth a line
 
 
@@ -118,20 +133,70 @@ def is_whole(sentence: str) -> bool:
 
 
 def list_statements(role: str, text: str) -> list[str]:
-    """Return the sentences of a turn if it states something: none if it asks, guesses or, from a user, orders.
+    """Return the sentences of a turn that state something, each paragraph and point of a list judged by itself.
 
-    Who takes back what was said may guess beside that, in other sentences.
+    One that asks or guesses states nothing, nor does a heading or a row of a table; of a user's turn nothing does if a
+    sentence asks or orders. Who takes back what was said may guess beside that, in other sentences.
     """
     if role not in ("user", "assistant"):
         return []
-    sentences = split_sentences(text)
-    if role == "user" and any(is_question(one) or is_order(one) for one in sentences):
+    paragraphs = [
+        split_sentences(line)
+        for line in _FENCED.sub("\n", text[:READ_CHARS]).splitlines()
+        if not _LABEL.fullmatch(line)
+    ]
+    if role == "user" and any(is_question(one) or is_order(one) for part in paragraphs for one in part):
         return []
+    takes_back = is_denial(text)
+    return [sentence for part in paragraphs for sentence in _select_stated(part, takes_back)]
+
+
+def list_taken_up(text: str, reply: str) -> list[str]:
+    """Return the sentences of a user's turn that lay something down: the agent's reply takes them up."""
+    if is_denial(reply):
+        return []
+    repeated = _find_stems(" ".join(list_statements("assistant", reply)))
+    sentences = [one for one in split_sentences(text) if is_whole(one)]
+    return [one for one in sentences if not _is_asking(one) and _is_among(_find_stems(one), repeated)]
+
+
+def is_echoed(sentence: str, text: str) -> bool:
+    """Return whether a text says most of what a sentence says."""
+    words = _find_stems(sentence)
+    return len(words & _find_stems(text)) >= _SAME * len(words)
+
+
+def is_changed(sentence: str, later: Sequence[str]) -> bool:
+    """Return whether one of some later sentences tells that what a sentence says has changed."""
+    words = _find_stems(sentence)
+    return any(
+        statements.announces_change(one)
+        and _is_among(words, _find_stems(one))
+        and statements.tells_change(sentence, one)
+        for one in later
+    )
+
+
+def _is_asking(sentence: str) -> bool:
+    return is_question(sentence) or is_order(sentence) or is_guess(sentence)
+
+
+def _is_among(words: frozenset[str], others: frozenset[str]) -> bool:
+    common = len(words & others)
+    return common >= _REPEATED_WORDS and common >= _REPEATED * len(words)
+
+
+def _find_stems(text: str) -> frozenset[str]:
+    return frozenset(map(reading.stem, condensing.find_words(text)))
+
+
+def _select_stated(sentences: Sequence[str], takes_back: bool) -> list[str]:
+    """Return the sentences of a paragraph that state something."""
     if any(one.rstrip("\"')] ").endswith(("?", "？")) for one in sentences) or all(map(_is_courtesy, sentences)):
         return []
-    if is_guess(text) and not is_denial(text):
+    if any(map(is_guess, sentences)) and not takes_back:
         return []
-    return [one for one in sentences if is_whole(one) and not is_guess(one)]
+    return [one for one in sentences if is_whole(one) and not is_guess(one) and not _NOT_YET.search(one)]
 
 
 def _is_courtesy(sentence: str) -> bool:

@@ -112,7 +112,7 @@ def tells_change(old: str, new: str) -> bool:
 
     For the order of two answers to one question: it is less sure than a contradiction.
     """
-    if not _announces(new) or len(old) > MAX_CHARS or words.NO_STATEMENT.search(old.strip()):
+    if not announces_change(new) or len(old) > MAX_CHARS or words.NO_STATEMENT.search(old.strip()):
         return False
     one, two = read_statement(old), read_statement(new)
     is_other = _is_elsewhere(one, two) or _is_other_identifier(one, two) or _are_two_events(one, two)
@@ -120,7 +120,7 @@ def tells_change(old: str, new: str) -> bool:
 
 
 @lru_cache(_KEPT)
-def _announces(text: str) -> bool:
+def announces_change(text: str) -> bool:
     """Return whether a text states that something changed, or why, and not that something comes beside it."""
     if len(text) > MAX_CHARS or words.NO_STATEMENT.search(text.strip()) or words.GUESS.search(text):
         return False

@@ -248,6 +248,8 @@ def _preview(args: Namespace) -> None:
         if made.refused:
             about = shorten(make_printable(made.refused.text), _SHOWN_COLUMNS)
             print_note(f"memctl: The nearest is {made.refused.id[:8]} ({about}): {made.refused.why}.")
+        elif args.prompt.strip():
+            print_note("memctl: A search finds nothing for it here either.")
     say_degraded(made.degraded)
 
 

@@ -66,6 +66,26 @@ def test_what_follows_a_statement_is_not_said_for_it(core: Core) -> None:
     assert texts(at_prompt(core, "which pin pairs the warehouse scanner of the depot?")) == []
 
 
+def test_what_changed_later_is_not_said(core: Core) -> None:
+    fill(core)
+    say(
+        core,
+        ("user", "what does the nightly import wait for?"),
+        ("assistant", STATED),
+        ("user", "and until when does the billing worker hold it?"),
+        ("assistant", "The billing worker holds the lock of the nightly import until ten now instead of noon."),
+    )
+    assert STATED not in texts(at_prompt(core, ASKED, session="s2"))
+
+
+def test_one_true_reason_is_given_where_nothing_is_said(core: Core) -> None:
+    assert at_prompt(core, touch=False).refused is None
+    say(core, ("user", "please look at the nightly import and the lock of the billing worker"))
+    nearest = at_prompt(core, ASKED, touch=False).refused
+    assert nearest is not None
+    assert nearest.why == "it lays nothing down that an agent took up"
+
+
 @pytest.mark.parametrize(("above", "others", "counts"), [(1.0, 1.5, False), (4.0, 1.5, True), (1.0, 5.0, True)])
 def test_among_few_what_the_search_is_sure_of_counts_if_it_stands_out(
     above: float, others: float, counts: bool

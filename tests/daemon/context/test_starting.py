@@ -116,6 +116,24 @@ def test_the_latest_session_comes_with_how_it_ended_and_what_it_found(core: Core
     assert sorted(texts(start(core, session="s3"))) == sorted([OPEN, DONE, laid_down])
 
 
+def test_what_was_laid_down_comes_once_and_as_it_is_now(core: Core) -> None:
+    say(
+        core,
+        ("user", "Gaps of up to 3 hours are interpolated linearly. Raw files are kept for ever in the archive."),
+        ("assistant", "Gaps of up to 3 hours are interpolated, and raw files stay in the archive for ever."),
+        ("user", "Make it 2 hours please."),
+        ("assistant", "Updated: gaps of up to 2 hours are interpolated now instead of 3."),
+        ("user", "Alarms go out by SMS, not by mail. Put that in."),
+        ("assistant", "Alarms go out by SMS and never by mail; the code is in alarm.py."),
+        session="s0",
+    )
+    say(core, ("user", "why is the import slow?"), ("assistant", DONE), session="s1")
+    made = start(core, session="s2")
+    assert sorted(texts(made)) == sorted(
+        [DONE, "Alarms go out by SMS, not by mail.", "Raw files are kept for ever in the archive."]
+    )
+
+
 def test_a_session_that_only_asked_gives_way_to_the_one_before(core: Core) -> None:
     say(core, ("user", "why is the import slow?"), ("assistant", DONE), session="s0")
     say(core, ("user", "what did we do about the import?"), ("assistant", "Shall I look it up?"), session="s1")

@@ -97,3 +97,64 @@ def test_a_message_that_takes_back_what_was_said_is_known(text: str) -> None:
 @pytest.mark.parametrize("text", ["Not today, tomorrow.", "Done, nothing else is open.", "Nothing is lost.", "Notes:"])
 def test_other_messages_take_nothing_back(text: str) -> None:
     assert not claims.is_denial(text)
+
+
+LONG = """I've set up the newsletter tool. Summary:
+
+## What was done
+
+| file | lines |
+|---|---|
+| base.mjml | 40 |
+
+**Changes:**
+- `templates/base.mjml` is the layout; HTML mails are rendered with MJML
+- It may be that older mail programs need tables
+
+There are no tests yet. All mails are in English.
+
+Would you like me to add the unsubscribe link next?"""
+
+
+def test_of_a_long_answer_each_paragraph_and_point_is_judged_by_itself() -> None:
+    assert claims.list_statements("assistant", LONG) == [
+        "I've set up the newsletter tool.",
+        "`templates/base.mjml` is the layout; HTML mails are rendered with MJML",
+        "All mails are in English.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "There is no database yet.",
+        "None is set up yet.",
+        "Nothing is defined for that.",
+        "I don't see any model in the repository.",
+        "Es gibt noch keine Datenbank.",
+        "Il n'y a pas encore de base de données.",
+    ],
+)
+def test_what_was_not_there_or_not_known_is_no_statement(text: str) -> None:
+    assert claims.list_statements("assistant", text) == []
+
+
+def test_a_user_lays_down_what_an_agent_takes_up() -> None:
+    said = "We decided to keep the bookings in SQLite. Please set it up. Which version would you take?"
+    assert claims.list_taken_up(said, "Set up: the bookings are in SQLite.") == [
+        "We decided to keep the bookings in SQLite."
+    ]
+    assert claims.list_taken_up(said, "Done.") == []
+    assert claims.list_taken_up(said, "Not in SQLite: the bookings are in Postgres.") == []
+
+
+@pytest.mark.parametrize(
+    ("later", "is_changed"),
+    [
+        ("Updated: gaps of up to 2 hours are interpolated now instead of 3.", True),
+        ("Gaps of up to 3 hours are interpolated by the loader.", False),
+        ("The colours of the plot are chosen by the theme now.", False),
+    ],
+)
+def test_a_later_sentence_tells_that_something_changed(later: str, is_changed: bool) -> None:
+    assert claims.is_changed("Gaps of up to 3 hours are interpolated linearly.", [later]) == is_changed
