@@ -195,7 +195,7 @@ def _choose_of_exchanges(rated: Sequence[_Rated], left_out: dict[str, str]) -> l
         elif CandidateTurn.read(one.row).role == "assistant":
             asked = by_id.get(links_of(one.row).question or "")
             stated = CandidateTurn.read(one.row).list_statements()
-            if asked is None or asked.sure <= one.sure:
+            if asked is None or asked.sure < one.sure:
                 chosen.append(one._replace(stated=stated))
             elif told := claims.list_taken_up(asked.row.content, one.row.content):
                 chosen.append(asked._replace(stated=tuple(told)))

@@ -66,6 +66,18 @@ def test_what_follows_a_statement_is_not_said_for_it(core: Core) -> None:
     assert texts(at_prompt(core, "which pin pairs the warehouse scanner of the depot?")) == []
 
 
+def test_what_a_user_laid_down_and_an_agent_took_up_is_said_once(core: Core) -> None:
+    fill(core)
+    told = "The warehouse scanner of the depot pairs with the pin 4711 on the yellow steel cabinet."
+    reply = "The manual of the depot names the yellow steel cabinet in a chapter of its own, with a photo of its door."
+    for role, content in (("user", f"{told} Please add that to the manual."), ("assistant", reply)):
+        observe(core, NewTurn(role=role, content=content), session="s1", namespace=PLACE)
+    settle(core, "active")
+    made = at_prompt(core, "which pin pairs the warehouse scanner of the depot?", session="s2")
+    assert texts(made) == [told]
+    assert made.lines[0].why.startswith("you laid it down in another session, ")
+
+
 def test_what_changed_later_is_not_said(core: Core) -> None:
     fill(core)
     say(
