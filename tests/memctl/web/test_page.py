@@ -124,7 +124,7 @@ def test_what_is_below_the_floor_is_behind_a_button(tab: Tab, morning: Any) -> N
         more.click()
         expect(page.locator(".hit .score")).to_have_count(len(hits))
         expect(more).to_have_count(0)
-        page.get_by_label("Search memories").fill("zebra crossing")
+        page.get_by_label("Search memories").fill("football match")
         page.keyboard.press("Enter")
         expect(page.locator(".list")).to_contain_text("Nothing was found that is likely to be meant.")
         expect(more).to_be_visible()

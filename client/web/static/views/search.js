@@ -5,7 +5,7 @@ import { One, remove } from "./memory.js";
 
 const TABS = [["how", "How it was found"], ["context", "What an agent gets"], ["recent", "Recent searches"]];
 const HINT = html`<p>Searching here leaves no mark: no access is counted.</p><p>Under <b>Recent searches</b> is what agents asked for and what they were given.</p>`;
-const FLOOR = 0.03; // of confidence, as memctl's
+const FLOOR = 0.02; // of confidence, as memctl's
 const NONE = html`<p>Nothing was found.</p><p>Paste the id of a memory, or words of it, beside <b>Why not?</b></p>`;
 const search = { type: "search" };
 
