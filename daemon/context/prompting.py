@@ -64,6 +64,11 @@ class _Rated(NamedTuple):
     sure: float
     measured: Measured | None
     stated: tuple[str, ...] = ()  # by a turn
+    partner: Row | None = None  # what it replies to, or its reply
+
+    def is_among(self, given: dict[str, bytes]) -> bool:
+        """Return whether it, or the other turn of its exchange, is among what was given, as it was then."""
+        return any(given.get(row.id) == row.content_hash for row in (self.row, self.partner) if row)
 
 
 def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) -> PromptLines:
@@ -74,7 +79,7 @@ def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) 
     left_out: dict[str, str] = {}
     with core.store.reading() as connection:
         rated = _rate_all(core, connection, retrieval, call, left_out)
-        had = [one for one in rated if ids.get(one.row.id) == one.row.content_hash]
+        had = [one for one in rated if one.is_among(ids)]
         least = max([core.config.hooks.prompt_floor, *(one.sure for one in had)])
         surest = [one for one in rated if one not in had and one.sure >= least]
         # Beside a first line a second one has to be worth more: the prompt may have got what it needs.
@@ -196,11 +201,11 @@ def _choose_of_exchanges(rated: Sequence[_Rated], left_out: dict[str, str]) -> l
             asked = by_id.get(links_of(one.row).question or "")
             stated = CandidateTurn.read(one.row).list_statements()
             if asked is None or asked.sure < one.sure:
-                chosen.append(one._replace(stated=stated))
+                chosen.append(one._replace(stated=stated, partner=asked.row if asked else None))
             elif told := claims.list_taken_up(asked.row.content, one.row.content):
-                chosen.append(asked._replace(stated=tuple(told)))
+                chosen.append(asked._replace(stated=tuple(told), partner=one.row))
             else:
-                chosen.append(one._replace(stated=stated, sure=asked.sure))
+                chosen.append(one._replace(stated=stated, sure=asked.sure, partner=asked.row))
     left = [one for one in chosen if one.kind == "saved" or one.stated]
     there = {one.row.id for one in left}
     for one in rated:

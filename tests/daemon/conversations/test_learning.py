@@ -159,7 +159,7 @@ def test_without_a_language_model_turns_become_no_facts_and_are_found(core: Core
     talk(core, DECIDED, "Backups must never leave the building.", "I prefer British spelling in comments.")
     assert facts(core) == []
     assert "facts: kept" not in flows(core)
-    assert found(core, "which database for the ledger")[0] == DECIDED
+    assert DECIDED in found(core, "which database for the ledger")
 
 
 def test_turns_that_waited_for_a_language_model_that_is_gone_wait_no_longer(core: Core) -> None:
