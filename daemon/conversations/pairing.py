@@ -34,8 +34,8 @@ def find_question(latest: Iterable[RecentTurn], turn: NewTurn, at: float) -> Rec
         return None
     said = [one for one in latest if one.role != "tool"]
     own = _name_speaker(turn)
-    mine = list(takewhile(lambda one: _is_same(_find_speaker(one), own), said))
-    theirs = list(takewhile(lambda one: not _is_same(_find_speaker(one), own), said[len(mine) :]))
+    mine = list(takewhile(lambda one: _find_speaker(one) == own, said))
+    theirs = list(takewhile(lambda one: _find_speaker(one) != own, said[len(mine) :]))
     asked = next((one for one in theirs if asking.is_question(one.end)), None) if len(mine) <= _MORE else None
     is_short = len(turn.content) - len(asking.find_label(turn.content)) <= _FEW_CHARS
     if asked is None and not mine and is_short:
@@ -51,11 +51,6 @@ def can_answer(turn: NewTurn) -> bool:
 def is_recent(said: RecentTurn, at: float) -> bool:
     """Return whether a turn is not older than what is answered at a time."""
     return 0 <= at - said.at <= WITHIN_S
-
-
-def _is_same(one: tuple[str, str], other: tuple[str, str]) -> bool:
-    """Return whether two speakers are one: of users only names tell them apart ("Note: …" is none beside "…?")."""
-    return one == other or (one[0] == other[0] == "user" and not (one[1] and other[1]))
 
 
 def _name_speaker(turn: NewTurn) -> tuple[str, str]:

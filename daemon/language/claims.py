@@ -20,7 +20,7 @@ _ABBREVIATED = compile_late(
     r"|cf|env|\d{1,2}|[A-Za-z])\.$"
 )
 # A line that is no sentence: a heading, also one in bold, or the row of a table.
-_LABEL = compile_late(r"\s*(?:#{1,6}\s.*|\|.*\||\*\*[^*]+\*\*:?|__[^_]+__:?)\s*")
+_LABEL = compile_late(r"#{1,6}\s.*|\|.*\||\*\*[^*]+\*\*:?|__[^_]+__:?")
 _OPEN_ENDS = (":", "：", ",", "…", "...", "-", "–", "(")
 _ASKED = compile_late(
     r"(?:^|[.,;:]\s+|\b(?:and|but|so|also|ok|hm|btw|right|good|und|aber|et|mais)[,.]?\s+)"
@@ -143,7 +143,7 @@ def list_statements(role: str, text: str) -> list[str]:
     paragraphs = [
         split_sentences(line)
         for line in _FENCED.sub("\n", text[:READ_CHARS]).splitlines()
-        if not _LABEL.fullmatch(line)
+        if not _LABEL.fullmatch(line.strip())
     ]
     if role == "user" and any(is_question(one) or is_order(one) for part in paragraphs for one in part):
         return []

@@ -339,11 +339,6 @@ LONG = f"It was closed for repairs, so we took the train to the coast and walked
         ),
         pytest.param([("user", "How was the museum?"), ("user", LONG)], [None, None], id="one person goes on"),
         pytest.param(
-            [("user", "How was the museum?"), ("user", f"Decision: {LONG}")],
-            [None, None],
-            id="a word before a colon does not make the user another speaker",
-        ),
-        pytest.param(
             [("assistant", "How was the museum?"), ("assistant", FACTS[0]), ("user", LONG)],
             [None, None, 0],
             id="the question is not the last that was said",
