@@ -3,6 +3,7 @@
 Only the model is not real: its API runs in the test. Cursor cannot be had from a package index.
 """
 
+import fcntl
 import json
 import os
 import shutil
@@ -42,17 +43,21 @@ def command(name: str) -> str:
         pytest.skip(f"{name} is not installed; with it, or with node and npm to fetch it, the agent itself is tried")
     where = CHECKOUT / ".cache" / "agents" / name
     program = where / "node_modules" / ".bin" / name
-    if not program.exists():
-        where.mkdir(parents=True, exist_ok=True)
-        place = ["--prefix", str(where), "--cache", str(where / "fetched")]
-        done = subprocess.run(
-            ["npm", "install", *place, "--no-audit", "--no-fund", "--silent", PACKAGES[name]],
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        if done.returncode or not program.exists():
-            pytest.skip(f"npm cannot fetch {PACKAGES[name]}; where it can, the agent is tried: {done.stderr[-200:]}")
+    where.mkdir(parents=True, exist_ok=True)
+    with open(where / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be in the middle of fetching it
+        if not program.exists():
+            place = ["--prefix", str(where), "--cache", str(where / "fetched")]
+            done = subprocess.run(
+                ["npm", "install", *place, "--no-audit", "--no-fund", "--silent", PACKAGES[name]],
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
+            if done.returncode or not program.exists():
+                pytest.skip(
+                    f"npm cannot fetch {PACKAGES[name]}; where it can, the agent is tried: {done.stderr[-200:]}"
+                )
     return str(program)
 
 
