@@ -224,9 +224,9 @@ def test_a_name_that_is_taken_is_shared_only_when_asked_for(client: Client, memc
 def test_a_folder_that_is_written_like_a_namespace_is_pointed_out(
     daemon: Any, memctl: Memctl, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (home / "work/blog").mkdir(parents=True)
+    (home / "src/blog").mkdir(parents=True)
     monkeypatch.chdir(home)
-    assert "work/blog is a folder here: write ./work/blog." in memctl("project", "rename", "work/blog", "blog").err
+    assert "src/blog is a folder here: write ./src/blog." in memctl("project", "rename", "src/blog", "blog").err
 
 
 @pytest.mark.parametrize(
