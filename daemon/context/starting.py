@@ -5,9 +5,9 @@ so that whatever the budget leaves out is of each kind the least of it. Facts, n
 for prompts: nobody knows yet which of them matters.
 
 Of the latest session come its last statement (what is open) and the agent's longest one (what was found or done), of
-the last sessions what the user laid down and the agent took up, unless it was changed later. People and agents say most
-where it matters and sum up at the end; that holds in any language. A session in which nothing was stated gives way to
-the one before it.
+the last sessions what the user laid down and the agent took up, unless it was changed later or enough was saved on
+purpose. People and agents say most where it matters and sum up at the end; that holds in any language. A session in
+which nothing was stated gives way to the one before it.
 """
 
 from collections.abc import Sequence
@@ -41,6 +41,7 @@ KINDS: dict[str, frozenset[str]] = {
 }
 HEADINGS = (PINNED, *KINDS, LAID_DOWN, LATEST)
 _MOST_SAVED = 200
+_ENOUGH_SAVED = 5  # memories for the project: whoever saves that many has saved what matters
 _MOST_TURNS = 80
 _FAREWELL_CHARS = 60  # of a reply that is one at most
 _LATEST_CHARS = 240  # of a line on the latest session
@@ -64,19 +65,24 @@ def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[Contex
     if only and turns.TYPE not in only:
         return lines, []
     latest = next(filter(None, map(_choose_latest, spoken)), [])
-    return lines, [*latest, *_choose_laid_down(spoken, latest)]
+    of_project = sum(not _is_persons(core, row, call.namespace) for row in saved)
+    laid_down = _choose_laid_down(spoken, latest) if of_project < _ENOUGH_SAVED else []
+    return lines, [*latest, *laid_down]
 
 
 def is_for_project(core: Core, row: Row, namespace: str) -> bool:
     """Return whether a memory may come up in a namespace: of the person, the root, what holds everywhere."""
-    is_persons = namespace != "" and core.store.namespaces.name(row.namespace) == ""
-    return not is_persons or bool(row.pinned) or (row.type == PREFERENCE and row.turns == 0)
+    return not _is_persons(core, row, namespace) or bool(row.pinned) or (row.type == PREFERENCE and row.turns == 0)
 
 
 def describe_saved(core: Core, row: Row, namespace: str) -> str:
     """Return what a memory is that was saved on purpose, and where."""
-    is_persons = namespace != "" and core.store.namespaces.name(row.namespace) == ""
-    return f"a {row.type} of yours, from /" if is_persons else f"a {row.type} that was saved here"
+    whose = "of yours, from /" if _is_persons(core, row, namespace) else "that was saved here"
+    return f"a {row.type} {whose}"
+
+
+def _is_persons(core: Core, row: Row, namespace: str) -> bool:
+    return namespace != "" and core.store.namespaces.name(row.namespace) == ""
 
 
 def _find_saved(core: Core, connection: Connection, call: GetUnasked, selection: Filter) -> list[Row]:

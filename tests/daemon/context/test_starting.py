@@ -134,6 +134,17 @@ def test_what_was_laid_down_comes_once_and_as_it_is_now(core: Core) -> None:
     )
 
 
+def test_what_was_laid_down_gives_way_where_enough_was_saved_on_purpose(core: Core) -> None:
+    laid_down = "Alarms go out by SMS, not by mail."
+    reply = "Alarms go out by SMS and never by mail; the code is in alarm.py."
+    say(core, ("user", laid_down), ("assistant", reply), session="s0")
+    say(core, ("user", "why is the import slow?"), ("assistant", DONE), session="s1")
+    for number in range(5):
+        assert laid_down in texts(start(core, session=f"a{number}"))
+        add(core, f"Rule {number} is about swans{number}.", PLACE, type="rule")
+    assert laid_down not in texts(start(core, session="b"))
+
+
 def test_a_session_that_only_asked_gives_way_to_the_one_before(core: Core) -> None:
     say(core, ("user", "why is the import slow?"), ("assistant", DONE), session="s0")
     say(core, ("user", "what did we do about the import?"), ("assistant", "Shall I look it up?"), session="s1")
