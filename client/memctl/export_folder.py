@@ -1,7 +1,8 @@
 """The folder of a Markdown export: one file per memory, and a journal of what was written.
 
 The journal makes an export repeatable: a file that is still as it was written is brought up to date or removed; one
-that a person has edited since, or that was never ours, is left alone unless forced.
+that a person has edited since, or that was never ours, is left alone unless forced, or unless it was imported: then
+the memory says what the file says.
 """
 
 import os
@@ -12,11 +13,12 @@ from typing import Any, Self
 import msgspec
 
 from memoryd.client.errors import Invalid
-from memoryd.client.memctl.record_text import file_name, folder_name, format_markdown
+from memoryd.client.memctl.record_text import file_name, folder_name, format_markdown, parse_markdown
 from memoryd.client.protocol import Record
 
 JOURNAL = ".memoryd-export.jsonl"
 FORMAT = 1
+EDITED = ("namespace", "type", "content", "summary", "metadata", "importance", "created_at", "expires_at", "pinned")
 FEW = 10  # files that may always go; more only when they are not the greater part
 
 
@@ -90,7 +92,7 @@ class ExportFolder:
         before = self._before.get(entry.path)
         if there == entry.sha256:
             self.report.unchanged += 1
-        elif there and not self.force and not (before and before.sha256 == there):
+        elif there and not self.force and not (before and before.sha256 == there) and not self._is_same(entry, record):
             self.report.edited.append(entry.path)
             self._now[entry.path] = before or Entry(entry.path, entry.id, "")
             return
@@ -99,6 +101,14 @@ class ExportFolder:
             self.report.written += 1
         if before != entry:
             self._note(entry)
+
+    def _is_same(self, entry: Entry, record: Record) -> bool:
+        """Return whether a file says what is stored, but for what the daemon counts and derives by itself."""
+        try:
+            there = parse_markdown((self.folder / entry.path).read_bytes())
+        except Invalid:
+            return False
+        return there is not None and all(getattr(there, name) == getattr(record, name) for name in EDITED)
 
     def _place(self, record: Record) -> str:
         """Return the path of a record's file: the one it has, else with as many digits of its id as distinguish it."""

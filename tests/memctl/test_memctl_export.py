@@ -15,6 +15,7 @@ from memoryd.client import Client
 from memoryd.client.memctl.export_folder import JOURNAL
 from memoryd.client.memctl.sending import open_spool
 from memoryd.client.protocol import Observe, Record
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from conftest import Daemon
@@ -130,6 +131,7 @@ def test_what_a_person_edited_is_left_until_it_is_imported(memctl: Memctl, clien
     assert "README.md: not a memory of an export" in kept.err
     assert memctl("import", str(folder), "--overwrite").code == 0
     assert client.get(added.id).content == "We use Valkey 8"
+    wait_until(lambda: client.get(added.id).access_count > 0)  # what the daemon counts is no difference
     assert memctl("export", "--markdown", str(folder)).code == 0
     assert (folder / "README.md").read_text() == "mine"
 
