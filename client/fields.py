@@ -77,7 +77,10 @@ def _make(kind: type[T], item: Mapping[str, Any], name: str, dates: tuple[str, .
         from memoryd.client.misfit import explain_misfit  # seldom needed
 
         known: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
-        listed = f"; the fields are {', '.join(known)}" if fields.keys() - set(known) else ""
+        unknown = fields.keys() - set(known)
+        listed = f"; the fields are {', '.join(known)}" if unknown else ""
+        if "namespace" in unknown:
+            listed += " (the namespace is the client's: Client(namespace=…))"
         raise Invalid(f"Not {name}: {explain_misfit(error, kind)}{listed}.") from None
 
 

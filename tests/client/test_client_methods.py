@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memoryd.client import AsyncClient, Client, Invalid, MemorydError, NewMemory, NotFound, StorageFull
-from memoryd.client.fields import new_turn
+from memoryd.client.fields import new_memory, new_turn
 from memoryd.client.protocol import Add, GetStatus, Hit, KeyedEntry, Progress
 from memoryd.client.transport import batches
 from memoryd.daemon.memories.parts import PART, UNCOMPARED
@@ -487,3 +487,10 @@ def test_one_word_is_as_good_as_a_list_of_one(daemon: "Daemon") -> None:
 def test_a_field_that_a_turn_has_not_is_answered_with_those_that_it_has() -> None:
     with pytest.raises(Invalid, match="Not a turn: there is no field `text`; the fields are role, content, "):
         new_turn({"role": "user", "content": "x", "text": "y"})
+
+
+def test_who_gives_a_memory_a_namespace_is_told_where_it_is_given() -> None:
+    with pytest.raises(
+        Invalid, match=r"no field `namespace`; .* \(the namespace is the client's: Client\(namespace=…\)\)"
+    ):
+        new_memory({"content": "x", "namespace": "acme"})
