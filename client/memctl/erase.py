@@ -10,11 +10,11 @@ from memoryd.client.errors import MemorydError, NotFound
 from memoryd.client.memctl.arguments import Usage, add_filters, filters_of, parse_date
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
-from memoryd.client.memctl.link import named_namespace, send
+from memoryd.client.memctl.link import client_for, named_namespace, send
 from memoryd.client.memctl.memories import read_content
 from memoryd.client.memctl.output import columns, make_printable, show
 from memoryd.client.memctl.table import count_text, list_texts, shorten, to_one_line
-from memoryd.client.protocol import Erase, Erased, List, Mentioned, StandingName, Turns
+from memoryd.client.protocol import Erase, Erased, List, Memory, Mentioned, StandingName, Turns
 from memoryd.client.wording import Wording
 
 _SHOWN = 20
@@ -182,10 +182,12 @@ def _list_memories(args: Namespace, every: list[str], total: int) -> list[str]:
     ids = every[:_SHOWN]
     if not ids:
         return []
-    page = send(args, List(ids=ids, all_states=True, limit=_SHOWN, reach="all"))
-    texts = {memory.id: memory.content for memory in page.memories}
+    texts = {memory.id: memory.content for memory in _read(args, ids)}
     if not texts.keys() >= set(ids):
-        texts |= {turn.id: turn.content for turn in send(args, Turns(limit=_TURNS, reach="all")).turns}
+        with client_for(args) as client:
+            texts |= {
+                turn.id: turn.content for turn in client.call(Turns(limit=_TURNS, namespace="", reach="all")).turns
+            }
     return list_texts([(id, texts.get(id, f"(deleted; `memctl history {id[:8]}` shows it)")) for id in ids], total)
 
 
@@ -193,9 +195,14 @@ def _find_places(args: Namespace, ids: list[str]) -> str:
     """Return where memories are, as the end of a phrase; nothing of those that are deleted."""
     if not ids:
         return ""
-    page = send(args, List(ids=ids, all_states=True, limit=len(ids), reach="all"))
-    names = sorted({make_printable(memory.namespace) or "/" for memory in page.memories})
+    names = sorted({make_printable(memory.namespace) or "/" for memory in _read(args, ids)})
     return f" (in {', '.join(names)})" if names else ""
+
+
+def _read(args: Namespace, ids: list[str]) -> list[Memory]:
+    """Return the memories with some ids, wherever they are: what is made of others may be outside the namespace."""
+    with client_for(args) as client:
+        return client.call(List(ids=ids, all_states=True, limit=len(ids), namespace="", reach="all")).memories
 
 
 def _describe_nothing(report: Erased) -> str:

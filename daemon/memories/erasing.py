@@ -186,7 +186,7 @@ def _find_past(
         return []
     if call.path_prefix is not None:
         return []
-    return [
+    past = [
         one
         for one in erasing.find_past(connection)
         if (not call.ids or one.id.startswith(tuple(call.ids)))
@@ -196,6 +196,14 @@ def _find_past(
         and (call.after is None or one.created_at > call.after)
         and (call.before is None or one.created_at < call.before)
     ]
+    if reached is None:
+        return past
+    present = _read_present(connection, sorted({one.id for one in past}))
+    return [one for one in past if one.id not in present or present[one.id].namespace in reached]  # not what moved away
+
+
+def _read_present(connection: Connection, ids: Sequence[str]) -> dict[str, Row | StoredTurn]:
+    return {**rows.read_ids(connection, ids), **turns.read_keys(connection, ids)}
 
 
 def _describe(
@@ -203,7 +211,7 @@ def _describe(
 ) -> list[Mentioned]:
     """Return where the first of some memories mention a text."""
     shown = ids[:_MAX_MENTIONS]
-    present: dict[str, Row | StoredTurn] = {**rows.read_ids(connection, shown), **turns.read_keys(connection, shown)}
+    present = _read_present(connection, shown)
     former = {one.id: one.held for one in reversed(past)}
     return [mentions.describe(id, mention, present.get(id), former.get(id)) for id in shown]
 

@@ -50,6 +50,8 @@ def test_where_the_copies_are_that_go_along_is_said(memctl: Memctl, client: Any)
     own = memctl("add", "Herons fish at dawn", "--namespace", "acme/api", "--json").json["id"]
     memctl("share", own, "--to", "acme")
     assert "With it goes what was made of it (in acme):" in memctl("erase", own, "--dry-run").out
+    within = memctl("erase", "--namespace", "acme/api", "--reach", "subtree", "--dry-run").out
+    assert within.count("Herons fish at dawn") == 2  # the copy is outside, and not deleted
     assert "With it: 1 memory made of it (in acme)." in memctl("erase", own, "--yes").out
 
 

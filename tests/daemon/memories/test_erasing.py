@@ -517,6 +517,16 @@ def test_a_namespace_that_is_named_outright_is_erased_with_what_was_deleted_ther
     assert b"quokkafarm of acme" not in (daemon.core.folder / "memoryd.sqlite").read_bytes()
 
 
+def test_what_moved_away_is_not_erased_with_the_namespace_that_it_left(daemon: "Daemon", client: Client) -> None:
+    with daemon.client("team/ben") as ben:
+        kept, gone = ben.add("Deploys run on Tuesdays").id, ben.add("Ben likes tea").id
+        ben.share(kept, to="team", move=True)
+    assert erase(client, namespace="team/ben", reach="subtree", dry_run=True).ids == [gone]
+    assert erase(client, namespace="team/ben", reach="exact", matching="Deploys", dry_run=True).count == 0
+    assert erase(client, namespace="team/ben", reach="subtree", copies=True).count == 1
+    assert [memory.id for memory in client.list(reach="all")] == [kept]
+
+
 def test_skipped_turns_are_erased_within_the_other_filters(daemon: "Daemon", client: Client) -> None:
     for session in ("s1", "s2"):
         client.observe([{"role": "user", "content": text} for text in ("ok", "thanks")], session=session)
