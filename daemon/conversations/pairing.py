@@ -1,6 +1,6 @@
 """Which turn another one answers: by what was said before it in its session. Pure functions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
 from memoryd.client.protocol import NewTurn
@@ -15,27 +15,36 @@ _FEW_CHARS = 20  # of a reply that says little without what it replies to
 
 
 def find_asked(last: RecentTurn | None, turn: NewTurn, at: float) -> RecentTurn | None:
-    """Return the question that a short turn follows directly; of users without a name each may be another one."""
+    """Return the question of somebody else that a short turn follows directly.
+
+    Of users without a name each may be another one where a few words follow a question.
+    """
     if last is None or turn.role == "tool" or not gate.is_short_answer(turn.content):
         return None
     if not (asking.is_question(last.end) and is_recent(last, at)):
         return None
-    own = _name_speaker(turn)
-    return None if own == _find_speaker(last) and own != ("user", "") else last
+    named = _are_named([last], turn)
+    own = _name_speaker(turn, named)
+    is_someone = own == ("user", "") and len(turn.content) <= _FEW_CHARS
+    return last if is_someone or own != _find_speaker(last, named) else None
 
 
 def find_question(latest: Iterable[RecentTurn], turn: NewTurn, at: float) -> RecentTurn | None:
     """Return the question with which somebody else spoke last, or what a reply of a few words replies to.
 
-    It does not matter who asks and who answers, and a first answer may have been said already. `latest` are the last
-    turns of the session, at most `LOOK_BACK`, the latest first.
+    It does not matter who asks and who answers, and a first answer may have been said already. Only an assistant
+    answers the last prompt alone: the one before it was broken off. `latest` are the last turns of the session, at most
+    `LOOK_BACK`, the latest first.
     """
     if not can_answer(turn):
         return None
     said = [one for one in latest if one.role != "tool"]
-    own = _name_speaker(turn)
-    mine = list(takewhile(lambda one: _find_speaker(one) == own, said))
-    theirs = list(takewhile(lambda one: _find_speaker(one) != own, said[len(mine) :]))
+    named = _are_named(said, turn)
+    own = _name_speaker(turn, named)
+    mine = list(takewhile(lambda one: _find_speaker(one, named) == own, said))
+    theirs = list(takewhile(lambda one: _find_speaker(one, named) != own, said[len(mine) :]))
+    if turn.role == "assistant" and not named:
+        theirs = theirs[:1]
     asked = next((one for one in theirs if asking.is_question(one.end)), None) if len(mine) <= _MORE else None
     is_short = len(turn.content) - len(asking.find_label(turn.content)) <= _FEW_CHARS
     if asked is None and not mine and is_short:
@@ -53,14 +62,20 @@ def is_recent(said: RecentTurn, at: float) -> bool:
     return 0 <= at - said.at <= WITHIN_S
 
 
-def _name_speaker(turn: NewTurn) -> tuple[str, str]:
-    return turn.role, turn.speaker or _find_label(turn.role, turn.content)
+def _are_named(said: Sequence[RecentTurn], turn: NewTurn) -> bool:
+    """Return whether users' turns begin with who says them (`Ada: …`): most do, elsewhere it may be any word."""
+    texts = [one.beginning for one in said if one.role == "user"] + [turn.content] * (turn.role == "user")
+    return 2 * sum(bool(asking.find_label(text)) for text in texts) > len(texts)
 
 
-def _find_speaker(said: RecentTurn) -> tuple[str, str]:
-    return said.role, said.speaker or _find_label(said.role, said.beginning)
+def _name_speaker(turn: NewTurn, named: bool) -> tuple[str, str]:
+    return turn.role, turn.speaker or _find_label(turn.role, turn.content, named)
 
 
-def _find_label(role: str, text: str) -> str:
+def _find_speaker(said: RecentTurn, named: bool) -> tuple[str, str]:
+    return said.role, said.speaker or _find_label(said.role, said.beginning, named)
+
+
+def _find_label(role: str, text: str, named: bool) -> str:
     """Return the name with which a text begins; what an assistant begins with ("Done: …") is none."""
-    return "" if role == "assistant" else asking.find_label(text)
+    return asking.find_label(text) if named and role == "user" else ""

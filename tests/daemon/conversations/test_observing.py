@@ -329,6 +329,25 @@ def said(core: Core, *turns: tuple[str, str]) -> list[int | None]:
 LONG = f"It was closed for repairs, so we took the train to the coast and walked back. {FACTS[5]}"  # no short answer
 
 
+def test_the_answer_to_a_prompt_does_not_answer_the_one_before_that_was_broken_off(core: Core) -> None:
+    charge, header = "What do we charge for delivery?", "Make the header of the page green, please."
+    answered = said(core, ("user", charge), ("user", header), ("assistant", "The header is green now."))
+    assert answered == [None, None, 1]
+
+
+def test_words_before_a_colon_are_no_speaker_where_others_have_none(core: Core) -> None:
+    assert said(
+        core,
+        ("user", "We're starting harvestbox: a service for boxes of vegetables. Can you set up the skeleton?"),
+        ("assistant", "I've set up the skeleton: a start page and one test."),
+        ("user", "How should we identify deliveries? The drivers read the number out over the phone sometimes."),
+        ("assistant", "A UUIDv7 as primary key and a short code to read out. Shall I go on like this?"),
+        ("user", "Yes, do that: a short code on top of a UUIDv7."),
+        ("assistant", "Done. Deliveries have both now."),
+        ("user", "Now payments. We decided with the farm to use Mollie, because half of the subscribers pay by iDEAL."),
+    ) == [None, 0, None, 2, 3, 4, None]
+
+
 @pytest.mark.parametrize(
     ("turns", "links"),
     [
