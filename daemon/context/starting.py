@@ -180,14 +180,20 @@ def _choose_laid_down(spoken: Sequence[Sequence[CandidateTurn]], lines: Sequence
             if (turn.role, reply.role) != ("user", "assistant"):
                 continue
             if stated := reply.list_statements(following):
+                # "Yes, do that" says nothing by itself: what was agreed is in the reply.
+                shown, told = (
+                    (reply, stated)
+                    if claims.agrees(turn.row.content)
+                    else (turn, claims.list_taken_up(turn.row.content, reply.row.content))
+                )
                 told = [
                     one
-                    for one in claims.list_taken_up(turn.row.content, reply.row.content)
+                    for one in told
                     if not any(claims.is_echoed(one, text) for text in said) and not claims.is_changed(one, later)
                 ]
                 if text := make_inert(choose_sentences(told, _LATEST_CHARS)):
                     why = "what was laid down in a session"
-                    found.append(ContextLine(turn.row.id, turn.row.row, turn.row.content_hash, LAID_DOWN, text, why))
+                    found.append(ContextLine(shown.row.id, shown.row.row, shown.row.content_hash, LAID_DOWN, text, why))
                     said.append(text)
             later += [*stated, *turn.list_statements()]
     return found

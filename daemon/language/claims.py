@@ -71,6 +71,12 @@ _DENIED = compile_late(
     r"|(?:刚才|之前).{0,8}(?:不对|猜错|错)|\bthat was (?:wrong|a mistake)\b|\bgeirrt\b|\bje me suis trompée?\b",
     2,
 )
+# How a turn begins that agrees to what was proposed.
+_AGREED = compile_late(
+    r"(?:yes|yeah|yep|yup|sure|agreed|exactly|ok(?:ay)?|do (?:it|that)|go ahead|ja|genau|einverstanden|oui|d'accord)\b"
+    r"|好|可以|是的|对",
+    2,
+)
 # How a sentence begins that says that something was not there or not known, which it soon may be.
 _NOT_YET = compile_late(
     r"^(?:(?:so far|currently|at the moment|right now|bisher|derzeit|aktuell|pour l'instant)[, ]+)?"
@@ -158,6 +164,11 @@ def list_taken_up(text: str, reply: str) -> list[str]:
     repeated = _find_stems(" ".join(list_statements("assistant", reply)))
     sentences = [one for one in split_sentences(text) if is_whole(one)]
     return [one for one in sentences if not _is_asking(one) and _is_among(_find_stems(one), repeated)]
+
+
+def agrees(text: str) -> bool:
+    """Return whether a user's turn begins with a word of assent, so that what is agreed was said by somebody else."""
+    return bool(_AGREED.match(text))
 
 
 def is_echoed(sentence: str, text: str) -> bool:

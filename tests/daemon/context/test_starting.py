@@ -198,3 +198,17 @@ def test_only_what_the_settings_name_comes(core: Core, set_hooks: Callable[..., 
     assert texts(start(core)) == ["Never push to main.", "Deploys run on Tuesdays."]
     set_hooks(only=["turn"])
     assert texts(start(core)) == [OPEN]
+
+
+def test_what_was_proposed_and_agreed_comes_in_the_words_of_the_agent(core: Core) -> None:
+    agreed = "Patients can cancel until 24 hours before the appointment now."
+    say(
+        core,
+        ("user", "How long may a patient cancel before the appointment?"),
+        ("assistant", "That is not settled yet. Common are 24 or 48 hours. Shall I use 24 hours?"),
+        ("user", "Yes, 24 hours."),
+        ("assistant", agreed),
+        session="s0",
+    )
+    say(core, ("user", "why is the import slow?"), ("assistant", DONE), session="s1")
+    assert texts(start(core, session="s2")) == [agreed, DONE]
