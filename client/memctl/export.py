@@ -99,8 +99,10 @@ def _trouble_text(report: Report) -> str:
 
 
 def _left_out_text(counts: dict[str, int]) -> str:
-    number = counts.get("documents")
-    return f"Left out: {count_text(number, 'chunk')} of files, which are in the files." if number else ""
+    chunks, inside = counts.get("documents", 0), counts.get("inside", 0)
+    lines = [f"Left out: {count_text(chunks, 'chunk')} of files, which are in the files."] if chunks else []
+    lines += [f"Left out: {count_text(inside, 'memory')} inside the namespace: `--reach subtree`."] if inside else []
+    return "\n".join(lines)
 
 
 COMMANDS = {

@@ -23,7 +23,9 @@ def _declare_add(parser: ArgumentParser) -> None:
 
 def _add(args: Namespace) -> None:
     namespace = named_namespace(args)
-    if not namespace:
+    if namespace == "":
+        raise Usage("a token cannot be for the root; give it a namespace, such as --namespace acme.")
+    if namespace is None:
         raise Usage("which namespace is the token for? give --namespace NS (see `memctl token add --help`).")
     added = show_result(args, AddToken(name=args.name, namespace=namespace, role=args.role), lambda added: added.token)
     if not args.json:

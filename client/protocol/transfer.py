@@ -44,7 +44,8 @@ class Exported(Listed[Record], kw_only=True):
     """One batch of an export in the order of ids; ask again with `after_id` = `next` until that is null.
 
     A turn of L0 is in it as the memory that it will be. `total` counts what the whole export holds, `left_out` what it
-    does not: `documents` (chunks of files, which are the truth themselves).
+    does not: `documents` (chunks of files, which are the truth themselves) and, with the reach `visible` from a
+    namespace, what is `inside` that.
     """
 
     records: list[Record]
@@ -54,7 +55,7 @@ class Exported(Listed[Record], kw_only=True):
     total: int
     """memories and turns of the whole export"""
     left_out: dict[str, int] = {}
-    """how many `documents` are within reach and not exported"""
+    """how many `documents` are within reach and not exported, and how many memories and turns are `inside`"""
 
 
 class Imported(Struct, kw_only=True):

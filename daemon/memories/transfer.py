@@ -55,8 +55,21 @@ def export(core: Core, call: protocol.ExportMemories, caller: Caller = USER) -> 
         records = _build_records(core, connection, [by_id[key] for key in keys], reached)
         _leave_votes(caller, call.namespace, records, by_id)
         total, chunks = queries.count_exported(connection, selection)
+        left_out = {DOCUMENTS: chunks, **_count_inside(core, connection, selection, call, caller)}
     last = keys[-1] if more else None
-    return protocol.Exported(records=records, next=last, total=total + len(said), left_out={DOCUMENTS: chunks})
+    return protocol.Exported(records=records, next=last, total=total + len(said), left_out=left_out)
+
+
+def _count_inside(
+    core: Core, connection: Connection, selection: Filter, call: protocol.ExportMemories, caller: Caller
+) -> dict[str, int]:
+    """Return as `inside` how much lies inside the namespace of a call that sees only that and what is around it."""
+    if not call.namespace or call.reach not in (None, "visible") or not caller.is_owner_of(call.namespace):
+        return {}
+    within, own = (core.store.namespaces.reach(call.namespace, reach) for reach in ("subtree", "exact"))
+    inner = selection._replace(reached=(within or frozenset()) - (own or frozenset()))
+    total, _ = queries.count_exported(connection, inner)
+    return {"inside": total + len(_select_said(connection, inner, call))}
 
 
 def _select_said(connection: Connection, selection: Filter, call: protocol.ExportMemories) -> dict[str, Row]:

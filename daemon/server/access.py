@@ -77,7 +77,8 @@ def _place(call: Any, caller: Caller) -> Any:
             why = ": that may be named to read and to add; for all else name no namespace"
         raise Forbidden(f"This token speaks for {caller.namespace}, not for {namespace[:80]}{why}.")
     if call.reach == "all" or (call.reach == "subtree" and not own):
-        raise Forbidden(f"This token reaches {caller.namespace} and what encloses it, not {call.reach!r}.")
+        reaches = f"{caller.namespace} with what encloses it ('visible') or what is inside it ('subtree')"
+        raise Forbidden(f"This token reaches {reaches}, not {call.reach!r}{'' if own else f' of {namespace}'}.")
     if not own and isinstance(call, GetContext):
         call = msgspec.structs.replace(call, session="")  # what others' sessions were given there is not its to change
     return call if call.namespace else msgspec.structs.replace(call, namespace=namespace)

@@ -119,7 +119,7 @@ def test_a_container_saves_and_finds_by_the_mounted_socket_what_its_token_may_se
     assert "The cache is Valkey" in said
     assert "secret" not in said
     assert "speaks for acme/box" in said
-    assert "reaches acme/box and what encloses it, not 'all'" in said
+    assert "inside it ('subtree'), not 'all'" in said
     assert "machine's user" in said
     with home.process.client("acme/box") as client:
         assert [memory.content for memory in client.list(reach="exact")] == ["The box builds with make"]

@@ -95,6 +95,8 @@ def test_a_token_needs_a_namespace(memctl: Memctl) -> None:
     refused = memctl("token", "add", "alpha")
     assert refused.code == 2
     assert "--namespace NS" in refused.err
+    refused = memctl("token", "add", "alpha", "--namespace", "/")
+    assert (refused.code, "a token cannot be for the root" in refused.err) == (2, True)
 
 
 @pytest.fixture

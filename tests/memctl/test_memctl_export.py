@@ -264,6 +264,20 @@ def test_an_export_of_nothing_is_empty(memctl: Memctl, tmp_path: Path) -> None:
     assert memctl("import", str(tmp_path / "out")).err == "memctl: There are no memories to import.\n"
 
 
+def test_what_is_inside_the_namespace_of_an_export_is_not_left_out_in_silence(
+    memctl: Memctl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for place in ("team", "team/ben", "team/ben/notes", "team/ada"):
+        memctl("add", f"It lies in {place}", "--namespace", place)
+    hint = "Left out: 1 memory inside the namespace: `--reach subtree`.\n"
+    assert memctl("export", "--namespace", "team/ben").err == f"memctl: Exported 2 memories.\n{hint}"
+    monkeypatch.setenv("MEMORYD_TOKEN", memctl("token", "add", "ben", "--namespace", "team/ben").out.strip())
+    assert memctl("export").err == f"memctl: Exported 2 memories.\n{hint}"
+    assert memctl("export", "--markdown", str(tmp_path / "out")).out.endswith(hint)
+    assert memctl("export", "--reach", "subtree").err == "memctl: Exported 2 memories.\n"
+    assert "inside" not in memctl("export", "--namespace", "team").err  # what others have there is not told
+
+
 def line(**fields: Any) -> str:
     given = {"id": "3f9a" + "0" * 28, "namespace": "", "type": "fact", "content": "x", "created_at": 5, "updated_at": 5}
     return msgspec.json.encode({**given, **fields}).decode() + "\n"

@@ -184,6 +184,17 @@ def test_filters_and_namespace_bound_an_export(core: Core) -> None:
     assert [one.id[-1] for one in exported(core, namespace="acme", reach="subtree")] == ["3", "4"]
 
 
+def test_what_is_inside_the_namespace_and_out_of_reach_is_counted(core: Core) -> None:
+    put(core, [record(1), record(2, namespace="acme"), record(3, namespace="acme/api"), record(4, namespace="other")])
+    said = [{"role": "user", "content": "We decided that the cache is Valkey"}]
+    ask(core, msgspec.convert({"turns": said, "session": "s1", "namespace": "acme/web"}, Observe))
+    assert ask(core, ExportMemories(namespace="acme")).left_out["inside"] == 2
+    assert ask(core, ExportMemories(namespace="acme", source=["manual"])).left_out["inside"] == 1
+    assert ask(core, ExportMemories(namespace="acme/api")).left_out["inside"] == 0
+    for call in (ExportMemories(), ExportMemories(namespace="acme", reach="subtree")):
+        assert "inside" not in ask(core, call).left_out
+
+
 def test_links_to_what_is_out_of_reach_are_left_out(core: Core) -> None:
     link = Link(origin=f"{1:032x}", target=f"{2:032x}", kind="shared_from", created_at=3.5)
     put(core, [record(1, namespace="acme", relations=[link]), record(2, namespace="other", relations=[link])])
