@@ -309,7 +309,8 @@ TOOLS: Mapping[str, Tool] = {
     "memory_search": Tool(
         "Search memory",
         "Search what was remembered in earlier sessions, by meaning and by words; best first, each with date, id and "
-        "source. Use it before asking the user for something they may have said, and before deciding something again.",
+        "source. Use it before asking the user for something they may have said, and before deciding something again. "
+        "It looks in the project and around it; to look in a place inside it, name that as `project`.",
         schemas.SearchArguments,
         schemas.FoundMany,
         _search,
