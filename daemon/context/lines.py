@@ -21,6 +21,8 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 MOST_CHARS = 320  # of a line; a longer text is shown by the sentences that matter most
 _TELLING_BYTES = 20  # a shorter sentence is in other texts by chance
 _KEPT = 1000  # turns whose statements are known
+_ENDS = tuple(".!?…。！？:;,")
+_BETWEEN = "; "  # after a point of a list, which has no full stop
 _ASKED_FOR = 2.0  # weight of a word of the prompt beside those of the text itself
 
 
@@ -105,9 +107,9 @@ def _list_telling(text: str) -> list[str]:
 
 def choose_sentences(sentences: Sequence[str], most_chars: int = MOST_CHARS, prompt: str = "") -> str:
     """Return as many whole sentences as there is room for, in their order: those nearest to a prompt and to all."""
-    words = [condensing.find_words(sentence) for sentence in sentences]
+    words = [claims.find_stems(sentence) for sentence in sentences]
     near = condensing.measure_centrality(words, [1.0] * len(words))
-    prompt_words = condensing.find_words(prompt)
+    prompt_words = claims.find_stems(prompt)
     worth = [
         centrality + _ASKED_FOR * len(prompt_words & sentence_words) / (len(sentence_words) or 1)
         for centrality, sentence_words in zip(near, words, strict=True)
@@ -117,8 +119,9 @@ def choose_sentences(sentences: Sequence[str], most_chars: int = MOST_CHARS, pro
     for at in sorted(range(len(sentences)), key=lambda at: -worth[at]):
         if len(sentences[at]) <= room:
             chosen.append(at)
-            room -= len(sentences[at]) + 1
-    return " ".join(sentences[at] for at in sorted(chosen))
+            room -= len(sentences[at]) + len(_BETWEEN)
+    *first, last = [sentences[at] for at in sorted(chosen)] or [""]
+    return "".join(f"{one} " if one.endswith(_ENDS) else f"{one}{_BETWEEN}" for one in first) + last
 
 
 def show_saved(row: Row, prompt: str = "") -> str:

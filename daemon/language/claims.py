@@ -161,9 +161,14 @@ def list_taken_up(text: str, reply: str) -> list[str]:
     """Return the sentences of a user's turn that lay something down: the agent's reply takes them up."""
     if is_denial(reply):
         return []
-    repeated = _find_stems(" ".join(list_statements("assistant", reply)))
+    repeated = find_stems(" ".join(list_statements("assistant", reply)))
     sentences = [one for one in split_sentences(text) if is_whole(one)]
-    return [one for one in sentences if not _is_asking(one) and _is_among(_find_stems(one), repeated)]
+    return [one for one in sentences if not _is_asking(one) and _is_among(find_stems(one), repeated)]
+
+
+def find_stems(text: str) -> frozenset[str]:
+    """Return the words of a sentence that carry meaning, without their endings."""
+    return frozenset(map(reading.stem, condensing.find_words(text)))
 
 
 def agrees(text: str) -> bool:
@@ -173,16 +178,16 @@ def agrees(text: str) -> bool:
 
 def is_echoed(sentence: str, text: str) -> bool:
     """Return whether a text says most of what a sentence says."""
-    words = _find_stems(sentence)
-    return len(words & _find_stems(text)) >= _SAME * len(words)
+    words = find_stems(sentence)
+    return len(words & find_stems(text)) >= _SAME * len(words)
 
 
 def is_changed(sentence: str, later: Sequence[str]) -> bool:
     """Return whether one of some later sentences tells that what a sentence says has changed."""
-    words = _find_stems(sentence)
+    words = find_stems(sentence)
     return any(
         statements.announces_change(one)
-        and _is_among(words, _find_stems(one))
+        and _is_among(words, find_stems(one))
         and statements.tells_change(sentence, one)
         for one in later
     )
@@ -195,10 +200,6 @@ def _is_asking(sentence: str) -> bool:
 def _is_among(words: frozenset[str], others: frozenset[str]) -> bool:
     common = len(words & others)
     return common >= _REPEATED_WORDS and common >= _REPEATED * len(words)
-
-
-def _find_stems(text: str) -> frozenset[str]:
-    return frozenset(map(reading.stem, condensing.find_words(text)))
 
 
 def _select_stated(sentences: Sequence[str], takes_back: bool) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 from conversing import observe, settle
 from memoryd.client.protocol import GetTrace, GetUnasked, NewTurn, Unasked
 from memoryd.daemon.context import prompting, sureness, unasked
+from memoryd.daemon.context.lines import MOST_CHARS, choose_sentences
 from memoryd.daemon.core.core import Core
 from workbench import LIMIT_S, Clock, add, add_many, ask
 
@@ -262,3 +263,16 @@ def test_a_memory_is_compared_with_those_of_its_language() -> None:
     near, far = dict.fromkeys(range(2, 9), (0.4, "German")), dict.fromkeys(range(9, 16), (0.0, "English"))
     standing = sureness.Baseline({1: (0.3, "English"), **near, **far})
     assert standing.measure(1, 0.3, "English")[0] > 1 > 0 > standing.measure(1, 0.3, "German")[0]
+
+
+def test_of_a_long_answer_comes_what_the_prompt_is_about_in_whatever_form_its_words_are() -> None:
+    points = [
+        "The client creates a payment for each weekly box, with iDEAL as the preselected method at the checkout",
+        "The payment is marked in the ledger, and the key for it comes from the environment of the process",
+        "The checkout shows the payment of the box and goes back to the page on which the box was chosen",
+        "Failed ones are retried after 1, 3 and 7 days, then the subscription is paused",
+    ]
+    text = choose_sentences(points, prompt="What if a retry fails?")
+    assert points[3] in text
+    assert len(text) <= MOST_CHARS
+    assert f"{points[0]}; " in text
