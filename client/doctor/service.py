@@ -114,13 +114,18 @@ def _parse_directives(text: str) -> list[str]:
 
 def check_instance(patient: Patient) -> Finding | None:
     """Compare who holds the lock of the data directory with who answers."""
-    holder = _find_holder(patient.data_dir / "memoryd.lock")
+    lock = patient.data_dir / "memoryd.lock"
+    holder = _find_holder(lock)
     if holder is None:
         return None
     if patient.status and patient.status.pid == holder:
         return report_ok(f"one daemon, pid {holder}, holds {patient.data_dir}")
-    message = f"process {holder} holds {patient.data_dir} and does not answer at {patient.client.socket_path}"
-    return fail(f"{message}: it listens elsewhere, just starts, or hangs", f"ps -fp {holder}  # then: kill {holder}")
+    here, there = str(patient.client.socket_path), lock.read_text(errors="replace")
+    if there not in ("", here):
+        message = f"process {holder} serves {patient.data_dir} at {there}; this environment asks at {here}"
+        return fail(message, f"export MEMORYD_SOCKET={quote_path(Path(there))}")
+    message = f"process {holder} holds {patient.data_dir} and does not answer at {here}: it just starts or hangs"
+    return fail(message, f"ps -fp {holder}  # then: kill {holder}")
 
 
 def _find_holder(lock: Path) -> int | None:

@@ -80,6 +80,10 @@ def test_a_lock_that_somebody_else_holds_is_told(doctor: Doctor, folder: Path) -
         assert "instance" not in doctor("instance"), "nobody holds it"
         fcntl.flock(lock, fcntl.LOCK_EX)
         found = doctor("instance")["instance"]
+        lock.write("/run/other.sock")
+        lock.flush()
+        elsewhere = doctor("instance")["instance"]["message"]
+    assert elsewhere.startswith(f"process {os.getpid()} serves {folder / 'data'} at /run/other.sock; this environment")
     assert found["state"] == "fail"
     assert found["message"].startswith(f"process {os.getpid()} holds {folder / 'data'} and does not answer")
     assert found["commands"] == [], "no process is killed unasked"
