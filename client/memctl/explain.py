@@ -37,6 +37,7 @@ _ID = compile_late(r"[0-9a-fA-F]{4,32}")
 NOTE_LINES = 4
 TIERS = {"L0": "L0 active", "L1": "L1 recent", "L2": "L2 registry", "documents": "documents"}
 ORIGINS = ("words", "meaning", "hot", "graph", "L0", "L3")
+SURENESS = "sureness"  # the stage that decides what comes up beside a prompt
 MAX_CANDIDATES = 20  # lines; --json has all of them
 
 
@@ -79,7 +80,6 @@ def _recent_text(asked: list[TraceSummary]) -> str:
 
 def trace_text(trace: Trace) -> str:
     """Return a trace as a page: what was asked, the stages, the candidates."""
-    given = None if trace.kind in ("search", "explain") else trace.given
     head = [
         ("query", to_one_line(trace.query)),
         ("seen from", f"{trace.namespace or '/'}, reach {trace.reach}"),
@@ -91,7 +91,7 @@ def trace_text(trace: Trace) -> str:
     parts = [
         stages_text(trace.stages),
         _tiers_text(trace),
-        _candidates_text(trace.candidates, given),
+        _candidates_text(trace),
     ]
     return "\n\n".join(filter(None, [format_fields(head, indent=""), *parts]))
 
@@ -124,32 +124,39 @@ def _tiers_text(trace: Trace) -> str:
     return format_table(["TIER", "", "CANDIDATES", "HITS", "BROUGHT BY"], rows, right=(2, 3)) if rows else ""
 
 
-def _candidates_text(candidates: list[CandidateTrace], given: list[str] | None) -> str:
+def _candidates_text(trace: Trace) -> str:
+    candidates = trace.candidates
     if not candidates:
         return "No candidates."
     rows = []
     for c in candidates[:MAX_CANDIDATES]:
         numbers = [_format_number(c.similarity), _format_number(c.bm25, 2), _format_number(c.score)]
-        rows.append([c.id[:8], *numbers, _outcome_text(c, given), c.preview])
+        rows.append([c.id[:8], *numbers, _outcome_text(c, trace), c.preview])
     headers = ["ID", "SIMILARITY", "BM25", "SCORE", "OUTCOME", "CONTENT"]
     text = format_table(headers, rows, right=(1, 2, 3))
     more = len(candidates) - MAX_CANDIDATES
     return f"{text}\n{paint(f'… and {more} more (--json has all)', 'dim')}" if more > 0 else text
 
 
-def _outcome_text(candidate: CandidateTrace, given: list[str] | None) -> str:
-    """Return why it was lost, or how sure its finding is; what feedback did to its score; its machine.
+def _outcome_text(candidate: CandidateTrace, trace: Trace) -> str:
+    """Return why it was lost or left out, or how sure its finding is; what feedback did to its score; its machine.
 
-    `given` are the ids that an agent was given, None where it was a search that lists what it finds.
+    Of what comes up beside a prompt it is how sure it is that it is about the prompt, which decides there.
     """
     rated = "" if candidate.usefulness == 1.0 else f" (feedback ×{candidate.usefulness:.3f})"
     machine = f" (from {to_one_line(candidate.machine)})" if candidate.machine else ""
-    if given is None:
-        outcome = "found, not shown" if candidate.confidence < FLOOR else "found"
+    sureness = {id: one for stage in trace.stages if stage.name == SURENESS for id, one in stage.notes.items()}
+    if candidate.id in trace.left_out:
+        outcome = f"not given: {trace.left_out[candidate.id]}"
+    elif candidate.id in sureness:
+        outcome = f"given, {sureness[candidate.id]['sure']:.0%} sure to be about the prompt"
     else:
-        outcome = "given" if candidate.id in given else "found, not given"
-    found = f"{outcome}, {format_share(candidate.confidence)}"
-    return f"{candidate.lost or found}{rated}{machine}"
+        if trace.kind in ("search", "explain"):
+            outcome = "found, not shown" if candidate.confidence < FLOOR else "found"
+        else:
+            outcome = "given" if candidate.id in trace.given else "found, not given"
+        outcome += f", {format_share(candidate.confidence)}"
+    return f"{candidate.lost or outcome}{rated}{machine}"
 
 
 def _format_number(value: float | None, digits: int = 3) -> str:

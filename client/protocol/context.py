@@ -106,7 +106,7 @@ class Unasked(Struct, kw_only=True):
     trace: str = ""
     """id of the search for get_trace; empty at a session's start"""
     refused: UnaskedLine | None = None
-    """beside a prompt without lines, where nothing is noted: what was nearest to it, and why it does not come up"""
+    """beside a prompt, where nothing is noted: what was nearest to it of all that stays out, and why it does"""
     took_ms: float = 0.0
     """time in the daemon"""
 

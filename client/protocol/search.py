@@ -157,6 +157,8 @@ class Trace(Struct, kw_only=True):
     """whether it left a mark: false for a look at what would be found"""
     given: list[str] = []
     """ids of what was returned: the hits, or the memories of the context"""
+    left_out: dict[str, str] = {}
+    """of a prompt's `get_unasked`: ids of what was found and not given, each with the reason in words"""
 
 
 class TraceSummary(Struct, kw_only=True):

@@ -48,12 +48,38 @@ _FOLLOWING = 2  # turns that may take back what was said
 
 
 class PromptLines(NamedTuple):
-    """The lines about a prompt, the surest first, with the state of the search that found them and its trace."""
+    """The lines about a prompt, the surest first, with the state of the search that found them and its trace.
+
+    `rows` is what was considered, the nearest first; `left_out` says why it stays out, by id.
+    """
 
     lines: list[ContextLine]
-    retrieval: Retrieval
+    degraded: list[str]
     trace: Trace
-    refused: UnaskedLine | None
+    rows: list[Row]
+    left_out: dict[str, str]
+
+    def note_given(self, given: Sequence[ContextLine], new: Sequence[ContextLine], most: int) -> None:
+        """Note in the trace which lines are given, of those that are new to the session, `most` at most."""
+        self.trace.given = [line.id for line in given]
+        for line in self.lines:
+            if line.id in self.trace.given or line.id in self.left_out:
+                continue
+            if line not in new:
+                self.left_out[line.id] = "its words are given already"
+            else:
+                is_many = line not in new[:most]
+                self.left_out[line.id] = (
+                    f"others come first, and `prompt_lines` is {most}" if is_many else "no tokens are left for it"
+                )
+        self.trace.left_out = self.left_out
+
+    def name_nearest(self) -> UnaskedLine | None:
+        """Return what came nearest to the prompt of all that stays out, and why it does."""
+        row = next((row for row in self.rows if row.id in self.left_out), None)
+        if row is None:
+            return None
+        return UnaskedLine(id=row.id, text=" ".join(row.content[:MOST_CHARS].split()), why=self.left_out[row.id])
 
 
 class _Rated(NamedTuple):
@@ -80,35 +106,34 @@ def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) 
     with core.store.reading() as connection:
         rated = _rate_all(core, connection, retrieval, call, left_out)
         had = [one for one in rated if one.is_among(ids)]
-        least = max([core.config.hooks.prompt_floor, *(one.sure for one in had)])
+        floor = core.config.hooks.prompt_floor
+        least = max([floor, *(one.sure for one in had)])
         surest = [one for one in rated if one not in had and one.sure >= least]
         # Beside a first line a second one has to be worth more: the prompt may have got what it needs.
-        best = [one for at, one in enumerate(surest) if at == 0 or one.sure >= core.config.hooks.prompt_floor + MORE]
+        best = [one for at, one in enumerate(surest) if at == 0 or one.sure >= floor + MORE]
         lines = [line for one in best if (line := _make_line(core, connection, one, call, left_out)).text]
-    left_out |= {one.row.id: "the session was given it" for one in had}
+    needed = f"{least:.0%} needed" + (", as the session was given what is so sure" if least > floor else "")
+    left_out |= {one.row.id: _say_unsure(one, needed) for one in rated if one.sure < least}
     left_out |= {
-        one.row.id: f"{one.sure:.0%} sure to be about the prompt, {least:.0%} needed"
-        for one in rated
-        if one.sure < least
+        one.row.id: _say_unsure(one, f"{floor + MORE:.0%} needed beside a first line")
+        for one in surest
+        if one not in best
     }
-    refused = None if lines or call.touch else _name_refused(retrieval, rated, left_out)
+    left_out |= {one.row.id: "the session was given it" for one in had}
     stage_ms = elapsed_ms(began_at) - took_ms
+    found = [one.record for one in retrieval.ranked if one.record]
     stages.append(
         StageTrace(name="sureness", took_ms=stage_ms, entered=len(rated), left=len(lines), notes=_explain(rated))
     )
     about = pipeline.keep_trace(sources, retrieval, stages, took_ms).trace
     about.kind, about.session, about.touch = method_name(type(call)), call.session, call.touch
-    about.given = [line.id for line in lines]
-    return PromptLines(lines, retrieval, about, refused)
+    rows = [*(one.row for one in rated), *found]
+    return PromptLines(lines, retrieval.degraded, about, rows, left_out)
 
 
-def _name_refused(retrieval: Retrieval, rated: Sequence[_Rated], left_out: dict[str, str]) -> UnaskedLine | None:
-    """Return what came nearest to a prompt and why it does not come up: the surest, else what a search finds first."""
-    rows = [one.row for one in rated] or [one.record for one in retrieval.ranked if one.record]
-    row = next((row for row in rows if row.id in left_out), None)
-    if row is None:
-        return None
-    return UnaskedLine(id=row.id, text=" ".join(row.content[:MOST_CHARS].split()), why=left_out[row.id])
+def _say_unsure(one: _Rated, needed: str) -> str:
+    """Return why a memory stays out that is less sure than it has to be; rounded down, so that it is less."""
+    return f"{math.floor(one.sure * 100)}% sure to be about the prompt, {needed}"
 
 
 def _explain(rated: Sequence[_Rated]) -> dict[str, dict[str, float]]:

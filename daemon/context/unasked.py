@@ -38,10 +38,11 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
     trace, refused = "", None
     if call.prompt.strip():
         prompt = prompting.find(core, sources, call, ids)
-        lines = _select_new(prompt.lines, had)[: core.config.hooks.prompt_lines]
-        fitted = fit(lines, ("",), PROMPT_TOKENS, by)
-        degraded, trace, refused = prompt.retrieval.degraded, prompt.trace.id, prompt.refused
-        prompt.trace.given = [line.id for line in fitted.lines]
+        new, most = _select_new(prompt.lines, had), core.config.hooks.prompt_lines
+        fitted = fit(new[:most], ("",), PROMPT_TOKENS, by)
+        prompt.note_given(fitted.lines, new, most)
+        degraded, trace = prompt.degraded, prompt.trace.id
+        refused = None if call.touch else prompt.name_nearest()
     else:
         fitted = _start(core, call, had, by)
     if call.touch and fitted.lines:

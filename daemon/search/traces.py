@@ -127,8 +127,8 @@ def build_whole(connection: Connection, trace: StoredTrace, seen: frozenset[int]
         for candidate in trace.candidates
         if candidate.row in visible
     ]
-    given_ids = trace.trace.given
+    given_ids, named_ids = trace.trace.given, {candidate.id for candidate in candidates}
     if seen is not None:
-        named_ids = {candidate.id for candidate in candidates}
         given_ids = [id for id in given_ids if id in named_ids]
-    return msgspec.structs.replace(trace.trace, candidates=candidates, given=given_ids)
+    left_out = {id: why for id, why in trace.trace.left_out.items() if id in named_ids}
+    return msgspec.structs.replace(trace.trace, candidates=candidates, given=given_ids, left_out=left_out)

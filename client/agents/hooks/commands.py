@@ -245,11 +245,12 @@ def _preview(args: Namespace) -> None:
     if not made.lines:
         where = "with this prompt" if args.prompt.strip() else "at the start of a session here"
         print_note(f"memctl: an agent would be told nothing {where}.")
-        if made.refused:
-            about = shorten(make_printable(made.refused.text), _SHOWN_COLUMNS)
-            print_note(f"memctl: The nearest is {made.refused.id[:8]} ({about}): {made.refused.why}.")
-        elif args.prompt.strip():
+        if args.prompt.strip() and not made.refused:
             print_note("memctl: A search finds nothing for it here either.")
+    if made.refused:
+        about = shorten(make_printable(made.refused.text), _SHOWN_COLUMNS)
+        nearest = "The nearest that stays out" if made.lines else "The nearest"
+        print_note(f"memctl: {nearest} is {made.refused.id[:8]} ({about}): {made.refused.why}.")
     say_degraded(made.degraded)
 
 

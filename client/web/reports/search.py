@@ -69,7 +69,7 @@ async def read_found(client: AsyncClient, query: Mapping[str, str]) -> parts.Par
         return parts.remark("This search did not come upon it.")
     return [
         "div.verdict",
-        ["b", "Not given: " if candidate.lost else "Found: "],
+        ["b", "Not given: " if candidate.lost or id in trace.left_out else "Found: "],
         *describe_reason(trace, candidate, memory),
     ]
 
@@ -120,6 +120,8 @@ def describe_reason(
     if candidate.lost:
         stage, _, reason = candidate.lost.partition(": ")
         reasons.insert(0, [f"{reason or stage} ({stage})"])
+    elif candidate.id in trace.left_out:
+        reasons.insert(0, [trace.left_out[candidate.id]])
     else:
         reasons.insert(0, [format_share(candidate.confidence)])
     return [part for number, reason in enumerate(reasons) for part in ("; " if number else "", *reason)] + ["."]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conversing import observe, settle
-from memoryd.client.protocol import GetTrace, GetUnasked, NewTurn, Unasked
+from memoryd.client.protocol import GetTrace, GetUnasked, NewTurn, Trace, Unasked
 from memoryd.daemon.context import prompting, sureness, unasked
 from memoryd.daemon.context.lines import MOST_CHARS, choose_sentences
 from memoryd.daemon.core.core import Core
@@ -218,7 +218,12 @@ def test_a_second_line_has_to_be_surer_than_a_first_one(core: Core, set_hooks: C
     prompt = "start the staging database at its port"
     sure = sorted(explain(core, prompt)[id]["sure"] for id in ports)
     set_hooks(prompt_floor=max(0.0, sure[0] - prompting.MORE / 2))
-    assert len(at_prompt(core, prompt).lines) == 1
+    made = at_prompt(core, prompt, touch=False)
+    assert len(made.lines) == 1
+    why = read_trace(core, made).left_out[next(id for id in ports if id not in made.ids)]
+    assert why.endswith(f"% sure to be about the prompt, {sure[0] + prompting.MORE / 2:.0%} needed beside a first line")
+    assert made.refused is not None
+    assert made.refused.why == why
     set_hooks(prompt_floor=max(0.0, sure[0] - 1.5 * prompting.MORE))
     assert len(at_prompt(core, prompt).lines) == 2
 
@@ -231,6 +236,25 @@ def test_the_trace_says_how_sure_it_was_of_what_and_why(core: Core) -> None:
     assert known[made.id]["sure"] == max(one["sure"] for one in known.values())
     assert known[made.id]["words"] > 0.0
     assert set(sureness.Measured._fields) < set(known[made.id])
+
+
+def test_the_trace_says_of_each_that_was_found_that_it_was_given_or_why_not(
+    core: Core, set_hooks: Callable[..., None]
+) -> None:
+    fill(core)
+    given = add(core, PORT, PLACE, type="fact").id
+    other = add(core, "The proxy of the staging database restarts at noon.", PLACE, dedup=False).id
+    set_hooks(prompt_floor=0.0, prompt_lines=1)
+    trace = read_trace(core, at_prompt(core, session="s"))
+    [first] = trace.given
+    found = {one.id for one in trace.candidates if not one.lost}
+    assert found == {first, *trace.left_out}
+    assert trace.left_out[({given, other} - {first}).pop()] == "others come first, and `prompt_lines` is 1"
+    assert read_trace(core, at_prompt(core, session="s")).left_out[first] == "the session was given it"
+
+
+def read_trace(core: Core, made: Unasked) -> Trace:
+    return ask(core, GetTrace(id=made.trace))
 
 
 def explain(core: Core, prompt: str) -> dict[str, dict[str, float]]:

@@ -28,3 +28,11 @@ def test_what_is_nearest_to_a_prompt_and_does_not_come_up_is_named_with_the_reas
     shown = memctl("hooks", "preview", "--prompt", "Write a poem about herons and storks and cranes").err
     assert f"The nearest is {made.id[:8]}" in shown
     assert "% needed" in shown
+
+
+def test_beside_what_comes_up_the_nearest_of_the_rest_is_named(memctl: Memctl, client: Client) -> None:
+    client.add("Deploys run on Tuesdays.", type="decision")
+    client.add("Deploys of the herons' camera need a spare battery.", type="fact")
+    shown = memctl("hooks", "preview", "--prompt", "when do deploys run")
+    assert "Deploys run on Tuesdays." in shown.out
+    assert "The nearest that stays out is" in shown.err
