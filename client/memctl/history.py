@@ -50,9 +50,9 @@ def _operations_text(operations: list[Operation]) -> str:
     rows = []
     for o in operations:
         undone = "" if o.undone_by is None else f"by {o.undone_by[:8]}"
-        rows.append([o.id[:8], iso(o.at) or "", o.kind, f"{o.memories}", o.namespace or "/", undone])
-    headers = ["OP", "AT", "KIND", "MEMORIES", "NAMESPACE", "UNDONE"]
-    return format_table(headers, rows, "No operation: nothing was changed, or none matches.", flexible=4, right=(3,))
+        rows.append([o.id[:8], iso(o.at) or "", o.kind, _actor_text(o), f"{o.memories}", o.namespace or "/", undone])
+    headers = ["OP", "AT", "KIND", "BY", "MEMORIES", "NAMESPACE", "UNDONE"]
+    return format_table(headers, rows, "No operation: nothing was changed, or none matches.", flexible=5, right=(4,))
 
 
 def _changes_text(history: Changes) -> str:
@@ -61,7 +61,7 @@ def _changes_text(history: Changes) -> str:
     return f"{paint(history.id, 'cyan')}\n{table}"
 
 
-def _actor_text(change: Change) -> str:
+def _actor_text(change: Change | Operation) -> str:
     """Return who made a change: the token, else the program; the daemon itself and who is out of reach have neither."""
     return change.token or change.process.partition(" (")[0] or "–"
 

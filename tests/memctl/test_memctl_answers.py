@@ -343,13 +343,16 @@ def test_history_and_undo(memctl: Memctl, fake: FakeDaemon) -> None:
         process="memctl (4711)",
     )
     at, undo = 1774967400.0, "3" * 32
-    logged = protocol.Operation(id="2" * 32, kind="update", at=at, namespace="", memories=1, undone_by=undo)
+    logged = protocol.Operation(
+        id="2" * 32, kind="update", at=at, namespace="", memories=1, undone_by=undo, token="ada"
+    )
     fake.replies |= {
         protocol.Operations: protocol.OperationLog(operations=[logged]),
         protocol.History: protocol.Changes(id=ID, changes=[change]),
         protocol.Undo: protocol.Undone(undone=logged.id, operation=undo, ids=[ID]),
     }
     assert "by 33333333" in memctl("history").out
+    assert "update  ada " in memctl("history").out
     assert memctl("history", "--json").json[0]["at"] == "2026-03-31T14:30:00Z"
     assert "expires_at: – → 1970-01-01T00:00:00Z" in memctl("history", "3f9a").out
     assert "update  updated  ada " in memctl("history", "3f9a").out
@@ -362,6 +365,7 @@ def test_history_and_undo(memctl: Memctl, fake: FakeDaemon) -> None:
     )
     fake.replies[protocol.GetOperation] = protocol.OperationDetail(operation=logged, changes=[step])
     assert "updated  a" in memctl("history", "--operation", "2222").out
+    assert "update  ada " in memctl("history", "--operation", "2222").out
     assert fake.calls[-1] == protocol.GetOperation(operation="2222", limit=20, reach="all")
     memctl("history", "--before", "2026-03-31", "--kind", "delete", "--offset", "3")
     assert fake.calls[-1] == protocol.Operations(limit=20, offset=3, before=1774915200.0, kind=["delete"], reach="all")
