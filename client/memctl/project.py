@@ -96,7 +96,7 @@ def _write_name(args: Namespace, new: str) -> None:
 def _check_name(name: str) -> str:
     parts = name.strip("/").split("/")
     is_short = len(parts) <= MAX_PARTS and len(name.encode("utf-8", "replace")) <= projects.MAX_NAME_BYTES
-    if not is_short or not all(part.strip() and part.isprintable() for part in parts):
+    if not is_short or not all(part.strip() not in ("", ".", "..") and part.isprintable() for part in parts):
         raise Invalid(f"{name[:80]!r} cannot be a namespace; write it like payments or acme/api.")
     return "/".join(parts)
 

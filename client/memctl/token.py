@@ -11,6 +11,8 @@ from memoryd.client.memctl.table import format_table
 from memoryd.client.protocol import AddToken, ListTokens, RevokeToken, Role, TokenList
 from memoryd.client.times import iso
 
+_TO_THE_MINUTE = len("2026-03-31T14:30")  # the daemon notes no more of a use
+
 
 def _declare_add(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="what to call it, to list and revoke it")
@@ -53,7 +55,8 @@ def _list_text(tokens: TokenList) -> str:
     rows = []
     for t in tokens:
         names = map(make_printable, (t.name, t.namespace))
-        rows.append([*names, t.role, iso(t.created_at) or "", iso(t.last_used_at) or "never"])
+        used = f"{(iso(t.last_used_at) or '')[:_TO_THE_MINUTE]}Z" if t.last_used_at else "never"
+        rows.append([*names, t.role, iso(t.created_at) or "", used])
     none = "No tokens; `memctl token add NAME --namespace NS` makes one."
     return format_table(["NAME", "NAMESPACE", "ROLE", "CREATED", "LAST USED"], rows, none, flexible=1)
 

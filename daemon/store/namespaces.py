@@ -30,6 +30,13 @@ def check(name: str) -> str:
     return name
 
 
+def check_new(name: str) -> str:
+    """Return a namespace that may not be there yet; raise `Invalid` also for a part that only a path has."""
+    if odd := {".", ".."}.intersection(check(name).split("/")):
+        raise Invalid(f"The namespace {name!r} has the part {max(odd)!r}, as only a path may; write acme/api/alpha.")
+    return name
+
+
 def list_enclosing(name: str) -> list[str]:
     """Return the namespace and all that enclose it, the root last."""
     parts = name.split("/") if name else []
@@ -64,7 +71,8 @@ class NamespaceTable:
         connection = transaction.connection
         number = connection.execute("SELECT id FROM namespaces WHERE name = ?", (name,)).get
         if number is None:
-            number = connection.execute("INSERT INTO namespaces (name) VALUES (?) RETURNING id", (name,)).get
+            sql = "INSERT INTO namespaces (name) VALUES (?) RETURNING id"
+            number = connection.execute(sql, (check_new(name),)).get
         assert isinstance(number, int)
         # A reader may meet the number as soon as it is committed, which is before `after_commit`.
         self._names[number] = name

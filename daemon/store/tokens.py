@@ -27,7 +27,7 @@ OWNER_FILE = "owner.token"
 _PREFIX = "mt_"  # so that a person, and a scanner for secrets, sees what it is
 _RANDOM_BYTES = 32
 _MAX_NAME = 64
-_USE_NOTED_S = 60.0  # how fine `last_used_at` is
+_USE_NOTED_S = 60.0  # how fine `last_used_at` is: the latest minute with a use
 
 
 class AccessTokens:
@@ -73,7 +73,7 @@ class AccessTokens:
     def add(self, call: AddToken) -> "Future[NewToken]":
         """Make a token; the future holds its secret, which is not kept."""
         _check_name(call.name)
-        if not namespaces.check(call.namespace):
+        if not namespaces.check_new(call.namespace):
             raise Invalid("A token is bound to a namespace; the root is the machine's user.")
         secret = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
         caller = Caller(call.role, call.namespace, call.name, _hash(secret), self._clock())
@@ -121,7 +121,7 @@ class AccessTokens:
     def note_use(self, caller: Caller) -> None:
         """Note that a call was made with a token."""
         now = self._clock()
-        if caller.name and now - self._noted.get(caller.key, 0.0) >= _USE_NOTED_S:
+        if caller.name and now // _USE_NOTED_S != self._noted.get(caller.key, 0.0) // _USE_NOTED_S:
             self._noted[caller.key] = now
             with suppress(Busy, StorageFailed):  # it is only a note
                 self._store.write(lambda transaction: _touch(transaction.connection, caller.key, now))

@@ -91,9 +91,9 @@ at most {METADATA}, no binary data, no NaN. What is nested deeper, anywhere in a
 is refused with `invalid`.
 
 **Namespaces** nest: `acme/api/alpha` is in `acme/api`, in `acme`, in the root, which is the empty text. At most 16
-parts and 512 bytes, no empty part. `reach` says what a call sees from its namespace: `visible` its own and the
-enclosing ones, `subtree` its own and the inner ones, `exact` its own, `all` every one. What is written is in the
-namespace itself.
+parts and 512 bytes, no empty part, and in a new one neither `.` nor `..` as a part. `reach` says what a call sees from
+its namespace: `visible` its own and the enclosing ones, `subtree` its own and the inner ones, `exact` its own, `all`
+every one. What is written is in the namespace itself.
 """
 
 

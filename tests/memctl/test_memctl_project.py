@@ -237,6 +237,7 @@ def test_a_folder_that_is_written_like_a_namespace_is_pointed_out(
         (("api", "a//b"), 1, "'a//b' cannot be a namespace"),
         (("api", "/"), 1, "'/' cannot be a namespace"),
         (("api", "a\nb"), 1, "cannot be a namespace"),
+        (("api", "a/../b"), 1, "'a/../b' cannot be a namespace"),
         (("api", "x" * 600), 1, "x' cannot be a namespace"),
         (("api", "api"), 1, "The project is called api already."),
         (("api",), 2, "NEW"),

@@ -615,6 +615,20 @@ def test_tokens_are_listed_without_their_secrets_and_named_once(client: Client, 
     assert not any(token.token.encode() in stored for token in made)
 
 
+def test_the_latest_minute_with_a_use_of_a_token_is_noted(daemon: "Daemon", client: Client, clock: "Clock") -> None:
+    client.call(AddToken(name="a", namespace="acme"))
+    tokens = daemon.core.tokens
+    caller = tokens.find_named("a")
+    assert caller is not None
+    for past_s in (0.0, 29.0, 31.0, 59.0, 1.0):
+        clock.advance(past_s)
+        tokens.note_use(caller)
+        client.add("A write after the note of the use")
+        [listed] = client.call(protocol.ListTokens())
+        assert listed.last_used_at is not None
+        assert listed.last_used_at // 60 == clock() // 60
+
+
 def test_an_unknown_token_cannot_be_revoked(client: Client) -> None:
     with pytest.raises(NotFound, match="no token 'x'"):
         client.call(RevokeToken(name="x"))

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd.client.errors import Invalid
-from memoryd.client.protocol import Get, List
+from memoryd.client.protocol import Add, AddToken, Get, List, NewMemory
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.store import Store
-from workbench import ask, insert
+from workbench import LIMIT_S, ask, insert
 
 ALL = ["", "a", "a/b", "a/b/c", "a/bc", "ab", "a b", "b", "a%", "A"]
 
@@ -67,6 +67,24 @@ def test_a_bad_name_is_refused_before_anything_else(name: str, core: Core) -> No
         ask(core, List(namespace=name))
     with pytest.raises(Invalid, match="namespace"):
         reading.get(core, Get(namespace=name, id="abcd"))
+
+
+@pytest.mark.parametrize("name", ["..", "team/ben/../ada", "team/./ada"])
+def test_a_new_name_has_no_part_of_a_path_and_a_stored_one_is_read(name: str, core: Core) -> None:
+    with pytest.raises(Invalid, match="as only a path may"):
+        ask(core, Add(memory=NewMemory(content="The cache is Valkey"), namespace=name))
+    with pytest.raises(Invalid, match="as only a path may"):
+        core.tokens.add(AddToken(name="ben", namespace=name))
+    assert ask(core, List(namespace=name, reach="exact")).total == 0
+    insert(core.store, "The cache is Valkey", "old")
+    number = core.store.namespaces.find_number("old")
+    assert number is not None
+    core.store.write(
+        lambda writing: writing.connection.execute("UPDATE namespaces SET name = ? WHERE id = ?", (name, number))
+    ).result(LIMIT_S)
+    core.store.write(lambda writing: core.store.namespaces.rename(writing, {number: name})).result(LIMIT_S)
+    ask(core, Add(memory=NewMemory(content="It listens at 6379"), namespace=name))
+    assert ask(core, List(namespace=name, reach="exact")).total == 2
 
 
 def test_a_namespace_can_be_shown_as_soon_as_its_rows_can_be_read(store: Store) -> None:
