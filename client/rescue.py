@@ -12,8 +12,8 @@ class RescueReport(msgspec.Struct):
     not memoryd's. What of a copy is not in force here either: `tokens` and `workspaces` were left out (these, the
     namespace by the folder, with `chunks` of files), shared `roots` wait until they are confirmed. `pauses` of
     observing are of folders that are not here; `kept_pauses` are those that are in force here and not in the copy.
-    `projects` are those that the copy knows. `erased`: ids of what a copy had and was erased again. `changed_at`: the
-    latest change of a copy.
+    `projects` are those that the copy knows. `erased`: ids of what a copy had and was erased again; `copies` still hold
+    these. `changed_at`: the latest change of a copy.
     """
 
     memories: int = 0
@@ -30,6 +30,7 @@ class RescueReport(msgspec.Struct):
     pauses: list[str] = []
     kept_pauses: list[str] = []
     erased: list[str] = []
+    copies: list[str] = []
     projects: list[Project] = []
     changed_at: float | None = None
     turns: int = 0

@@ -22,12 +22,24 @@ from memoryd.client.errors import Conflict, MemorydError, StorageFailed
 from memoryd.client.rescue import RescueReport
 from memoryd.client.transport import paths
 from memoryd.daemon.capability import installed
-from memoryd.daemon.store import erasing, fulltext, jobs, known_projects, pauses, salvage, swap, turns, vectors
+from memoryd.daemon.store import (
+    erasing,
+    fulltext,
+    jobs,
+    known_projects,
+    leftovers,
+    pauses,
+    salvage,
+    swap,
+    turns,
+    vectors,
+)
 from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.connection import open_writer
 from memoryd.daemon.store.copies import find_faults, open_plain, read_counts
 from memoryd.daemon.store.erasing import ErasureRecord
 from memoryd.daemon.store.logged import LAST_CHANGE
+from memoryd.daemon.store.mentions import Beside
 from memoryd.daemon.store.migrations import (
     check_version,
     find_returned,
@@ -87,6 +99,8 @@ def _restore(folder: Path, options: argparse.Namespace) -> RescueReport:
     report = RescueReport(restored.memories, dropped=restored.dropped, changed_at=restored.changed_at)
     report = msgspec.structs.replace(report, turns=restored.turns, parts=restored.parts, **restored.left_out)
     report.parts -= report.chunks  # which go with their workspaces
+    if report.erased:
+        report.copies = list(map(str, leftovers.find_copies(folder, report.erased, Beside())))
     return _take_up(folder, options, report)
 
 

@@ -331,6 +331,22 @@ def test_a_copy_knows_how_the_projects_are_called(
 
 
 @pytest.mark.slow
+def test_copies_that_hold_what_is_erased_again_are_named_where_there_are_any(
+    memctl: Memctl, started: Path, folder: Path
+) -> None:
+    id = memctl("add", "Herons fish at dawn", "--json").json["id"]
+    copy = str(folder / "copy.sqlite")
+    memctl("backup", copy)
+    memctl("erase", id, "--yes")
+    again = "Erased again, as it was erased here since the copy: 1 memory."
+    assert again in memctl("restore", copy).out.splitlines()
+    (started / "backups").mkdir()
+    shutil.copy(copy, started / "backups/kept-20260101T000000Z.sqlite")
+    hint = f"{again} `memctl erase {id[:8]} --copies` rewrites the copies in the data folder that hold it."
+    assert hint in memctl("restore", copy).out.splitlines()
+
+
+@pytest.mark.slow
 def test_a_copy_is_restored_where_no_daemon_runs(memctl: Memctl, started: Path, folder: Path) -> None:
     memctl("add", "Herons fish at dawn")
     memctl("observe", "We decided that the cache is Valkey")

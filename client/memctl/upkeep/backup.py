@@ -133,8 +133,8 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
         )
     if report.erased:
         erased = f"Erased again, as it was erased here since the copy: {count_text(len(report.erased), 'memory')}."
-        rest = f"`memctl erase {report.erased[0][:8]} --copies` rewrites the copies in the data folder that hold it."
-        lines.append(f"{erased} {rest}")
+        rest = f" `memctl erase {report.erased[0][:8]} --copies` rewrites the copies in the data folder that hold it."
+        lines.append(f"{erased}{rest if report.copies else ''}")
     if ran:
         lines.append("The daemon was stopped for it and runs again.")
     if report.kept:
