@@ -15,8 +15,7 @@ class Wording:
     def __init__(self, words: str, *, is_json: bool = False) -> None:
         self._pattern = re.compile(
             (_GAP_IN_JSON if is_json else _GAP).join(
-                re.escape(_quote(word) if is_json else word)
-                for word in _GAPS.split((words.strip() or words).casefold())
+                re.escape(_quote(word) if is_json else word) for word in split_wording(words)
             )
         )
 
@@ -28,6 +27,11 @@ class Wording:
     def is_in(self, text: str) -> bool:
         """Return whether a text says it."""
         return self.find(text) is not None
+
+
+def split_wording(words: str) -> list[str]:
+    """Return what is between white space, hyphens and underscores, casefolded."""
+    return _GAPS.split((words.strip() or words).casefold())
 
 
 def _quote(text: str) -> str:

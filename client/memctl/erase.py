@@ -29,7 +29,9 @@ _PLACES = {
     "feedback": "a note of feedback on it",
 }
 _ACTS = {
-    "namespace": "move what is in it (memctl project rename {name} NEW, memctl share --move)",
+    "namespace": "memctl share ID --to NEW --move (IDs: memctl list --namespace {name}), or erase all that is there:"
+    " memctl erase --namespace {name} --reach exact",
+    "namespace of a project": "memctl project rename {name} NEW",
     "workspace": "memctl workspace remove {name}",
     "folder of a workspace": "rename the folder, or memctl workspace remove {name}",
     "file": "rename the file",
@@ -87,7 +89,7 @@ def _erase(args: Namespace) -> None:
             projects.forget_former(Wording(args.matching).is_in)
     if known:
         report.names += _find_projects(args.matching)
-    show(args, _add_unsent(report, unsent), lambda: _erased_text(report, len(unsent), places))
+    show(args, _add_unsent(report, unsent), lambda: _erased_text(args, report, len(unsent), places))
 
 
 def _read_fields(args: Namespace) -> dict[str, Any]:
@@ -156,7 +158,7 @@ def _found_text(args: Namespace, preview: Erased, unsent: list[str], places: str
     lines += _describe(preview)
     every = _count(preview, len(unsent))
     if not every:
-        lines.insert(0, _describe_nothing(preview))
+        lines.insert(0, _describe_nothing(preview, args.matching))
     elif preview.skipped or unsent or not preview.count:
         lines.append(f"In all: {every}.")
     return "\n".join(lines)
@@ -205,7 +207,15 @@ def _read(args: Namespace, ids: list[str]) -> list[Memory]:
         return client.call(List(ids=ids, all_states=True, limit=len(ids), namespace="", reach="all")).memories
 
 
-def _describe_nothing(report: Erased) -> str:
+def _describe_nothing(report: Erased, matching: str | None) -> str:
+    number = len((matching or "").strip().splitlines())
+    if number > 1 and not report.already:
+        hint = f"The {number} lines are looked for as one text; give each line to a command of its own."
+        return f"{_describe_no_memory(report)}\n{hint}"
+    return _describe_no_memory(report)
+
+
+def _describe_no_memory(report: Erased) -> str:
     nothing = f"Erased already: {', '.join(id[:8] for id in report.already)}" if report.already else ""
     if report.rewritten:
         return f"{nothing or 'Nothing in the database'}; {_count_copies(len(report.rewritten))} rewritten."
@@ -225,17 +235,28 @@ def _count_copies(number: int) -> str:
 
 def _describe(report: Erased) -> list[str]:
     lines = []
+    if report.remains:
+        lines += [
+            "Words of it that removed text left are in these files; the command without --dry-run clears them:"
+            if report.dry_run
+            else "Words of it that removed text had left in these files were cleared:",
+            *map("  {}".format, report.remains),
+        ]
     if report.notes:
         lines += ["These files of yours mention it; take it out there:", *map("  {}".format, report.notes)]
     if report.copies:
         lines += ["These copies of the database hold it (--copies rewrites them):", *map("  {}".format, report.copies)]
     if report.names:
         lines.append("The word is also in these names, which are not memories; do what is said, then erase again:")
-        lines += [
-            f"  {one.kind} {make_printable(one.name)}: {_ACTS[one.kind].format(name=make_printable(quote(one.name)))}"
-            for one in report.names
-        ]
+        lines += map(_advise, report.names)
     return lines
+
+
+def _advise(one: StandingName) -> str:
+    """Return the line that says what to do with a name."""
+    is_project = one.kind == "namespace" and projects.is_claimed(one.name)
+    act = _ACTS["namespace of a project" if is_project else one.kind]
+    return f"  {one.kind} {make_printable(one.name)}: {act.format(name=make_printable(quote(one.name)))}"
 
 
 def _find_projects(text: str | None) -> list[StandingName]:
@@ -254,12 +275,12 @@ def _find_projects(text: str | None) -> list[StandingName]:
     return found
 
 
-def _erased_text(report: Erased, unsent: int, places: str) -> str:
+def _erased_text(args: Namespace, report: Erased, unsent: int, places: str) -> str:
     erased = _count(report, unsent)
     lines = [
         f"Erased {erased}. Copies outside the data directory are not known here."
         if erased
-        else _describe_nothing(report)
+        else _describe_nothing(report, args.matching)
     ]
     if report.rewritten:
         lines.append(f"Rewritten: {', '.join(report.rewritten)}.")
@@ -267,8 +288,13 @@ def _erased_text(report: Erased, unsent: int, places: str) -> str:
         lines.append(f"With it: {count_text(len(report.derived), 'memory')} made of it{places}.")
     lines += _describe(report)
     if report.left:
-        still = "These files hold a part of an erased text, as another memory or a file of yours says the same:"
-        lines += [still, *map("  {}".format, report.left)]
+        by = [make_printable(one) if one.startswith("/") else one[:8] for one in report.said_by[:_SHOWN]]
+        more = f" and {len(report.said_by) - _SHOWN} more" if len(report.said_by) > _SHOWN else ""
+        said = f", which is also in {', '.join(by)}{more}" if by else ""
+        is_clear = args.matching and not (report.notes or report.names)
+        none = ", but not the text that you looked for" if is_clear else ""
+        lines += [f"These files still hold a part of what was erased{said}{none}:"]
+        lines += map("  {}".format, report.left)
     if report.absent:
         lines.append(
             f"Not installed: {', '.join(report.absent)}. Their tables may keep words of it until they are back."

@@ -58,7 +58,8 @@ class Erased(Struct, kw_only=True):
     operation: str | None = None
     """the first operation; it says when and how many, and cannot be undone; null in a dry run"""
     copies: list[str] = []
-    """copies of the database in the data directory that still hold some of it"""
+    """copies of the database in the data directory that still hold some of it, or words of the text of `matching` that
+    are left there of what is gone"""
     looked_at: int = 0
     """how many copies of the database are in the data directory"""
     rewritten: list[str] = []
@@ -66,6 +67,11 @@ class Erased(Struct, kw_only=True):
     left: list[str] = []
     """files of the data directory that still hold 40 bytes from the middle of an erased text: another memory, or a part
     of a file, says the same there"""
+    said_by: list[str] = []
+    """what says the same there: the ids of memories, and files of workspaces; the first 100"""
+    remains: list[str] = []
+    """files of the database with words of the text of `matching` that are left of what was removed, where nothing
+    mentions it any more; without `dry_run` they were cleared"""
     notes: list[str] = []
     """files of workspaces that mention the text of `matching`; nothing is erased from them"""
     absent: list[str] = []

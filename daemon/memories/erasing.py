@@ -40,6 +40,7 @@ from memoryd.daemon.system import log
 _PART = 500  # memories of one transaction
 _MAX_IDS = 1000  # of a reply
 _MAX_MENTIONS = 100
+_MAX_SAID_BY = 100
 
 T = TypeVar("T")
 
@@ -56,13 +57,17 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
         report = Erased(count=len(ids), ids=ids[:_MAX_IDS], derived=derived[:_MAX_IDS], dry_run=call.dry_run)
         report.already = chosen.again[:_MAX_IDS]
         report.skipped, report.waiting = beside.sum_up(connection)
+        if beside.text and not ids:
+            removed = leftovers.find_removed(connection, core.store.path, beside.text)
+            report.remains = [str(path) for path in removed]
     every = [*ids, *derived]
     report.session, report.notes, report.mentions = call.session, chosen.notes[:_MAX_IDS], chosen.mentions
     if not call.dry_run:
         texts = yield from _erase_all(core, beside, every, report)
         with core.store.reading() as connection:
             report.absent = migrations.list_left(connection)
-        report.left = yield from _search_files(core, texts)
+        report.left, said_by = yield from _search_files(core, texts, beside.text)
+        report.said_by = said_by[:_MAX_SAID_BY]
         if chosen.mention and beside == Beside(None, chosen.mention):
             log.forget_lines(core.folder / log.FILE_NAME, chosen.mention.is_in_text)
     every += chosen.copied + chosen.again
@@ -264,18 +269,22 @@ def _forget_vectors(ids: Sequence[int], transaction: Transaction) -> None:
     trimming.forget_unused(transaction.connection, ids)
 
 
-def _search_files(core: Core, texts: Sequence[str]) -> Parts[list[str]]:
-    """Return the files that hold any of some texts; rewrite the database if no stored text explains a match."""
+def _search_files(core: Core, texts: Sequence[str], text: str) -> Parts[tuple[list[str], list[str]]]:
+    """Return the files that hold any of some erased texts, and what says the same.
+
+    Rewrite the database if no stored text explains a match, or if it keeps `text` that was removed.
+    """
     pieces = leftovers.choose_pieces(texts)
     files = leftovers.find_files(core.folder, pieces)
     with core.store.reading() as connection:
-        unexplained = erasing.select_unsaid(connection, pieces) if files else []
-    if leftovers.find_files(core.folder, unexplained):
+        said = {piece: erasing.find_saying(connection, piece) for piece in (pieces if files else [])}
+        is_left = bool(text) and bool(leftovers.find_removed(connection, core.store.path, text))
+    if is_left or leftovers.find_files(core.folder, [piece for piece, by in said.items() if not by]):
         yield
         _write(core, lambda transaction: erasing.rewrite_file(transaction.connection), alone=True)
         upkeep.clear_log(core.store)
         files = leftovers.find_files(core.folder, pieces)
-    return files
+    return files, list(dict.fromkeys(one for by in said.values() for one in by)) if files else []
 
 
 def _write(core: Core, job: Callable[[Transaction], T], alone: bool = False) -> T:

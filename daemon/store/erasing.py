@@ -335,14 +335,14 @@ def _cut_texts(joined: str, texts: Sequence[str], firsts: dict[str, str]) -> str
     return joined
 
 
-def select_unsaid(connection: apsw.Connection, pieces: Sequence[bytes]) -> list[bytes]:
-    """Return the pieces of text that no memory and no turn holds."""
+def find_saying(connection: apsw.Connection, piece: bytes) -> list[str]:
+    """Return which memories and turns hold a piece of text, by their ids, of files the paths."""
     query = (
-        "SELECT EXISTS (SELECT 1 FROM memories"
-        " WHERE instr(CAST(content || char(10) || neighbours || metadata AS BLOB), ?1))"
-        " OR EXISTS (SELECT 1 FROM turns WHERE instr(CAST(content AS BLOB), ?1))"
+        "SELECT coalesce(path, id) FROM memories"
+        " WHERE instr(CAST(content || char(10) || neighbours || metadata AS BLOB), ?1)"
+        " UNION SELECT key FROM turns WHERE instr(CAST(content AS BLOB), ?1) LIMIT 100"
     )
-    return [piece for piece in pieces if not connection.execute(query, (piece,)).get]
+    return [str(one) for (one,) in connection.execute(query, (piece,))]
 
 
 # What is left in the file --------------------------------------------------------------------------------------------

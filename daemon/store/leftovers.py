@@ -2,12 +2,13 @@
 
 Copies of the database are in the folder of backups and in the folders of former databases (`before-*`). One that holds
 what was erased is named, and rewritten when that is asked for: it is erased from a file beside it, which gets its name
-once it was checked. One with a log beside it (of a daemon that was killed, or a former database too damaged to fold it
-in) is named as well: the log may hold anything. It is folded in first.
+once it was checked. So is one that keeps words of rows that are gone (`find_removed`): FTS5 keeps them until it merges
+its segments, SQLite until it uses a free page again. One with a log beside it (of a daemon that was killed, or a former
+database too damaged to fold it in) is named as well: the log may hold anything. It is folded in first.
 """
 
-import mmap
 import os
+import re
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -16,7 +17,8 @@ from pathlib import Path
 import apsw
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.store import copies, erasing, mentions, upkeep
+from memoryd.client.wording import split_wording
+from memoryd.daemon.store import copies, erasing, fulltext, mentions, upkeep
 from memoryd.daemon.store.connection import open_writer
 from memoryd.daemon.store.mentions import Beside
 from memoryd.daemon.store.migrations import migrate, settle_triggers
@@ -26,6 +28,9 @@ _TEXTS = 32  # that are searched for
 _PIECE = 40  # bytes of each
 _READ_BYTES = 4 * 1024 * 1024
 _LEAST = 12  # bytes of a text that could be no chance
+_LEAST_WORDS = 6  # bytes of a text that is looked for in any case
+_GAP = rb"(?:[\s_-]|\\+[bfnrt]|[\x80-\xff])+"  # as in `client.wording`, in the bytes of UTF-8
+_SEVERAL = 1_000  # bytes by which the parts of a file overlap
 _PART = 500  # memories that are erased from a copy by one statement
 
 
@@ -54,23 +59,69 @@ def _has_any(path: Path, pieces: Sequence[bytes]) -> bool:
     try:
         if not path.is_file() or not path.stat().st_size:
             return False
-        if path.suffix == ".sqlite":
-            return any(any(piece in part for piece in pieces) for part in _read_database(path))
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return any(data.find(piece) >= 0 for piece in pieces)
+        return any(any(piece in part for piece in pieces) for part in _read_parts(path))
     except (OSError, apsw.Error):  # deleted meanwhile
         return False
 
 
-def _read_database(path: Path) -> Iterator[bytes]:
-    """Yield a file's bytes in parts that overlap, read through SQLite, which closes no file that has locks."""
+def _read_parts(path: Path) -> Iterator[bytes]:
+    """Yield a file's bytes in parts that overlap; of a database through SQLite, which closes no file that has locks."""
+    if path.suffix != ".sqlite":
+        with path.open("rb") as plain:
+            for at in range(0, path.stat().st_size, _READ_BYTES):
+                plain.seek(at)
+                yield plain.read(_READ_BYTES + _SEVERAL)
+        return
     file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
     try:
         size = file.xFileSize()
         for at in range(0, size, _READ_BYTES):
-            yield file.xRead(min(_READ_BYTES + _PIECE, size - at), at)
+            yield file.xRead(min(_READ_BYTES + _SEVERAL, size - at), at)
     finally:
         file.xClose()
+
+
+def find_removed(connection: apsw.Connection, path: Path, text: str) -> list[Path]:
+    """Return which of a database and its log have a text, or a word of it, that no row has any more."""
+    log = path.with_name(f"{path.name}-wal")
+    files = [path] if fulltext.keeps_dropped(connection, text) else []
+    words = [word.encode() for word in split_wording(text)]
+    if sum(map(len, words)) < _LEAST_WORDS:  # chance has it in any file
+        return files
+    pattern, plain = re.compile(_GAP.join(map(_in_any_case, words)), re.IGNORECASE), _choose_plain(words)
+    found = [file for file in (path, log) if file.exists() and _says(_read_parts(file), pattern, plain)]
+    return sorted({*files, *found}) if found and not _is_said(connection, pattern) else files
+
+
+def _in_any_case(word: bytes) -> bytes:
+    """Return a pattern of a word, of which bytes ignore the case of plain letters by themselves."""
+    return b"".join(
+        re.escape(char.encode()) if char.isascii() else b"(?:%b|%b)" % (char.encode(), char.upper().encode())
+        for char in word.decode()
+    )
+
+
+def _choose_plain(words: Sequence[bytes]) -> bytes:
+    """Return the longest run of plain characters of some words."""
+    return max((run for word in words for run in re.findall(rb"[\x00-\x7f]+", word)), key=len, default=b"")
+
+
+def _says(parts: Iterable[bytes], pattern: re.Pattern[bytes], plain: bytes) -> bool:
+    try:
+        return any(plain in part.lower() and pattern.search(part) is not None for part in parts)
+    except (OSError, apsw.Error):  # deleted meanwhile
+        return False
+
+
+def _is_said(connection: apsw.Connection, pattern: re.Pattern[bytes]) -> bool:
+    """Return whether a row of any table has a text."""
+    names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %'"
+    return any(
+        isinstance(cell, str) and pattern.search(cell.encode()) is not None
+        for (name,) in connection.execute(names).fetchall()
+        for row in connection.execute(f'SELECT * FROM "{name}"')
+        for cell in row
+    )
 
 
 def list_copies(folder: Path) -> list[Path]:
@@ -97,7 +148,8 @@ def _is_held(path: Path, ids: set[str], beside: Beside, used: Collection[str] | 
     )
 
     def is_held(connection: apsw.Connection) -> bool:
-        return any(str(id) in ids for (id,) in connection.execute(query)) or beside.is_in(connection, used)
+        there = any(str(id) in ids for (id,) in connection.execute(query)) or beside.is_in(connection, used)
+        return there or bool(beside.text and find_removed(connection, path, beside.text))
 
     return upkeep.read_copy(path, is_held)
 

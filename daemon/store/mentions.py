@@ -53,6 +53,7 @@ class Mention:
     """Words that are looked for in memories and turns."""
 
     def __init__(self, words: str) -> None:
+        self.text = words
         self._words, self._quoted = Wording(words), Wording(words, is_json=True)
 
     def is_in(self, record: Row | StoredTurn | None) -> bool:
@@ -180,6 +181,11 @@ class Beside(NamedTuple):
     reached: frozenset[int] | None = None
     after: float | None = None
     before: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The text, where an erase is about all that mentions it, else nothing."""
+        return self.mention.text if self.mention and self == Beside(None, self.mention) else ""
 
     def sum_up(self, connection: apsw.Connection) -> tuple[int, int]:
         """Return how many turns that were skipped, and how many conversations that wait to be thought about."""

@@ -2,9 +2,11 @@
 
 import io
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from memoryd.client import projects
@@ -140,6 +142,41 @@ def test_a_dash_reads_the_text_from_standard_input(
     assert [memory.content for memory in client.list()] == ["A hyphen - is harmless"]
 
 
+def test_several_lines_are_said_to_be_one_text(memctl: Memctl, client: Any) -> None:
+    client.add("The key is quagmire")
+    told = memctl("erase", "--matching", "quagmire\nheron\n", "--dry-run").out
+    assert told == f"{NOTHING}The 2 lines are looked for as one text; give each line to a command of its own.\n"
+
+
+def test_words_that_removed_text_left_are_told(memctl: Memctl, client: Any, daemon: Any) -> None:
+    client.add("Herons fish at dawn")
+    path = daemon.core.store.path
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("INSERT INTO memories_fts (rowid, content) VALUES (1000, 'quagmire')")
+        connection.execute(
+            "INSERT INTO memories_fts (memories_fts, rowid, content) VALUES ('delete', 1000, 'quagmire')"
+        )
+    told = memctl("erase", "--matching", "quagmire", "--dry-run").out
+    left = "Words of it that removed text left are in these files; the command without --dry-run clears them:"
+    assert told == f"{NOTHING}{left}\n  {path}\n"
+    told = memctl("erase", "--matching", "quagmire", "--yes").out
+    cleared = "Words of it that removed text had left in these files were cleared:"
+    assert told == f"{NOTHING}{cleared}\n  {path}\n"
+    assert memctl("erase", "--matching", "quagmire", "--dry-run").out == NOTHING
+
+
+def test_what_still_says_a_part_of_it_is_named(memctl: Memctl, client: Any, daemon: Any) -> None:
+    said = "The heron that stands in the reeds below the mill fishes at dawn"
+    other = client.add(said).id
+    client.add(f"{said}. Quagmire!", dedup=False)
+    told = memctl("erase", "--matching", "quagmire", "--yes").out.splitlines()
+    assert told[1:] == [
+        f"These files still hold a part of what was erased, which is also in {other[:8]},"
+        " but not the text that you looked for:",
+        f"  {daemon.core.store.path}",
+    ]
+
+
 def test_each_line_says_why_it_is_meant(memctl: Memctl, client: Any) -> None:
     client.observe([{"role": "user", "content": "We decided that herons fish at dawn."}], session="quagmire-1")
     former, gone = client.add("It was quagmire").id, client.add(f"{'far ' * 60}quagmire").id
@@ -158,7 +195,8 @@ def test_what_is_called_by_a_word_is_named_with_what_to_do(memctl: Memctl, clien
         moved = there.add("Herons fish at dawn").id
         there.observe([{"role": "user", "content": "We decided that owls hunt at night."}], session="quagmire-1")
     told = memctl("erase", "--matching", "quagmire", "--dry-run").out
-    assert "namespace quagmire: move what is in it" in told
+    act = "  namespace quagmire: memctl share ID --to NEW --move (IDs: memctl list --namespace quagmire), or erase"
+    assert act in told
     client.share(moved, to="swamp", move=True)
     after = memctl("erase", "--matching", "quagmire", "--yes").out
     assert "Erased 1 memory." in after

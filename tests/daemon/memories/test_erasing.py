@@ -273,6 +273,58 @@ def test_a_copy_in_which_a_file_mentioned_a_text_is_named_and_rewritten(
     assert holding(daemon.core.folder, ["painting"]) == []
 
 
+@needs("workspaces")
+def test_words_that_removed_text_left_are_found_and_cleared_here_and_in_copies(
+    daemon: "Daemon", client: Client, tmp_path: Path
+) -> None:
+    """No row says them: a file was edited, and the copy was made afterwards. Full text keeps them by their stems."""
+    words, note = ["okonkwo", "zephyrin"], tmp_path / "a.md"
+    note.write_text("# Two\n\nZephyrine Okonkwo-Hart again\n\nThe deer is a hart.\n")
+    client.add_workspace(str(tmp_path), namespace="notes")
+    wait_until(lambda: client.list(tier=["documents"]))
+    note.write_text("# Two\n\nThe deer is a hart.\n")
+    wait_until(lambda: "again" not in client.list(tier=["documents"])[0].content)
+    copy = client.backup().path
+    database = str(daemon.core.store.path)
+    assert {Path(copy).name[:5], "memor"} <= {name[:5] for name, _ in holding(daemon.core.folder, words)}
+    for text in ("zephyrine okonkwo hart", "Okonk"):
+        found = erase(client, matching=text, dry_run=True)
+        assert (found.count, found.copies) == (0, [copy])
+        assert database in found.remains
+    done = erase(client, matching="Zephyrine Okonkwo-Hart", copies=True)
+    assert (done.remains[0], done.rewritten, done.copies) == (database, [copy], [])
+    assert holding(daemon.core.folder, words) == []
+    after = erase(client, matching="Zephyrine Okonkwo-Hart", dry_run=True)
+    assert (after.remains, after.copies) == ([], [])
+
+
+@pytest.mark.parametrize("text", ["Ørsted-Zephyrine 4471", "zephyrine"])
+def test_bytes_that_no_row_says_are_found_in_the_file(core: Core, text: str) -> None:
+    add(core, "The heron is here")
+    with closing(apsw.Connection(str(core.store.path))) as connection:
+        connection.pragma("secure_delete", False)
+        connection.execute("CREATE TABLE gone (text TEXT)")
+        connection.execute("INSERT INTO gone VALUES (?)", ("ØRSTED\u2011zephyrine\n4471" * 400,))
+        with core.store.reading() as reader:
+            assert leftovers.find_removed(reader, core.store.path, text) == []  # a row says it
+        connection.execute("DROP TABLE gone")
+    upkeep.clear_log(core.store)
+    with core.store.reading() as reader:
+        assert leftovers.find_removed(reader, core.store.path, text) == [core.store.path]
+    assert ask(core, Erase(matching=text)).remains == [str(core.store.path)]
+    with core.store.reading() as reader:
+        assert leftovers.find_removed(reader, core.store.path, text) == []
+
+
+def test_what_still_says_a_part_of_it_is_named(core: Core) -> None:
+    said = "The heron that stands in the reeds below the mill fishes at dawn"
+    other = add(core, f"{said}, they say", dedup=False).id
+    gone = add(core, f"{said}.", dedup=False).id
+    done = ask(core, Erase(ids=[gone]))
+    assert str(core.store.path) in done.left
+    assert done.said_by == [other]
+
+
 def test_what_mentions_a_text_is_erased_within_the_other_filters(daemon: "Daemon", client: Client) -> None:
     for namespace in ("acme", "acme/api", "other"):
         with daemon.client(namespace) as there:
