@@ -46,6 +46,7 @@ def _uninstall(args: Namespace) -> int:
         warning = _make_warning(there, args.keep_data)
         preview = f"{_format(there, '', 'To be removed')}\nmemctl: {warning}"  # on stderr, which has no colours
         confirm("uninstall", warning, preview, "Nothing was removed.")
+    folders.note_removal()
     for part in there.parts:
         part.remove()
     folders.remove_empty(there.made)

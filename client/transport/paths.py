@@ -54,6 +54,11 @@ def data_folder() -> str:
     return os.path.abspath(os.path.expanduser(folder))
 
 
+def removed_mark() -> str:
+    """Return the file by which a data folder that was kept says that memoryd was uninstalled: hooks do nothing."""
+    return os.path.join(data_folder(), "hooks.removed")
+
+
 def environment_token() -> str:
     """Return the token in `MEMORYD_TOKEN`, empty where it is not set.
 

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
@@ -27,8 +27,13 @@ _NOT_INHERITED = ("NOTIFY_SOCKET", "JOURNAL_STREAM", "INVOCATION_ID", "WATCHDOG_
 
 
 def start(socket_path: Path, arguments: Sequence[str] = ()) -> None:
-    """Start a daemon at `socket_path` unless one answers by now; return when it is ready, raise `Unavailable`."""
+    """Start a daemon at `socket_path` unless one answers by now; return when it is ready, raise `Unavailable`.
+
+    Whoever does it uses memoryd, so hooks work again if it was uninstalled.
+    """
     trust.make_private(socket_path.parent)
+    with suppress(OSError):
+        os.unlink(paths.removed_mark())
     with _lock(socket_path.with_name(socket_path.name + ".start")):
         if is_answering(socket_path) or (activation.is_enabled(socket_path) and activation.start()):
             return

@@ -310,12 +310,16 @@ def test_the_folder_of_models_is_that_of_the_package_of_models(home: Path, monke
     assert paths.models_dir() == default_models_dir()
 
 
-def test_a_session_that_still_runs_brings_nothing_back(installed: Path, memctl: Memctl) -> None:
-    memctl("uninstall", "--yes")
+@pytest.mark.parametrize("options", [(), ("--keep-data",)])
+def test_hooks_that_are_still_called_bring_nothing_back(
+    installed: Path, memctl: Memctl, options: tuple[str, ...]
+) -> None:
+    memctl("uninstall", "--yes", *options)
     before = contents(installed)
     agent = Agent("claude-code", installed.parent, installed / "notes")
     agent.environment = dict(os.environ)
     for event, fields in (
+        ("session-start", {"source": "startup"}),
         ("session-start", {"source": "compact"}),
         ("prompt", {"prompt": "We deploy on Tuesdays"}),
         ("tool", {"tool_input": {"file_path": "/tea.md"}}),
@@ -325,6 +329,19 @@ def test_a_session_that_still_runs_brings_nothing_back(installed: Path, memctl: 
         done = agent.hook(event, **fields)
         assert (done.code, done.out, done.err) == (0, "", "")
     assert contents(installed) == before
+
+
+@pytest.mark.parametrize("words", [("up",), ("hooks", "install", "claude-code")])
+def test_hooks_work_again_after_a_command_of_a_person(installed: Path, memctl: Memctl, words: tuple[str, ...]) -> None:
+    memctl("uninstall", "--keep-data", "--yes")
+    agent = Agent("claude-code", installed.parent, installed / "notes")
+    agent.environment = dict(os.environ)
+    agent.hook("prompt", prompt="We deploy on Mondays")
+    memctl(*words)
+    agent.hook("prompt", prompt="We deploy on Tuesdays")
+    agent.hook("session-start", source="startup")
+    out = memctl("export", "--reach", "all").out
+    assert ("Mondays" in out, "Tuesdays" in out) == (False, True)
 
 
 def test_an_mcp_server_that_an_agent_still_uses_is_named(installed: Path, memctl: Memctl) -> None:

@@ -70,11 +70,6 @@ def read_event(event: str, agent: str, data: bytes) -> EventContext:
     return EventContext(event, host, fields, folder, _namespace(folder), session[:MAX_SESSION_CHARS], time.time())
 
 
-def is_beginning(data: bytes) -> bool:
-    """Return whether a session's start is that of a new one."""
-    return _decode(data).get("source") not in ("resume", *_LOST)
-
-
 def _decode(data: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(data, type=dict[str, Any])

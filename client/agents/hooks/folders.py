@@ -28,6 +28,13 @@ def note_installation(project: Path | None, files: Iterable[Path]) -> None:
     trust.check_data_folder(where)
     _add(FILE, [project] if project else [])
     _add(_MADE, made)
+    Path(paths.removed_mark()).unlink(missing_ok=True)
+
+
+def note_removal() -> None:
+    """Write down that memoryd is uninstalled: hooks that are still called do nothing, also where the data is kept."""
+    with suppress(OSError):  # without a data folder they do nothing either
+        Path(paths.removed_mark()).touch(mode=0o600)
 
 
 def _add(name: str, folders: Iterable[Path]) -> None:

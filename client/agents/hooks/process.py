@@ -117,7 +117,7 @@ def handle(event: str, agent: str, data: bytes, answer: HostOutput, unsent: list
     from memoryd.client.agents.hooks.wire import Silent
     from memoryd.client.errors import Untrusted
 
-    if _is_removed(event, data):
+    if _is_removed():
         return
     asked = answering.read_event(event, agent, data)
     unsent += answering.list_calls(asked)
@@ -133,15 +133,15 @@ def handle(event: str, agent: str, data: bytes, answer: HostOutput, unsent: list
         answering.forget_files()
 
 
-def _is_removed(event: str, data: bytes) -> bool:
-    """Return whether memoryd was taken off the machine while the session runs: then nothing is kept.
+def _is_removed() -> bool:
+    """Return whether memoryd was taken off the machine: then nothing is kept, and no daemon is started.
 
-    There is no data folder then. An installation of hooks makes one, and so does a session that begins.
+    There is no data folder then, or it says so. An installation of hooks makes it, and so does a daemon that another
+    command starts.
     """
-    from memoryd.client.agents.hooks import answering
     from memoryd.client.transport import paths
 
-    return not os.path.isdir(paths.data_folder()) and not (event == hosts.START and answering.is_beginning(data))
+    return not os.path.isdir(paths.data_folder()) or os.path.exists(paths.removed_mark())
 
 
 def open_link(event: str) -> Any:
