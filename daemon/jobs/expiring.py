@@ -19,7 +19,7 @@ _DAY_S = 86400.0
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
-    """Plan to delete what expired longer ago than the grace."""
+    """Plan to delete what expired, was stored and was last changed longer ago than the grace."""
     before = now - GRACE_DAYS * _DAY_S
     with core.store.reading() as connection:
         for row, id, expires_at in aging.find_expired(connection, before):
@@ -47,7 +47,7 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
 def _is_due(row: Row, before: float, is_turn: bool) -> bool:
     if is_turn:
         return row.turns > 0 and row.created_at <= before
-    return row.expires_at is not None and row.expires_at <= before
+    return row.expires_at is not None and max(row.expires_at, row.updated_at) <= before
 
 
 EXPIRE = Work(plan, apply, at_limit=True)

@@ -24,8 +24,11 @@ _WEAKEST = (
     f"SELECT m.row, m.id, {_CONFIDENCE} * pow(0.5, max(0, ?2 - {_USED}) / ?3) AS worth FROM memories m"
     f" WHERE {{among}} AND m.namespace = ?1 AND NOT m.pinned ORDER BY m.type = ?5, worth, {_USED}, m.row LIMIT ?4"
 )
+# What was imported has the times that it had elsewhere: the history knows when it came.
 _EXPIRED = (
-    "SELECT m.row, m.id, m.expires_at FROM memories m WHERE m.expires_at IS NOT NULL AND m.expires_at <= ?"
+    "SELECT m.row, m.id, m.expires_at FROM memories m WHERE m.expires_at IS NOT NULL AND m.expires_at <= ?1"
+    " AND m.updated_at <= ?1 AND NOT EXISTS (SELECT 1 FROM history h JOIN operations o ON o.number = h.operation"
+    " WHERE h.memory = m.id AND o.at > ?1)"
     f" AND NOT m.pinned AND m.tier <> {DOCUMENTS!r} ORDER BY m.expires_at, m.row"
 )
 _OLD_TURNS = (
@@ -97,5 +100,8 @@ def find_old_turns(connection: apsw.Connection, before: float) -> list[tuple[int
 
 
 def find_expired(connection: apsw.Connection, before: float) -> Iterator[tuple[int, str, float]]:
-    """Yield (row, id, time) of what expired before a time. A part of a file stays as long as its file."""
+    """Yield (row, id, time) of what expired before a time and was stored and last changed before it as well.
+
+    A part of a file stays as long as its file.
+    """
     return iter(connection.execute(_EXPIRED, (before,)))

@@ -21,7 +21,7 @@ from conversing import (
     run,
     talk,
 )
-from memoryd.client.protocol import GetOperation, History, NewTurn
+from memoryd.client.protocol import ExportMemories, GetOperation, History, ImportMemories, NewTurn
 from memoryd.daemon.config import Config, LifetimeConfig, TiersConfig
 from memoryd.daemon.conversations.promoting import PROMOTE
 from memoryd.daemon.core.core import Core
@@ -350,6 +350,18 @@ def test_times_to_live_are_settings(folder: object, clock: Clock) -> None:
         add(core, FACTS[51], source="note")
         observe(core, *FACTS[:21])
         assert [row.expires_at for row in memories(core)] == [None, clock.now + DAY_S, clock.now + 2 * DAY_S]
+
+
+def test_what_had_expired_when_it_came_stays_for_the_grace(core: Core, clock: Clock) -> None:
+    long_ago = clock.now - 60 * DAY_S
+    first = add(core, FACTS[0], expires_at=long_ago).id
+    [record] = ask(core, ExportMemories()).records
+    times = {"created_at": long_ago, "updated_at": long_ago}
+    second = msgspec.structs.replace(record, id="ab" * 16, content=FACTS[1], **times)
+    ask(core, ImportMemories(records=[second]))
+    assert list(EXPIRE.plan(core, clock.now)) == []
+    clock.advance(30 * DAY_S + 1)
+    assert {step.target for step in EXPIRE.plan(core, clock.now)} == {first, second.id}
 
 
 def test_what_expired_is_deleted_after_the_grace_unless_it_was_pinned_or_prolonged(core: Core, clock: Clock) -> None:
