@@ -34,7 +34,8 @@ def explain_empty(args: Namespace) -> str:
             more = " …" if len(commonest) > _SHOWN else ""
             return f"No memory has the {name} {make_printable(' or '.join(wanted))}; there are: {values}{more}."
     place = explain_place(args)
-    return f"None of {count_text(stats.memories, 'memory')} matches{f'; {place}' if place else ''}."
+    hidden = "" if getattr(args, "all_states", False) else " (superseded and expired ones are left out)"
+    return f"None of {count_text(stats.memories, 'memory')} matches{hidden}{f'; {place}' if place else ''}."
 
 
 def count_turns(args: Namespace) -> str:

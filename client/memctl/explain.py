@@ -187,8 +187,8 @@ def _find_meant(args: Namespace) -> list[tuple[str, str]]:
         meant = list_meant(client.call(found), client.call(listed))
     if not meant:
         raise NotFound(
-            f"No memory is like {args.memory!r}. It was not kept, or it is gone: `memctl history --kind delete` lists"
-            " what was deleted, `memctl tiers --turns` what was said last."
+            f"No memory is like {args.memory!r}. It was not kept, or it is gone: `memctl history --kind delete"
+            " --kind job:expire` lists what was deleted, `memctl tiers --turns` what was said last."
         )
     return meant
 

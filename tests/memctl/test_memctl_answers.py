@@ -496,7 +496,10 @@ def test_an_answer_is_printed_with_its_question(memctl: Memctl, fake: FakeDaemon
     [
         (("list", "--type", "nonsense"), "No memory has the type nonsense; there are: fact (2), decision (1).\n"),
         (("list", "--source", "mail"), "No memory has the source mail; there are: manual (3).\n"),
-        (("list", "--type", "fact", "--before", "2020-01-01"), "None of 3 memories matches.\n"),
+        (
+            ("list", "--type", "fact", "--before", "2020-01-01"),
+            "None of 3 memories matches (superseded and expired ones are left out).\n",
+        ),
         (("search", "x", "--tier", "L2"), "Nothing found. No memory has the tier L2; there are: L1 (3).\n"),
     ],
 )
