@@ -233,8 +233,11 @@ def _choose_of_exchanges(rated: Sequence[_Rated], left_out: dict[str, str]) -> l
                 chosen.append(one._replace(stated=stated, sure=asked.sure, partner=asked.row))
     left = [one for one in chosen if one.kind == "saved" or one.stated]
     there = {one.row.id for one in left}
+    others = {one.partner.id for one in left if one.partner}
     for one in rated:
-        if one.row.id not in there:
+        if one.row.id in others - there:
+            left_out[one.row.id] = "the other turn of its exchange counts in its place"
+        elif one.row.id not in there:
             is_users = CandidateTurn.read(one.row).role == "user"
             why = "it lays nothing down that an agent took up" if is_users else "it asks, guesses or does not know"
             left_out[one.row.id] = why
