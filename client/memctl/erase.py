@@ -218,9 +218,11 @@ def _describe_nothing(report: Erased, matching: str | None) -> str:
 def _describe_no_memory(report: Erased) -> str:
     nothing = f"Erased already: {', '.join(id[:8] for id in report.already)}" if report.already else ""
     if report.rewritten:
-        return f"{nothing or 'Nothing in the database'}; {_count_copies(len(report.rewritten))} rewritten."
+        return (
+            f"{nothing or 'No memory and no turn in the database'}; {_count_copies(len(report.rewritten))} rewritten."
+        )
     if report.copies:
-        return f"{nothing or 'Nothing in the database'}, but in copies of it."
+        return f"{nothing or 'No memory and no turn in the database'}, but in copies of it."
     if nothing:
         return f"{nothing}. Nothing holds it here."
     if not report.looked_at:
