@@ -1,6 +1,7 @@
 """import: memories of an export back into a daemon, from JSON lines, Markdown files, other systems."""
 
 import os
+import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
@@ -32,6 +33,7 @@ from memoryd.client.protocol import Record
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_LIST_BYTES = 512 * 1024 * 1024
 MAX_SPOOL_BYTES = 4 * 1024**3
+_DATABASE = b"SQLite format 3\0"  # its first bytes
 
 
 def _declare(parser: ArgumentParser) -> None:
@@ -100,6 +102,7 @@ def _open_source(name: str, spool: IO[bytes]) -> Items:
         return lambda: _read_folder(path)
     if name != "-":
         require_file(path)
+        _refuse_database(path)
         return lambda: _read_lines(name, path.open("rb"))
     if sys.stdin is None:
         raise Invalid("There is no standard input to read from.")
@@ -115,6 +118,15 @@ def _open_source(name: str, spool: IO[bytes]) -> Items:
         return _read_lines("standard input", spool, close=False)
 
     return read_again
+
+
+def _refuse_database(path: Path) -> None:
+    with path.open("rb") as file:
+        if file.read(len(_DATABASE)) == _DATABASE:
+            raise Invalid(
+                f"{path} is a database. If `memctl backup` made it: `memctl restore {shlex.quote(str(path))}` puts it"
+                " in place of the one here; another system's needs --from SYSTEM. Nothing was imported."
+            )
 
 
 def _read_lines(name: str, file: IO[bytes], close: bool = True) -> Iterator[Item]:

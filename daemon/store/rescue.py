@@ -7,6 +7,7 @@ lock of the directory is free, else by the daemon at its next start (`store/swap
 
 import argparse
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -154,6 +155,7 @@ def _begin(folder: Path) -> Path:
 
 
 _PAGES = 1024  # of a copy at once
+_HEAD_BYTES = 100  # of a database: what it is, and how long
 _COMMANDS: dict[str, Callable[[Path, Any], RescueReport]] = {
     "restore": _restore,
     "recover": _recover,
@@ -201,12 +203,28 @@ def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: b
             faults, dropped = _copy_pages(source, folder / FILE_NAME, _list_tables_of(former))
         except apsw.FullError:
             raise StorageFailed(f"There is no room for {file} in {folder.parent}. Nothing was changed.") from None
+        except apsw.NotADBError:
+            raise StorageFailed(
+                f"{file} is not a database. If `memctl export` wrote it: `memctl import {shlex.quote(str(file))}`."
+                " Nothing was changed."
+            ) from None
         except apsw.Error as error:
-            raise StorageFailed(f"{file} cannot be read: {error}. Nothing was changed.") from None
+            raise StorageFailed(f"{file} cannot be read: {error}.{_missing_text(file)} Nothing was changed.") from None
     if faults:
-        raise StorageFailed(f"{file} is damaged: {faults[0]}. Nothing was changed.")
+        raise StorageFailed(f"{file} is damaged: {faults[0]}.{_missing_text(file)} Nothing was changed.")
     restored = _open_restored(folder, file, former, keep_tokens)
     return restored._replace(dropped=dropped)
+
+
+def _missing_text(file: Path) -> str:
+    """Say that a file is shorter than its first page says, which explains damage; empty where it is not."""
+    with file.open("rb") as opened:
+        head = opened.read(_HEAD_BYTES)
+    page_bytes, pages = int.from_bytes(head[16:18]), int.from_bytes(head[28:32])
+    size, whole = file.stat().st_size, page_bytes * pages
+    if size >= whole:
+        return ""
+    return f" It has {size:,} of {whole:,} bytes, so it may have arrived incomplete: copy it again."
 
 
 def _read_erased(path: Path | None) -> ErasureRecord:

@@ -21,6 +21,7 @@ from memoryd.client import Client
 from memoryd.client.memctl.upkeep import backup, repair
 from memoryd.client.project import project_namespace
 from memoryd.client.protocol import AddMany, NewMemory, NewTurn, Observe, Record
+from memoryd.client.rescue import RescueReport
 from memoryd.daemon.store.connection import PAGE_BYTES
 from workbench import wait_until
 
@@ -78,10 +79,33 @@ def test_the_names_in_the_list_are_whole_and_those_that_restore_takes(
     (folder / "notes").mkdir()
     monkeypatch.chdir(folder)
     for name, told in {
-        "notes": f"{folder}/notes is a folder without a copy: there is no memoryd.sqlite in it.",
+        "notes": f"{folder}/notes is a folder without a copy: there is no memoryd.sqlite in it."
+        f" If `memctl export` wrote it: `memctl import {folder}/notes`.",
         "none": f"There is no file {folder}/none. `memctl backup --list` shows the names of all copies.",
     }.items():
         assert memctl("restore", name).err == f"memctl: {told}\n"
+
+
+def test_the_database_in_use_is_no_copy_to_restore(
+    memctl: Memctl, client: Client, daemon: "Daemon", folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.add("Herons fish at dawn")
+    data = daemon.core.folder
+    (folder / "link").symlink_to(data)
+    monkeypatch.chdir(data)
+    for name in (str(data), str(data / "memoryd.sqlite"), "memoryd.sqlite", ".", str(folder / "link")):
+        refused = memctl("restore", name)
+        assert (refused.code, "is the database in use, not a copy" in refused.err) == (1, True), (name, refused)
+    empty = memctl("restore", "")
+    assert (empty.code, empty.err.splitlines()[0]) == (
+        2,
+        "memctl: FILE is empty: name a copy (`memctl backup --list`), or `latest`.",
+    )
+
+
+def test_tokens_that_are_left_out_are_kept_by_the_same_restore_with_an_option() -> None:
+    said = backup._restored_text(RescueReport(tokens=["robot (writer of api)"]), Path("/disk/a copy.sqlite"), False)
+    assert "robot (writer of api). To keep them: `memctl restore '/disk/a copy.sqlite' --tokens`, now" in said
 
 
 def test_the_copy_with_the_newest_content_is_the_latest_whatever_its_date(
@@ -382,13 +406,14 @@ def test_what_cannot_be_restored_changes_nothing(memctl: Memctl, started: Path, 
         "newer.sqlite": "newer memoryd (schema 999",
         "broken.sqlite": "is damaged",
         "other.sqlite": "is not a database of memoryd",
-        "text.sqlite": "text.sqlite",
-        "cut.sqlite": "cut.sqlite",
+        "text.sqlite": f"text.sqlite is not a database. If `memctl export` wrote it: `memctl import {folder}/text",
+        "cut.sqlite": f"It has 20,000 of {len(data):,} bytes, so it may have arrived incomplete",
         "none.sqlite": "There is no file",
     }.items():
         refused = memctl("restore", str(folder / name))
         assert (refused.code, told in refused.err) == (1, True), (name, refused)
         assert len(refused.err.splitlines()) == 1
+    assert f"`memctl restore {copy}` puts it in place" in memctl("import", str(copy)).err
     assert memctl("status", "--json").json["pid"] == pid
     assert contents(memctl) == ["Herons fish at dawn"]
     assert [path.name for path in started.glob("before-*")] == []

@@ -1,5 +1,6 @@
 """backup, restore: checked copies of the database, and taking one back."""
 
+import os
 import shlex
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
@@ -65,6 +66,8 @@ def _declare_restore(parser: ArgumentParser) -> None:
 
 
 def _restore(args: Namespace) -> None:
+    if not args.file:
+        raise Usage("FILE is empty: name a copy (`memctl backup --list`), or `latest`.")
     status = get_status(args)
     folder = folder_of(status)
     file = choose_copy(folder, args.file)
@@ -90,11 +93,15 @@ def choose_copy(folder: Path, name: str) -> Path:
     files = [given, given / FILE_NAME]
     if "/" not in name:
         files += [folder / BACKUPS / name, folder / BACKUPS / f"{name}.sqlite", folder / name / FILE_NAME]
-    for file in files:
-        if file.is_file():
-            return file
+    for file in filter(Path.is_file, files):
+        if os.path.realpath(file) == os.path.realpath(folder / FILE_NAME):
+            raise Invalid(f"{file} is the database in use, not a copy; `memctl backup --list` shows the copies.")
+        return file
     if given.is_dir():
-        raise Invalid(f"{given} is a folder without a copy: there is no {FILE_NAME} in it.")
+        raise Invalid(
+            f"{given} is a folder without a copy: there is no {FILE_NAME} in it. If `memctl export` wrote it:"
+            f" `memctl import {shlex.quote(str(given))}`."
+        )
     raise Invalid(f"There is no file {given}. `memctl backup --list` shows the names of all copies.")
 
 
@@ -106,7 +113,11 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
         lines.append(f"Dropped from it, as memoryd makes no such thing: {names}. Do you know who made this file?")
     if report.tokens:
         names = make_printable(", ".join(report.tokens))
-        lines.append(f"Left out tokens that are not in force here: {names}. To keep them: --tokens")
+        again = make_printable(f"memctl restore {shlex.quote(str(file))} --tokens")
+        lines.append(
+            f"Left out tokens that are not in force here: {names}. To keep them: `{again}`, now, before anything new is"
+            " kept here."
+        )
     if report.workspaces:
         parts = f", with {count_text(report.chunks, 'part')} of files" if report.chunks else ""
         lines.append(f"Left out workspaces that are not indexed here{parts}. To index them:")
