@@ -62,7 +62,7 @@ def namespace_of(path: str, name: str, note: bool = True) -> str:
     try:
         table = read_table()
         known = _find_by_folder(table, path)
-        if known and remote in (known["remote"], None):
+        if known and (remote in (known["remote"], None) or not os.path.isdir(path)):  # past sessions name such folders
             return known["namespace"]
         if remote is None:
             return name
@@ -202,6 +202,11 @@ def _is_one(here: Project, coming: Project, moved: bool) -> bool:
         if here[name] and coming[name]:
             return here[name] == coming[name]
     return moved and not any(one[name] for one in (here, coming) for name in ("remote", "root"))
+
+
+def inherit_folders(project: Project, other: Project) -> None:
+    """Let a project have the folders of another one, too, as what it had before its own."""
+    project["folders"] = [*other["folders"], *project["folders"]][-_MAX_FOLDERS:]
 
 
 def give_name(project: Project, namespace: str) -> None:

@@ -89,6 +89,7 @@ def _write_name(args: Namespace, new: str) -> None:
         for other in _find_projects(table, new):
             if _is_left(other):
                 table["projects"].remove(other)
+                projects.inherit_folders(entries[-1], other)  # past sessions name them
         for project in entries:
             projects.give_name(project, new)
 

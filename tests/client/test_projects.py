@@ -421,6 +421,15 @@ def test_a_copy_of_another_machine_leaves_projects_the_folders_that_they_have_he
     assert names(*here) == ["api", "shop", "site-2"], "the last is another repository"
 
 
+def test_a_folder_that_is_gone_is_still_of_the_project_that_it_held(home: Path) -> None:
+    """Past sessions of another machine name it."""
+    api = entry("api", home / "old/api")
+    api["remote"] = "example.org/a/api"
+    projects.take_over([api])
+    assert names(home / "old/api") == ["api"]
+    assert projects.read_table()["projects"] == [api]
+
+
 def test_a_project_has_strayed_when_a_former_name_alone_has_memories() -> None:
     table = projects.ProjectTable(projects=[entry("acme/api", former="api"), entry("web", former="site"), entry("x")])
     assert projects.find_strayed(table, {"api": 2, "web": 1, "site": 3}) == [("acme/api", "api")]

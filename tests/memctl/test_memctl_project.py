@@ -188,6 +188,8 @@ def test_a_folder_without_git_that_is_gone_leaves_its_name_to_another(
     (home / "old/shop").rmdir()
     assert memctl("project", "rename", str(home / "new/shop"), "shop").code == 0
     assert namespaces(memctl) == ["shop"]
+    assert [project_namespace(home / name / "shop") for name in ("old", "new")] == ["shop", "shop"]
+    assert namespaces(memctl) == ["shop"], "past sessions that name its former folder are of it"
     assert held(client, "shop") == ["We sell herons."]
 
 
