@@ -11,6 +11,7 @@ from memoryd.client.doctor.patient import Finding, Patient, fail, report_ok, war
 from memoryd.client.extras import advise
 from memoryd.client.memctl.local import MISSING, is_installed
 from memoryd.client.memctl.table import count_text
+from memoryd.client.transport import paths
 
 # What the environment may hold; a test compares it with what the source asks for.
 VARIABLES = frozenset(
@@ -97,4 +98,7 @@ def check_environment(patient: Patient) -> Finding:
         meant = f"; {near[0]} is meant" if near else ""
         return warn(f"{', '.join(strange)}: memoryd does not know that{meant}", f"unset {' '.join(strange)}")
     variables = sorted(name for name in os.environ if name in VARIABLES)
-    return report_ok(f"set here: {', '.join(variables)}" if variables else "nothing is set, the defaults hold")
+    message = f"set here: {', '.join(variables)}" if variables else "nothing is set, the defaults hold"
+    if own := " and ".join(paths.list_overrides()):
+        message += f"; an agent that is started without {own} uses another memory"
+    return report_ok(message)

@@ -59,6 +59,11 @@ def removed_mark() -> str:
     return os.path.join(data_folder(), "hooks.removed")
 
 
+def list_overrides() -> list[str]:
+    """Return the variables that are set here and say which memory is used: what is started without them has another."""
+    return [name for name in ("MEMORYD_DATA_DIR", "MEMORYD_SOCKET") if os.environ.get(name)]
+
+
 def environment_token() -> str:
     """Return the token in `MEMORYD_TOKEN`, empty where it is not set.
 

@@ -81,6 +81,9 @@ def _install(args: Namespace) -> int:
         print_note(f"memctl: {HOSTS[args.agent].advice}")
         print_note(f"memctl: What is said in sessions is kept, on this machine alone, in {paths.data_folder()}.")
         print_note("memctl: To pause that: memctl observe off. To take it out for good: memctl erase --help.")
+        if own := " and ".join(paths.list_overrides()):
+            print_note(f"memctl: WARNING: {own}, set in this shell, lead to another memory than the usual one.")
+            print_note("memctl: An agent that is started without them uses the usual one.")
         if not is_installed():
             print_note("memctl: WARNING: nothing is kept or given yet: the daemon's packages are not here;")
             print_note(f"memctl: {advise('daemon')}")

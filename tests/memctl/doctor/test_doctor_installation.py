@@ -53,7 +53,11 @@ def test_another_memctl_on_the_path_is_told(doctor: Doctor, folder: Path, monkey
 
 
 def test_a_misspelt_variable_is_told(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert doctor("environment")["environment"]["state"] == "ok"
+    found = doctor("environment")["environment"]
+    assert found["state"] == "ok"
+    assert (
+        "an agent that is started without MEMORYD_DATA_DIR and MEMORYD_SOCKET uses another memory" in found["message"]
+    )
     monkeypatch.setenv("MEMORYD_DATADIR", "/x")
     found = doctor("environment")["environment"]
     assert found["message"] == "MEMORYD_DATADIR: memoryd does not know that; MEMORYD_DATA_DIR is meant"

@@ -318,6 +318,18 @@ def test_in_a_project_its_hooks_are_shown_and_git_is_mentioned(
     ]
 
 
+def test_a_memory_of_this_shell_alone_is_pointed_out(
+    home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = memctl("hooks", "install", "gemini").err
+    assert "WARNING: MEMORYD_DATA_DIR and MEMORYD_SOCKET, set in this shell, lead to another memory" in said
+    monkeypatch.delenv("MEMORYD_DATA_DIR")
+    monkeypatch.delenv("MEMORYD_SOCKET")
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(home / "run"))
+    assert "WARNING" not in memctl("hooks", "install", "gemini").err
+
+
 def test_the_folders_that_agents_are_told_of_are_used(
     home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
