@@ -1,8 +1,10 @@
 """The client of an adapter: a blocking one, which adapters for code that awaits call on threads."""
 
 import logging
+import re
 from collections.abc import Sequence
 
+from memoryd.client.credentials import redact
 from memoryd.client.errors import BadFrame, Invalid
 from memoryd.client.integrations.values import restore
 from memoryd.client.project import namespace_of_environment
@@ -10,6 +12,7 @@ from memoryd.client.protocol import KeyedEntry, PutMany
 from memoryd.client.transport.sync import Client
 
 log = logging.getLogger(__name__)
+_NUMBER = re.compile(r"(?:Entry|Memory) \d+: ")  # of an entry in the call, which who put an item does not see
 
 
 def choose_client(given: Client | None) -> Client:
@@ -40,12 +43,12 @@ def _name_item(error: Invalid | BadFrame, entries: Sequence[KeyedEntry]) -> str:
     index = error.data.get("index")
     if not isinstance(index, int) or index >= len(entries):
         return error.message
-    entry, said = entries[index], error.message.removeprefix(f"Entry {index}: ").replace("metadata", "value", 1)
+    entry, said = entries[index], _NUMBER.sub("", error.message, count=1).replace("metadata", "value", 1)
     key = entry.key.partition("\n")[0]
     return f"{describe_item(key, entry.below)}: {said}"
 
 
 def describe_item(key: str, place: str) -> str:
-    """Return an item in words: its key and its place below the client's."""
-    where = f" of {place}" if place else ""
-    return f"item {restore(key)[:40]!r}{where}"
+    """Return an item in words: its key and its place below the client's, without what looks like a credential."""
+    where = f" of {redact(place)}" if place else ""
+    return f"item {redact(restore(key))[:40]!r}{where}"

@@ -12,7 +12,7 @@ import asyncio
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, get_args
 
 from langgraph.store.base import (
     BaseStore,
@@ -30,7 +30,7 @@ from langgraph.store.base import (
 )
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
-from memoryd.client.errors import Invalid, NotFound
+from memoryd.client.errors import Invalid, MemorydError, NotFound
 from memoryd.client.integrations.clients import choose_client, describe_item, put_entries
 from memoryd.client.integrations.langgraph_terms import (
     build_key,
@@ -63,6 +63,7 @@ SOURCE, PART = "langgraph", "langgraph part"  # of items, and of their further t
 _MOST = 1000  # of one reply
 _MOST_TEXTS = 100  # of one item
 _MOST_BYTES = MAX_FRAME_BYTES - 64 * 1024  # of the entries of one call
+_MOST_MINUTES = 1_000_000_000  # of a time to live
 _Mode = Literal["hybrid", "lexical", "dense"]
 
 
@@ -95,10 +96,14 @@ class MemorydStore(BaseStore):
         allow_secrets: bool = False,
     ) -> None:
         self._client = choose_client(client)
+        if not isinstance(index, Mapping | None):
+            raise ValueError(f"`index` must be a dict such as {{'fields': ['text']}}, not {index!r}.")
         if foreign := sorted((index or {}).keys() - {"fields"}):
             raise ValueError(f"`index` has only `fields`, no {', '.join(foreign)}: memoryd embeds with its own model.")
         self._fields = _check_paths("fields", (index or {}).get("fields") or ["$"])
-        self.ttl_config = ttl
+        if mode not in get_args(_Mode):
+            raise ValueError(f"`mode` must be one of {', '.join(get_args(_Mode))}, not {mode!r}.")
+        self.ttl_config = _check_ttl_config(ttl)
         self._mode: _Mode = mode
         self._with_unindexed = with_unindexed
         self._allow_secrets = allow_secrets
@@ -111,10 +116,11 @@ class MemorydStore(BaseStore):
         """
         listed = list(ops)
         for op in listed:
+            _check_op(op)
             validate_op_namespace(op)
         try:
-            results = [None if isinstance(op, PutOp) else self._execute(op) for op in listed]
-            latest = {(op.namespace, op.key): op for op in listed if isinstance(op, PutOp)}
+            latest = {(tuple(op.namespace), op.key): op for op in listed if isinstance(op, PutOp)}
+            results = self._read(listed, bool(latest))
             for entries in list(_join_entries(map(self._build_entries, latest.values()))):
                 put_entries(self._client, entries, self._allow_secrets)
         except Invalid as error:
@@ -131,6 +137,16 @@ class MemorydStore(BaseStore):
         gone = DeleteWhere(source=[SOURCE], where=where, all_states=True, reach="subtree")
         self._client.call(DeleteWhere(source=[PART], where=where, all_states=True, reach="subtree"))
         return self._client.call(gone).count
+
+    def _read(self, ops: Sequence[Op], puts: bool) -> list[Result]:
+        """Return what the operations that read find; where that fails, say that what the batch `puts` was not begun."""
+        try:
+            return [None if isinstance(op, PutOp) else self._execute(op) for op in ops]
+        except MemorydError as error:
+            if not puts or isinstance(error, Invalid):
+                raise
+            said = f"Of this batch nothing was put or deleted, since what it reads failed. {error.message}"
+            raise type(error)(said, error.data) from None
 
     def _execute(self, op: Op) -> Result:
         match op:
@@ -296,6 +312,11 @@ class AsyncMemorydStore(AsyncBatchedBaseStore):
         self.ttl_config = self.store.ttl_config
         self._thread = threading.get_ident()
 
+    def _ensure_task(self) -> None:
+        if self._loop is not asyncio.get_running_loop():
+            raise RuntimeError("This AsyncMemorydStore was made in another event loop; make one in each.")
+        super()._ensure_task()
+
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations as `MemorydStore.batch` does, from another thread than that of the loop."""
         if threading.get_ident() == self._thread:
@@ -318,13 +339,67 @@ def _check_paths(name: str, paths: Any) -> list[str]:
     return list(paths)
 
 
+def _check_ttl_config(ttl: Any) -> TTLConfig | None:
+    """Return the configuration of times to live; raise `ValueError` for one that would fail later."""
+    if ttl is None:
+        return None
+    known = TTLConfig.__annotations__
+    if not isinstance(ttl, Mapping):
+        raise ValueError(f"`ttl` must be a dict such as {{'default_ttl': 60}}, not {ttl!r}.")
+    if foreign := sorted(map(str, ttl.keys() - known.keys())):
+        raise ValueError(f"`ttl` has no {', '.join(foreign)}, only {', '.join(known)}.")
+    _check_minutes("default_ttl", ttl.get("default_ttl"))
+    return TTLConfig(**ttl)
+
+
+def _check_minutes(name: str, minutes: Any) -> None:
+    if minutes is None:
+        return
+    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes <= _MOST_MINUTES:
+        raise ValueError(
+            f"`{name}` must be a number of minutes above 0 and at most {_MOST_MINUTES:,}, not {minutes!r}."
+        )
+
+
+def _check_op(op: Op) -> None:
+    """Raise `ValueError` for an argument of a kind that cannot be meant, such as a text for a tuple of labels."""
+    match op:
+        case PutOp() | GetOp():
+            _check_labels(op.namespace)
+            if not isinstance(op.key, str):
+                raise ValueError(f"A key is a text, not {op.key!r}.")
+        case SearchOp():
+            _check_labels(op.namespace_prefix)
+            _check_kind("query", op.query, str, "a text")
+            _check_kind("filter", op.filter, Mapping, "a dict")
+            for name, number in (("limit", op.limit), ("offset", op.offset)):
+                _check_kind(name, number, int, "a whole number")
+        case ListNamespacesOp():
+            for condition in op.match_conditions or ():
+                _check_labels(condition.path)
+    if isinstance(op, PutOp):
+        _check_kind("value", op.value, Mapping, "a dict")
+        _check_minutes("ttl", op.ttl)
+
+
+def _check_labels(labels: Any) -> None:
+    if not isinstance(labels, list | tuple):
+        raise ValueError(f"A namespace is a tuple of labels such as ('users', 'ada'), not {labels!r}.")
+
+
+def _check_kind(name: str, value: Any, kind: type, words: str) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise ValueError(f"The {name} must be {words}, not {type(value).__name__}.")
+
+
 def _join_entries(items: Iterable[list[KeyedEntry]]) -> Iterator[list[KeyedEntry]]:
     """Yield the entries of items in lists that one call takes; those of one item stay together."""
     joined, size = list[KeyedEntry](), 0
     for entries in items:
         added = count_bytes(entries)
         if added > _MOST_BYTES:
-            raise ValueError(f"The item {entries[0].key[:40]!r} is too large: {added} bytes, its value once per text.")
+            named = describe_item(entries[0].key, entries[0].below)
+            raise ValueError(f"{named} is too large: {added} bytes, its value once per text.")
         if len(joined) + len(entries) > MAX_ENTRIES or size + added > _MOST_BYTES:
             yield joined
             joined, size = [], 0

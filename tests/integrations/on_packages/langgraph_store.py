@@ -10,7 +10,7 @@ import pytest
 from langgraph.store.base import GetOp, Op, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
-from memoryd.client import AsyncClient, Client, Forbidden
+from memoryd.client import AsyncClient, Client, Forbidden, TimedOut
 from memoryd.client.integrations.langgraph import AsyncMemorydStore, MemorydStore
 from memoryd.client.protocol import MAX_ENTRIES, Undo
 
@@ -194,6 +194,80 @@ def test_paths_that_are_no_list_of_texts_are_refused(make: Make, paths: Any) -> 
         make(index={"fields": paths})
     with pytest.raises(ValueError, match="index must be a list of texts"):
         make().put(HERE, "k", {"text": "herons fish"}, index=paths)
+
+
+@pytest.mark.parametrize("value", [{"text": "herons"}, {"n": b"bytes"}])
+def test_a_refusal_does_not_repeat_a_credential(make: Make, value: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"^item '\[secret: GitHub token\]' of users/ada: (The key holds|JSON has no)"):
+        make().put(HERE, TOKEN, value)
+
+
+@pytest.mark.parametrize("labels", ["users", 5])
+def test_a_namespace_that_is_no_tuple_is_refused(store: MemorydStore, labels: Any) -> None:
+    for op in (PutOp(labels, "k", {}), GetOp(labels, "k"), SearchOp(labels)):
+        with pytest.raises(ValueError, match="A namespace is a tuple of labels"):
+            store.batch([op])
+    with pytest.raises(ValueError, match="A namespace is a tuple of labels"):
+        store.list_namespaces(prefix="users")
+    store.batch([PutOp(["users", "ada"], "k", {"n": 1})])  # type: ignore[arg-type]
+    assert keys(store) == {"k"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"ttl": {"defaultttl": 1}}, "`ttl` has no defaultttl, only .*default_ttl"),
+        ({"ttl": 60}, "`ttl` must be a dict"),
+        ({"ttl": {"default_ttl": "60"}}, "`default_ttl` must be a number of minutes above 0"),
+        ({"ttl": {"default_ttl": -1}}, "`default_ttl` must be a number of minutes above 0"),
+        ({"mode": "fuzzy"}, "`mode` must be one of hybrid, lexical, dense, not 'fuzzy'"),
+        ({"index": ["text"]}, "`index` must be a dict"),
+    ],
+)
+def test_options_are_checked_when_the_store_is_made(make: Make, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        make(**options)
+
+
+def test_an_argument_of_a_wrong_kind_is_named(store: MemorydStore) -> None:
+    wrong: list[tuple[Op, str]] = [
+        (SearchOp(HERE, query=5), "The query must be a text, not int"),  # type: ignore[arg-type]
+        (SearchOp(HERE, filter=["a"]), "The filter must be a dict, not list"),  # type: ignore[arg-type]
+        (SearchOp(HERE, limit="5"), "The limit must be a whole number, not str"),  # type: ignore[arg-type]
+        (PutOp(HERE, "k", "just text"), "The value must be a dict, not str"),  # type: ignore[arg-type]
+        (PutOp(HERE, "k", {}, ttl=-1), "`ttl` must be a number of minutes above 0 and at most 1,000,000,000, not -1"),
+        (PutOp(HERE, 5, {}), "A key is a text, not 5"),  # type: ignore[arg-type]
+    ]
+    for op, said in wrong:
+        with pytest.raises(ValueError, match=said):
+            store.batch([op])
+
+
+def test_a_batch_whose_reads_fail_says_that_nothing_was_put(
+    store: MemorydStore, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(call: Any) -> None:
+        raise TimedOut("No reply. The call only reads: repeat it.")
+
+    monkeypatch.setattr(client, "call", fail)
+    with pytest.raises(TimedOut, match=r"^Of this batch nothing was put or deleted, .* No reply\."):
+        store.batch([GetOp(HERE, "k"), PutOp(HERE, "k", {"n": 1})])
+    with pytest.raises(TimedOut, match=r"^No reply\."):
+        store.batch([GetOp(HERE, "k")])
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_asynchronous_store_in_a_second_loop_says_what_to_do(client: Client) -> None:
+    async def make_one() -> AsyncMemorydStore:
+        store = AsyncMemorydStore(client)
+        await store.aput(HERE, "k", {"n": 1})
+        return store
+
+    store = asyncio.run(make_one())
+    for use in (store.aget(HERE, "k"), store.aput(HERE, "k", {"n": 2})):
+        with pytest.raises(RuntimeError, match="made in another event loop; make one in each"):
+            asyncio.run(use)
+    gc.collect()
 
 
 @pytest.mark.filterwarnings("error")
