@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from memoryd.client import protocol
@@ -22,6 +21,7 @@ from memoryd.client.fields import (
     new_turn,
     query_fields,
     to_list,
+    to_summary,
 )
 from memoryd.client.method import method
 from memoryd.client.methods import DeclaredMethods
@@ -115,7 +115,7 @@ def tag(id: str, *tags: str, **values: Any) -> protocol.Tag:
 
 def delete(*ids: str, key: Words | None = None) -> protocol.Delete:
     """Delete memories by id or unique prefix, or by `key`. `undo` brings them back; what `erase` takes is gone."""
-    return protocol.Delete(ids=list(ids), keys=to_list(key))
+    return protocol.Delete(ids=list(ids), keys=to_list("key", key))
 
 
 def put(
@@ -201,7 +201,7 @@ def summarize(
 ) -> protocol.Summarize:
     """Keep a conversation within a budget of tokens: its older part becomes a summary; `wait` asks a language model."""
     plain = list(convert_each("messages", new_message, messages))
-    former = msgspec.convert(running_summary, protocol.RunningSummary | None, from_attributes=True)
+    former = to_summary(running_summary)
     return build(protocol.Summarize, messages=plain, running_summary=former, max_tokens=max_tokens, **fields)
 
 
@@ -215,20 +215,28 @@ def import_memories(
     records: Iterable[protocol.Record], *, overwrite: bool = False, dry_run: bool = False, **fields: Any
 ) -> protocol.ImportMemories:
     """Restore exported memories exactly; where one differs from what is stored the later change wins."""
-    return build(protocol.ImportMemories, records=list(records), overwrite=overwrite, dry_run=dry_run, **fields)
+    return build(
+        protocol.ImportMemories,
+        records=list(convert_each("records", lambda record: record, records)),
+        overwrite=overwrite,
+        dry_run=dry_run,
+        **fields,
+    )
 
 
 def backup(path: str | os.PathLike[str] = "") -> protocol.Backup:
     """Copy the whole database to one checked file: a new file, into a folder, or into `backups` beside the database."""
-    slash = "/" if os.fspath(path).endswith("/") else ""  # a folder is meant, which must exist
-    return protocol.Backup(path=make_absolute(path) + slash if path else "")
+    if not path:
+        return protocol.Backup()
+    folder = "/" if str(path).endswith("/") else ""  # one is meant, which must exist
+    return protocol.Backup(path=make_absolute(path) + folder)
 
 
 def add_workspace(
     path: str | os.PathLike[str], *, namespace: str | None = None, globs: Words = ()
 ) -> protocol.AddWorkspace:
     """Make a folder of Markdown files a workspace; a relative path is one from the current directory."""
-    return build(protocol.AddWorkspace, path=make_absolute(path), namespace=namespace, globs=to_list(globs))
+    return build(protocol.AddWorkspace, path=make_absolute(path), namespace=namespace, globs=to_list("globs", globs))
 
 
 def remove_workspace(workspace: str) -> protocol.RemoveWorkspace:
@@ -268,7 +276,7 @@ def context(
 
 def subscribe(kinds: Words = (), *, reach: Reach | None = None, limit: int | None = None) -> protocol.Subscribe:
     """Subscribe to events; the clients' `subscribe` returns an iterator of them."""
-    return build(protocol.Subscribe, kinds=to_list(kinds), reach=reach, limit=limit)
+    return build(protocol.Subscribe, kinds=to_list("kinds", kinds), reach=reach, limit=limit)
 
 
 def stats() -> protocol.GetStats:

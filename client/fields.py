@@ -22,16 +22,26 @@ def namespace_text(namespace: str | Sequence[str] | None) -> str:
     """Return the wire form of a namespace: `("acme", "api")` and `"acme/api"` are the same; `/` is the root."""
     if namespace is None or isinstance(namespace, str):
         return "" if namespace == "/" else namespace or ""
+    if not isinstance(namespace, Iterable):
+        raise Invalid(f"The namespace must be text or a tuple of its parts, not {namespace!r}.")
     if not all(isinstance(part, str) and part and "/" not in part for part in namespace):
         raise Invalid(f"The namespace {tuple(namespace)!r} has a part that is empty, has a slash or is not text.")
     return "/".join(namespace)
 
 
-def to_list(value: Words | None) -> list[str]:
-    """Return a list for one word or several."""
+def to_list(name: str, value: Words | None) -> list[str]:
+    """Return a list for the one word or several of the argument `name`."""
     if value is None:
         return []
+    if not isinstance(value, Iterable):
+        raise Invalid(f"`{name}` must be text or a list of texts, not {value!r}.")
     return [value] if isinstance(value, str) else list(value)
+
+
+def _to_dict(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
+    if not isinstance(value, Mapping | None):
+        raise Invalid(f"`{name}` must be a mapping of names to values, not {value!r}.")
+    return dict(value or {})
 
 
 def new_memory(item: GivenMemory) -> NewMemory:
@@ -58,7 +68,7 @@ def new_turn(item: protocol.NewTurn | Mapping[str, Any]) -> protocol.NewTurn:
 
 def convert_each(name: str, convert: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
     """Yield each of `items` as `convert` returns it; what it refuses is named by its place in the argument `name`."""
-    if isinstance(items, str | Mapping):
+    if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
         raise Invalid(f"`{name}` must be a list, not one {type(items).__name__}.")
     for number, item in enumerate(items):
         try:
@@ -86,25 +96,34 @@ def _make(kind: type[T], item: Mapping[str, Any], name: str, dates: tuple[str, .
 
 def new_message(item: protocol.Message | Mapping[str, Any]) -> protocol.Message:
     """Return a `Message` for a mapping of its fields or for an object that has them as attributes."""
+    return _convert(item, protocol.Message, "a message")
+
+
+def to_summary(item: protocol.RunningSummary | Mapping[str, Any] | None) -> protocol.RunningSummary | None:
+    """Return a `RunningSummary` for a mapping of its fields or for an object that has them as attributes."""
+    return None if item is None else _convert(item, protocol.RunningSummary, "a running summary")
+
+
+def _convert(item: Any, kind: type[T], name: str) -> T:
     try:
-        return msgspec.convert(item, protocol.Message, from_attributes=True)
+        return msgspec.convert(item, kind, from_attributes=True)
     except msgspec.ValidationError as error:
         from memoryd.client.misfit import explain_misfit
 
-        raise Invalid(f"Not a message: {explain_misfit(error, protocol.Message)}.") from None
+        raise Invalid(f"Not {name}: {explain_misfit(error, kind)}.") from None
 
 
 # How filters become what the wire has; the others are given as they are.
-_FILTERS: dict[str, Callable[[Any], Any]] = {
+_FILTERS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("type", "source", "tier", "ids"), to_list),
-    **dict.fromkeys(("metadata", "where"), lambda value: dict(value or {})),
-    **dict.fromkeys(("after", "before"), lambda when: None if when is None else moment(when)),
+    **dict.fromkeys(("metadata", "where"), _to_dict),
+    **dict.fromkeys(("after", "before"), lambda _, when: None if when is None else moment(when)),
 }
 
 
 def query_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields of a call with the filters among them as the wire has them."""
-    return {**fields, **{name: convert(fields[name]) for name, convert in _FILTERS.items() if name in fields}}
+    return {**fields, **{name: convert(name, fields[name]) for name, convert in _FILTERS.items() if name in fields}}
 
 
 def build(call: type[C], **fields: Any) -> C:

@@ -74,7 +74,7 @@ def list_given(since: float | None = None, limit: int = 20, *, reach: Reach | No
 
 def count_tokens(texts: Words, tokenizer: str = "", *, reach: Reach | None = None) -> protocol.CountTokens:
     """Count the tokens of texts as contexts do, for whoever puts memories into a budget of their own."""
-    return protocol.CountTokens(texts=to_list(texts), tokenizer=tokenizer, reach=reach)
+    return protocol.CountTokens(texts=to_list("texts", texts), tokenizer=tokenizer, reach=reach)
 
 
 def erase(
@@ -94,22 +94,23 @@ def erase(
     path_prefix: str | None = None,
     ids: Words = (),
 ) -> protocol.Erase:
-    """Erase memories and turns for good: nothing on disk holds them any more, and no undo brings them back."""
+    """Erase memories and turns for good: only copies of the database still hold them, and no undo brings them
+    back."""
     return protocol.Erase(
         session=session,
         matching=matching,
         copies=copies,
         dry_run=dry_run,
         reach=reach,
-        type=to_list(type),
-        source=to_list(source),
+        type=to_list("type", type),
+        source=to_list("source", source),
         tier=tier,
         metadata=metadata,
         where=where,
         after=after,
         before=before,
         path_prefix=path_prefix,
-        ids=to_list(ids),
+        ids=to_list("ids", ids),
     )
 
 
@@ -180,7 +181,9 @@ def operations(
     reach: Reach | None = None,
 ) -> protocol.Operations:
     """The latest operations, newest first: what `undo` can take back."""
-    return protocol.Operations(limit=limit, offset=offset, after=after, before=before, kind=to_list(kind), reach=reach)
+    return protocol.Operations(
+        limit=limit, offset=offset, after=after, before=before, kind=to_list("kind", kind), reach=reach
+    )
 
 
 def operation(
@@ -248,7 +251,7 @@ def move_namespace(namespace: str, to: str, pauses_only: bool = False) -> protoc
 
 def traces(kind: Words = (), limit: int = 20, *, reach: Reach | None = None) -> protocol.Traces:
     """List the latest searches and contexts whose traces are kept, newest first; the root lists those of everyone."""
-    return protocol.Traces(kind=to_list(kind), limit=limit, reach=reach)
+    return protocol.Traces(kind=to_list("kind", kind), limit=limit, reach=reach)
 
 
 def use_model(name: str) -> protocol.UseModel:
@@ -481,7 +484,7 @@ def purge_shared(ids: Words) -> shared_calls.PurgeShared:
     """Erase shared memories with their history, here and on every machine that shares them. It cannot be undone."""
     from memoryd.client.shared.calls import PurgeShared
 
-    return PurgeShared(ids=to_list(ids))
+    return PurgeShared(ids=to_list("ids", ids))
 
 
 def grant_root(

@@ -82,7 +82,9 @@ class Erased(Struct, kw_only=True):
 
 @rpc("owner", lane="bulk", page=True)
 class Erase(Filtered[Erased], kw_only=True, frozen=True):
-    """Erase memories and turns for good: nothing on disk holds them any more, and no undo brings them back.
+    """Erase memories and turns for good: only copies of the database still hold them, and no undo brings them back.
+
+    With `copies` those in the data directory are rewritten; without it `copies` of the reply names them.
 
     With them go their former versions, facts and summaries made of them, shared copies, vectors, the words in full
     text, what other memories hold of them as neighbours, and traces. What was deleted before and is still in the

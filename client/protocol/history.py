@@ -143,8 +143,9 @@ class Undo(Scoped[Undone], kw_only=True, frozen=True):
     With a token it is what was done with this token, and nothing else.
 
     That is one that was called in its namespace or inside it, or that changed only what is there, and was not undone
-    yet; undos, erasures and runs of jobs are passed over. With `reach` it is the latest that changed only what is
-    within reach. Where several programs work in one namespace, give the id of the operation.
+    yet; undos, erasures and runs of jobs are passed over. What changed namespaces inside it is passed over too, unless
+    `reach` is `subtree`: with `reach` it is the latest that changed only what is within reach. Where several programs
+    work in one namespace, give the id of the operation.
     """
 
     operation: str | None = None

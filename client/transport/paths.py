@@ -22,7 +22,7 @@ def socket_address(address: str | os.PathLike[str] | None = None) -> str:
     Raise `Unavailable` on a system that has no such sockets: whoever speaks to a daemon begins here.
     """
     linux.check()
-    path = os.fspath(address) if address else os.environ.get("MEMORYD_SOCKET") or _default_socket()
+    path = _check_path(address) if address else os.environ.get("MEMORYD_SOCKET") or _default_socket()
     path = os.path.abspath(os.path.expanduser(path))
     if "\0" in path:
         raise Invalid("The socket path has a NUL byte.")
@@ -105,12 +105,21 @@ def models_dir(path: str | os.PathLike[str] | None = None) -> "Path":
 
 def make_absolute(path: str | os.PathLike[str]) -> str:
     """Return a path as this process means it: from its current directory, `~` as the home folder."""
-    return os.path.abspath(os.path.expanduser(os.fspath(path)))
+    return os.path.abspath(os.path.expanduser(_check_path(path)))
+
+
+def _check_path(path: str | os.PathLike[str]) -> str:
+    """Return a path as text; raise `Invalid` for what is none."""
+    text = path if isinstance(path, str) else os.fspath(path) if isinstance(path, os.PathLike) else None
+    if not isinstance(text, str):
+        raise Invalid(f"A path must be text, not {path!r}.")
+    return text
 
 
 def resolve_workspace(workspace: str) -> str:
     """Return what a workspace is named by: a path (which begins with `/`, `~` or `.`) made absolute, or a namespace."""
-    return make_absolute(workspace) if workspace.startswith(("/", "~", ".")) else workspace
+    is_namespace = isinstance(workspace, str) and not workspace.startswith(("/", "~", "."))
+    return workspace if is_namespace else make_absolute(workspace)
 
 
 def _default_socket() -> str:

@@ -193,11 +193,12 @@ def _find_rights(core: Core, call: Undo, caller: Caller) -> history.Rights:
     is_named = call.operation is not None or call.reach is not None
     place = caller.namespace if is_named else caller.log_place(call.namespace)
     own = history.made_by(caller) if caller.bound else "TRUE"
+    skips_inner = call.reach not in ("subtree", "all") and bool(caller.log_place(call.namespace))
     if is_named or not place:
-        return history.Rights(reached, own)
+        return history.Rights(reached, own, skips_inner)
     inside = history.touches_only(namespaces.condition(names.reach(place, "subtree")))
     there = f"({namespaces.build_inside('o.namespace', place)} OR {inside})"
-    return history.Rights(reached, f"({own} AND {there})")
+    return history.Rights(reached, f"({own} AND {there})", skips_inner)
 
 
 def _check_fields(call: Update) -> dict[str, Any]:

@@ -48,10 +48,14 @@ class Image(msgspec.Struct, omit_defaults=True):
 
 
 class Rights(NamedTuple):
-    """What an undo may touch: what is reached, as an SQL condition on `m.namespace`, and which operations `o`."""
+    """What an undo may touch: what is reached, as an SQL condition on `m.namespace`, and which operations `o`.
+
+    `skips_inner` says that there may be namespaces inside the caller's which are not reached.
+    """
 
     reached: str
     allowed: str = "TRUE"
+    skips_inner: bool = False
 
 
 _encode = msgspec.json.Encoder().encode
@@ -294,7 +298,9 @@ def _find_undoable(connection: apsw.Connection, prefix: str | None, rights: Righ
         sql += f" AND {rights.allowed} AND o.undone_by IS NULL AND {others} ORDER BY o.number DESC LIMIT 1"
         entries: Any = connection.execute(sql).fetchall()
         if not entries:
-            raise NotFound("There is nothing to undo here; name what was done elsewhere by the id of the operation.")
+            inner = ' what was done inside it, take `reach="subtree"` (`--reach subtree` in memctl); for'
+            what = f"{inner if rights.skips_inner else ''} what was done elsewhere, the id of the operation"
+            raise NotFound(f"There is nothing to undo here. For{what}.")
         _check_nothing_erased_since(connection, entries[0][0], f"{rights.allowed} AND {touches_only(rights.reached)}")
     else:
         rows.check_prefix(prefix)

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -198,6 +199,37 @@ def test_undo_without_an_id_is_about_what_was_done_at_the_clients_place(make: Ma
     assert inner.undo().undone == deleted.operation
     assert inner.undo(reach="visible").undone != shared.operation
     assert inner.undo(shared.operation).ids == [shared.id]
+
+
+def test_undo_without_an_id_passes_over_what_changed_a_namespace_inside(make: Make) -> None:
+    inner, outer = make("hz/agent"), make("hz")
+    own = inner.add("Herons fish at dawn")
+    with pytest.raises(NotFound, match=r'nothing to undo here\. .* `reach="subtree"` \(`--reach subtree` in memctl\)'):
+        outer.undo()
+    assert outer.undo(reach="subtree").undone == own.operation
+    with pytest.raises(NotFound, match=r"here\. For what was done elsewhere, the id of the operation\.$"):
+        outer.undo(reach="subtree")
+
+
+def test_an_argument_of_a_wrong_kind_is_invalid(memory: Any, folder: Path) -> None:
+    wrong: dict[str, Callable[[], Any]] = {
+        "The namespace must be text or a tuple": lambda: memory.share("ab12", to=5),
+        "`type` must be text or a list of texts, not 5": lambda: memory.list(type=5),
+        "`kind` must be text or a list of texts, not 5": lambda: memory.operations(kind=5),
+        "`where` must be a mapping": lambda: memory.list(where=["a"]),
+        "`entries` must be a list": lambda: memory.put_many(5),
+        "`records` must be a list": lambda: memory.import_memories(5),
+        "A path must be text, not 5": lambda: memory.backup(5),
+        "A path must be text, not 6": lambda: memory.workspace_status(6),
+        "Not a running summary": lambda: memory.summarize([], 5, max_tokens=100),
+    }
+    for said, call in wrong.items():
+        with pytest.raises(Invalid, match=re.escape(said)):
+            call()
+    for kind in (Client, AsyncClient):
+        for options in ({"namespace": 5}, {"socket": 5}):
+            with pytest.raises(Invalid, match=r"must be text"):
+                kind(**{"socket": folder / "s", **options})
 
 
 def test_get_wants_an_id_or_a_key(memory: Any) -> None:

@@ -58,9 +58,8 @@ def _function(call: type[Call[Any]]) -> str:
     parameters = list(_parameters(call))
     signature = ", ".join(text for text, _ in parameters)
     hints = typing.get_type_hints(call)
-    given = ", ".join(
-        f"{name}={f'to_list({name})' if hints[name] == list[str] else name}" for _, name in parameters if name
-    )
+    listed = {name: f"to_list('{name}', {name})" for name, hint in hints.items() if hint == list[str]}
+    given = ", ".join(f"{name}={listed.get(name, name)}" for _, name in parameters if name)
     summary = " ".join(docstring(call).split("\n\n")[0].split())
     owner = _owner(call.__module__)
     here = "" if owner == "protocol" else f"    from {call.__module__} import {call.__name__}\n\n"
