@@ -22,8 +22,8 @@ MOST_WRONG = (
     if OTHER
     else {
         DATA / "dialogues.jsonl": 0,
-        DATA / "dialogues-2.jsonl": 4,
-        DATA / "dialogues-3.jsonl": 12,
+        DATA / "dialogues-2.jsonl": 5,
+        DATA / "dialogues-3.jsonl": 14,
     }
 )
 LIMIT_S = 240
