@@ -51,6 +51,7 @@ def _uninstall(args: Namespace) -> int:
         part.remove()
     folders.remove_empty(there.made)
     _check_gone(there.parts)
+    there = there if args.keep_data else there.mark_last()
     report = _make_report(there, dry_run=False)
     show(args, report, lambda: _format(there, report.then, "Removed", "dim"))
     return _judge(there)

@@ -27,7 +27,7 @@ from memoryd.client.memctl.local import effective_settings, is_installed
 from memoryd.client.memctl.model import folder_options, run_models
 from memoryd.client.memctl.table import count_kept, count_text
 from memoryd.client.memctl.upkeep import restart
-from memoryd.client.protocol import GetStats, SharedRoot, Status
+from memoryd.client.protocol import GetStats, SharedRoot, Stats, Status
 from memoryd.client.systemd import installing as service
 from memoryd.client.transport import activation, paths
 
@@ -41,13 +41,19 @@ _MANIFEST = "manifest.json"  # of a model
 _POLL_S = 0.02
 # A call of memctl in an agent's file, and files below the home folder in which a user may have put one.
 _CALL = re.compile(rb'["/]memctl["\s]')
-_OWN_LINES = (".bashrc", ".bash_profile", ".profile", ".zshrc", ".config/fish/config.fish", ".hermes/config.yaml")
+_NAMED = re.compile(rb"memctl|memoryd|MEMORYD_")
+_OWN_LINES = (
+    *(".bashrc", ".bash_profile", ".profile", ".zshenv", ".zprofile", ".zshrc"),
+    *(".config/fish/config.fish", ".hermes/config.yaml"),
+)
 # Files that are about memoryd alone: completion as memctl prints it, the plugin of docs/agents.md.
 _OWN_FILES = (
     *(".local/share/bash-completion/completions/memctl", ".zfunc/_memctl", ".config/fish/completions/memctl.fish"),
     ".hermes/plugins/memoryd/__init__.py",
 )
 _PROGRAMS = (b"/memctl", b"memoryd.client.memctl", b"memoryd.daemon")  # a word of a process that is memoryd's
+_FORMER = "how that file was before memoryd; delete it when you need it no more"
+_GONE = "it had hooks and is gone; if you moved it, run `memctl uninstall` in it as well"
 _PLACED_BY = ("HOME", "MEMORYD_DATA_DIR", "MEMORYD_SOCKET")  # variables by which a process has this memory
 
 
@@ -97,7 +103,8 @@ class OwnFiles(NamedTuple):
         """Delete what is there by now, then the folders around it that are empty."""
         for path in self.list_there():
             if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
+                with suppress(FileNotFoundError):  # another uninstall is deleting it
+                    shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
         for folder in self.around:
@@ -122,12 +129,19 @@ class Installation(NamedTuple):
         """Whether something of memoryd's stays that should go."""
         return any(remain.unfinished for remain in self.remains)
 
+    def mark_last(self) -> "Installation":
+        """Return the same for the run that forgets which projects had hooks: it says so of those that are gone."""
+        last = f"{_GONE} (this is said only now)"
+        remains = [one._replace(reason=last) if one.reason == _GONE else one for one in self.remains]
+        return self._replace(remains=remains)
+
 
 def find(args: Namespace, keep_data: bool) -> Installation:
     """Look for all that there is; with `keep_data` for all but memories and settings."""
     status, settings = restart.get_status(args), _read_settings()
     data = _find_data(status)
-    kept = count_kept(status.memories, status.turns) if status else _count_kept(data)
+    stats = _ask(args) if status else None
+    kept = _count_told(stats) if stats else _count_kept(data)
     units, foreign_units = service.find_units()
     hooks, remains = _find_hooks()
     parts = [*hooks, *(Part("service", path, service.uninstall) for path in units.values())]
@@ -148,7 +162,7 @@ def find(args: Namespace, keep_data: bool) -> Installation:
         remains[:0] = [Remains(str(path), ", ".join(filter(None, [f"the {what}", note]))) for path, what, note in there]
     else:
         files = [*own_data[:-1], *files, own_data[-1]]
-        remains += [Remains(root.root, _describe_root(root)) for root in _list_roots(args, status)]
+        remains += [Remains(root.root, _describe_root(root)) for root in _list_roots(stats)]
     ours = {path for _, own, _ in files for path in own.list_there()}
     mine = [own for _, own, _ in files if own.folder in own.around and (own.is_named or own.list_there())]
     foreign = {path for own in mine if own.folder.is_dir() for path in own.list_foreign()}
@@ -165,11 +179,24 @@ def _read_settings() -> dict[str, Any] | None:
     return None
 
 
+def _ask(args: Namespace) -> Stats | None:
+    """Return what the daemon holds, None where it has ended meanwhile."""
+    with suppress(Unavailable), client_for(args, autostart=False) as client:
+        return client.call(GetStats(reach="all"))
+    return None
+
+
+def _count_told(stats: Stats) -> str:
+    parts = stats.by_tier.get("documents", 0)
+    return count_kept(stats.memories - parts, stats.turns, parts)
+
+
 def _count_kept(data: Iterable[OwnFiles]) -> str:
     files = [own.folder / DATABASE for own in data if (own.folder / DATABASE).is_file()]
     with suppress(MemorydError):  # damaged, or no daemon is installed
         facts = [examine_file(file, check=False) for file in files]
-        return count_kept(sum(one["memories"] for one in facts), sum(one["turns"] for one in facts))
+        memories, turns, parts = (sum(one[name] for one in facts) for name in ("memories", "turns", "parts"))
+        return count_kept(memories - parts, turns, parts)
     return ""
 
 
@@ -179,12 +206,8 @@ def _describe_data(own: OwnFiles, kept: str) -> str:
     return ", ".join(filter(None, [kept, copied]))
 
 
-def _list_roots(args: Namespace, status: Status | None) -> list[SharedRoot]:
-    if not status:
-        return []
-    with client_for(args, autostart=False) as client:
-        daemon = client.call(GetStats(reach="all")).daemon
-    return daemon.shared if daemon else []
+def _list_roots(stats: Stats | None) -> list[SharedRoot]:
+    return stats.daemon.shared if stats and stats.daemon else []
 
 
 def _describe_root(root: SharedRoot) -> str:
@@ -199,6 +222,7 @@ def _find_hooks() -> tuple[list[Part], list[Remains]]:
     """Return the files of agents that have hooks, and those that mention memctl and cannot be changed."""
     command = installing.own_command()
     parts, remains = [], []
+    unnoted = _list_unnoted()
     for target in _list_targets():
         copy = installing.copy_of(target.path)
         try:
@@ -206,22 +230,46 @@ def _find_hooks() -> tuple[list[Part], list[Remains]]:
         except Refusal as refusal:
             if b"memctl" in (installing.read_file(target.path) or b""):
                 reason = f"it mentions memctl and cannot be changed: {refusal.reason}; take that out by hand"
+                reason += f"; {copy.name} beside it is how it was before memoryd" if copy.is_file() else ""
                 remains.append(Remains(str(target.path), reason, unfinished=True))
+            elif copy.is_file():
+                remains.append(Remains(str(copy), _FORMER))
             continue
         if change.is_one:
-            restore = partial(installing.apply, change._replace(copy=None))  # no copy of the file is left beside it
+            restore = partial(_restore, change, unnoted.get(target.path, []))
             parts.append(Part("hooks", target.path, restore, _describe_change(change)))
         elif copy.is_file() and _CALL.search(change.before or b""):
-            remains.append(Remains(str(copy), "how that file was before memoryd; delete it when you need it no more"))
+            remains.append(Remains(str(copy), _FORMER))
         elif copy.is_file():
-            parts.append(Part("hooks", copy, copy.unlink, "a copy that hooks made", _measure(copy)))
+            remove = partial(copy.unlink, missing_ok=True)
+            parts.append(Part("hooks", copy, remove, "a copy that hooks made", _measure(copy)))
     return parts, remains
 
 
+def _list_unnoted() -> dict[Path, list[Path]]:
+    """Return files of agents with the folders in which they are, the inner ones first, in projects without a note.
+
+    Such a project was moved, so nothing says which of its folders were made for hooks.
+    """
+    return {
+        target.path: [folder for folder in target.path.parents if place in folder.parents]
+        for place in folders.list_unnoted()
+        for agent in HOSTS
+        for target in installing.list_targets(agent, place)
+    }
+
+
+def _restore(change: FileChange, around: Iterable[Path]) -> None:
+    """Take the hooks out of a file, with no copy left beside it, and remove the folders around it that are empty."""
+    if installing.read_file(change.target.path) != change.after:  # else another uninstall has just done it
+        installing.apply(change._replace(copy=None))
+    for folder in around:
+        with suppress(OSError):  # something else is in it
+            folder.rmdir()
+
+
 def _find_gone() -> Iterator[Remains]:
-    reason = "it had hooks and is gone; if you moved it, run `memctl uninstall` in it as well (this is said only now)"
-    for folder in folders.list_gone():
-        yield Remains(str(folder), reason)
+    return (Remains(str(folder), _GONE) for folder in folders.list_gone())
 
 
 def _find_processes(daemon: int) -> Iterator[Remains]:
@@ -275,7 +323,7 @@ def _find_lines() -> Iterator[Remains]:
         path = Path.home() / name
         with suppress(MemorydError):
             lines = (installing.read_file(path) or b"").splitlines()
-            numbers = [str(number) for number, line in enumerate(lines, 1) if re.search(rb"memctl|memoryd", line)]
+            numbers = [str(number) for number, line in enumerate(lines, 1) if _NAMED.search(line)]
             if numbers and name in _OWN_FILES:
                 yield Remains(str(path), "it is for memoryd alone: delete this file")
             elif numbers:
@@ -362,7 +410,9 @@ def _list_own(folder: Path) -> tuple[Path, ...]:
 
 
 def _measure(path: Path) -> int:
-    """Return the bytes of a file, or of all files in a folder."""
-    if path.is_dir() and not path.is_symlink():
-        return sum(map(_measure, path.iterdir()))
-    return path.lstat().st_size
+    """Return the bytes of a file, or of all files in a folder; none where it has just gone."""
+    with suppress(FileNotFoundError):
+        if path.is_dir() and not path.is_symlink():
+            return sum(map(_measure, path.iterdir()))
+        return path.lstat().st_size
+    return 0

@@ -92,7 +92,7 @@ def uninstall() -> Removed:
         link.unlink(missing_ok=True)
         with suppress(OSError):  # others are wanted there too
             link.parent.rmdir()
-        path.unlink()
+        path.unlink(missing_ok=True)
     if known:
         _run_systemctl("daemon-reload")
         run_systemctl("reset-failed", *known)

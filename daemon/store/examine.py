@@ -17,11 +17,13 @@ import msgspec
 from memoryd.daemon.store import upkeep
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.schema import VERSION
+from memoryd.daemon.store.tiers import DOCUMENTS
 
 _BUSY_TIMEOUT_MS = 5_000
 _COUNTS = {
     "memories": "SELECT count(*) FROM memories",
     "turns": "SELECT count(*) FROM turns",
+    "parts": f"SELECT count(*) FROM memories WHERE tier = '{DOCUMENTS}'",
     "newest_at": "SELECT max(created_at) FROM memories",
     "model": "SELECT value FROM settings WHERE name = 'model'",
 }
@@ -41,6 +43,7 @@ class DatabaseFacts(msgspec.Struct, kw_only=True):
     free_pages: int
     memories: int = 0
     turns: int = 0
+    parts: int = 0
     newest_at: float | None = None
     model: str | None = None
     marks: list[tuple[str, int]] = []

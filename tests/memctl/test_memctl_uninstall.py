@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
 
+import msgspec
 import pytest
 from fake_daemon import Memctl
 
@@ -21,6 +22,7 @@ from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.errors import MemorydError
 from memoryd.client.leaving.commands import _check_gone, _find_program_command
 from memoryd.client.leaving.finding import Part
+from memoryd.client.protocol import Status
 from memoryd.client.systemd.units import current_place, format_units
 from memoryd.client.transport import activation, paths
 from memoryd.models.folder import default_models_dir
@@ -170,11 +172,13 @@ def test_lines_of_the_users_own_are_named_and_stay(home: Path, memctl: Memctl) -
     (home / ".cursor" / "mcp.json").write_text(entry)
     (home / ".bashrc").write_text("\nsource <(memctl completion bash)\n")
     (home / ".profile").write_text("umask 022\n")
+    (home / ".zshenv").write_text("export MEMORYD_DATA_DIR=/x\n")
     nothing = memctl("uninstall", "--dry-run").out
     memctl("hooks", "install", "cursor")
     for out in (nothing, memctl("uninstall", "--yes").out):
         assert "Stays:\n  ~/.cursor/mcp.json: it calls memctl in an entry of yours: take that out by hand\n" in out
         assert "  ~/.bashrc: it names memoryd in line 2: take that out by hand\n" in out
+        assert "  ~/.zshenv: it names memoryd in line 1: take that out by hand\n" in out
         assert ".profile" not in out
     assert (home / ".cursor" / "mcp.json").read_text() == entry
 
@@ -242,11 +246,17 @@ def test_a_file_of_an_agent_that_cannot_be_changed_stays_and_the_rest_goes(insta
     report = done.json
     assert report["remains"] == [
         {
+            "name": str(installed / ".cursor" / "hooks.json.memoryd.bak"),
+            "reason": "how that file was before memoryd; delete it when you need it no more",
+            "unfinished": False,
+        },
+        {
             "name": str(path),
             "reason": "it mentions memctl and cannot be changed: it is not the JSON that it should be"
-            " (a comment in line 2); take that out by hand",
+            " (a comment in line 2); take that out by hand;"
+            " settings.json.memoryd.bak beside it is how it was before memoryd",
             "unfinished": True,
-        }
+        },
     ]
     assert {part["what"] for part in report["parts"]} > {"hooks", "daemon", "data"}
     assert not (installed / ".local/share/memoryd").exists()
@@ -278,14 +288,15 @@ def test_a_project_that_had_hooks_and_is_gone_is_named(
     memctl("hooks", "uninstall", "gemini", "--project", str(home / "other"))
     (home / "other").rmdir()
     (home / "shop").rename(home / "moved")
+    line = "  ~/shop: it had hooks and is gone; if you moved it, run `memctl uninstall` in it as well"
+    for options in (("--dry-run",), ("--keep-data", "--yes")):
+        assert f"{line}\n" in memctl("uninstall", *options).out
     out = memctl("uninstall", "--yes").out
-    assert (
-        "  ~/shop: it had hooks and is gone; if you moved it, run `memctl uninstall` in it as well (this is said" in out
-    )
+    assert f"{line} (this is said only now)\n" in out
     assert "~/other" not in out
     monkeypatch.chdir(home / "moved")
     memctl("uninstall", "--yes")
-    assert not (home / "moved/.gemini/settings.json").exists()
+    assert list((home / "moved").iterdir()) == []
 
 
 def test_a_model_goes_where_no_daemon_is_installed(home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -420,6 +431,24 @@ def test_turns_are_counted_also_while_the_daemon_is_down(installed: Path, memctl
         assert "(1 memory, 1 turn, 1 copy in backups/, " in memctl("uninstall", "--dry-run").out
         assert "removes memoryd with 1 memory, 1 turn;" in memctl("uninstall").err
         memctl("down")
+
+
+def test_parts_of_files_are_counted_apart(installed: Path, memctl: Memctl) -> None:
+    memctl("workspace", "add", str(installed / "notes"))
+    memctl("workspace", "index", str(installed / "notes"))
+    for _ in range(2):
+        assert "(1 memory, 1 part of files, 1 copy in backups/, " in memctl("uninstall", "--dry-run").out
+        memctl("down")
+
+
+def test_a_daemon_that_another_uninstall_has_stopped_meanwhile_is_no_error(
+    installed: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status = msgspec.json.decode(memctl("status", "--json").out, type=Status)
+    memctl("down")
+    monkeypatch.setattr("memoryd.client.leaving.finding.restart.get_status", lambda args: status)
+    assert memctl("uninstall", "--yes").code == 0
+    assert not (installed / ".local/share/memoryd").exists()
 
 
 def test_a_daemon_that_an_agent_has_started_meanwhile_is_reported(folder: Path) -> None:
