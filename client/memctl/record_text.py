@@ -1,7 +1,7 @@
 """Exported memories as text: a JSON object per line, or a Markdown file with front matter. Both lose nothing.
 
-Front matter is `key: value` with JSON values, which is YAML that needs no YAML parser; after it comes the content as
-it is, then one line end. Times are ISO 8601 with as many decimals as it takes.
+Front matter is `key: value` with JSON values, which is YAML that needs no YAML parser; fields that say nothing are left
+out. After it comes the content as it is, then one line end. Times are ISO 8601 with as many decimals as it takes.
 """
 
 import re
@@ -14,15 +14,15 @@ from memoryd.client.errors import Invalid
 from memoryd.client.memctl.escapes import decode_json
 from memoryd.client.memctl.output import escape_controls
 from memoryd.client.misfit import explain_misfit
-from memoryd.client.protocol import Memory, Record
+from memoryd.client.protocol import Record
 from memoryd.client.times import exact_iso, seconds
 
 FENCE = "---"
 TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at")
-_DERIVED = ("links", "linked_from", "usefulness")
-ALWAYS = tuple(name for name in Memory.__struct_fields__ if name not in ("content", *_DERIVED))
 FIELDS = frozenset(Record.__struct_fields__)
 NAME_BYTES = 60
+_ABSENT = msgspec.to_builtins(Record(id="", namespace="", type="", content="", created_at=0.0, updated_at=0.0))
+_REQUIRED = frozenset(field.name for field in msgspec.structs.fields(Record) if field.required)
 # What JSON leaves as it is, and YAML, editors or terminals take for a line end, a byte order mark or an order.
 _UNSAFE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 _WORDS = re.compile(r"[^\w.]+")
@@ -47,9 +47,15 @@ def format_markdown(record: Record) -> bytes:
     """Return a record as a Markdown file."""
     fields = to_plain(record)
     content = fields.pop("content")
-    names = [name for name in fields if name in ALWAYS or fields[name]]  # of the others those that say something
-    head = "\n".join(f"{name}: {_format_value(fields[name])}" for name in names)
+    head = "\n".join(
+        f"{name}: {_format_value(value)}" for name, value in fields.items() if _says_something(name, value)
+    )
     return f"{FENCE}\n{head}\n{FENCE}\n{content}\n".encode()
+
+
+def _says_something(name: str, value: Any) -> bool:
+    """Return whether a field is written: not one that is empty, 0, false or null and would be read so without it."""
+    return bool(value) or name in _REQUIRED or value != _ABSENT[name]
 
 
 def _format_value(value: Any) -> str:

@@ -20,7 +20,7 @@ from memoryd.client.memctl.record_text import (
     parse_markdown,
     slug,
 )
-from memoryd.client.protocol import Link, Memory, Record, Vote
+from memoryd.client.protocol import Link, Record, Vote
 from memoryd.client.times import exact_iso, seconds
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
@@ -109,16 +109,26 @@ def test_the_front_matter_is_yaml_with_the_same_values(record: Record) -> None:
     head = format_markdown(record).decode().split(f"{FENCE}\n", 2)[1]
     plain = yaml.safe_load(head)
     for name in ("id", "namespace", "type", "summary", "source", "superseded_by", "path", "pinned", "access_count"):
-        assert plain[name] == getattr(record, name), name
+        assert plain.get(name, getattr(PLAIN, name)) == getattr(record, name), name
     assert plain["created_at"] == exact_iso(record.created_at)
 
 
-def test_the_front_matter_holds_every_field_of_a_memory() -> None:
-    head = format_markdown(PLAIN).decode().split(f"{FENCE}\n", 2)[1]
-    of_files = {"links", "linked_from", "usefulness"}
-    assert [line.split(":")[0] for line in head.splitlines()] == [
-        name for name in Memory.__struct_fields__ if name not in {"content", *of_files}
-    ]
+def test_the_front_matter_holds_what_says_something() -> None:
+    named = ["id", "namespace", "type", "importance", "source", "tier", "created_at", "updated_at", "searchable"]
+    silent = {
+        "importance": 0.0,
+        "source": "",
+        "searchable": False,
+        "vector": [],
+        "ttl_s": 0.0,
+        "key": "",
+        "namespace": "",
+    }
+    for record in (PLAIN, msgspec.structs.replace(PLAIN, **silent)):
+        data = format_markdown(record)
+        head = data.decode().split(f"{FENCE}\n", 2)[1]
+        assert {line.split(":")[0] for line in head.splitlines()} == {*named, *(silent if record != PLAIN else ())}
+        assert parse_markdown(data) == record
 
 
 @given(times)
@@ -160,19 +170,18 @@ def test_names_are_readable() -> None:
 
 
 def edited(**lines: str) -> bytes:
-    """Return the Markdown of a plain memory with some lines of its front matter replaced; empty: left out."""
-    text = format_markdown(PLAIN).decode()
-    for name, value in lines.items():
-        start = text.index(f"\n{name}:") + 1
-        text = text[:start] + (f"{name}: {value}\n" if value else "") + text[text.index("\n", start) + 1 :]
-    return text.encode()
+    """Return the Markdown of a plain memory with some lines of its front matter replaced or added; empty: left out."""
+    _, head, content = format_markdown(PLAIN).decode().split(f"{FENCE}\n", 2)
+    written = dict(line.split(": ", 1) for line in head.splitlines()) | lines
+    head = "".join(f"{name}: {value}\n" for name, value in written.items() if value)
+    return f"{FENCE}\n{head}{FENCE}\n{content}".encode()
 
 
 def test_a_person_may_edit_text_and_values() -> None:
     assert parse_markdown(edited(type="lesson")).type == "lesson"  # type: ignore[union-attr]
     assert parse_markdown(edited(created_at="2026-03-31")).created_at == 1774915200.0  # type: ignore[union-attr]
     assert parse_markdown(edited(pinned="true", importance="1")).pinned  # type: ignore[union-attr]
-    assert parse_markdown(edited(summary="", metadata="")) == PLAIN
+    assert parse_markdown(edited(summary='""', metadata="{}", source="", key="null")) == PLAIN
     data = format_markdown(PLAIN)
     assert parse_markdown(data.removesuffix(b"\n")) == PLAIN  # an editor that writes no last line end
     assert parse_markdown(data + b"\n").content == "A text\n"  # type: ignore[union-attr]
