@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from typing import get_args
 
-from memoryd.client import calls, methods
+from memoryd.client import Client, calls, methods
 from memoryd.client.errors import NotFound
 from memoryd.client.memctl.arguments import Usage, add_query, query_of
 from memoryd.client.memctl.commands import Command
@@ -18,7 +18,9 @@ from memoryd.client.protocol import (
     CandidateTrace,
     Explain,
     Explanation,
+    GetOperation,
     List,
+    Operations,
     Page,
     StageTrace,
     Tier,
@@ -31,6 +33,9 @@ from memoryd.client.times import iso
 BAR = 16
 ASKED = ["search", "get_context", "get_unasked"]  # what agents and programs call
 MEANT_CHARS = 160  # of what may be meant
+DELETIONS = ["delete", "job:expire"]
+_DELETIONS, _CHANGES = 100, 1000  # operations and changes of each that are looked at
+_WORD = compile_late(r"\w+")
 _NEAREST = 4  # memories that may be meant by words
 _KEPT = 1000  # more traces than are kept
 _ID = compile_late(r"[0-9a-fA-F]{4,32}")
@@ -174,23 +179,38 @@ def _explain_missing(args: Namespace) -> None:
     _check_order(args.memory, args.query)
     is_id = bool(_ID.fullmatch(args.memory))
     (id, text), *others = [(args.memory, "")] if is_id else _find_meant(args)
-    head = "" if is_id else f"{id[:8]} is meant: {to_one_line(text)[:MEANT_CHARS]}\n"
+    has_words = set(_WORD.findall(args.memory.casefold())) <= set(_WORD.findall(text.casefold()))
+    meant = "is meant" if has_words else "is the nearest to these words, all of which no memory has"
+    head = "" if is_id else f"{id[:8]} {meant}: {to_one_line(text)[:MEANT_CHARS]}\n"
     call = calls.why_not(id, " ".join(args.query), **query_of(args))
     foot = "".join(f"\nOr is {id[:8]} meant? {to_one_line(text)[:MEANT_CHARS]}" for id, text in others)
     show_result(args, call, lambda why: f"{head}{_why_text(why, args.all)}{foot}")
 
 
 def _find_meant(args: Namespace) -> list[tuple[str, str]]:
-    """Return id and text of what the words for a memory mean, the likeliest first."""
+    """Return id and text of what the words for a memory mean, the likeliest first; of deleted ones if none has all."""
     with client_for(args) as client:
         found, listed = meant_calls(args.memory)
-        meant = list_meant(client.call(found), client.call(listed))
+        page = client.call(listed)
+        meant = ([] if page.memories else _list_deleted(client, args.memory)) or list_meant(client.call(found), page)
     if not meant:
         raise NotFound(
             f"No memory is like {args.memory!r}. It was not kept, or it is gone: `memctl history --kind delete"
             " --kind job:expire` lists what was deleted, `memctl tiers --turns` what was said last."
         )
     return meant
+
+
+def _list_deleted(client: Client, words: str) -> list[tuple[str, str]]:
+    """Return id and text of what was deleted lately and has each word, the latest first."""
+    wanted, deleted = set(_WORD.findall(words.casefold())), dict[str, str]()
+    for one in client.call(Operations(kind=DELETIONS, limit=_DELETIONS, reach="all")).operations:
+        if one.undone_by is None:
+            for change in client.call(GetOperation(operation=one.id, limit=_CHANGES, reach="all")).changes:
+                text = str(change.changed.get("content", ("", ""))[0] or "")
+                if change.action == "deleted" and wanted <= set(_WORD.findall(text.casefold())):
+                    deleted.setdefault(change.id, text)
+    return list(deleted.items())[:_NEAREST] if wanted else []
 
 
 def meant_calls(words: str) -> tuple[Explain, List]:
