@@ -24,6 +24,7 @@ _IDENTIFIER = compile_late(r"[A-Za-z_]+\d{0,2}(?:[.:>-]+[A-Za-z_]+\d{0,2})*[.:]?
 _WORDS = compile_late(r"[A-Za-z]+\d{0,2}(?:[_./:-][A-Za-z]*\d{0,2})*")
 _TYPE_OF_KEY = compile_late(r"[a-z](?:Key|Token|Secret)(?:s|Types?)?$")
 _PHRASE = compile_late(r"[a-z]{3,12}(?:[-_.][a-z]{3,12}){2,7}")
+_NUMBERED = compile_late(r"(?=\D{0,100}\d)[A-Za-z]{2,12}\d{0,4}(?:-[A-Za-z]{2,12}\d{0,4}){2,7}")
 _ENTRY = compile_late(r"[^\W\d_]{8,}|(?=[^\d]*\d)[A-Za-z0-9]{2,24}(?:-[A-Za-z0-9]{1,24}){1,7}")
 _STRONG = compile_late(r"[!@#$%^&*?~+=|]")
 _HEX = compile_late(r"[0-9A-Fa-f-]+")
@@ -62,12 +63,13 @@ def _is_password(name: str, value: str, place: int) -> bool:
 
 
 def _is_passphrase(value: str, words: bool) -> bool:
-    """Return whether a value is a phrase of three words or more, or with `words` also a long word or a few with digits,
-    none of which speaks of passwords."""
-    if not _PHRASE.fullmatch(value) and not (words and _ENTRY.fullmatch(value) and not _TECHNICAL.match(value)):
+    """Return whether a value is a phrase of three words or more, perhaps with numbers, or with `words` also a long word
+    or a few with digits, none of which speaks of passwords."""
+    has_digits = _NUMBERED.fullmatch(value) or (words and _ENTRY.fullmatch(value))
+    if not _PHRASE.fullmatch(value) and not (has_digits and not _TECHNICAL.match(value)):
         return False
     lowered = value.lower()
-    parts = re.split("[-_.]", lowered)
+    parts = [part.rstrip("0123456789") for part in re.split("[-_.]", lowered)]
     return WORDS.isdisjoint(parts) and not any(name in (lowered if value.isalpha() else parts) for name in NAMES)
 
 

@@ -62,6 +62,10 @@ ANNOUNCED: list[tuple[str, str]] = [
     (f"login: root / pass: {PLAIN}", PLAIN),
     (f"- email: eve@example.org\n  pass: {STRONG}\n", STRONG),
     (f"pass: {STRONG}\nuser: bob\n", STRONG),
+    # words with numbers, of which none alone is a password
+    ("Mapbox password: tiger7-blue-falcon", "falcon"),
+    ("Stripe password is tR7-green-otter", "otter"),
+    ("The key of the Mapbox account is password=tiger7-blue-falcon", "falcon"),
     # a column of a table
     (f"| user | password |\n|---|---|\n| bob | {WORDY} |\n", WORDY),
     (
@@ -128,6 +132,10 @@ UUID = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
 COMMIT = "d7dcf35a9e0b1c2d3e4f5a6b7c8d9e0f1a2b3c4d"
 
 HARMLESS: list[str] = [
+    "password: utf8-mixed-words",
+    "The password is bcrypt12-hashed-now",
+    "password=api-v2-token",
+    "password: policy2-of-staging",
     # prose about credentials
     "the password is stored in the vault",
     "The password is: stored in the vault, ask ops.",
