@@ -10,6 +10,7 @@ import msgspec
 
 from memoryd.client.protocol import Change
 from memoryd.daemon.store.store import FILE_NAME
+from memoryd.daemon.store.tiers import L0
 
 ACTIVE, KEPT = "active", "kept"  # a turn in L0; one that is a memory by now
 _STORED = (
@@ -119,9 +120,14 @@ class Past:
         found = [
             None if change.action == "deleted" else change.changed["content"][1]
             for change in changes
-            if change.action == "deleted" or "content" in change.changed
+            if (change.action == "deleted" or "content" in change.changed) and not _is_of_turn(change)
         ]
         return self.said[id][len(self.said[id]) - len(found) :] == found
+
+
+def _is_of_turn(change: Change) -> bool:
+    """Return whether something came or went as a turn of L0, whose time there is not noted here."""
+    return change.action != "updated" and L0 in change.changed.get("tier", ())
 
 
 def _content(entry: Entry | None) -> str | None:
