@@ -139,6 +139,7 @@ def test_what_is_typed_while_a_view_loads_is_text_and_no_command(tab: Tab, morni
 
     def steps(page: Any) -> None:
         page.route("**/views/search.js", lambda route: late.append(route))  # the view does not come yet
+        page.reload()  # it may have been fetched by now
         expect(page.locator(".op").first).to_be_visible()
         page.locator(".op input").first.check()
         page.keyboard.press("/")
