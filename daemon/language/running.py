@@ -162,7 +162,9 @@ def finish(call: Summarize, plan: SummaryPlan, summary: str | None, count: Token
     running = plan.running
     if summary is not None:
         done = [*(running.summarized_ids if running else []), *(message.id for message in plan.older)]
-        running = RunningSummary(summary=summary, summarized_ids=done, last_id=plan.older[-1].id)
+        # A prompt that was held back before is older than what is in the summary already.
+        last = next(message.id for message in reversed(call.messages) if message.id in set(done))
+        running = RunningSummary(summary=summary, summarized_ids=done, last_id=last)
     head = [plan.system] if plan.system else []
     if running and running.summary:
         # One that came with the call may be longer than this one allows.

@@ -123,6 +123,18 @@ def test_a_second_round_goes_on_from_the_messages_of_the_last_reply() -> None:
     assert second.tokens <= 100
 
 
+def test_a_prompt_that_was_held_back_is_summarised_after_what_followed_it() -> None:
+    messages = [message("asked"), *(message(f"a{n}", 30, role="assistant") for n in range(3))]
+    first = summarized(messages)
+    assert first.running_summary is not None
+    assert "asked" not in first.running_summary.summarized_ids
+    messages.append(message("next"))
+    second = summarized(messages, first.running_summary, max_tokens_before_summary=1)
+    assert second.running_summary is not None
+    assert second.running_summary.summarized_ids[-1] == "asked"
+    assert summarized([*messages, *talk(12)], second.running_summary).tokens <= 100
+
+
 def test_the_summary_is_there_again_when_nothing_new_is_summarised() -> None:
     messages = talk(12)
     first = summarized(messages)
