@@ -374,9 +374,6 @@ def _check_op(op: Op) -> None:
             _check_kind("filter", op.filter, Mapping, "a dict")
             for name, number in (("limit", op.limit), ("offset", op.offset)):
                 _check_kind(name, number, int, "a whole number")
-        case ListNamespacesOp():
-            for condition in op.match_conditions or ():
-                _check_labels(condition.path)
     if isinstance(op, PutOp):
         _check_kind("value", op.value, Mapping, "a dict")
         _check_minutes("ttl", op.ttl)

@@ -45,6 +45,8 @@ BUILT: dict[str, list[str]] = {
     "daemon.config._check": [],  # settings
     "client.memctl.snippet._find_marks": [re.escape("a.b*")],
     "client.systemd.units._replace": ["(?m)^ExecStart=.*$"],
+    "daemon.store.fulltext.keeps_dropped": [r".*plonk.*"],  # of one term each
+    "daemon.store.leftovers.find_removed": [r"(?:[\s_-]|\\\\+[bfnrt]|[\x80-\xff])+".join(["aa", "bb"])],
     "client.wording.__init__": [Wording(" a a-a  b ", is_json=quoted)._pattern.pattern for quoted in (False, True)],
 }
 # What reads texts of any length.
