@@ -163,7 +163,8 @@ def finish(call: Summarize, plan: SummaryPlan, summary: str | None, count: Token
     if summary is not None:
         done = [*(running.summarized_ids if running else []), *(message.id for message in plan.older)]
         # A prompt that was held back before is older than what is in the summary already.
-        last = next(message.id for message in reversed(call.messages) if message.id in set(done))
+        known = set(done)
+        last = next(message.id for message in reversed(call.messages) if message.id in known)
         running = RunningSummary(summary=summary, summarized_ids=done, last_id=last)
     head = [plan.system] if plan.system else []
     if running and running.summary:
