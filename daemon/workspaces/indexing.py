@@ -43,14 +43,22 @@ class Gone(Conflict):
 def index(core: Core, workspace: StoredWorkspace, force: bool = False, tell: Tell = lambda done, total: None) -> Counts:
     """Look at all files of a workspace and bring the index up to date; raise `Gone`, or `NotFound` once removed.
 
-    `tell` hears of files done and files to do.
+    `tell` hears of files done and files to do. The patterns are those that the workspace has by now: a pass that began
+    before they were changed would take out what a later one found.
     """
     live = get_live(core, workspace)
     _wait_for(core, live, tell)
     try:
         with core.store.reading() as connection:
             known = workspaces.stats(connection, workspace.id)
+            now = workspaces.read_workspace(connection, workspace.id)
+        if now is None:
+            raise _removed(workspace)
+        workspace = now
         scanned = scan(core, workspace)
+        live.problems = dict(scanned.problems)
+        live.folders = frozenset(scanned.folders)
+        live.left_out = {**scanned.left_out, **({"*": scanned.others} if scanned.others else {})}
         counts = Counts(namespace=workspace.namespace, scanned=len(scanned.files), unchanged=len(scanned.files))
         committing.write(core, workspace, _find_left_out(known, scanned), counts)
         todo = [file.path for file in scanned.files if force or _is_different(file, known.get(file.path))]
@@ -111,15 +119,16 @@ def scan(core: Core, workspace: StoredWorkspace) -> Scan:
         before = workspaces.read_device(connection, workspace.id)
         known = workspaces.count_indexed(connection, workspace).files
     if before is None:
-        raise NotFound(f"The workspace {workspace.namespace} was removed.")
+        raise _removed(workspace)
     if device != before:
         if known and not scanned.files:
             raise Gone(f"{workspace.root} is empty and on another file system than before: its disk is not mounted.")
         core.store.write(lambda t: workspaces.set_device(t.connection, workspace.id, device)).result()
-    live.problems = dict(scanned.problems)
-    live.folders = frozenset(scanned.folders)
-    live.left_out = {**scanned.left_out, **({"*": scanned.others} if scanned.others else {})}
     return scanned
+
+
+def _removed(workspace: StoredWorkspace) -> NotFound:
+    return NotFound(f"The workspace {workspace.namespace} was removed.")
 
 
 def check_there(workspace: StoredWorkspace) -> int:

@@ -54,6 +54,15 @@ def counting(folder: Path) -> Iterator[Counting]:
         yield Counting(core, embedder)
 
 
+def test_a_pass_that_waited_while_the_globs_were_changed_goes_by_the_new_ones(core: Core, root: Path) -> None:
+    write(root, "bees.md", "Bees dance.\n")
+    before = added(core, root, globs=["memory/*.md"])
+    assert indexing.index(core, registry.add(core, str(root), None, ["*.md"])).indexed == 1
+    assert indexing.index(core, before).unchanged == 1
+    assert list(chunks(core)) == [f"{root}/bees.md:1-1"]
+    assert calls.status(core, before).left_out == []
+
+
 def test_files_that_the_globs_name_are_chunks_with_their_place(core: Core, root: Path) -> None:
     write(root, "MEMORY.md", "# Birds\n\nHerons stand still.\n")
     write(root, "memory/2026-03-05.md", "Saw an egret.\n")
