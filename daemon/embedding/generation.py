@@ -158,7 +158,8 @@ class Generation:
 
     def count_waiting(self) -> int:
         """Return how many memories have no vector yet, none within their context, or none of their parts."""
-        return len(self.pending) + len(self.failing) + len(self.alone) + len(self.parts.waiting)
+        with self._lock:  # a row on its way from the queue to the index is in neither
+            return len(self.pending) + len(self.failing) + len(self.alone) + len(self.parts.waiting)
 
     def count_missing(self, allowed: Mask) -> int:
         """Return how many of the rows that a mask allows have no vector: few are looked up, instead of counting all."""
