@@ -252,6 +252,7 @@ def test_a_time_limit_that_is_none_is_refused_when_the_client_is_made(kind: Any,
         kind("", timeout_s=timeout_s)
 
 
+@pytest.mark.slow
 async def test_progress_keeps_a_long_call_from_timing_out(client: Any, path: Path) -> None:
     client.timeout_s = 1.5
     added = {"results": [], "created": 0, "merged": 0, "operations": []}

@@ -342,6 +342,7 @@ def test_add_many_of_none_one_and_many_gives_one_result_each_in_order(memory: An
     assert [result.outcome for result in again] == ["merged", "created"]
 
 
+@pytest.mark.slow
 def test_add_many_of_more_than_a_frame_holds_is_several_calls(memory: Any) -> None:
     added = memory.add_many(({"content": f"{number} " + "x" * 1_000_000} for number in range(20)), dedup=False)
     assert (added.created, len(added.results), len(added.operations)) == (20, 20, 3)

@@ -20,6 +20,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(values)
 def test_a_value_comes_back_equal(value: Any) -> None:
     assert decode(encode(value)) == value

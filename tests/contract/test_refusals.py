@@ -170,6 +170,7 @@ METADATA: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize(("call", "code"), CALLS.values(), ids=CALLS)
 def test_a_wrong_call_gets_its_code_and_changes_nothing(wire: Wire, call: Any, code: str) -> None:
@@ -307,6 +308,7 @@ def test_many_requests_in_one_write_are_each_answered(wire: Wire) -> None:
     assert {reply[0] for reply in replies} == {0}
 
 
+@pytest.mark.slow
 def test_a_reply_that_would_be_over_the_limit_comes_shortened(daemon: "Daemon") -> None:
     with daemon.client(timeout_s=110) as client:
         client.add_many({"content": f"{number} " + "x" * 1_000_000} for number in range(18))

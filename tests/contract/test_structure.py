@@ -50,6 +50,7 @@ def test_only_the_shared_tier_imports_psycopg() -> None:
     assert [path for path in importers("psycopg") if not path.startswith(SHARED)] == []
 
 
+@pytest.mark.slow
 def test_what_parses_files_in_a_child_process_imports_nothing_of_the_daemon() -> None:
     found = [
         f"{path}: {name}"

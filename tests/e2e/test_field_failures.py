@@ -108,6 +108,7 @@ def broken_models(folder: Path, model_dir: Path) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_be_loaded_is_shown_and_loaded_once_it_is_mended(
     folder: Path, broken_models: Path, model_dir: Path
 ) -> None:
@@ -211,6 +212,7 @@ def test_a_restart_answers_before_the_model_is_there_and_embeds_nothing_again(fo
 # Many at once --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_hundred_clients_at_once_get_an_answer_or_hear_when_to_come_again(folder: Path) -> None:
     daemon = process_of(folder, NO_MODEL)
     daemon.constants = {"daemon.server.server.WORKERS": 2, "daemon.server.server.MAX_QUEUED": 8}
@@ -260,6 +262,7 @@ def test_a_recall_is_answered_while_an_import_of_another_client_is_held(narrow: 
 # What agents say again -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_an_agent_was_told_and_says_again_is_not_learned_anew(real: "Process") -> None:
     with real.client("team/agent") as client:
         fact = client.add("The staging database is rebuilt from the backup every Sunday night.", type="fact")

@@ -29,6 +29,7 @@ with running(Path(sys.argv[1]), CountingEmbedder()) as core:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slices", [1, 2, 7, 15, 30, 47])
 def test_a_crash_leaves_a_graph_that_maintenance_completes(folder: Path, slices: int) -> None:
     command = [sys.executable, "-c", CLUSTERING, str(folder)]

@@ -41,6 +41,7 @@ def reader(folder: Path, model_dir: Path) -> Iterator[Reader]:
     made.stop()
 
 
+@pytest.mark.slow
 @needs()
 @pytest.mark.parametrize("name", _RUN_HERE)
 def test_what_a_page_shows_is_what_comes_out(name: str, reader: Reader) -> None:

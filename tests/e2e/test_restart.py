@@ -46,6 +46,7 @@ def ready(process: Process) -> int:
     return (process.folder / "log").read_text().count("ready: socket")
 
 
+@pytest.mark.slow
 def test_a_newer_client_makes_an_upgraded_daemon_restart_on_its_socket_and_no_call_of_eight_clients_fails(
     site: Installation, start: Started
 ) -> None:
@@ -80,6 +81,7 @@ def test_restarts_on_request_fail_no_call_of_eight_clients(start: Started) -> No
     assert not process.socket.exists()
 
 
+@pytest.mark.slow
 async def test_an_asynchronous_client_with_many_calls_under_way_sees_nothing_of_a_restart(start: Started) -> None:
     import asyncio
 
@@ -132,6 +134,7 @@ def test_a_young_daemon_is_left_alone(site: Installation, start: Started) -> Non
     wait_until(lambda: ready(process) == 1)
 
 
+@pytest.mark.slow
 def test_an_upgrade_that_a_restart_does_not_bring_is_tried_once(site: Installation, start: Started) -> None:
     process = start()
     # As if what lies on disk were not what is loaded: the successor runs the same old version.
@@ -146,6 +149,7 @@ def test_an_upgrade_that_a_restart_does_not_bring_is_tried_once(site: Installati
     assert ready(process) == 3
 
 
+@pytest.mark.slow
 def test_a_new_version_that_cannot_start_says_why_and_the_next_client_may_start_another(
     site: Installation, start: Started
 ) -> None:

@@ -44,6 +44,7 @@ def failing(client: Client) -> set[str]:
     return {thread.name for thread in client.status().threads if thread.is_failing()}
 
 
+@pytest.mark.slow
 def test_what_needs_no_descriptor_goes_on_and_the_rest_once_there_are_some(process: Any, folder: Path) -> None:
     textfile = folder / "memoryd.prom"
     with process.client(timeout_s=60) as client, process.client(timeout_s=60) as other:

@@ -180,6 +180,7 @@ def test_workspaces_inside_around_or_of_one_namespace_are_refused(process: Any, 
         assert finds(client, "walrus")
 
 
+@pytest.mark.slow
 def test_a_folder_that_disappears_while_watched_leaves_the_others_alone(process: Any, root: Path) -> None:
     other = root.parent / "other"
     (other / "memory").mkdir(parents=True)

@@ -22,6 +22,7 @@ def url() -> Iterator[str]:
         yield server.url
 
 
+@pytest.mark.slow
 def test_a_daemon_works_with_a_model_behind_an_api(folder: Path, url: str, memctl: Memctl) -> None:
     running = Process(folder, f'[model]\nname = "{NAME}"\nfetch = false\n[embedding_api]\nurl = "{url}"\n').start()
     try:

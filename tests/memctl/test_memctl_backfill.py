@@ -142,6 +142,7 @@ def test_it_takes_in_what_was_said_once_and_an_undo_takes_it_back(home: Path, da
     assert memctl("backfill", "--json").json["taken"] == 4
 
 
+@pytest.mark.slow
 def test_a_session_of_more_than_one_call_is_paired_and_counted_as_one(
     home: Path, daemon: "Daemon", memctl: Memctl
 ) -> None:
@@ -253,6 +254,7 @@ def test_no_namespace_is_made_for_turns_that_are_there_already(home: Path, daemo
     assert memctl("project", "list", "--json").json == []
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_in_the_same_operation(
     home: Path, module_process: Any, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -320,6 +320,7 @@ def test_hidden_and_linked_files_are_not_imported(memctl: Memctl, client: Client
     assert memctl("import", str(folder), "--dry-run", "--json").json["unchanged"] == 2
 
 
+@pytest.mark.slow
 def test_many_memories_go_in_several_calls_and_are_undone_at_once(
     memctl: Memctl, client: Client, tmp_path: Path
 ) -> None:

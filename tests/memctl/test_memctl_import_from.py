@@ -101,6 +101,7 @@ def test_every_system_has_a_module_that_reads_and_a_sample_that_is_tested() -> N
         assert callable(import_module(f"memoryd.client.importing.{system.module}").read)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("system", "path", "expected"), EXPECTED, ids=[f"{s} {p}" for s, p, _ in EXPECTED])
 def test_what_a_system_kept_comes_in_once_and_goes_with_one_undo(
     memctl: Memctl, client: Client, system: str, path: str, expected: dict[tuple[str, str], int]

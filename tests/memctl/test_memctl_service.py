@@ -28,6 +28,7 @@ def no_model(folder: Path) -> None:
     (folder / "config.toml").write_text(NO_MODEL)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_model")
 def test_up_and_down(memctl: Memctl, folder: Path) -> None:
     try:
@@ -97,6 +98,7 @@ def test_a_wrong_configuration_is_explained_and_found_by_doctor(
     assert "config.toml is wrong" in findings["configuration"]["message"]
 
 
+@pytest.mark.slow
 def test_models_are_listed(memctl: Memctl, folder: Path) -> None:
     (folder / "config.toml").write_text('[model]\nfolder = "models"\n')
     rows = memctl("model", "list", "--json").json

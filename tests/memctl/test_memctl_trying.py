@@ -39,6 +39,7 @@ def left_over(folder: Path) -> list[str]:
     return [path.name for path in (folder / "tmp").iterdir()]
 
 
+@pytest.mark.slow
 def test_two_models_side_by_side_on_ones_own_memories(folder: Path, running: Process, memctl: Memctl) -> None:
     memctl("up", "--wait")
     cache = memctl("add", "We use Valkey as the cache", "--namespace", "acme", "--json").json["id"]
@@ -62,6 +63,7 @@ def test_two_models_side_by_side_on_ones_own_memories(folder: Path, running: Pro
     assert left_over(folder) == []
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_it_leaves_nothing(folder: Path, running: Process) -> None:
     command = [sys.executable, "-m", "memoryd.client.memctl", "model", "try", OTHER]
     child = subprocess.Popen(command, env={**running.environment, "TMPDIR": str(folder / "tmp")})
@@ -75,6 +77,7 @@ def test_killed_in_the_middle_it_leaves_nothing(folder: Path, running: Process) 
     wait_until(lambda: not Path(f"/proc/{daemon}").exists() or "Z" in Path(f"/proc/{daemon}/stat").read_text())
 
 
+@pytest.mark.slow
 def test_without_a_network_it_says_what_it_needs(
     folder: Path, running: Process, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:

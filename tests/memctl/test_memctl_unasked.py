@@ -85,6 +85,7 @@ def replay(start_daemon: Callable[..., Any], clock: Any, folder: Path, rows: lis
     return judging.judge_all(rows, given)
 
 
+@pytest.mark.slow
 def test_a_month_is_replayed_and_judged(
     start_daemon: Callable[..., Any], clock: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +143,7 @@ def test_lines_of_what_nobody_is_to_read_are_not_printed(memctl: Memctl, folder:
     assert (absent.code, "is not there" in absent.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_ids_are_those_of_the_seed(folder: Path) -> None:
     def add_two(*options: str) -> list[str]:
         with run_private_daemon(options, config=NO_MODEL) as daemon, daemon.client("farm") as client:

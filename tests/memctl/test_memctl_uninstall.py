@@ -140,6 +140,7 @@ def test_what_is_shown_before_the_question_has_the_warning_and_no_colours(
     assert ("\x1b" in preview, "\x1b" in done.out) == (False, True)
 
 
+@pytest.mark.slow
 def test_the_data_can_be_kept_and_is_found_by_a_later_installation(installed: Path, memctl: Memctl) -> None:
     report = memctl("uninstall", "--keep-data", "--yes", "--json").json
     assert {part["what"] for part in report["parts"]} == {"hooks", "service", "daemon", "socket", "models"}
@@ -279,6 +280,7 @@ def test_folders_that_hooks_made_go_and_empty_ones_that_were_there_stay(
     assert contents(home) == before
 
 
+@pytest.mark.slow
 def test_a_project_that_had_hooks_and_is_gone_is_named(
     home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -342,6 +344,7 @@ def test_hooks_that_are_still_called_bring_nothing_back(
     assert contents(installed) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("up",), ("hooks", "install", "claude-code")])
 def test_hooks_work_again_after_a_command_of_a_person(installed: Path, memctl: Memctl, words: tuple[str, ...]) -> None:
     memctl("uninstall", "--keep-data", "--yes")
@@ -425,6 +428,7 @@ def test_files_that_another_installation_wrote_into_come_back_to_the_byte(
     assert {name: data for name, data in contents(home).items() if data} == before
 
 
+@pytest.mark.slow
 def test_turns_are_counted_also_while_the_daemon_is_down(installed: Path, memctl: Memctl) -> None:
     memctl("observe", "We deploy on Tuesdays", "--namespace", "ada", "--session", "s1")
     for _ in range(2):
@@ -433,6 +437,7 @@ def test_turns_are_counted_also_while_the_daemon_is_down(installed: Path, memctl
         memctl("down")
 
 
+@pytest.mark.slow
 def test_parts_of_files_are_counted_apart(installed: Path, memctl: Memctl) -> None:
     memctl("workspace", "add", str(installed / "notes"))
     memctl("workspace", "index", str(installed / "notes"))

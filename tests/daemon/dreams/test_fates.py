@@ -73,6 +73,7 @@ def sound(notes: Sequence[DreamNote], found: Sequence[NoteFate]) -> bool:
     )
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(TEXTS), st.booleans()), max_size=10), st.floats(0.0, 1.0))
 def test_nothing_goes_without_one_that_is_kept_for_it(chosen: list[tuple[str, bool]], cosine: float) -> None:
     notes = [DreamNote(text, "", stands) for text, stands in chosen]

@@ -273,6 +273,7 @@ def test_a_dead_server_leaves_searches_and_adds_to_words_and_the_queue(folder: P
         wait_until(lambda: search(core, "limit of the gateway, once more").degraded == [])
 
 
+@pytest.mark.slow
 def test_a_slow_server_holds_no_search_beyond_its_limit(folder: Path, server: ModelServer) -> None:
     with running_on(folder, server) as core:
         add(core, "We use Valkey as the cache")

@@ -72,6 +72,7 @@ def test_undo_brings_them_back_for_good(former: Core) -> None:
     assert list(RULE_FACTS.plan(former, 0.0)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1, 2, 1203])
 def test_any_number_of_them_goes_and_what_a_language_model_made_stays(core: Core, count: int) -> None:
     core.cognition.provider = Model()

@@ -36,6 +36,7 @@ def few(core: Core) -> Core:
     return fill(core, 12)
 
 
+@pytest.mark.slow
 def test_what_a_filter_leaves_is_deleted_in_parts_and_one_undo_brings_it_back(filled: Core) -> None:
     before = list(ask(filled, List(limit=1000)))
     done = delete_where(filled, where={"n": {"$gte": 10}})

@@ -145,6 +145,7 @@ def test_a_value_may_have_eight_mebibytes(core: Core) -> None:
         put(core, "larger", "a larger value", metadata={"text": "x" * 9_000_000})
 
 
+@pytest.mark.slow
 def test_large_values_come_whole_in_several_replies(core: Core) -> None:
     for number in range(5):
         put(core, f"large {number}", f"heron number {number}", metadata={"text": "word " * 600_000})

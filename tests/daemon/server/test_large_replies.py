@@ -32,6 +32,7 @@ def client(start_daemon: "Callable[..., Daemon]") -> Iterator[Client]:
         yield client
 
 
+@pytest.mark.slow
 def test_a_reply_that_would_be_too_large_comes_with_its_longest_contents_shortened(client: Client) -> None:
     for found in (client.list(limit=100), client.search("kettle", limit=40), client.explain("kettle", limit=40).hits):
         assert len(found) == MANY + 1
@@ -46,6 +47,7 @@ def test_a_reply_that_would_be_too_large_comes_with_its_longest_contents_shorten
     assert [memory.content_bytes for memory in client.list(limit=10)] == [None] * 10  # these fit
 
 
+@pytest.mark.slow
 def test_history_and_turns_that_would_be_too_large_are_returned(start_daemon: "Callable[..., Daemon]") -> None:
     with start_daemon().client() as client:
         id = client.add("The kettle is small").id
@@ -60,6 +62,7 @@ def test_history_and_turns_that_would_be_too_large_are_returned(start_daemon: "C
         assert len(client.turns(limit=100).turns) == 20
 
 
+@pytest.mark.slow
 def test_a_context_cuts_what_cannot_fit_before_it_counts_tokens(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -380,6 +380,7 @@ def test_a_slow_follower_is_told_how_much_it_missed_and_slows_nobody(
         assert (slow.receive() or [0, 0, {}])[2]["text"] == "It goes on"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("narrow")
 def test_who_never_reads_is_dropped_as_any_slow_reader(
     start_daemon: Start, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch

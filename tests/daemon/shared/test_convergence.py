@@ -103,6 +103,7 @@ def test_only_the_check_of_lives_brings_back_what_a_server_lost(
         day.close()
 
 
+@pytest.mark.slow
 def test_without_entries_what_is_private_leaks(
     postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

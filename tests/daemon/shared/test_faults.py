@@ -206,6 +206,7 @@ def test_who_was_away_longer_than_the_log_is_nothing_special(
     assert one.conflicts() == {}
 
 
+@pytest.mark.slow
 def test_a_first_copy_that_is_cut_goes_on_where_it_was(
     pair: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -230,6 +230,7 @@ def test_a_transaction_that_began_before_writes_nothing_afterwards(
         assert owner.texts() == []
 
 
+@pytest.mark.slow
 def test_who_holds_the_head_does_not_keep_its_grant(postgres: Postgres, weak: tuple[str, str, str]) -> None:
     database, boss, role = weak
     with closing(Desk(postgres, database, boss)) as owner, closing(Desk(postgres, database, role)) as desk:

@@ -61,6 +61,7 @@ def address(postgres: Postgres, database: str) -> str:
     return postgres.address(database=database)
 
 
+@pytest.mark.slow
 def test_nothing_of_conversations_leaves_unless_it_is_shared_by_name(
     start_daemon: Callable[..., Any], address: str, postgres: Postgres, with_vectors: str
 ) -> None:

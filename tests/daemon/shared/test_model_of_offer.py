@@ -128,6 +128,7 @@ def compare(opened: ServerConnection, seeds: range, steps: int) -> dict[int, int
     return rules
 
 
+@pytest.mark.slow
 def test_the_server_judges_as_the_model_does(opened: ServerConnection) -> None:
     rules = compare(opened, range(40), 25)
     assert set(rules) == set(range(1, 14)), rules

@@ -96,6 +96,7 @@ def test_what_is_not_here_is_found_and_what_is_used_stays(pair: tuple[Client, Cl
     }
 
 
+@pytest.mark.slow
 def test_the_local_answer_waits_for_nobody(
     pair: tuple[Client, Client], postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,6 +225,7 @@ def test_a_server_shows_nothing_of_a_namespace_that_was_not_asked_for(
         assert {hit.content for hit in found} <= here
 
 
+@pytest.mark.slow
 def test_a_rare_word_is_found_where_many_are_nearer(pair: tuple[Client, Client], address: str) -> None:
     one, other = pair
     text = f"{' '.join(WORDS)} zx4711"

@@ -621,6 +621,7 @@ def test_hypothesis_finds_what_a_missing_check_breaks(off: str) -> None:
         run(200, 60, off={off})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("off", ["base", "entry", "log", "life", "changed", "replay", "forget", "other life"])
 def test_a_missing_check_is_found_by_chance(off: str) -> None:
     with pytest.raises(AssertionError):

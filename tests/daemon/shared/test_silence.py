@@ -25,6 +25,7 @@ def read_and_write(postgres: Postgres, size: int, limit_s: float) -> None:
         cable.close()
 
 
+@pytest.mark.slow
 def test_a_slow_line_is_no_silence(postgres: Postgres) -> None:
     read_and_write(postgres, 600_000, limit_s=1.5)  # each way takes longer than that
 
@@ -50,6 +51,7 @@ def test_a_hung_server_is_given_up(postgres: Postgres, where: str) -> None:
         postgres.resume()
 
 
+@pytest.mark.slow
 def test_what_hangs_in_the_middle_of_much_is_given_up(postgres: Postgres) -> None:
     opened = server.connect(postgres.address())
     try:

@@ -33,6 +33,7 @@ def no_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", attempt)
 
 
+@pytest.mark.slow
 def test_every_module_that_reaches_out_is_known() -> None:
     assert importers(*WAYS_OUT.split()) == [
         "client/doctor/settings.py",

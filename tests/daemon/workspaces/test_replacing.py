@@ -188,6 +188,7 @@ for number in range(int(sys.argv[3])):
 """
 
 
+@pytest.mark.slow
 def test_several_processes_and_threads_lose_nothing(tmp_path: Path) -> None:
     processes = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(n), "10"]) for n in range(3)]
     threads = [

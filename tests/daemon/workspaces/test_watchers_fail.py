@@ -22,6 +22,7 @@ def read_state(core: Core, name: str) -> ThreadState:
     return next((one for one in core.supervisor.list_states() if one.name == name), ThreadState(name=name))
 
 
+@pytest.mark.slow
 def test_workspaces_are_watched_once_the_database_opens_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch, quick: None
 ) -> None:
@@ -46,6 +47,7 @@ def test_workspaces_are_watched_once_the_database_opens_again(
             watchers.close()
 
 
+@pytest.mark.slow
 def test_a_panic_of_what_watches_a_folder_ends_nothing(folder: Path, quick: None) -> None:
     (folder / "notes").mkdir()
     panics = [Panic("poisoned lock"), Panic("poisoned lock")]

@@ -109,6 +109,7 @@ def test_a_checkout_of_another_branch_is_followed_both_ways(watched: Watched, ro
     assert watched.embedder.texts == []
 
 
+@pytest.mark.slow
 def test_a_burst_of_2000_files_is_a_few_passes(watched: Watched, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     passes: list[StoredWorkspace] = []
     index = indexing.index
@@ -203,6 +204,7 @@ def test_swap_and_backup_files_are_no_memories(watched: Watched, root: Path) -> 
     assert watched.paths() == {str(root / "memory/real.md")}
 
 
+@pytest.mark.slow
 def test_a_folder_that_disappears_keeps_its_index_and_is_read_when_it_is_back(watched: Watched, root: Path) -> None:
     write(root, "memory/a.md", "A walrus.\n")
     workspace = watched.add(root)
@@ -233,6 +235,7 @@ def mounted(root: Path) -> Iterator[Callable[[bool], None]]:
     subprocess.run(["umount", "-l", root], capture_output=True)
 
 
+@pytest.mark.slow
 def test_an_unmounted_disk_does_not_empty_the_index(
     watched: Watched, root: Path, mounted: Callable[[bool], None]
 ) -> None:
@@ -272,6 +275,7 @@ class Silent:
         pass
 
 
+@pytest.mark.slow
 def test_without_watches_the_folder_is_scanned_and_status_says_why(
     folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,7 @@ def test_an_existing_file_is_meant_before_a_new_one(watched: Watched, root: Path
     assert remember(watched.core, "b", file="other").path == f"{root}/other.md"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "reason"),
     [
@@ -144,6 +145,7 @@ def test_a_file_in_another_encoding_is_left_alone(watched: Watched, root: Path) 
     assert path.read_bytes() == b"- caf\xe9\n- b\n"
 
 
+@pytest.mark.slow
 def test_a_file_that_would_be_too_large_to_index_is_left_alone(watched: Watched, root: Path) -> None:
     watched.add(root)
     path = write(root, "memory/a.md", "x" * (16 * 1024 * 1024 - 2))

@@ -50,6 +50,7 @@ def test_a_whole_database_is_told_so(doctor: Doctor, resting: Path) -> None:
     assert sorted(path.name for path in resting.parent.iterdir()) == [FILE_NAME], "looking leaves nothing behind"
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_database_is_told(doctor: Doctor, resting: Path) -> None:
     resting.write_bytes(b"nonsense" * 1000)
     found = doctor()

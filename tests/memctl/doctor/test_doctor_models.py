@@ -53,6 +53,7 @@ def test_a_model_that_is_loading_is_waited_for(doctor: Doctor, told: FakeDaemon)
     assert doctor("model", "--fix", "--yes")["model"]["mended"] is True
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_installed_is_told(doctor: Doctor, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORYD_MODEL_DIR", str(folder / "models"))
     monkeypatch.delenv("MEMORYD_OFFLINE", raising=False)

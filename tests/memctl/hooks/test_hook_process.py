@@ -112,6 +112,7 @@ def test_without_a_home_and_a_folder_to_be_in_it_still_answers(folder: Path, pro
         assert (agent.run(event, b'{"cwd": "/gone", "prompt": "deploys"}').out or "{}") == "{}"
 
 
+@pytest.mark.slow
 def test_a_host_that_never_ends_its_input_is_left_in_time(folder: Path, project: Path) -> None:
     agent = Agent("gemini", folder, project)
     with subprocess.Popen(
@@ -147,6 +148,7 @@ def test_what_the_alarm_breaks_off_is_spooled(folder: Path, project: Path) -> No
     assert [call["turns"][0]["content"] for call in spooled(folder)] == [SAYING]
 
 
+@pytest.mark.slow
 def test_a_hung_daemon_delays_a_prompt_by_a_second_and_loses_nothing(process: Process, agent: Agent) -> None:
     assert process.child is not None
     process.child.send_signal(signal.SIGSTOP)
@@ -302,6 +304,7 @@ def test_the_last_answer_of_copilot_is_read_from_its_transcript_once_it_is_there
         assert {turn.content for turn in client.turns()} == {*found.values(), "The second answer was about pears"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "fields"),
     [

@@ -101,6 +101,7 @@ def served(process: Any) -> Iterator[ServedMcp]:
     assert running.stop() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
 async def test_the_official_client_calls_every_tool_with_the_token_and_replies_fit_their_schemas(
     served: ServedMcp, process: Any, mode: str
@@ -131,6 +132,7 @@ async def test_the_official_client_calls_every_tool_with_the_token_and_replies_f
     assert f"note 0 of {mode}" in summary.contents[0].text  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 async def test_many_clients_at_once_each_get_their_own_answers(served: ServedMcp) -> None:
     async def converse(number: int) -> str:
         async with served.client() as client:
@@ -263,6 +265,7 @@ def test_each_guard_has_an_attack() -> None:
     assert {check.__name__ for check in command.GUARDS} == {attack.by for attack in ATTACKS.values()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "status"),
     [(b"no JSON", 400), (b"[]", 400), (b"[" * 100_000, 400), (b'{"jsonrpc": "2.0"}', 400), (b" " * 5_000_000, 413)],
@@ -320,6 +323,7 @@ def test_a_token_that_cannot_be_read_is_an_error_in_one_sentence(folder: Path, m
     )
 
 
+@pytest.mark.slow
 async def test_who_is_bound_to_a_namespace_has_the_token_of_that_and_stays_there(process: Any, folder: Path) -> None:
     with process.client() as memory:
         bound = memory.add_token("box", "acme/box").token
@@ -339,6 +343,7 @@ async def test_who_is_bound_to_a_namespace_has_the_token_of_that_and_stays_there
         assert [one.content for one in memory.list(reach="exact").memories] == ["what the box knows"]
 
 
+@pytest.mark.slow
 async def test_an_agent_is_told_by_name_what_its_token_may_name(process: Any) -> None:
     with process.client() as memory:
         tokens = [memory.add_token(role, f"club/{role}", role=role).token for role in ("agent", "reader")]

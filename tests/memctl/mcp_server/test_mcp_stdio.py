@@ -29,6 +29,7 @@ def process(module_process: Any) -> Any:
     return module_process
 
 
+@pytest.mark.slow
 async def test_the_official_client_calls_every_tool_at_once_and_replies_fit_their_schemas(process: Any) -> None:
     with process.client("acme/api") as memory:
         ids = [memory.add(f"cache note {n}", dedup=False).id for n in range(3)]

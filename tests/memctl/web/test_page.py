@@ -12,6 +12,7 @@ from memoryd.client.protocol import ListGiven
 VIEWS = ["today", "search", "memory", "tiers", "topics", "jobs", "health"]
 
 
+@pytest.mark.slow
 def test_why_did_my_agent_not_know_it_in_three_actions(tab: Tab) -> None:
     from playwright.sync_api import expect
 
@@ -29,6 +30,7 @@ def test_why_did_my_agent_not_know_it_in_three_actions(tab: Tab) -> None:
     tab.look(steps)
 
 
+@pytest.mark.slow
 def test_what_happened_this_morning_is_undone_in_three_actions(tab: Tab, morning: Any) -> None:
     from playwright.sync_api import expect
 
@@ -54,6 +56,7 @@ def test_what_happened_this_morning_is_undone_in_three_actions(tab: Tab, morning
         tab.look(lambda page: page.get_by_role("button", name="Undo", exact=True).last.is_visible())
 
 
+@pytest.mark.slow
 def test_the_keyboard_alone_deletes_and_undoes(tab: Tab, morning: Any) -> None:
     from playwright.sync_api import expect
 
@@ -81,6 +84,7 @@ def test_the_keyboard_alone_deletes_and_undoes(tab: Tab, morning: Any) -> None:
         assert first.id in {memory.id for memory in client.list(limit=100)}
 
 
+@pytest.mark.slow
 def test_what_happens_is_shown_at_once_and_hostile_memories_are_text_in_every_view(tab: Tab, morning: Any) -> None:
     from playwright.sync_api import expect
 
@@ -108,6 +112,7 @@ def test_what_happens_is_shown_at_once_and_hostile_memories_are_text_in_every_vi
     tab.look(watch)
 
 
+@pytest.mark.slow
 def test_what_is_below_the_floor_is_behind_a_button(tab: Tab, morning: Any) -> None:
     from playwright.sync_api import expect
 
@@ -132,6 +137,7 @@ def test_what_is_below_the_floor_is_behind_a_button(tab: Tab, morning: Any) -> N
     tab.look(ask)
 
 
+@pytest.mark.slow
 def test_what_is_typed_while_a_view_loads_is_text_and_no_command(tab: Tab, morning: Any) -> None:
     from playwright.sync_api import expect
 
@@ -162,6 +168,7 @@ def test_what_is_typed_while_a_view_loads_is_text_and_no_command(tab: Tab, morni
         assert [operation.undone_by for operation in client.operations(100)] == before
 
 
+@pytest.mark.slow
 def test_keys_of_a_view_wait_for_its_rows(tab: Tab) -> None:
     from playwright.sync_api import expect
 
@@ -176,6 +183,7 @@ def test_keys_of_a_view_wait_for_its_rows(tab: Tab) -> None:
     tab.look(steps)
 
 
+@pytest.mark.slow
 def test_escape_leaves_a_field_and_a_dialog_and_nothing_acts_behind_it(tab: Tab) -> None:
     from playwright.sync_api import expect
 
@@ -200,6 +208,7 @@ def test_escape_leaves_a_field_and_a_dialog_and_nothing_acts_behind_it(tab: Tab)
     tab.look(steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 400])
 def test_a_result_opens_beside_the_results_which_are_there_when_it_is_closed(tab: Tab, width: int) -> None:
     from playwright.sync_api import expect
@@ -232,6 +241,7 @@ def test_a_result_opens_beside_the_results_which_are_there_when_it_is_closed(tab
     tab.look(steps)
 
 
+@pytest.mark.slow
 def test_the_filter_leaves_the_memories_with_its_words_and_takes_all_keys(tab: Tab) -> None:
     from playwright.sync_api import expect
 
@@ -259,6 +269,7 @@ def test_the_filter_leaves_the_memories_with_its_words_and_takes_all_keys(tab: T
     tab.look(steps)
 
 
+@pytest.mark.slow
 def test_what_an_agent_was_given_is_taken_back_and_never_comes_again(tab: Tab, morning: Any) -> None:
     from playwright.sync_api import expect
 

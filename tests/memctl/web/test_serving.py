@@ -61,6 +61,7 @@ def test_events_come_as_they_happen_and_it_ends_by_sigterm_with_a_stream_open(se
     stream.close()
 
 
+@pytest.mark.slow
 def test_it_says_when_the_daemon_is_away_and_goes_on_when_it_is_back(
     start_daemon: Callable[..., Any], folder: Path
 ) -> None:

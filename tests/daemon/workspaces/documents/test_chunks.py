@@ -178,6 +178,7 @@ def test_an_unclosed_fence_reaches_to_the_end_and_loses_nothing() -> None:
     assert "\n".join(one.content for one in chunks) == text
 
 
+@pytest.mark.slow
 def test_an_edit_changes_the_chunk_it_is_in_and_at_most_its_neighbour() -> None:
     """One section, so that all that keeps the cuts in place is where they are chosen."""
     lines = [
