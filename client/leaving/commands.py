@@ -10,9 +10,11 @@ import msgspec
 
 from memoryd.client.agents.hooks import folders
 from memoryd.client.errors import MemorydError
+from memoryd.client.extras import advise
 from memoryd.client.leaving.finding import Installation, Part, Remains, find
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
+from memoryd.client.memctl.local import is_installed
 from memoryd.client.memctl.output import complain, make_printable, paint, show
 from memoryd.client.memctl.place import shorten_home
 from memoryd.client.memctl.table import pad, size_text
@@ -22,7 +24,7 @@ _TOOLS = {("pipx", "venvs"): "pipx", ("uv", "tools"): "uv tool"}  # where a tool
 
 
 class _Report(msgspec.Struct):
-    """What was, or would be, removed; what stays; the command that removes the program itself."""
+    """What was, or would be, removed; what stays; the command that removes the program, empty where that is to stay."""
 
     dry_run: bool
     parts: list[dict[str, str | int]]
@@ -46,10 +48,12 @@ def _uninstall(args: Namespace) -> int:
         warning = _make_warning(there, args.keep_data)
         preview = f"{_format(there, '', 'To be removed')}\nmemctl: {warning}"  # on stderr, which has no colours
         confirm("uninstall", warning, preview, "Nothing was removed.")
-    folders.note_removal()
+    if not there.alone:
+        folders.note_removal()
     for part in there.parts:
         part.remove()
-    folders.remove_empty(there.made)
+    if not there.alone:
+        folders.remove_empty(there.made)
     _check_gone(there.parts)
     there = there if args.keep_data else there.mark_last()
     report = _make_report(there, dry_run=False)
@@ -63,10 +67,18 @@ def _judge(there: Installation) -> int:
 
 
 def _make_warning(there: Installation, keep_data: bool) -> str:
+    if keep_data and there.alone:
+        return f"This ends the daemon of the memory in {there.alone}; all else stays."
     if keep_data:
         return "This removes memoryd; its memories and settings stay."
-    kept = there.kept or "all memories"
-    return f"This removes memoryd with {kept}; it cannot be undone. To take them along, run `memctl export` first."
+    what, kept = f"the memory in {there.alone} alone," if there.alone else "memoryd", there.kept or "all memories"
+    return f"This removes {what} with {kept}; it cannot be undone. To take them along, {_advise_export(there)}."
+
+
+def _advise_export(there: Installation) -> str:
+    if is_installed() or any(part.what == "daemon" for part in there.parts):
+        return "run `memctl export` first"
+    return f"{advise('daemon')}; then run `memctl export`"
 
 
 def _check_gone(parts: list[Part]) -> None:
@@ -84,7 +96,8 @@ def _make_report(there: Installation, dry_run: bool) -> _Report:
         {"what": part.what, "path": str(part.path), "note": part.note, "size_bytes": part.size_bytes}
         for part in there.parts
     ]
-    return _Report(dry_run, parts, [remain._asdict() for remain in there.remains], _find_program_command())
+    then = "" if there.alone else _find_program_command()
+    return _Report(dry_run, parts, [remain._asdict() for remain in there.remains], then)
 
 
 def _find_program_command() -> str:
@@ -97,7 +110,8 @@ def _find_program_command() -> str:
 
 
 def _format(there: Installation, then: str, heading: str, *styles: str) -> str:
-    lines = [f"{heading}:" if there.parts else "There is nothing to remove here but the program."]
+    nothing = f"There is nothing to remove here{'' if there.alone else ' but the program'}."
+    lines = [f"{heading}:" if there.parts else nothing]
     lines += [f"  {paint(pad(part.what, 8), *styles)}  {_format_part(part)}" for part in there.parts]
     if there.remains:
         lines += ["Stays:", *map(_format_remains, there.remains[:_SHOWN])]

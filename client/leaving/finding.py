@@ -2,6 +2,9 @@
 
 Hooks come first, so that no agent starts a daemon anew; then what starts a daemon or is one, then files. A folder may
 hold files of the user too: only what memoryd writes there is deleted, which is known by its names.
+
+Where variables lead to another memory than the default one, and that is there, this memory alone goes: hooks, service,
+settings and models stay with the default one.
 """
 
 import os
@@ -11,7 +14,7 @@ import shutil
 import time
 import tomllib
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -44,7 +47,7 @@ _CALL = re.compile(rb'["/]memctl["\s]')
 _NAMED = re.compile(rb"memctl|memoryd|MEMORYD_")
 _OWN_LINES = (
     *(".bashrc", ".bash_profile", ".profile", ".zshenv", ".zprofile", ".zshrc"),
-    *(".config/fish/config.fish", ".hermes/config.yaml"),
+    *(".config/fish/config.fish", ".config/environment.d/*.conf", ".hermes/config.yaml"),
 )
 # Files that are about memoryd alone: completion as memctl prints it, the plugin of docs/agents.md.
 _OWN_FILES = (
@@ -116,13 +119,14 @@ class Installation(NamedTuple):
     """All that there is: the parts in the order in which they go, what stays, what is kept in the database.
 
     `kept` is `2 memories, 1 turn`, empty where the database cannot be read. `made` are folders that hooks made, which
-    go where they are empty then.
+    go where they are empty then. `alone` is the folder of a memory that goes alone: memoryd and the default one stay.
     """
 
     parts: list[Part]
     remains: list[Remains]
     kept: str
     made: list[Path]
+    alone: Path | None = None
 
     @property
     def is_unfinished(self) -> bool:
@@ -137,23 +141,26 @@ class Installation(NamedTuple):
 
 
 def find(args: Namespace, keep_data: bool) -> Installation:
-    """Look for all that there is; with `keep_data` for all but memories and settings."""
-    status, settings = restart.get_status(args), _read_settings()
-    data = _find_data(status)
+    """Look for all that there is, or for one memory that goes alone; with `keep_data` not for memories and settings."""
+    status = restart.get_status(args)
+    alone = _choose_alone(args, status)
+    return _find_alone(args, keep_data, status, alone) if alone else _find_all(args, keep_data, status)
+
+
+def _find_all(args: Namespace, keep_data: bool, status: Status | None) -> Installation:
+    settings, data = _read_settings(), _find_data(status)
     stats = _ask(args) if status else None
     kept = _count_told(stats) if stats else _count_kept(data)
     units, foreign_units = service.find_units()
     hooks, remains = _find_hooks()
     parts = [*hooks, *(Part("service", path, service.uninstall) for path in units.values())]
-    if status:
-        parts.append(Part("daemon", Path(status.socket), partial(_stop, args, status), f"pid {status.pid}"))
-    parts += _find_sockets(args, settings)
-    remains += [*_find_processes(status.pid if status else 0), *_find_gone()]
+    parts += [*_find_daemon(args, status), *_find_sockets(args, settings)]
+    remains += [*_find_missing(), *_find_processes(status.pid if status else 0), *_find_gone()]
     remains += [Remains(str(path), "memctl did not write this unit") for path in foreign_units.values()]
     changes = activation.unit_folder() / f"{activation.SERVICE_UNIT}.d"
     if changes.is_dir():
         remains.append(Remains(str(changes), "your changes of the service"))
-    remains += _find_lines()
+    remains += [*_find_lines(), *_find_excludes([part.path for part in hooks])]
     models = _find_models(settings)
     files = [("models", models, ", ".join(sorted(name for name in models.patterns if name not in _MODELS)))]
     own_data = [*(("data", own, _describe_data(own, kept)) for own in data), ("settings", _find_settings(), "")]
@@ -163,13 +170,67 @@ def find(args: Namespace, keep_data: bool) -> Installation:
     else:
         files = [*own_data[:-1], *files, own_data[-1]]
         remains += [Remains(root.root, _describe_root(root)) for root in _list_roots(stats)]
+    return _add_files(Installation(parts, remains, kept, folders.list_made()), files)
+
+
+def _add_files(there: Installation, files: Sequence[tuple[str, OwnFiles, str]]) -> Installation:
+    """Add folders of memoryd's files, each with what it is and a word about it, and name what else is in them."""
     ours = {path for _, own, _ in files for path in own.list_there()}
     mine = [own for _, own, _ in files if own.folder in own.around and (own.is_named or own.list_there())]
     foreign = {path for own in mine if own.folder.is_dir() for path in own.list_foreign()}
-    remains += [Remains(str(path), "memoryd did not write it") for path in sorted(foreign - ours)]
-    files = [(what, own, note) for what, own, note in files if own.list_there()]
-    parts += [Part(what, own.folder, own.delete, note, own.measure()) for what, own, note in files]
-    return Installation(parts, remains, kept, folders.list_made())
+    remains = [Remains(str(path), "memoryd did not write it") for path in sorted(foreign - ours)]
+    parts = [Part(what, own.folder, own.delete, note, own.measure()) for what, own, note in files if own.list_there()]
+    return there._replace(parts=[*there.parts, *parts], remains=[*there.remains, *remains])
+
+
+def _choose_alone(args: Namespace, status: Status | None) -> Path | None:
+    """Return the folder of the memory that is named here, where it is not the default one and that is there too."""
+    if not (args.socket or paths.list_overrides()):
+        return None
+    folder = Path(status.data_dir) if status and not os.environ.get("MEMORYD_DATA_DIR") else paths.data_dir()
+    default = paths.default_data_dir()
+    return folder if _own_data(default).list_there() and folder.resolve() != default.resolve() else None
+
+
+def _find_alone(args: Namespace, keep_data: bool, answering: Status | None, folder: Path) -> Installation:
+    """Look for one memory beside the default one: its daemon, its socket, its data, a service that is for it."""
+    status = answering if answering and Path(answering.data_dir).resolve() == folder.resolve() else None
+    own, stats = _own_data(folder), _ask(args) if status else None
+    kept = _count_told(stats) if stats else _count_kept([own])
+    parts = [Part("service", path, service.uninstall) for path in service.find_units_for(folder).values()]
+    parts += _find_daemon(args, status)
+    if status or (not answering and (args.socket or os.environ.get("MEMORYD_SOCKET"))):
+        parts += _find_sockets(args, None)
+    remains = [_describe_default(), *_find_missing(), *_find_named()]
+    remains += _find_processes(status.pid if status else 0, others=False)
+    there, note = Installation(parts, remains, kept, [], alone=folder), _describe_data(own, kept)
+    if keep_data:
+        return there._replace(remains=[Remains(str(folder), ", ".join(filter(None, ["the data", note]))), *remains])
+    remains += [Remains(root.root, _describe_root(root)) for root in _list_roots(stats)]
+    return _add_files(there, [("data", own, note)])
+
+
+def _describe_default() -> Remains:
+    """Say that the default memory stays and what does with it, and how all of it is removed."""
+    own = _own_data(paths.default_data_dir())
+    what = ", ".join(filter(None, ["the default memory", _describe_data(own, _count_kept([own]))]))
+    unset = [word for name in paths.list_overrides() for word in ("-u", name)]
+    command = " ".join([*(["env", *unset] if unset else []), "memctl uninstall"])
+    reason = f"{what}; hooks, service, settings and models stay with it; this removes all that: {command}"
+    return Remains(str(own.folder), reason)
+
+
+def _find_missing() -> Iterator[Remains]:
+    folder = paths.data_dir()
+    if os.environ.get("MEMORYD_DATA_DIR") and not folder.is_dir():
+        yield Remains(str(folder), "MEMORYD_DATA_DIR names this folder, and it does not exist")
+
+
+def _find_named() -> Iterator[Remains]:
+    """Yield settings and models that variables name: other memories may use them too."""
+    for name, path in (("MEMORYD_CONFIG", paths.config_path()), ("MEMORYD_MODEL_DIR", paths.models_dir())):
+        if os.environ.get(name) and path.exists():
+            yield Remains(str(path), f"{name} names it, and other memories may use it too")
 
 
 def _read_settings() -> dict[str, Any] | None:
@@ -272,8 +333,8 @@ def _find_gone() -> Iterator[Remains]:
     return (Remains(str(folder), _GONE) for folder in folders.list_gone())
 
 
-def _find_processes(daemon: int) -> Iterator[Remains]:
-    """Yield what of this user's memoryd runs beside a daemon: daemons of other memories, servers of this one."""
+def _find_processes(daemon: int, others: bool = True) -> Iterator[Remains]:
+    """Yield what of this user's memoryd runs beside a daemon: daemons of `others`, servers of this memory."""
     for process in sorted(PROC.glob("[0-9]*")):
         with suppress(OSError):  # it has ended, or is another user's
             words = (process / "cmdline").read_bytes().split(b"\0")
@@ -284,7 +345,8 @@ def _find_processes(daemon: int) -> Iterator[Remains]:
             if variables.get("HOME") != os.environ.get("HOME"):
                 continue
             if b"memoryd.daemon" in words:
-                yield from _describe_daemon(process, list(map(os.fsdecode, words)), variables)
+                if others:
+                    yield from _describe_daemon(process, list(map(os.fsdecode, words)), variables)
             elif all(variables.get(name) == os.environ.get(name) for name in _PLACED_BY):
                 yield from _describe_server(process.name, words)
 
@@ -320,15 +382,32 @@ def _find_lines() -> Iterator[Remains]:
             if _CALL.search(installing.plan_uninstall(target, command).after or b""):
                 yield Remains(str(target.path), "it calls memctl in an entry of yours: take that out by hand")
     for name in (*_OWN_LINES, *_OWN_FILES):
-        path = Path.home() / name
-        with suppress(MemorydError):
-            lines = (installing.read_file(path) or b"").splitlines()
-            numbers = [str(number) for number, line in enumerate(lines, 1) if _NAMED.search(line)]
-            if numbers and name in _OWN_FILES:
+        for path in sorted(Path.home().glob(name)):
+            where = _find_line_numbers(path, _NAMED)
+            if where and name in _OWN_FILES:
                 yield Remains(str(path), "it is for memoryd alone: delete this file")
-            elif numbers:
-                what = f"lines {', '.join(numbers)}" if len(numbers) > 1 else f"line {numbers[0]}"
-                yield Remains(str(path), f"it names memoryd in {what}: take that out by hand")
+            elif where:
+                yield Remains(str(path), f"it names memoryd in {where}: take that out by hand")
+
+
+def _find_excludes(hooked: Sequence[Path]) -> Iterator[Remains]:
+    """Yield the files in which lines keep git from showing files with hooks: `hooks install` advises such lines."""
+    for folder in folders.list_folders():
+        files = [path.relative_to(folder) for path in hooked if path.is_relative_to(folder)]
+        names = {os.fsencode(name) for file in files for name in (file, *file.parents)}
+        pattern = re.compile(rb"^/?(?:%b)/?\s*$" % b"|".join(map(re.escape, sorted(names))))
+        path = folder / ".git" / "info" / "exclude"
+        if where := _find_line_numbers(path, pattern) if names else "":
+            yield Remains(str(path), f"it hides files that had hooks, in {where}: take that out by hand")
+
+
+def _find_line_numbers(path: Path, pattern: re.Pattern[bytes]) -> str:
+    """Return in which lines of a file something is, such as `line 2` or `lines 2, 5`; empty for none."""
+    lines: list[bytes] = []
+    with suppress(MemorydError):
+        lines = (installing.read_file(path) or b"").splitlines()
+    numbers = [str(number) for number, line in enumerate(lines, 1) if pattern.search(line)]
+    return f"line{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}" if numbers else ""
 
 
 def _describe_change(change: FileChange) -> str:
@@ -349,6 +428,11 @@ def _list_targets() -> list[Target]:
 
 
 # Process and sockets -------------------------------------------------------------------------------------------------
+
+
+def _find_daemon(args: Namespace, status: Status | None) -> Iterator[Part]:
+    if status:
+        yield Part("daemon", Path(status.socket), partial(_stop, args, status), f"pid {status.pid}")
 
 
 def _stop(args: Namespace, status: Status) -> None:
@@ -377,7 +461,11 @@ def _find_data(status: Status | None) -> list[OwnFiles]:
     """Return the folder that this environment names, and the daemon's where that is another one."""
     named = [paths.data_dir(), *([Path(status.data_dir)] if status else [])]
     folders = {folder.resolve(): folder for folder in named if folder.is_dir()}
-    return [OwnFiles(folder, _DATA, (folder,)) for folder in folders.values()]
+    return list(map(_own_data, folders.values()))
+
+
+def _own_data(folder: Path) -> OwnFiles:
+    return OwnFiles(folder, _DATA, (folder,))
 
 
 def _find_models(settings: dict[str, Any] | None) -> OwnFiles:

@@ -15,7 +15,7 @@ import msgspec
 
 from memoryd.client.errors import MemorydError, Unavailable
 from memoryd.client.protocol import Restart, Shutdown, Status
-from memoryd.client.systemd.units import Installation, command_of, format_units, is_ours
+from memoryd.client.systemd.units import Installation, command_of, format_units, is_for, is_ours
 from memoryd.client.transport import activation
 from memoryd.client.transport.activation import SERVICE_UNIT, SOCKET_UNIT, run_systemctl
 from memoryd.client.transport.sync import Client
@@ -81,6 +81,12 @@ def find_units() -> tuple[dict[str, Path], dict[str, Path]]:
     return ours, {name: path for name, path in there.items() if name not in ours}
 
 
+def find_units_for(data_dir: Path) -> dict[str, Path]:
+    """Return the unit files that memctl wrote, where the service has its data in this folder."""
+    ours, _ = find_units()
+    return ours if SERVICE_UNIT in ours and is_for(_read_text(ours[SERVICE_UNIT]) or "", data_dir) else {}
+
+
 def uninstall() -> Removed:
     """Stop and disable the service and remove its files; the data stays."""
     ours, foreign = find_units()
@@ -93,10 +99,19 @@ def uninstall() -> Removed:
         with suppress(OSError):  # others are wanted there too
             link.parent.rmdir()
         path.unlink(missing_ok=True)
+    if ours:
+        _remove_empty()
     if known:
         _run_systemctl("daemon-reload")
         run_systemctl("reset-failed", *known)
     return Removed([str(path) for path in ours.values()], [str(path) for path in foreign.values()])
+
+
+def _remove_empty() -> None:
+    """Remove the folders of units, which an installation makes, where nothing else is in them."""
+    for folder in (activation.unit_folder(), activation.unit_folder().parent):
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def is_lingering() -> bool:
@@ -138,6 +153,7 @@ def _check_found(changed: list[str]) -> None:
         return
     for name in changed:
         (activation.unit_folder() / name).unlink()
+    _remove_empty()
     raise MemorydError(
         f"systemd's user manager does not read {activation.unit_folder()}, so nothing was installed; "
         "do it with the XDG_CONFIG_HOME that the manager was started with."

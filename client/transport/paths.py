@@ -47,6 +47,11 @@ def data_dir(path: str | os.PathLike[str] | None = None) -> "Path":
     return _locate(path, "MEMORYD_DATA_DIR", "XDG_DATA_HOME", "~/.local/share")
 
 
+def default_data_dir() -> "Path":
+    """Return the same where no variable of memoryd's names another: that of the default memory."""
+    return _locate(None, "", "XDG_DATA_HOME", "~/.local/share")
+
+
 def data_folder() -> str:
     """Return `data_dir` as text, without `pathlib`: every command of memctl and every hook asks."""
     folder = os.environ.get("MEMORYD_DATA_DIR")

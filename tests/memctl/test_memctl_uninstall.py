@@ -174,12 +174,15 @@ def test_lines_of_the_users_own_are_named_and_stay(home: Path, memctl: Memctl) -
     (home / ".bashrc").write_text("\nsource <(memctl completion bash)\n")
     (home / ".profile").write_text("umask 022\n")
     (home / ".zshenv").write_text("export MEMORYD_DATA_DIR=/x\n")
+    (home / ".config" / "environment.d").mkdir(parents=True)
+    (home / ".config" / "environment.d" / "offline.conf").write_text("LANG=C\nMEMORYD_OFFLINE=1\nMEMORYD_TOKEN=x\n")
     nothing = memctl("uninstall", "--dry-run").out
     memctl("hooks", "install", "cursor")
     for out in (nothing, memctl("uninstall", "--yes").out):
         assert "Stays:\n  ~/.cursor/mcp.json: it calls memctl in an entry of yours: take that out by hand\n" in out
         assert "  ~/.bashrc: it names memoryd in line 2: take that out by hand\n" in out
         assert "  ~/.zshenv: it names memoryd in line 1: take that out by hand\n" in out
+        assert "  ~/.config/environment.d/offline.conf: it names memoryd in lines 2, 3: take that out by hand\n" in out
         assert ".profile" not in out
     assert (home / ".cursor" / "mcp.json").read_text() == entry
 
@@ -219,12 +222,17 @@ def test_hooks_of_a_project_that_no_daemon_ever_met_go_too(
     memctl("hooks", "install", "cursor", "--project", ".")
     memctl("hooks", "install", "gemini", "--project", ".", "--dry-run")
     monkeypatch.chdir(home)
+    (project / ".git" / "info").mkdir()
+    (project / ".git" / "info" / "exclude").write_text("*.o\n/.cursor/mcp.json\n.gemini/\n")
     report = memctl("uninstall", "--yes", "--json").json
+    [remains] = report["remains"]
+    assert remains["name"] == str(project / ".git" / "info" / "exclude")
+    assert remains["reason"] == "it hides files that had hooks, in line 2: take that out by hand"
     assert [part["path"] for part in report["parts"]] == [
         *(str(project / ".cursor" / name) for name in ("hooks.json", "mcp.json")),
         str(home / ".local/share/memoryd"),
     ]
-    assert [path for path in project.rglob("*") if path.is_file()] == []
+    assert [path.name for path in project.rglob("*") if path.is_file()] == ["exclude"]
 
 
 def test_hooks_in_the_current_folder_go_too(home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -402,6 +410,88 @@ def test_the_daemon_of_another_memory_is_named_with_its_folder_and_what_removes_
     [remains] = done.json["remains"]
     assert remains["name"] == f"daemon (pid {pid})"
     assert f"MEMORYD_DATA_DIR={other}/data MEMORYD_SOCKET={other}/s memctl uninstall" in remains["reason"]
+
+
+def test_a_memory_beside_the_default_one_goes_alone(
+    installed: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = installed / "notes" / "second"
+    (second / "backups").mkdir(parents=True)
+    (second / "memoryd.log").touch()
+    pid = memctl("status", "--json").json["pid"]
+    before = {name: data for name, data in contents(installed).items() if "memoryd/memoryd." not in name}
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("MEMORYD_DATA_DIR", str(second))
+        assert f"This removes the memory in {second} alone, with 0 memories" in memctl("uninstall").err
+        report = memctl("uninstall", "--yes", "--json").json
+        assert "\n  ~/notes/second: MEMORYD_DATA_DIR names this folder, and it does not exist\n" in (
+            memctl("uninstall", "--yes").out + "\n"
+        )
+    assert ([part["path"] for part in report["parts"]], report["then"]) == ([str(second)], "")
+    [remains] = report["remains"]
+    assert remains["name"] == str(installed / ".local/share/memoryd")
+    assert remains["reason"] == (
+        "the default memory, 1 memory, 1 copy in backups/; hooks, service, settings and models stay with it; "
+        "this removes all that: env -u MEMORYD_DATA_DIR memctl uninstall"
+    )
+    after = {name: data for name, data in contents(installed).items() if "memoryd/memoryd." not in name}
+    assert before.keys() - after.keys() == {"notes/second/memoryd.log", "notes/second/backups"}
+    assert memctl("status", "--json").json["pid"] == pid
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [("MEMORYD_DATA_DIR", "MEMORYD_SOCKET"), ("MEMORYD_SOCKET",)])
+def test_what_is_printed_for_another_memory_removes_that_one_alone(
+    names: tuple[str, ...], installed: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = installed / "notes" / "former"
+    other.mkdir(mode=0o700)
+    places = {"MEMORYD_DATA_DIR": str(other / "data"), "MEMORYD_SOCKET": str(other / "s")}
+    with monkeypatch.context() as elsewhere:
+        for name, place in places.items():
+            elsewhere.setenv(name, place)
+        assert memctl("up").code == 0
+    try:
+        assert " ".join(f"{name}={place}" for name, place in places.items()) in memctl("uninstall", "--dry-run").out
+        with monkeypatch.context() as elsewhere:
+            for name in names:
+                elsewhere.setenv(name, places[name])
+            parts = memctl("uninstall", "--yes", "--json").json["parts"]
+    finally:
+        monkeypatch.setenv("MEMORYD_SOCKET", str(other / "s"))
+        memctl("down")
+        monkeypatch.delenv("MEMORYD_SOCKET")
+    assert [part["what"] for part in parts] == ["daemon", "socket", "data"]
+    assert list(other.iterdir()) == []
+    assert not (installed / ".local/share/memoryd/hooks.removed").exists()
+    assert memctl("search", "tea", "--json").json[0]["content"] == "Ada drinks green tea"
+
+
+def test_a_service_goes_with_the_memory_that_it_is_for(
+    home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / ".local/share/memoryd").mkdir(parents=True)
+    (home / ".local/share/memoryd/memoryd.log").touch()
+    (home / ".config/systemd/user").mkdir(parents=True)
+    for name, text in format_units(current_place(paths.socket_path(), str(home / "data"), None, "")).items():
+        (activation.unit_folder() / name).write_text(text)
+    monkeypatch.setenv("MEMORYD_DATA_DIR", str(home / "dat"))
+    assert memctl("uninstall", "--yes", "--json").json["parts"] == []
+    monkeypatch.setenv("MEMORYD_DATA_DIR", str(home / "data"))
+    assert [part["what"] for part in memctl("uninstall", "--yes", "--json").json["parts"]] == ["service", "service"]
+    assert not (home / ".config/systemd").exists()
+
+
+def test_without_an_installed_daemon_it_says_how_memories_can_be_exported(
+    home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoryd.client.leaving.finding.is_installed", lambda: False)
+    monkeypatch.setattr("memoryd.client.leaving.commands.is_installed", lambda: False)
+    (home / ".local/share/memoryd").mkdir(parents=True)
+    (home / ".local/share/memoryd/memoryd.log").touch()
+    asked = memctl("uninstall").err
+    assert "To take them along, install memoryd again with the extra daemon: pip install " in asked
+    assert "; then run `memctl export`." in asked
 
 
 def test_files_about_memoryd_alone_are_to_be_deleted_and_named_each_time(home: Path, memctl: Memctl) -> None:
