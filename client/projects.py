@@ -11,7 +11,7 @@ the name of its folder. `projects.former` holds names that were in use before th
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import NotRequired, TypedDict
+from typing import NamedTuple, NotRequired, TypedDict
 
 import msgspec
 
@@ -31,7 +31,7 @@ _LOCK_LIMIT_S = 0.5
 class Project(TypedDict):
     """One project: `remote` and `root`, its first commit, are empty where there is none or it is not known.
 
-    `former` are the namespaces that it had before.
+    `former` are the namespaces that it had before, `past` the folders that are gone: past sessions name them.
     """
 
     namespace: str
@@ -39,6 +39,7 @@ class Project(TypedDict):
     root: str
     folders: list[str]
     former: NotRequired[list[str]]
+    past: NotRequired[list[str]]
 
 
 class ProjectTable(TypedDict):
@@ -102,17 +103,34 @@ def assign_project(table: ProjectTable, folder: FolderFacts, taken: Sequence[str
     if project is None and here and _is_same(here, folder):
         project = here
     project = project or _find_by_first_commit(table, folder) or _add_project(table, folder, taken)
-    if here:
+    if here and folder["path"] in here["folders"]:
         here["folders"].remove(folder["path"])
-    there = [path for path in project["folders"] if os.path.isdir(path)]
-    project["folders"] = [*there[1 - _MAX_FOLDERS :], folder["path"]]
+    _set_gone_aside(project)
+    project["folders"] = [*project["folders"][1 - _MAX_FOLDERS :], folder["path"]]
     project["remote"] = folder["remote"]
     project["root"] = folder["root"] or project["root"]
     return project
 
 
 def _find_by_folder(table: ProjectTable, path: str) -> Project | None:
-    return next((project for project in table["projects"] if path in project["folders"]), None)
+    """Return the project with a folder: of one that is gone also the project that left it."""
+    known = next((project for project in table["projects"] if path in project["folders"]), None)
+    if known or os.path.isdir(path):
+        return known
+    return next((project for project in table["projects"] if path in project.get("past", [])), None)
+
+
+def _set_gone_aside(project: Project) -> None:
+    """Leave a project the folders that are there, and note the others as past."""
+    there = [path for path in project["folders"] if os.path.isdir(path)]
+    _add_past(project, [path for path in project["folders"] if path not in there])
+    project["folders"] = there
+
+
+def _add_past(project: Project, paths: Iterable[str]) -> None:
+    """Note folders that a project had."""
+    if past := list(dict.fromkeys([*project.get("past", []), *paths])):
+        project["past"] = past[-_MAX_FOLDERS:]
 
 
 def _find_by_remote(table: ProjectTable, folder: FolderFacts, taken: Sequence[str]) -> Project | None:
@@ -173,40 +191,64 @@ def is_gone(project: Project) -> bool:
 # Other names, other machines -----------------------------------------------------------------------------------------
 
 
-def take_over(coming: Sequence[Project]) -> list[Project]:
-    """Let projects be called as a restored copy says; return those that have no folder here.
+class TakenOver(NamedTuple):
+    """What came of it: projects of the copy without a folder here; folders that lost their namespace, with that."""
 
-    One that is here, too, keeps the folders that it has here. One of here that the copy does not know stays, unless its
-    namespace is another project's there: then it gets a new one when it is met.
+    missing: list[Project]
+    lost: dict[str, str]
+
+
+def take_over(coming: Sequence[Project]) -> TakenOver:
+    """Let projects be called as a restored copy says.
+
+    Folders that are known here and not in the copy stay with their project. A project of here whose namespace is
+    another one's there gets a new one when it is met.
     """
     if not coming:
-        return []
-    gone = list(filter(is_gone, coming))
+        return TakenOver([], {})
     folders = {folder for project in coming for folder in project["folders"]}
     names = {project["namespace"] for project in coming}
+    gone = list(filter(is_gone, coming))
+    lost: dict[str, str] = {}
     with change_table() as table:
+        pairs = [(one, other) for one in table["projects"] for other in coming if _is_one(one, other, other in gone)]
+        same = {other["namespace"] for _, other in pairs}
+        own: list[Project] = []
         for project in table["projects"]:
             project["folders"] = [folder for folder in project["folders"] if folder not in folders]
-            there = [folder for folder in project["folders"] if os.path.isdir(folder)]
-            for other in coming:
-                if other["namespace"] == project["namespace"] and _is_one(project, other, other in gone):
-                    other["folders"] = [*other["folders"], *there][-_MAX_FOLDERS:]
-        own = [one for one in table["projects"] if one["folders"] and one["namespace"] not in names]
+            if others := [other for one, other in pairs if one is project]:
+                _set_gone_aside(project)
+                others[0]["folders"] = [*others[0]["folders"], *project["folders"]][-_MAX_FOLDERS:]
+                _add_past(others[0], project.get("past", []))
+            elif project["folders"] and (project["namespace"] not in names or project["namespace"] in same):
+                own.append(project)
+            else:
+                lost |= dict.fromkeys(filter(os.path.isdir, project["folders"]), project["namespace"])
         table["projects"] = [*coming, *own]
-    return list(filter(is_gone, coming))
+        here = {project["namespace"] for project in table["projects"] if not is_gone(project)}
+    return TakenOver([project for project in coming if project["namespace"] not in here], lost)
 
 
 def _is_one(here: Project, coming: Project, moved: bool) -> bool:
-    """Return whether two of one name are one project: by git, without it if all folders of the other are elsewhere."""
+    """Return whether two are one project of one name: by git, else by a folder.
+
+    Without git also if the folders of the other are elsewhere (`moved`), or the name was given by hand.
+    """
+    if here["namespace"] != coming["namespace"]:
+        return False
     for name in ("remote", "root"):
         if here[name] and coming[name]:
             return here[name] == coming[name]
-    return moved and not any(one[name] for one in (here, coming) for name in ("remote", "root"))
+    if set(here["folders"]) & set(coming["folders"]):
+        return True
+    is_plain = not any(one[name] for one in (here, coming) for name in ("remote", "root"))
+    return is_plain and (moved or bool(here.get("former")))
 
 
 def inherit_folders(project: Project, other: Project) -> None:
     """Let a project have the folders of another one, too, as what it had before its own."""
     project["folders"] = [*other["folders"], *project["folders"]][-_MAX_FOLDERS:]
+    _add_past(project, other.get("past", []))
 
 
 def give_name(project: Project, namespace: str) -> None:
@@ -217,12 +259,17 @@ def give_name(project: Project, namespace: str) -> None:
 
 
 def forget_former(is_meant: Callable[[str], bool]) -> None:
-    """Forget former names of projects of which that is true."""
-    if not any(is_meant(name) for project in read_table()["projects"] for name in project.get("former", [])):
+    """Forget former names and past folders of projects of which that is true."""
+
+    def is_told(project: Project) -> bool:
+        return any(map(is_meant, [*project.get("former", []), *project.get("past", [])]))
+
+    if not any(map(is_told, read_table()["projects"])):
         return
     with change_table() as table:
-        for project in table["projects"]:
+        for project in filter(is_told, table["projects"]):
             project["former"] = [name for name in project.get("former", []) if not is_meant(name)]
+            project["past"] = [folder for folder in project.get("past", []) if not is_meant(folder)]
 
 
 def find_strayed(table: ProjectTable, numbers: Mapping[str, int]) -> list[tuple[str, str]]:

@@ -12,8 +12,9 @@ class RescueReport(msgspec.Struct):
     not memoryd's. What of a copy is not in force here either: `tokens` and `workspaces` were left out (these, the
     namespace by the folder, with `chunks` of files), shared `roots` wait until they are confirmed. `pauses` of
     observing are of folders that are not here; `kept_pauses` are those that are in force here and not in the copy.
-    `projects` are those that the copy knows. `erased`: ids of what a copy had and was erased again; `copies` still hold
-    these. `changed_at`: the latest change of a copy.
+    `projects` are those that the copy knows; memctl leaves those that have no folder here, and notes `lost_folders`,
+    which are no longer of a project (its namespace by the folder). `erased`: ids of what a copy had and was erased
+    again; `copies` still hold these. `changed_at`: the latest change of a copy.
     """
 
     memories: int = 0
@@ -32,6 +33,7 @@ class RescueReport(msgspec.Struct):
     erased: list[str] = []
     copies: list[str] = []
     projects: list[Project] = []
+    lost_folders: dict[str, str] = {}
     changed_at: float | None = None
     turns: int = 0
     parts: int = 0

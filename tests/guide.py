@@ -12,7 +12,7 @@ What the kinds of blocks mean:
   what the hook gave the agent.
 
 Ids, dates, durations and scores differ each time and may do so; all else is what really comes out. A call may use an id
-that an output on the page showed before: the id that came out in its place is used.
+or the date in the name of a copy that an output on the page showed before: what came out in its place is used.
 `python tests/guide.py docs/PAGE.md …` writes what comes out into the pages.
 """
 
@@ -91,7 +91,7 @@ NOT_RUN = {
 }
 _OPENING = re.compile(r'(?P<indent> *)```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?$')
 _GIVEN = "⎿ "
-_ID = re.compile(r"\b(?:[0-9a-f]{32}|[0-9a-f]{8})\b")
+_ID = re.compile(r"\b(?:[0-9a-f]{32}|[0-9a-f]{8}|\d{8}T\d{6}Z)\b")
 _PATIENT = """import sys
 from memoryd.client.agents.hooks import answering, process
 answering.DEADLINE_MS, process.LIMIT_S, process.LIMITS_S, process._RESERVE_S = 60_000, 60.0, {}, -60.0
@@ -245,6 +245,10 @@ class Reader:
             self.place = Path(where.read_text().strip())
         return done
 
+    def translate(self, call: str) -> str:
+        """Put in place of the ids that the page shows in a call those that came out."""
+        return _ID.sub(lambda match: self.ids.get(match[0], match[0]), call)
+
     def stop(self) -> None:
         """Stop the daemon of the reader, the one that variables name, and what the page has in the background."""
         self.type('[ -z "$SERVER" ] || kill "$SERVER"')
@@ -334,7 +338,7 @@ def replay(reader: Reader, page: str) -> Iterator[tuple[Block, str]]:
         elif block.language == "sh":
             for command in filter(None, map(strip_comment, join_lines(block.lines))):
                 if command not in NOT_RUN:
-                    done = reader.type(command)
+                    done = reader.type(reader.translate(command))
                     assert done.returncode == 0, f"line {block.number}: {command}: {done.stdout}"
         else:
             raise AssertionError(f"line {block.number}: nothing runs a block of {block.language} without a title")
@@ -346,7 +350,7 @@ def _type_calls(reader: Reader, block: Block) -> Iterator[str]:
         output = call.shown
         if strip_comment(call.words) not in NOT_RUN:
             reader.settle()
-            done = reader.type(_ID.sub(lambda match: reader.ids.get(match[0], match[0]), call.words))
+            done = reader.type(reader.translate(call.words))
             output = reader.show(done.stdout)
             pages = {came: shown for shown, came in reader.ids.items()}
             shown, came = _ID.findall(call.shown), _ID.findall(output)

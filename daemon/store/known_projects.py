@@ -59,6 +59,7 @@ def _put(connection: apsw.Connection, known: list[Project]) -> None:
 
 def _is_sound(project: Project) -> bool:
     try:
-        return bool(namespaces.check(project["namespace"])) and all(at.startswith("/") for at in project["folders"])
+        folders = [*project["folders"], *project.get("past", [])]
+        return bool(namespaces.check(project["namespace"])) and all(folder.startswith("/") for folder in folders)
     except MemorydError:
         return False

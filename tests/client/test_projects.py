@@ -404,10 +404,37 @@ def test_a_copy_says_what_its_projects_are_called_and_others_stay(home: Path) ->
     one, two, three = plain(home / "a/api"), plain(home / "b/api"), plain(home / "c/notes")
     assert names(one, two, three) == ["api", "api-2", "notes"]
     gone = entry("shop", home / "gone")
-    assert projects.take_over([entry("acme/api", one), gone, entry("api-2", plain(home / "d"))]) == [gone]
+    done = projects.take_over([entry("acme/api", one), gone, entry("api-2", plain(home / "d"))])
+    assert done == ([gone], {str(two): "api-2"})
     assert names(one, three) == ["acme/api", "notes"]
     assert names(two) == ["api"], "its name is another's now, so it was met anew"
-    assert projects.take_over([]) == []
+    assert projects.take_over([]) == ([], {})
+
+
+@pytest.mark.parametrize("is_forgotten", [False, True])
+def test_a_folder_that_was_joined_to_a_project_after_the_copy_stays_one_of_it(home: Path, is_forgotten: bool) -> None:
+    old, new = plain(home / "src/lab"), plain(home / "work/lab")
+    assert names(old, new) == ["lab", "lab-2"]
+    with projects.change_table() as table:
+        projects.give_name(table["projects"][1], "lab")
+        del table["projects"][: int(is_forgotten)]
+    assert projects.take_over([entry("lab", old)]) == ([], {})
+    assert names(old, new) == ["lab", "lab"]
+
+
+def test_a_checkout_that_was_joined_to_another_repository_stays_with_it(home: Path) -> None:
+    one, two = (repository(home / name, f"https://example.org/a/{name}") for name in ("api", "docs"))
+    assert names(one, two) == ["api", "docs"]
+    copied = projects.read_table()["projects"][:1]
+    with projects.change_table() as table:
+        projects.give_name(table["projects"][1], "api")
+    assert projects.take_over(copied) == ([], {})
+    assert names(one, two) == ["api", "api"]
+
+
+def test_a_project_with_a_folder_here_is_not_missed_for_another_of_its_name_that_has_none(home: Path) -> None:
+    shop, gone = entry("shop", plain(home / "shop")), entry("shop", home / "gone")
+    assert projects.take_over([gone, shop]).missing == []
 
 
 def test_a_copy_of_another_machine_leaves_projects_the_folders_that_they_have_here(home: Path) -> None:
@@ -416,7 +443,7 @@ def test_a_copy_of_another_machine_leaves_projects_the_folders_that_they_have_he
     assert names(*here) == ["api", "shop", "site"]
     api, shop, site = (entry(name, home / "old" / name) for name in ("api", "shop", "site"))
     api["remote"], site["remote"] = "example.org/a/api", "example.org/b/site"
-    assert projects.take_over([api, shop, site]) == [site]
+    assert projects.take_over([api, shop, site]) == ([site], {str(here[2]): "site"})
     assert shop["folders"] == [str(home / "old/shop"), str(here[1])]
     assert names(*here) == ["api", "shop", "site-2"], "the last is another repository"
 
@@ -428,6 +455,19 @@ def test_a_folder_that_is_gone_is_still_of_the_project_that_it_held(home: Path) 
     projects.take_over([api])
     assert names(home / "old/api") == ["api"]
     assert projects.read_table()["projects"] == [api]
+
+
+@pytest.mark.parametrize("remote", ["https://example.org/a/api.git", ""], ids=["remote", "first commit"])
+def test_a_folder_that_a_project_left_is_still_of_it_until_something_else_is_there(remote: str, home: Path) -> None:
+    """Past sessions name it, also once a session was in the checkout at its new place."""
+    folder = repository(home / "old/api", remote)
+    assert names(folder) == ["api"]
+    assert names(moved(folder, home / "new/api"), folder) == ["api", "api"]
+    projects.take_over(projects.read_table()["projects"])
+    assert names(folder) == ["api"]
+    assert names(plain(folder)) == ["api-2"]
+    folder.rmdir()
+    assert names(folder, home / "new/api") == ["api-2", "api"]
 
 
 def test_a_project_has_strayed_when_a_former_name_alone_has_memories() -> None:

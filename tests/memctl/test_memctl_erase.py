@@ -213,6 +213,8 @@ def test_a_project_that_was_renamed_leaves_no_word_of_its_former_name(
 ) -> None:
     (folder / "fen").mkdir()
     project_namespace(folder / "fen")
+    with projects.change_table() as table:
+        table["projects"][0]["past"] = ["/old/quagmire"]
     memctl("project", "rename", "fen", "quagmire")
     client.backup(str(folder / "copy.sqlite"))
     memctl("project", "rename", "quagmire", "marsh")

@@ -20,6 +20,7 @@ from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
 from memoryd.client.memctl.upkeep import backup, repair
 from memoryd.client.project import project_namespace
+from memoryd.client.projects import change_table, give_name
 from memoryd.client.protocol import AddMany, NewMemory, NewTurn, Observe, Record
 from memoryd.client.rescue import RescueReport
 from memoryd.daemon.store.connection import PAGE_BYTES
@@ -344,7 +345,13 @@ def test_a_copy_knows_how_the_projects_are_called(
 
     shutil.rmtree(folder / "old")
     monkeypatch.setenv("MEMORYD_DATA_DIR", str(folder / "new/data"))
+    other = folder / "new/other"
+    place_project(other, "https://example.com/other/api")
+    with change_table() as table:
+        give_name(table["projects"][0], "acme/api")
     done = memctl("restore", copy)
+    assert f"No longer a folder of acme/api, which is another project in the copy: {other}." in done.out
+    assert f"`memctl project rename {other} acme/api --join` lets it be one again." in done.out
     assert "Projects without a folder here: acme/api (example.com/acme/api), shop. A checkout" in done.out
     memctl("up")
     assert place_project(folder / "new/api", url) == "acme/api"

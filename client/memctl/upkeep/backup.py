@@ -79,7 +79,7 @@ def _restore(args: Namespace) -> None:
     if is_first:
         projects.note_introduced(str(folder))  # a new machine has no former habits
     with suppress(OSError, MemorydError):  # `memctl doctor` looks at that file
-        report.projects = projects.take_over(report.projects)
+        report.projects, report.lost_folders = projects.take_over(report.projects)
     show(args, report, lambda: _restored_text(report, file, bool(status)))
 
 
@@ -128,12 +128,21 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
     if report.pauses:
         names = make_printable(", ".join(report.pauses))
         lines.append(
-            f"Not observed, but not here: {names}. `memctl observe off --folder PATH` names where it is now, then"
-            " `memctl observe on --folder OLDPATH` takes the old path off the list."
+            f"Paused folders that are not on this machine: {names}. Where they are now, what is said is recorded until"
+            " you run `memctl observe off --folder PATH`; `memctl observe on --folder OLDPATH` takes the old path off"
+            " the list."
         )
     if report.kept_pauses:
         names = make_printable(", ".join(report.kept_pauses))
         lines.append(f"Still not observed, as it was paused here after the copy: {names}.")
+    for folder, namespace in report.lost_folders.items():
+        again = f"memctl project rename {shlex.quote(folder)} {shlex.quote(namespace)} --join"
+        lines.append(
+            make_printable(
+                f"No longer a folder of {namespace}, which is another project in the copy: {folder}. `{again}` lets it"
+                " be one again."
+            )
+        )
     if report.projects:
         names = ", ".join(
             one["namespace"] + (f" ({one['remote']})" if one["remote"] else "") for one in report.projects

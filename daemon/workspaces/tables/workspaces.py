@@ -133,17 +133,21 @@ def delete(connection: apsw.Connection, number: int) -> None:
 def disarm(connection: apsw.Connection, in_force: Collection[str]) -> dict[str, Any]:
     """Have a restored copy index what is indexed here; return its other workspaces and their number of chunks.
 
-    The chunks themselves go at the next start. One of here that the copy does not know stays if its folder is there.
+    The chunks themselves go at the next start. One of here that the copy does not know stays if its folder is there;
+    then one of the copy with the same namespace, whose folder is not here, was moved there, and is not returned.
     """
     here = [json.loads(one) for one in in_force]
     roots = {root for root, *_ in here}
     found: Any = connection.execute("SELECT id, root, namespace FROM workspaces").fetchall()
     left = [one for one in found if one[1] not in roots]
+    known = {root for _, root, _ in found}
+    moved = {place for root, place, *_ in here if root not in known and Path(root).is_dir()}
     connection.executemany("DELETE FROM workspaces WHERE id = ?", [(number,) for number, *_ in left])
     sql = "INSERT OR IGNORE INTO workspaces (root, namespace, globs, created_at, device) VALUES (?, ?, ?, ?, ?)"
     connection.executemany(sql, [one for one in here if Path(one[0]).is_dir()])
     chunks = len(find_orphans(connection)) if left else 0
-    return {"workspaces": {root: namespace for _, root, namespace in left}, "chunks": chunks}
+    missing = {root: place for _, root, place in left if place not in moved or Path(root).is_dir()}
+    return {"workspaces": missing, "chunks": chunks}
 
 
 # Files ---------------------------------------------------------------------------------------------------------------

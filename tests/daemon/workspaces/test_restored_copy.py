@@ -53,6 +53,18 @@ def test_a_workspace_of_here_that_the_copy_does_not_know_stays_while_its_folder_
         assert opened.execute("SELECT root, namespace FROM workspaces").fetchall() == [(str(root), "docs")]
 
 
+def test_a_workspace_that_was_moved_and_is_indexed_here_is_not_to_be_added(folder: Path, root: Path) -> None:
+    copy, former = folder / "copy.sqlite", folder / "data" / FILE_NAME
+    with running(folder, CountingEmbedder()) as core:
+        registry.add(core, str(root), "docs", ())
+    shutil.copy(former, copy)
+    with running(folder, CountingEmbedder()) as core:
+        registry.remove(core, "docs")
+        registry.add(core, str(root.rename(folder / "moved")), "docs", ())
+    (folder / "restored").mkdir()
+    assert rescue.restore(copy, folder / "restored", former).left_out["workspaces"] == {}
+
+
 def index(folder: Path, root: Path) -> int:
     """Index a workspace and return how many chunks it has then."""
     with running(folder, CountingEmbedder()) as core:
