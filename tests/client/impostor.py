@@ -41,7 +41,7 @@ class Impostor:
 
     def heard(self) -> bytes:
         self._child.terminate()
-        return self._child.communicate(timeout=20)[0]
+        return self._child.communicate(timeout=60)[0]
 
 
 @contextmanager

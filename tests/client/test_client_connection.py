@@ -163,7 +163,7 @@ async def test_a_daemon_that_says_why_it_stops_just_before_a_write_is_heard(
     def stops(peer: Peer) -> None:
         _, number, _ = peer.request()
         peer.reply(0, number, GONE)
-        assert asked.wait(20)
+        assert asked.wait(60)
         peer.reply(1, 0, "unavailable", "The daemon is stopping.", {"retry_after_ms": 100})
 
     def succeeds(peer: Peer) -> None:
@@ -176,7 +176,7 @@ async def test_a_daemon_that_says_why_it_stops_just_before_a_write_is_heard(
             asked.set()
             with socket.socket(socket.AF_UNIX) as next_one:  # it is served when the stream has ended
                 next_one.connect(str(path))
-                assert stopped.wait(20)
+                assert stopped.wait(60)
             return False
         return was_closed(stream)
 
@@ -366,7 +366,7 @@ def test_a_call_that_runs_while_the_client_is_closed_closes_its_connection_when_
     def answers_late(peer: Peer) -> None:
         _, number, _ = peer.request()
         asked.set()
-        closed.wait(20)
+        closed.wait(60)
         peer.reply(0, number, GONE)
         if peer._stream.recv(1) == b"":
             ended.set()
@@ -375,11 +375,11 @@ def test_a_call_that_runs_while_the_client_is_closed_closes_its_connection_when_
     with scripted(path, answers_late):
         thread = threading.Thread(target=client.search, args=("x",))
         thread.start()
-        asked.wait(20)
+        asked.wait(60)
         client.close()
         closed.set()
         thread.join(20)
-        assert ended.wait(20)
+        assert ended.wait(60)
 
 
 # AsyncClient ---------------------------------------------------------------------------------------------------------

@@ -242,7 +242,7 @@ def sshd(tmp_path: Path) -> Iterator[Sshd]:
     (folder / "ssh").chmod(0o700)
     yield Sshd(folder)
     running.terminate()
-    running.wait(20)
+    running.wait(60)
 
 
 @contextmanager
@@ -255,7 +255,7 @@ def forwarded(line: str, environment: dict[str, str]) -> Iterator[None]:
         yield
     finally:
         running.terminate()
-        running.wait(20)
+        running.wait(60)
 
 
 @pytest.mark.slow
@@ -304,7 +304,7 @@ async def test_an_agent_of_another_machine_uses_a_forwarded_port(home: Home, awa
         assert found.structured_content["memories"][0]["text"] == "The cache is Valkey"
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(60)
         server.stdout.close()
 
 

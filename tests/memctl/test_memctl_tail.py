@@ -158,7 +158,7 @@ def test_tail_goes_on_after_a_restart_and_ends_with_ctrl_c(process: "Process") -
                 assert "the daemon has ended" in tail.stderr.readline()
                 process.start()
         tail.send_signal(signal.SIGINT)
-        assert tail.wait(10) == 130
+        assert tail.wait(60) == 130
         assert tail.stderr.read() == "memctl: a daemon answers again; what happened meanwhile is not shown.\n"
     finally:
         tail.kill()

@@ -356,7 +356,7 @@ def tmux(folder: Path) -> Iterator[Callable[..., str]]:
 
     def call(*words: str) -> str:
         command = ["tmux", "-S", str(folder / "tmux"), "-f", "/dev/null", *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
     yield call
     subprocess.run(["tmux", "-S", str(folder / "tmux"), "kill-server"], check=False, capture_output=True, timeout=20)

@@ -101,7 +101,7 @@ def test_an_import_holds_up_no_search_of_others(start_daemon: Start) -> None:
     daemon.embedder.gate.clear()
     with Wire(daemon.socket) as importer, daemon.client() as client:
         importer.send(request({"method": "add_many", "memories": [{"content": f"note {n}"} for n in range(8)]}))
-        assert started.wait(20)
+        assert started.wait(60)
         daemon.embedder.embed_texts = embed  # type: ignore[method-assign]
         assert client.list().total == 0
         assert client.status().queued["bulk"] == 1

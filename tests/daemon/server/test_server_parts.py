@@ -137,7 +137,7 @@ def test_work_that_raises_ends_no_lane(caplog: pytest.LogCaptureFixture) -> None
     lane, ran = Lane("test", threads=1, capacity=8), threading.Event()
     lane.submit(lambda: 1 / 0 and None)
     lane.submit(ran.set)
-    assert ran.wait(20)
+    assert ran.wait(60)
     assert lane.close(LIMIT_S)
     assert lane.count() == 0
     assert "a call broke its worker's rule" in caplog.text
@@ -181,7 +181,7 @@ def test_one_client_has_half_of_the_workers_at_most() -> None:
     for _ in range(8):
         lane.submit(hold, "a")
     lane.submit(others.set, "b")
-    assert others.wait(20)
+    assert others.wait(60)
     assert held.acquire(timeout=20)
     assert held.acquire(timeout=20)
     assert not held.acquire(timeout=0.05)

@@ -79,10 +79,10 @@ def test_what_was_written_in_one_transaction_is_told_as_it_was_at_each_step(daem
 
         def hold(transaction: object) -> None:
             blocked.set()
-            assert going.wait(10)
+            assert going.wait(60)
 
         held = daemon.core.store.write(hold)
-        assert blocked.wait(10)
+        assert blocked.wait(60)
         id = "ab" * 16
         calls = (
             lambda one: one.call(Add(memory=NewMemory(content="It begins", id=id))),

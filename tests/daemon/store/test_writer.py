@@ -342,7 +342,7 @@ def test_a_job_alone_is_taken_back_as_a_whole_and_others_go_on(store: Store) -> 
     gate = threading.Event()
 
     def hold(transaction: Transaction) -> None:
-        assert gate.wait(10)
+        assert gate.wait(60)
 
     def fails(transaction: Transaction) -> None:
         transaction.call_on_rollback(taken_back.set)
@@ -363,7 +363,7 @@ def test_a_job_alone_is_taken_back_as_a_whole_and_others_go_on(store: Store) -> 
 @pytest.mark.parametrize("last", [True, False])
 def test_jobs_alone_and_together_keep_their_order_up_to_the_end(folder: Path, last: bool) -> None:
     store, gate, seen = Store(folder), threading.Event(), []
-    store.write(lambda transaction: gate.wait(10))
+    store.write(lambda transaction: gate.wait(60))
     kinds = [False, True, True, False, False, True, False, last]
     for number, alone in enumerate(kinds):
         store.write(lambda transaction, number=number: seen.append(number), alone=alone)  # type: ignore[misc]

@@ -153,7 +153,7 @@ def test_a_program_that_is_writing_the_file_is_waited_for(tmp_path: Path, monkey
 
     monkeypatch.setattr(replacing, "rename", exchanged)
     change_file(tmp_path, "a.md", adding(b"ours\n"))
-    editor.wait(10)
+    editor.wait(60)
     editor.stdout.close()
     assert (path.read_text(), names(tmp_path)) == ("theirs\nours\n", ["a.md"])
 

@@ -81,7 +81,7 @@ class ServedMcp:
     def stop(self) -> int:
         """End it as systemd does; return the exit code."""
         self.child.terminate()
-        code = self.child.wait(15)
+        code = self.child.wait(60)
         for stream in (self.child.stdout, self.child.stderr):
             if stream:
                 stream.close()
@@ -422,7 +422,7 @@ def read_what_is_said(*, on_terminal: bool) -> list[str]:
             lines.append(said.readline())
             assert lines[-1]
         running.terminate()
-        running.wait(15)
+        running.wait(60)
     return lines
 
 

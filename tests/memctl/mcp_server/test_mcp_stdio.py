@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -125,17 +126,19 @@ def test_a_cancelled_call_gets_no_reply_and_the_others_do(fake: FakeDaemon) -> N
 
     def hold() -> Hits:
         asked.set()
-        assert release.wait(20)
+        assert release.wait(60)
         return Hits(hits=[])
 
     fake.replies = {Search: hold, CountTokens: TokenCounts(counts=[1, 1], tokenizer="words")}
-    server = subprocess.Popen([*MCP, "--no-autostart"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert server.stdin
-    assert server.stdout
-    try:
+    command = [*MCP, "--no-autostart"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server, ExitStack() as stack:
+        stack.callback(server.kill)
+        stack.callback(release.set)
+        assert server.stdin
+        assert server.stdout
         server.stdin.write(lines(*HELLO, request(7, "memory_search", query="slow")))
         server.stdin.flush()
-        assert asked.wait(20)
+        assert asked.wait(60)
         cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
         server.stdin.write(lines(cancel, {"jsonrpc": "2.0", "id": 8, "method": "ping"}))
         server.stdin.flush()
@@ -143,13 +146,9 @@ def test_a_cancelled_call_gets_no_reply_and_the_others_do(fake: FakeDaemon) -> N
         assert set(found) == {1, 8}
         server.stdin.write(lines(request(9, "memory_search", query="quick")))
         release.set()
-        rest, _ = server.communicate(timeout=20)
+        rest, _ = server.communicate(timeout=60)
         assert set(replies(rest)) == {9}
         assert server.returncode == 0
-    finally:
-        release.set()
-        server.kill()
-        server.wait()
 
 
 def test_only_messages_reach_standard_output_and_a_broken_line_is_passed_over() -> None:

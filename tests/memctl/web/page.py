@@ -57,7 +57,7 @@ class Served:
     def stop(self) -> int:
         """End it as systemd does; return the exit code."""
         self.child.terminate()
-        code = self.child.wait(15)
+        code = self.child.wait(60)
         for stream in (self.child.stdout, self.child.stderr):
             if stream:
                 stream.close()
