@@ -240,7 +240,7 @@ def add_id(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="an id or its first digits, at least 4")
 
 
-_REACH = "all; with --namespace or a token visible"
+_REACH = "all, also in a project; with --namespace or a token visible"
 
 
 def add_reach(parser: argparse._ActionsContainer, default: str = _REACH) -> None:

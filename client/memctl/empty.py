@@ -3,10 +3,11 @@
 from argparse import Namespace
 
 from memoryd.client.calls import stats as stats_call
+from memoryd.client.memctl.arguments import filters_of
 from memoryd.client.memctl.link import client_for, named_namespace, send
 from memoryd.client.memctl.output import make_printable
 from memoryd.client.memctl.table import count_text
-from memoryd.client.protocol import GetStats
+from memoryd.client.protocol import Count, GetStats
 
 _SHOWN = 12  # values of a filter that are named
 _ELSEWHERE = "`memctl namespaces` shows where there are some"
@@ -33,9 +34,12 @@ def explain_empty(args: Namespace) -> str:
             values = ", ".join(f"{make_printable(value)} ({count:,})" for value, count in commonest[:_SHOWN])
             more = " …" if len(commonest) > _SHOWN else ""
             return f"No memory has the {name} {make_printable(' or '.join(wanted))}; there are: {values}{more}."
-    place = explain_place(args)
-    hidden = "" if getattr(args, "all_states", False) else " (superseded and expired ones are left out)"
-    return f"None of {count_text(stats.memories, 'memory')} matches{hidden}{f'; {place}' if place else ''}."
+    if getattr(args, "mode", None) == "lexical" and not filters_of(args):
+        return 'No memory has a word of it; words like "the" are not looked for.'
+    place, number = explain_place(args), stats.memories
+    if not getattr(args, "all_states", False):
+        number = send(args, Count()).count
+    return f"None of {count_text(number, 'memory')} matches{f'; {place}' if place else ''}."
 
 
 def count_turns(args: Namespace) -> str:

@@ -1,5 +1,6 @@
 """explain and why-not: how a search came to its results, stage by stage."""
 
+import os
 import shlex
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -9,11 +10,12 @@ from memoryd.client import Client, calls, methods
 from memoryd.client.errors import NotFound
 from memoryd.client.memctl.arguments import Usage, add_query, query_of
 from memoryd.client.memctl.commands import Command
-from memoryd.client.memctl.link import client_for, send, show_result
-from memoryd.client.memctl.output import columns, paint, show
+from memoryd.client.memctl.link import client_for, named_namespace, send, show_result
+from memoryd.client.memctl.output import columns, make_printable, paint, show
 from memoryd.client.memctl.search import FLOOR, add_all, format_share
 from memoryd.client.memctl.table import draw_bar, format_fields, format_table, ms_text, text_of, to_one_line, wrap
 from memoryd.client.patterns import compile_late
+from memoryd.client.project import current_namespace
 from memoryd.client.protocol import (
     CandidateTrace,
     Explain,
@@ -31,6 +33,7 @@ from memoryd.client.protocol import (
 from memoryd.client.times import iso
 
 BAR = 16
+NONE_KEPT = "No search is kept. They are forgotten when the daemon ends and when something is erased or redacted."
 ASKED = ["search", "get_context", "get_unasked"]  # what agents and programs call
 MEANT_CHARS = 160  # of what may be meant
 DELETIONS = ["delete", "job:expire"]
@@ -80,7 +83,7 @@ def _recent_text(asked: list[TraceSummary]) -> str:
     for t in asked:
         by = " ".join(filter(None, [t.token or t.namespace or "/", t.session and f"(session {t.session[:24]})"]))
         rows.append([t.id[:8], iso(t.at) or "", t.kind, f"{t.given}", to_one_line(by), to_one_line(t.query)])
-    return format_table(["TRACE", "AT", "CALL", "RESULTS", "BY", "QUERY"], rows, "No searches are kept.", right=(3,))
+    return format_table(["TRACE", "AT", "CALL", "RESULTS", "BY", "QUERY"], rows, NONE_KEPT, right=(3,))
 
 
 def trace_text(trace: Trace) -> str:
@@ -177,14 +180,52 @@ def _declare_missing(parser: ArgumentParser) -> None:
 
 def _explain_missing(args: Namespace) -> None:
     _check_order(args.memory, args.query)
-    is_id = bool(_ID.fullmatch(args.memory))
-    (id, text), *others = [(args.memory, "")] if is_id else _find_meant(args)
-    has_words = set(_WORD.findall(args.memory.casefold())) <= set(_WORD.findall(text.casefold()))
-    meant = "is meant" if has_words else "is the nearest to these words, all of which no memory has"
-    head = "" if is_id else f"{id[:8]} {meant}: {to_one_line(text)[:MEANT_CHARS]}\n"
+    if _ID.fullmatch(args.memory):
+        try:
+            _show_why(args, [(args.memory, "")])
+        except NotFound as error:
+            if error.data.keys() - {"id"}:  # it was, or it is elsewhere
+                raise
+            with client_for(args) as client:
+                found, listed = meant_calls(args.memory)
+                near = list_meant(client.call(found), client.call(listed))
+            meant = [one for one in near if has_words(args.memory, one[1])]
+            if not meant:
+                raise
+            _show_why(args, meant)
+    else:
+        _show_why(args, _find_meant(args))
+
+
+def _show_why(args: Namespace, meant: list[tuple[str, str]]) -> None:
+    """Show why the first of some memories, given as id and text, is missing; name the others."""
+    (id, text), *others = meant
+    is_meant = (
+        "is meant" if has_words(args.memory, text) else "is the nearest to these words, all of which no memory has"
+    )
+    head = f"{id[:8]} {is_meant}: {to_one_line(text)[:MEANT_CHARS]}\n" if text else ""
     call = calls.why_not(id, " ".join(args.query), **query_of(args))
     foot = "".join(f"\nOr is {id[:8]} meant? {to_one_line(text)[:MEANT_CHARS]}" for id, text in others)
-    show_result(args, call, lambda why: f"{head}{_why_text(why, args.all)}{foot}")
+    show_result(args, call, lambda why: f"{head}{_why_text(why, args.all)}{_agents_text(args, why)}{foot}")
+
+
+def _agents_text(args: Namespace, why: Why) -> str:
+    """Return what a memory that is found is to the agents of the project: whether they see it, and are told it."""
+    if not why.found or os.environ.get("MEMORYD_TOKEN"):
+        return ""
+    named = named_namespace(args)
+    here = current_namespace(note=False) if named is None else named
+    if here and not f"{here}/".startswith(f"{why.namespace}/" if why.namespace else ""):
+        text = f"An agent in {here} does not see it: it is in {why.namespace}."
+    else:
+        at = f" --namespace {shlex.quote(named)}" if named else ""
+        text = f"What comes up unasked: memctl hooks preview{at} --prompt {shlex.quote(' '.join(args.query))}"
+    return f"\n{paint(make_printable(text), 'dim')}"
+
+
+def has_words(wanted: str, text: str) -> bool:
+    """Return whether a text has each word of another."""
+    return set(_WORD.findall(wanted.casefold())) <= set(_WORD.findall(text.casefold()))
 
 
 def _find_meant(args: Namespace) -> list[tuple[str, str]]:
@@ -203,14 +244,14 @@ def _find_meant(args: Namespace) -> list[tuple[str, str]]:
 
 def _list_deleted(client: Client, words: str) -> list[tuple[str, str]]:
     """Return id and text of what was deleted lately and has each word, the latest first."""
-    wanted, deleted = set(_WORD.findall(words.casefold())), dict[str, str]()
+    deleted = dict[str, str]()
     for one in client.call(Operations(kind=DELETIONS, limit=_DELETIONS, reach="all")).operations:
         if one.undone_by is None:
             for change in client.call(GetOperation(operation=one.id, limit=_CHANGES, reach="all")).changes:
                 text = str(change.changed.get("content", ("", ""))[0] or "")
-                if change.action == "deleted" and wanted <= set(_WORD.findall(text.casefold())):
+                if change.action == "deleted" and has_words(words, text):
                     deleted.setdefault(change.id, text)
-    return list(deleted.items())[:_NEAREST] if wanted else []
+    return list(deleted.items())[:_NEAREST] if _WORD.search(words) else []
 
 
 def meant_calls(words: str) -> tuple[Explain, List]:
@@ -251,6 +292,8 @@ def _why_text(why: Why, shows_all: bool) -> str:
     elif why.found:
         sure = "" if why.confidence is None else f", {format_share(why.confidence)}"
         verdict = paint(f"{why.id[:8]} is found, at rank {why.rank}{sure}.", "green")
+    elif why.shown_with:
+        verdict = paint(f"{why.id[:8]} is a part of another result: {to_one_line(why.reason)}.", "green")
     else:
         verdict = paint(
             f"{why.id[:8]} is not among the results: {to_one_line(why.reason)} (stage {why.stage}).", "yellow"

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Sequence
 
-from memoryd.client.memctl.output import columns, make_printable, paint
+from memoryd.client.memctl.output import columns, is_terminal, make_printable, paint
 
 GAP = "  "
 MIN_FLEXIBLE = 16
+FREE = 400  # columns of the flexible column where there is no terminal, as in a file
 LONGEST = 4000  # characters of a text that are looked at: more than any line shows
 
 
@@ -19,7 +20,7 @@ def format_table(
 ) -> str:
     """Return rows under headers, or `empty` if there are none and that is given.
 
-    Column `flexible` is shortened to fit, columns in `right` are set flush right.
+    Column `flexible` is shortened to fit a terminal, columns in `right` are set flush right.
     """
     if empty and not rows:
         return empty
@@ -27,7 +28,8 @@ def format_table(
     cells = [[to_one_line(cell) for cell in row] for row in rows]
     widths = [max(map(width, column)) for column in zip(headers, *cells, strict=True)]
     others = sum(widths) - widths[flexible] + len(GAP) * (len(headers) - 1)
-    widths[flexible] = min(widths[flexible], max(columns() - others, MIN_FLEXIBLE))
+    room = columns() - others if is_terminal() else FREE
+    widths[flexible] = min(widths[flexible], max(room, MIN_FLEXIBLE))
     lines = [paint(_format_line(headers, widths, right), "bold")]
     return "\n".join(lines + [_format_line(row, widths, right) for row in cells])
 

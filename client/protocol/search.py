@@ -215,6 +215,10 @@ class Why(Struct, kw_only=True):
     """whether it is among the hits"""
     rank: int | None = None
     """its place among the hits, from 1"""
+    namespace: str = ""
+    """where it is"""
+    shown_with: str = ""
+    """the hit that shows it too: its answer, its question, what was drawn from it"""
     stage: str = ""
     """the stage that lost it"""
     reason: str = ""

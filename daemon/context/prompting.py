@@ -45,12 +45,17 @@ _FEW = 100
 _STANDS_OUT = 3.0  # standard deviations of its cosine above others
 MORE = 0.15  # how much surer it must be of a second line
 _FOLLOWING = 2  # turns that may take back what was said
+_OTHER_COUNTS = "the other turn of its exchange counts in its place"
+_NOT_TAKEN_UP = (
+    "what a user says comes up where an agent's reply says it too, and no reply near the prompt does;"
+    " `memctl add` keeps it on purpose"
+)
 
 
 class PromptLines(NamedTuple):
     """The lines about a prompt, the surest first, with the state of the search that found them and its trace.
 
-    `rows` is what was considered, the nearest first; `left_out` says why it stays out, by id.
+    `rows` is what the search found, the nearest first; `left_out` says why one stays out, by id.
     """
 
     lines: list[ContextLine]
@@ -75,8 +80,11 @@ class PromptLines(NamedTuple):
         self.trace.left_out = self.left_out
 
     def name_nearest(self) -> UnaskedLine | None:
-        """Return what came nearest to the prompt of all that stays out, and why it does."""
-        row = next((row for row in self.rows if row.id in self.left_out), None)
+        """Return what came nearest to the prompt of all that stays out, and why it does.
+
+        A turn for which the other one of its exchange counts is passed over: that one has a reason, or is given.
+        """
+        row = next((row for row in self.rows if self.left_out.get(row.id, _OTHER_COUNTS) != _OTHER_COUNTS), None)
         if row is None:
             return None
         return UnaskedLine(id=row.id, text=" ".join(row.content[:MOST_CHARS].split()), why=self.left_out[row.id])
@@ -121,14 +129,13 @@ def find(core: Core, sources: Sources, call: GetUnasked, ids: dict[str, bytes]) 
     }
     left_out |= {one.row.id: "the session was given it" for one in had}
     stage_ms = elapsed_ms(began_at) - took_ms
-    found = [one.record for one in retrieval.ranked if one.record]
+    found = [row for one in retrieval.ranked for row in (one.record, *one.related) if row]
     stages.append(
         StageTrace(name="sureness", took_ms=stage_ms, entered=len(rated), left=len(lines), notes=_explain(rated))
     )
     about = pipeline.keep_trace(sources, retrieval, stages, took_ms).trace
     about.kind, about.session, about.touch = method_name(type(call)), call.session, call.touch
-    rows = [*(one.row for one in rated), *found]
-    return PromptLines(lines, retrieval.degraded, about, rows, left_out)
+    return PromptLines(lines, retrieval.degraded, about, found, left_out)
 
 
 def _say_unsure(one: _Rated, needed: str) -> str:
@@ -236,11 +243,10 @@ def _choose_of_exchanges(rated: Sequence[_Rated], left_out: dict[str, str]) -> l
     others = {one.partner.id for one in left if one.partner}
     for one in rated:
         if one.row.id in others - there:
-            left_out[one.row.id] = "the other turn of its exchange counts in its place"
+            left_out[one.row.id] = _OTHER_COUNTS
         elif one.row.id not in there:
             is_users = CandidateTurn.read(one.row).role == "user"
-            why = "it lays nothing down that an agent took up" if is_users else "it asks, guesses or does not know"
-            left_out[one.row.id] = why
+            left_out[one.row.id] = _NOT_TAKEN_UP if is_users else "it asks, guesses or does not know"
     return left
 
 

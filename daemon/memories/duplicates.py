@@ -30,6 +30,7 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS, build_searched
 
 NEIGHBOURS = 8  # near-duplicates looked at; those of an agreeing text are among the very nearest
+_DEFAULT_TYPE = NewMemory(content="").type
 _MARGIN = 0.01  # the index is exact to about 0.001
 
 Embedded = tuple[Generation, vectors.Vector] | None
@@ -194,9 +195,16 @@ def judge(core: Core, connection: Connection, place: AddTarget, new: New, compar
 
 
 def read_equal(core: Core, connection: Connection, place: AddTarget, memory: NewMemory) -> Row | None:
-    """Return the memory of the place that has the same normalised text and type."""
+    """Return the memory of the place that has the same normalised text and type.
+
+    One that is named as the successor of another by its text has the type that it has, unless another is given.
+    """
     key, now = content_hash(memory.content), core.clock()
-    return next(iter(queries.find_equal(connection, place.number, key, now, memory.type, limit=1)), None)
+    same = queries.find_equal(connection, place.number, key, now, memory.type, limit=1)
+    if not same and memory.supersedes is not None and memory.type == _DEFAULT_TYPE:
+        others = queries.find_equal(connection, place.number, key, now)
+        same = [row for row in others if not row.turns and not row.id.startswith(memory.supersedes)]
+    return next(iter(same), None)
 
 
 def _select_near(core: Core, connection: Connection, place: AddTarget, new: New) -> list[NearMemory]:

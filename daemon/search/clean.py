@@ -35,8 +35,9 @@ def clean(retrieval: Retrieval, sources: Sources) -> None:
     for candidate in hits[: retrieval.call.offset]:
         candidate.lost = f"ranked above the offset of {retrieval.call.offset}"
     placed = {candidate.row for candidate in hits[:limit]}
-    for candidate in [*hits[limit:], *(one for one in waiting if one.row not in placed)]:
-        candidate.lost = f"ranked below the limit of {limit}"
+    below = [*hits[limit:], *(one for one in waiting if one.row not in placed)]
+    for rank, candidate in enumerate(below, start=limit + 1):
+        candidate.lost = f"at rank {rank:,}, below the limit of {limit}"
     retrieval.ranked = hits[retrieval.call.offset : limit]
     complete(retrieval, sources)
     with sources.store.reading() as connection:

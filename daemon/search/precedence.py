@@ -138,6 +138,7 @@ class Precedence:
         assert question.record is not None
         assert head.record is not None
         attach(head, question.record)
+        question.shown_with = head.record.id
         question.lost = f"it is shown as the question of {head.record.id[:8]}"
         at, there = _find(waiting, question), _find(waiting, head)
         if at is None:

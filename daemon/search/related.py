@@ -71,6 +71,7 @@ class Shown:
         for one in (row, *candidate.related):  # also what was to be shown with it
             attach(head, one)
         kind = _kind(head.record, row)
+        candidate.shown_with = head.record.id
         candidate.lost = f"it is shown {_SHOWN_AS[kind]} {head.record.id[:8]}"
         if kind in ("question", "answer"):
             self._by_id[row.id] = head

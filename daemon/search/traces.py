@@ -18,6 +18,7 @@ from memoryd.daemon.store.rows import Row
 
 CAPACITY = 256
 _PREVIEW = 80
+_FORGOTTEN = "Searches are forgotten when the daemon ends and when something is erased or redacted."
 
 Origin = Literal["words", "meaning", "hot", "L0", "graph", "L3"]
 
@@ -39,6 +40,7 @@ class Candidate(msgspec.Struct):
     stems: Collection[str] = ()  # of a turn of L0: the words in it
     record: Row | None = None
     related: list[Row] = []  # what is shown with it
+    shown_with: str = ""  # the id of the hit that shows it too
     formers: "list[Candidate]" = []  # older ones that it stands before or for: it is as likely as they are
     lost: str = ""
     lost_in: str = ""
@@ -99,8 +101,8 @@ class TraceStore:
                 if is_meant and trace.is_seen_by(namespace, owner):
                     return trace
         if not prefix:
-            raise NotFound("No search is kept yet.", {"id": prefix})
-        raise NotFound("No such trace is kept; run the search again.", {"id": prefix})
+            raise NotFound(f"No search is kept. {_FORGOTTEN}", {"id": prefix})
+        raise NotFound(f"No such trace is kept; run the search again. {_FORGOTTEN}", {"id": prefix})
 
 
 def build_whole(connection: Connection, trace: StoredTrace, seen: frozenset[int] | None = None) -> Trace:

@@ -55,7 +55,8 @@ def _find_reason(sources: Sources, call: WhyNot) -> tuple[Why, Row]:
     retrieval, _ = retrieve(sources, call)
     ranks = {candidate.row: rank for rank, candidate in enumerate(retrieval.ranked, start=1)}
     candidate = retrieval.candidates.get(row.row)
-    why = Why(id=row.id, found=row.row in ranks, rank=ranks.get(row.row))
+    place = sources.store.namespaces.name(row.namespace)
+    why = Why(id=row.id, found=row.row in ranks, rank=ranks.get(row.row), namespace=place)
     if retrieval.ranked:
         last = retrieval.ranked[-1]
         why.last_hit_score, why.last_hit_confidence = last.score, last.confidence
@@ -64,7 +65,9 @@ def _find_reason(sources: Sources, call: WhyNot) -> tuple[Why, Row]:
         why.bm25, why.bm25_rank, why.score = candidate.bm25, candidate.bm25_rank, candidate.score
         why.parts = candidate.parts
         why.stage, why.reason = candidate.lost_in, _explain(retrieval, row, candidate)
-        _give_confidence(sources, retrieval, candidate, why)
+        why.shown_with = candidate.shown_with
+        if not why.shown_with:
+            _give_confidence(sources, retrieval, candidate, why)
         return why, row
     with sources.store.reading() as connection:
         why.stage, why.reason = "filter", _find_filter(sources, connection, call, row)
@@ -97,8 +100,9 @@ def _find_row(sources: Sources, connection: Connection, call: WhyNot) -> Row:
         raise NotFound(f"{error.message} It may have been erased, or its file was changed.", error.data) from None
     is_usual = call.reach is None or (place and call.reach == "visible")
     seen_from = place or "/" if is_usual else f"{place or '/'} with the reach {call.reach}"
-    where = f"{row.id[:8]} is in {spaces.name(row.namespace) or '/'}, which is not seen from {seen_from}"
-    raise NotFound(f"{where}; the reach `all` sees all there is.", {"id": call.id})
+    namespace = spaces.name(row.namespace)
+    where = f"{row.id[:8]} is in {namespace or '/'}, which is not seen from {seen_from}"
+    raise NotFound(f"{where}; the reach `all` sees all there is.", {"id": call.id, "namespace": namespace})
 
 
 def _give_confidence(sources: Sources, retrieval: Retrieval, candidate: Candidate, why: Why) -> None:
@@ -112,7 +116,12 @@ def _give_confidence(sources: Sources, retrieval: Retrieval, candidate: Candidat
 
 
 def _explain(retrieval: Retrieval, row: Row, candidate: Candidate) -> str:
-    """Return why a candidate was lost: first what it comes from, as far as that is known."""
+    """Return why a candidate was lost: first what it comes from, as far as that is known.
+
+    What is shown with another is on the screen, however far it is.
+    """
+    if candidate.shown_with:
+        return candidate.lost
     return "; ".join(filter(None, [_explain_distance(retrieval, row, candidate), *_explain_rank(retrieval, candidate)]))
 
 
@@ -214,6 +223,8 @@ def _explain_missed_words(sources: Sources, retrieval: Retrieval, row: Row, why:
     if "fulltext" in retrieval.degraded:
         return "full text could not be searched in time"
     if retrieval.question is not None:
+        if not retrieval.question.words and not retrieval.question.left_out:
+            return 'the query has only words like "the", which are not looked for'
         alone = retrieval.allowed.restrict(np.array([row.row]))
         ranking = fulltext.rank(sources.store.postings, retrieval.question, alone, limit=1)
         why.bm25 = ranking[0][1] if ranking else None

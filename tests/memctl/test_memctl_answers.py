@@ -421,7 +421,7 @@ def test_why_not_says_of_a_hit_how_sure_it_is_and_what_its_score_is_made_of(memc
     fake.replies[protocol.WhyNot] = msgspec.structs.replace(why, confidence=0.0191, reason="it is far")
     out = memctl("why-not", "3f9a", "cache").out
     assert "is found, but not shown: 1.9% sure, 2% are needed; `--all` shows it.\nPerhaps since it is far." in out
-    lost = {"found": False, "stage": "clean", "reason": "ranked below the limit of 1", "confidence": 0.01}
+    lost = {"found": False, "stage": "clean", "reason": "at rank 2, below the limit of 1", "confidence": 0.01}
     more = {"confidence_reason": "meaning 0.10", "last_hit_score": 0.9, "last_hit_confidence": 0.4}
     fake.replies[protocol.WhyNot] = msgspec.structs.replace(why, **lost, **more)
     out = memctl("why-not", "3f9a", "cache").out
@@ -439,9 +439,37 @@ def test_why_not_says_where_a_memory_is_that_is_not_seen_from_here(memctl: Memct
     for reach in ("exact", "visible"):
         seen = f"which is not seen from / with the reach {reach};"
         assert f"{id[:8]} is in acme/api, {seen}" in memctl("why-not", id[:8], "staging", "--reach", reach).err
-    assert (
-        "is found, at rank 1" in memctl("why-not", id[:8], "staging", "--namespace", "acme/web", "--reach", "all").out
+    found = memctl("why-not", id[:8], "staging", "--namespace", "acme/web", "--reach", "all").out
+    assert "is found, at rank 1" in found
+    assert "An agent in acme/web does not see it: it is in acme/api." in found
+    found = memctl("why-not", id[:8], "which staging", "--namespace", "acme/api").out
+    assert "What comes up unasked: memctl hooks preview --namespace acme/api --prompt 'which staging'" in found
+
+
+def test_where_an_erase_cleared_the_searches_that_is_said(memctl: Memctl, daemon: Any) -> None:
+    with daemon.client() as client:
+        id = client.add("The staging database listens on port 5433").id
+        client.search("staging")
+        assert "staging" in memctl("explain", "--recent").out
+        client.erase(ids=[id])
+    assert "forgotten when the daemon ends and when something is erased" in memctl("explain", "--recent").out
+    assert "forgotten when the daemon ends and when something is erased" in memctl("explain", "--last").err
+
+
+def test_a_word_that_looks_like_an_id_is_looked_for(memctl: Memctl, daemon: Any) -> None:
+    with daemon.client() as client:
+        id = client.add("The staging database listens on port 5433").id
+    found = memctl("why-not", "5433", "which port has staging").out
+    assert f"{id[:8]} is meant: The staging database listens on port 5433\n{id[:8]} is found, at rank 1" in found
+
+
+def test_what_is_shown_with_another_result_is_said_to_be_there(memctl: Memctl, fake: FakeDaemon) -> None:
+    fake.replies[protocol.WhyNot] = protocol.Why(
+        id=ID, found=False, stage="clean", reason="it is shown as an answer to aaaaaaaa", shown_with="a" * 32
     )
+    out = memctl("why-not", "3f9a", "cache").out
+    assert "3f9a02c4 is a part of another result: it is shown as an answer to aaaaaaaa.\n" in out
+    assert "confidence" not in out
 
 
 def test_why_not_says_of_a_deleted_memory_since_when(memctl: Memctl, daemon: Any) -> None:
@@ -494,25 +522,36 @@ def test_an_answer_is_printed_with_its_question(memctl: Memctl, fake: FakeDaemon
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("list", "--type", "nonsense"), "No memory has the type nonsense; there are: fact (2), decision (1).\n"),
-        (("list", "--source", "mail"), "No memory has the source mail; there are: manual (3).\n"),
+        (
+            ("list", "--type", "nonsense"),
+            "No memory has the type nonsense; there are: fact (2), decision (1).\n",
+        ),
+        (
+            ("list", "--source", "mail"),
+            "No memory has the source mail; there are: manual (3).\n",
+        ),
         (
             ("list", "--type", "fact", "--before", "2020-01-01"),
-            "None of 3 memories matches (superseded and expired ones are left out).\n",
+            "None of 2 memories matches.\n",
         ),
         (("search", "x", "--tier", "L2"), "Nothing found. No memory has the tier L2; there are: L1 (3).\n"),
+        (
+            ("search", "what is the", "--mode", "lexical"),
+            'Nothing found. No memory has a word of it; words like "the" are not looked for.\n',
+        ),
     ],
 )
 def test_a_filter_that_leaves_nothing_is_explained(
     memctl: Memctl, fake: FakeDaemon, words: tuple[str, ...], sentence: str
 ) -> None:
     fake.replies[protocol.List] = protocol.Page(memories=[], total=0)
-    fake.replies[protocol.Count] = protocol.Counted(count=0)
+    fake.replies[protocol.Count] = protocol.Counted(count=2)  # of all states, too
     fake.replies[protocol.Search] = protocol.Hits(hits=[])
     fake.replies[protocol.GetStats] = counted(
         memories=3, by_type={"decision": 1, "fact": 2}, by_source={"manual": 3}, by_tier={"L1": 3}
     )
-    assert memctl(*words).out == sentence
+    more = " 2 more, superseded or expired, with --all-states." if words[0] == "list" else ""
+    assert memctl(*words).out == sentence.replace("\n", f"{more}\n")
 
 
 def test_a_list_of_nothing_says_what_to_do(memctl: Memctl, fake: FakeDaemon) -> None:

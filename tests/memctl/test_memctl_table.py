@@ -45,12 +45,19 @@ def test_shortened_text_fits_and_shows_that_it_was_cut(text: str, limit: int, ex
     assert width(shorten(text, limit)) <= limit
 
 
-def test_only_the_flexible_column_is_shortened_to_fit_the_terminal() -> None:
+def test_only_the_flexible_column_is_shortened_to_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "is_terminal", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
     text = format_table(["ID", "CONTENT"], [["12345678", "x" * 100], ["1", "short"]])
     lines = text.splitlines()
     assert [width(line) for line in lines[:2]] == [17, 40]
     assert lines[1] == "12345678  " + "x" * 29 + "…"
     assert lines[2] == "1         short"
+
+
+def test_in_a_file_a_column_is_only_shortened_where_it_is_very_long() -> None:
+    text = format_table(["ID", "CONTENT"], [["1", "x" * 300], ["2", "y" * 5000]])
+    assert [width(line) for line in text.splitlines()[1:]] == [4 + 300, 4 + 400]
 
 
 def test_wide_characters_keep_the_columns_in_line() -> None:

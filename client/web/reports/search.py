@@ -7,7 +7,16 @@ from typing import Any, NamedTuple
 
 from memoryd.client import protocol
 from memoryd.client.errors import NotFound
-from memoryd.client.memctl.explain import ASKED, MEANT_CHARS, confidence_text, list_meant, meant_calls, sum_text
+from memoryd.client.memctl.explain import (
+    ASKED,
+    MEANT_CHARS,
+    NONE_KEPT,
+    confidence_text,
+    has_words,
+    list_meant,
+    meant_calls,
+    sum_text,
+)
 from memoryd.client.memctl.search import FLOOR, format_share
 from memoryd.client.memctl.snippet import list_words
 from memoryd.client.memctl.table import count_text, ms_text, text_of, to_one_line
@@ -166,7 +175,7 @@ async def read_recent(client: AsyncClient, query: Mapping[str, str]) -> parts.Pa
     """Return what agents and programs asked for lately; looks of a person are left out."""
     found = await client.call(protocol.Traces(limit=_LISTED, reach="all", kind=ASKED))
     shown = [_show_search(one) for one in found if one.touch]
-    return ["div.recent", parts.list_items(shown, "Nobody has searched since the daemon started.")]
+    return ["div.recent", parts.list_items(shown, NONE_KEPT)]
 
 
 def _show_search(one: protocol.TraceSummary) -> parts.Part:
@@ -216,10 +225,18 @@ async def read_why(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
 
 async def _find_meant(client: AsyncClient, wanted: str) -> list[tuple[str, str]]:
     """Return id and text of what an id or words mean, the likeliest first."""
-    if _ID.fullmatch(wanted):
-        return [(wanted, "")]
     found, listed = meant_calls(wanted)
-    return list_meant(*await asyncio.gather(client.call(found), client.call(listed)))
+    if not _ID.fullmatch(wanted):
+        return list_meant(*await asyncio.gather(client.call(found), client.call(listed)))
+    try:
+        await client.call(protocol.Get(id=wanted, touch=False, reach="all"))
+    except NotFound:
+        near = list_meant(*await asyncio.gather(client.call(found), client.call(listed)))
+        meant = [one for one in near if has_words(wanted, one[1])]
+        if not meant:
+            raise
+        return meant
+    return [(wanted, "")]
 
 
 def _read_search(query: Mapping[str, str], trace: protocol.Trace | None) -> MissingSearch:
@@ -250,6 +267,8 @@ def _show_verdict(why: protocol.Why, was: str) -> parts.Part:
         return ["div.verdict.lost", ["b", hidden], ["br"], why.reason and f"Perhaps since {why.reason}.", *then]
     if why.found:
         return ["div.verdict", ["b", f"Found, at rank {why.rank}{sure}."], *then]
+    if why.shown_with:
+        return ["div.verdict", ["b", "A part of another result."], ["br"], why.reason, *then]
     return ["div.verdict.lost", ["b", f"Lost at: {why.stage}"], ["br"], why.reason, *then]
 
 

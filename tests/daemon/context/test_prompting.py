@@ -97,7 +97,16 @@ def test_one_true_reason_is_given_where_nothing_is_said(core: Core) -> None:
     say(core, ("user", "please look at the nightly import and the lock of the billing worker"))
     nearest = at_prompt(core, ASKED, touch=False).refused
     assert nearest is not None
-    assert nearest.why == "it lays nothing down that an agent took up"
+    assert "no reply near the prompt does" in nearest.why
+
+
+def test_what_comes_up_never_is_named_too_if_it_is_the_nearest(core: Core) -> None:
+    fill(core)
+    add(core, "The staging database is drawn in blue.", PLACE, type="fact")
+    of_the_person = add(core, PORT, "", type="fact")
+    nearest = at_prompt(core, touch=False).refused
+    assert nearest is not None
+    assert (nearest.id, nearest.why.startswith("of / only what is pinned")) == (of_the_person.id, True)
 
 
 @pytest.mark.parametrize(("above", "others", "counts"), [(1.0, 1.5, False), (4.0, 1.5, True), (1.0, 5.0, True)])

@@ -216,6 +216,14 @@ def test_a_text_merged_into_the_very_memory_it_supersedes_stays_in_results(core:
     assert found(core, "heron") == [HERON.upper()]
 
 
+def test_what_supersedes_by_its_text_is_the_memory_that_is_there_whatever_its_type(core: Core) -> None:
+    new, old = add(core, HERON, type="decision"), add(core, "Storks nest on roofs")
+    assert add(core, HERON.upper(), supersedes=old.id).id == new.id
+    assert (get(core, old.id).superseded_by, get(core, new.id).type) == (new.id, "decision")
+    other = add(core, "Cranes nest on roofs")
+    assert add(core, HERON, type="rule", supersedes=other.id).id != new.id
+
+
 def test_within_one_call_and_a_new_namespace_a_memory_may_supersede_an_earlier_one(core: Core) -> None:
     id = "ab" * 16
     add_many(core, [NewMemory(content=HERON, id=id), NewMemory(content="Storks nest", supersedes=id)], "new/place")

@@ -257,7 +257,10 @@ def test_clean_leaves_out_what_was_deleted_meanwhile_and_fills_up_to_the_limit(c
     ranked, state = cleaned(core, *gone, *present, limit=3)
     assert ranked == present[:3]
     assert {state.candidates[row].lost for row in gone} == {"deleted meanwhile"}
-    assert [state.candidates[row].lost for row in present[3:]] == ["ranked below the limit of 3"] * 2
+    assert [state.candidates[row].lost for row in present[3:]] == [
+        "at rank 4, below the limit of 3",
+        "at rank 5, below the limit of 3",
+    ]
 
 
 def test_what_disagrees_is_marked_and_the_newer_stands_directly_before_the_older(core: Core) -> None:

@@ -83,7 +83,7 @@ def test_expired(core: Core, clock: Any) -> None:
 def test_below_the_limit(core: Core) -> None:
     add(core, "heron one")
     answer = why(core, add(core, "heron two").id, limit=1)
-    assert (answer.found, answer.stage, answer.reason) == (False, "clean", "ranked below the limit of 1")
+    assert (answer.found, answer.stage, answer.reason) == (False, "clean", "at rank 2, below the limit of 1")
     assert answer.score is not None
     assert answer.last_hit_score is not None
     assert answer.score < answer.last_hit_score
@@ -219,7 +219,7 @@ def test_how_sure_a_memory_below_the_limit_would_be_is_said(core: Core) -> None:
 def test_what_has_nothing_in_common_with_the_question_is_said_to_be_far(core: Core) -> None:
     add(core, "heron one")
     answer = why(core, add(core, "zinc mines closed").id, limit=1)
-    assert answer.reason == "neither its words nor its meaning are near; ranked below the limit of 1"
+    assert answer.reason == "neither its words nor its meaning are near; at rank 2, below the limit of 1"
 
 
 def test_by_words_alone_meanings_are_not_compared_and_that_is_said(core: Core) -> None:
@@ -235,7 +235,7 @@ def test_what_age_and_feedback_make_of_the_score_is_named(core: Core) -> None:
     assert answer.parts["age"] < 0 < answer.parts["feedback"]
     assert sum(answer.parts.values()) == pytest.approx(answer.score)
     assert answer.reason.startswith("every 5 days halve the score (half_life_days), which takes 0.")
-    assert answer.reason.endswith("; ranked below the limit of 1")
+    assert answer.reason.endswith("; at rank 2, below the limit of 1")
     assert why(core, old, half_life_days=5.0).reason == ""
 
 
@@ -245,7 +245,7 @@ def test_what_a_contradiction_put_before_it_is_named(core: Core) -> None:
     assert new.contradicts == [old]
     answer = why(core, old, "The limit is 30 seconds", limit=1)
     before = f"{new.id[:8]} disagrees with it, is newer, and stands before it"
-    assert answer.reason == f"{before}; ranked below the limit of 1"
+    assert answer.reason == f"{before}; at rank 2, below the limit of 1"
 
 
 def test_a_question_is_said_to_be_shown_with_its_answer(core: Core) -> None:
@@ -254,8 +254,14 @@ def test_a_question_is_said_to_be_shown_with_its_answer(core: Core) -> None:
     [question] = hits[0].related
     answer = why(core, question.id, "which cache do we use?")
     assert answer.reason == f"it is shown as the question of {hits[0].id[:8]}"
+    assert (answer.shown_with, answer.confidence) == (hits[0].id, None)
     head = why(core, hits[0].id, "which cache do we use?")
     assert sum(head.parts.values()) == pytest.approx(head.score)
+
+
+def test_of_a_query_that_has_no_word_to_look_for_that_is_said(core: Core) -> None:
+    answer = why(core, add(core, "heron one").id, "what is the", mode="lexical")
+    assert answer.reason.startswith('the query has only words like "the", which are not looked for, and the mode')
 
 
 def test_that_a_secret_was_taken_out_is_said(core: Core) -> None:

@@ -23,7 +23,7 @@ def test_what_is_nearest_to_a_prompt_and_does_not_come_up_is_named_with_the_reas
 ) -> None:
     id = client.call(Observe(turns=[NewTurn(role="user", content="Our VAT rate is 19 percent")])).turns[0].id
     shown = memctl("hooks", "preview", "--prompt", "What is our VAT rate?").err
-    assert f"The nearest is {str(id)[:8]} (Our VAT rate is 19 percent): it lays nothing down" in shown
+    assert f"The nearest is {str(id)[:8]} (Our VAT rate is 19 percent): what a user says comes up where" in shown
     made = client.add("Herons nest on the mast", type="fact")
     shown = memctl("hooks", "preview", "--prompt", "Write a poem about herons and storks and cranes").err
     assert f"The nearest is {made.id[:8]}" in shown
