@@ -80,6 +80,7 @@ def count_tokens(texts: Words, tokenizer: str = "", *, reach: Reach | None = Non
 def erase(
     session: str | None = None,
     matching: str | None = None,
+    unsent: Words = (),
     copies: bool = False,
     dry_run: bool = False,
     *,
@@ -99,6 +100,7 @@ def erase(
     return protocol.Erase(
         session=session,
         matching=matching,
+        unsent=to_list("unsent", unsent),
         copies=copies,
         dry_run=dry_run,
         reach=reach,

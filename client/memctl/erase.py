@@ -3,21 +3,26 @@
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memoryd.client import projects
-from memoryd.client.errors import MemorydError, NotFound
+from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.arguments import Usage, add_filters, filters_of, parse_date
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
 from memoryd.client.memctl.link import client_for, named_namespace, send
 from memoryd.client.memctl.memories import read_content
-from memoryd.client.memctl.output import columns, make_printable, show
+from memoryd.client.memctl.output import columns, complain, make_printable, show
 from memoryd.client.memctl.table import count_text, list_texts, shorten, to_one_line
 from memoryd.client.protocol import Erase, Erased, List, Memory, Mentioned, StandingName, Turns
 from memoryd.client.wording import Wording
 
+if TYPE_CHECKING:
+    from memoryd.client.agents.hooks.spool import Said
+
 _SHOWN = 20
+_NAMED = 3  # sessions in a line
+_EMPTY = "empty namespace"
 _TURNS = 1000  # of L0, the newest
 _PLACES = {
     "summary": "its summary",
@@ -61,35 +66,40 @@ def _declare(parser: ArgumentParser) -> None:
     add_filters(parser)
 
 
-def _erase(args: Namespace) -> None:
+def _erase(args: Namespace) -> int:
     fields = _read_fields(args)
     if not fields and not (named_namespace(args) and args.reach in ("exact", "subtree")):
         raise Usage("say what is to be erased: ids, --matching, --session, --since … (see `memctl erase --help`).")
-    known = _look(args, fields)
-    preview = known or Erased(count=0, ids=[], derived=[], session=args.session, dry_run=True)
+    preview = send(args, Erase(dry_run=True, unsent=_list_unsent_sessions(args.session), **fields))
     unsent = _erase_unsent(args, fields, preview, dry_run=True)
     preview.names += _find_projects(args.matching)
     places = _find_places(args, preview.derived)
     there = bool(preview.count or preview.skipped or preview.waiting or unsent)
     if args.dry_run or not (there or args.matching or args.copies or preview.already):
         show(args, _add_unsent(preview, unsent), lambda: _found_text(args, preview, unsent, places))
-        return
+        return 0
     if there and not args.yes:
-        made = f", with {count_text(len(preview.derived), 'memory')} made of it," if preview.derived else ""
-        warning = f"This erases {_count(preview, len(unsent))}{made} for good; it cannot be undone."
+        comma = "," if preview.derived else ""
+        warning = f"This erases {_count_all(preview, len(unsent))}{comma} for good; it cannot be undone."
         confirm(
             "erase", warning, f"{_found_text(args, preview, unsent, places)}\nmemctl: {warning}", "Nothing was erased."
         )
     if preview.session is not None:
         fields["session"] = preview.session
-    report = send(args, Erase(copies=args.copies, **fields)) if known else preview
+    sessions = _sessions_of(unsent)
+    report = send(args, Erase(copies=args.copies, unsent=sessions, **fields))
     unsent = _erase_unsent(args, fields, report)
+    if later := sorted({*_sessions_of(unsent)} - {*sessions}):  # hooks had more that they could not send
+        send(args, Erase(unsent=later, **fields))
     if args.matching:
         with suppress(OSError, MemorydError):  # `memctl doctor` looks at that file
             projects.forget_former(Wording(args.matching).is_in)
-    if known:
-        report.names += _find_projects(args.matching)
-    show(args, _add_unsent(report, unsent), lambda: _erased_text(args, report, len(unsent), places))
+    report.names += _find_projects(args.matching)
+    cleared = _select_spaces(preview.names) - _select_spaces(report.names)
+    show(args, _add_unsent(report, unsent), lambda: _erased_text(args, report, len(unsent), places, cleared))
+    left = {"indexed files": report.notes, "names": report.names, "copies": args.copies and report.copies}
+    places = " and ".join(place for place, held in left.items() if held)
+    return complain(f"It is still in {places}.", 1) if places else 0
 
 
 def _read_fields(args: Namespace) -> dict[str, Any]:
@@ -105,18 +115,22 @@ def _read_fields(args: Namespace) -> dict[str, Any]:
     return fields | {name: value for name, value in options.items() if value not in (None, [])}
 
 
-def _look(args: Namespace, fields: dict[str, Any]) -> Erased | None:
-    """Return what would be erased; None for a session that the hooks alone know, as they could not send it yet."""
-    try:
-        return send(args, Erase(dry_run=True, **fields))
-    except NotFound:
-        unsent = Erased(count=0, ids=[], derived=[], session=args.session)
-        if args.session is None or not _erase_unsent(args, fields, unsent, dry_run=True):
-            raise
-        return None
+def _list_unsent_sessions(beginning: str | None) -> list[str]:
+    """Return the sessions whose name begins so and of which hooks have something that they could not send yet."""
+    from memoryd.client.agents.hooks import spool
+
+    return [] if beginning is None else [name for name in spool.list_sessions() if name.startswith(beginning)]
 
 
-def _erase_unsent(args: Namespace, fields: dict[str, Any], report: Erased, dry_run: bool = False) -> list[str]:
+def _sessions_of(unsent: "list[Said]") -> list[str]:
+    return sorted({said.session for said in unsent if said.session})
+
+
+def _select_spaces(names: list[StandingName]) -> set[str]:
+    return {one.name for one in names if one.kind in ("namespace", _EMPTY)}
+
+
+def _erase_unsent(args: Namespace, fields: dict[str, Any], report: Erased, dry_run: bool = False) -> "list[Said]":
     """Erase what hooks have not sent yet; return what it says, for each call concerned."""
     from memoryd.client.agents.hooks import spool
 
@@ -125,9 +139,10 @@ def _erase_unsent(args: Namespace, fields: dict[str, Any], report: Erased, dry_r
     return spool.erase({*report.ids, *report.derived}, session, matching, dry_run)
 
 
-def _add_unsent(report: Erased, unsent: list[str]) -> dict[str, Any]:
+def _add_unsent(report: Erased, unsent: "list[Said]") -> dict[str, Any]:
     """Return a report for JSON, with what hooks have not sent yet."""
-    return {name: getattr(report, name) for name in report.__struct_fields__} | {"unsent": unsent}
+    texts = [said.text for said in unsent]
+    return {name: getattr(report, name) for name in report.__struct_fields__} | {"unsent": texts}
 
 
 # What is said of it --------------------------------------------------------------------------------------------------
@@ -146,22 +161,28 @@ def _count(report: Erased, unsent: int) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _found_text(args: Namespace, preview: Erased, unsent: list[str], places: str) -> str:
+def _count_all(report: Erased, unsent: int) -> str:
+    """Return how much is or would be erased, with what was made of it."""
+    made = f", with {count_text(len(report.derived), 'memory')} made of it" if report.derived else ""
+    return f"{_count(report, unsent)}{made}"
+
+
+def _found_text(args: Namespace, preview: Erased, unsent: "list[Said]", places: str) -> str:
     """Return what would be erased: each with its beginning, what was made of it, what else holds it."""
     lines = _list_mentions(preview) if preview.mentions else _list_memories(args, preview.ids, preview.count)
     if preview.derived:
         made = _list_memories(args, preview.derived, len(preview.derived))
         lines += [f"With it goes what was made of it{places}:", *map("  {}".format, made)]
     if unsent:
-        said = [shorten(to_one_line(text), columns() - 2) for text in unsent]
+        said = [shorten(to_one_line(one.text), columns() - 2) for one in unsent]
         lines += ["Of what hooks have not sent yet:", *map("  {}".format, said)]
     lines += _describe(preview)
-    every = _count(preview, len(unsent))
+    every = _count_all(preview, len(unsent))
     if not every:
         lines.insert(0, _describe_nothing(preview, args.matching))
-    elif preview.skipped or unsent or not preview.count:
+    elif every != count_text(1, "memory"):
         lines.append(f"In all: {every}.")
-    return "\n".join(lines)
+    return "\n".join([*_describe_notes(preview), *lines])
 
 
 def _list_mentions(preview: Erased) -> list[str]:
@@ -217,22 +238,28 @@ def _describe_nothing(report: Erased, matching: str | None) -> str:
 
 def _describe_no_memory(report: Erased) -> str:
     nothing = f"Erased already: {', '.join(id[:8] for id in report.already)}" if report.already else ""
+    none = "Beside that no memory and no turn" if report.notes else "No memory and no turn"
     if report.rewritten:
-        return (
-            f"{nothing or 'No memory and no turn in the database'}; {_count_copies(len(report.rewritten))} rewritten."
-        )
+        return f"{nothing or f'{none} in the database'}; {_count_copies(len(report.rewritten))} rewritten."
     if report.copies:
-        return f"{nothing or 'No memory and no turn in the database'}, but in copies of it."
+        return f"{nothing or f'{none} in the database'}, but in copies of it."
     if nothing:
         return f"{nothing}. Nothing holds it here."
     if not report.looked_at:
-        return "No memory and no turn is like that; the database has no copies here."
+        return f"{none} is like that; the database has no copies here."
     copies = "copy" if report.looked_at == 1 else _count_copies(report.looked_at)
-    return f"No memory and no turn is like that, neither in the database nor in its {copies}."
+    return f"{none} is like that, neither in the database nor in its {copies}."
 
 
 def _count_copies(number: int) -> str:
     return "1 copy" if number == 1 else f"{number:,} copies"
+
+
+def _describe_notes(report: Erased) -> list[str]:
+    if not report.notes:
+        return []
+    heading = "It is still in the index, because of these files of yours; take it out there, then erase again:"
+    return [heading, *map("  {}".format, report.notes)]
 
 
 def _describe(report: Erased) -> list[str]:
@@ -244,21 +271,27 @@ def _describe(report: Erased) -> list[str]:
             else "Words of it that removed text had left in these files were cleared:",
             *map("  {}".format, report.remains),
         ]
-    if report.notes:
-        lines += ["These files of yours mention it; take it out there:", *map("  {}".format, report.notes)]
     if report.copies:
         lines += ["These copies of the database hold it (--copies rewrites them):", *map("  {}".format, report.copies)]
-    if report.names:
+    empty = [one for one in report.names if one.kind == _EMPTY and not projects.is_claimed(one.name)]
+    if empty:
+        lines.append(
+            "Nothing is in these namespaces; `memctl erase --matching` without --dry-run and other filters takes their"
+            " names out:"
+        )
+        lines += [f"  {make_printable(one.name)}" for one in empty]
+    if others := [one for one in report.names if one not in empty]:
         lines.append("The word is also in these names, which are not memories; do what is said, then erase again:")
-        lines += map(_advise, report.names)
+        lines += map(_advise, others)
     return lines
 
 
 def _advise(one: StandingName) -> str:
     """Return the line that says what to do with a name."""
-    is_project = one.kind == "namespace" and projects.is_claimed(one.name)
-    act = _ACTS["namespace of a project" if is_project else one.kind]
-    return f"  {one.kind} {make_printable(one.name)}: {act.format(name=make_printable(quote(one.name)))}"
+    is_space = one.kind in ("namespace", _EMPTY)
+    act = _ACTS["namespace of a project" if is_space and projects.is_claimed(one.name) else one.kind]
+    called = f"{'namespace' if is_space else one.kind} {make_printable(one.name)}"
+    return f"  {called}: {act.format(name=make_printable(quote(one.name)))}"
 
 
 def _find_projects(text: str | None) -> list[StandingName]:
@@ -277,13 +310,16 @@ def _find_projects(text: str | None) -> list[StandingName]:
     return found
 
 
-def _erased_text(args: Namespace, report: Erased, unsent: int, places: str) -> str:
+def _erased_text(args: Namespace, report: Erased, unsent: int, places: str, cleared: set[str]) -> str:
     erased = _count(report, unsent)
     lines = [
+        *_describe_notes(report),
         f"Erased {erased}. Copies outside the data directory are not known here."
         if erased
-        else _describe_nothing(report, args.matching)
+        else _describe_nothing(report, args.matching),
     ]
+    if cleared:
+        lines.append(f"Names of empty namespaces taken out: {', '.join(map(make_printable, sorted(cleared)))}.")
     if report.rewritten:
         lines.append(f"Rewritten: {', '.join(report.rewritten)}.")
     if report.derived:
@@ -297,6 +333,13 @@ def _erased_text(args: Namespace, report: Erased, unsent: int, places: str) -> s
         none = ", but not the text that you looked for" if is_clear else ""
         lines += [f"These files still hold a part of what was erased{said}{none}:"]
         lines += map("  {}".format, report.left)
+    if report.recent:
+        more = f" and {len(report.recent) - _NAMED} more" if len(report.recent) > _NAMED else ""
+        sessions = f"{', '.join(map(make_printable, report.recent[:_NAMED]))}{more}"
+        lines.append(
+            f"Some of it was said within the last hour, in session {sessions}: what is said there again is kept again."
+            " `memctl observe off --session ID` stops that."
+        )
     if report.absent:
         lines.append(
             f"Not installed: {', '.join(report.absent)}. Their tables may keep words of it until they are back."

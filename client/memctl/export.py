@@ -2,11 +2,13 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from memoryd.client.calls import export_memories
+from memoryd.client.errors import Forbidden
 from memoryd.client.memctl.arguments import Usage, add_filters, filters_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.export_folder import ExportFolder, Report
@@ -15,9 +17,10 @@ from memoryd.client.memctl.output import complain, print_note, say_bytes, say_js
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.record_text import format_json, to_plain
 from memoryd.client.memctl.table import count_text
-from memoryd.client.protocol import Exported
+from memoryd.client.protocol import Exported, GetOperation, Operations
 
 SHOWN = 10  # files that are named one by one
+_MOST = 1000  # operations, or changes of one, of a reply
 
 
 def _declare(parser: ArgumentParser) -> None:
@@ -73,10 +76,21 @@ def _export_markdown(args: Namespace) -> int:
         for part in chain([first], parts):
             for record in part:
                 target.put(record)
-        report = target.finish()
+        report = target.finish(lambda: _find_erased(args))
     report.left_out = first.left_out
     show(args, report, lambda: _text(report))
     return complain(_trouble_text(report), 1) if report.edited or report.stale else 0
+
+
+def _find_erased(args: Namespace) -> set[str]:
+    """Return the ids of memories that were erased, as far as the operation log says."""
+    ids = set[str]()
+    with client_for(args) as client, suppress(Forbidden):
+        for one in client.call(Operations(kind=["erase"], limit=_MOST, namespace="", reach="all")).operations:
+            for offset in range(0, one.memories, _MOST):
+                call = GetOperation(operation=one.id, limit=_MOST, offset=offset, namespace="", reach="all")
+                ids |= {change.id for change in client.call(call).changes}
+    return ids
 
 
 def _text(report: Report) -> str:

@@ -6,6 +6,7 @@ the memory says what the file says.
 """
 
 import os
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
@@ -134,11 +135,22 @@ class ExportFolder:
             draft.unlink(missing_ok=True)
             raise
 
-    def finish(self) -> Report:
-        """Remove the files of deleted memories and write the journal again. Call it after the last `put`."""
+    def finish(self, find_erased: Callable[[], set[str]]) -> Report:
+        """Remove the files of deleted memories and write the journal again. Call it after the last `put`.
+
+        Where that would be most of the files they stay, as the daemon is more likely the wrong one than that much
+        forgotten; only those of memories that it erased, whose ids `find_erased` returns, go in any case.
+        """
         stale = [entry for path, entry in self._before.items() if path not in self._now]
-        if not self.force and len(stale) > FEW and len(stale) > len(self._before) // 2:
-            self.report.stale = len(stale)  # most of them: more likely the wrong daemon than that much forgotten
+        others = len(self._before)
+        if self._is_most(stale, others):
+            erased = find_erased()
+            for entry in (entry for entry in stale if entry.id in erased):
+                self._remove(entry)
+                others -= 1
+            stale = [entry for entry in stale if entry.id not in erased]
+        if self._is_most(stale, others):
+            self.report.stale = len(stale)
             self._now |= {entry.path: entry for entry in stale}
         else:
             for entry in stale:
@@ -146,6 +158,9 @@ class ExportFolder:
         self._journal.close()
         self._rewrite()
         return self.report
+
+    def _is_most(self, stale: Sequence[Entry], every: int) -> bool:
+        return not self.force and len(stale) > FEW and len(stale) > every // 2
 
     def _remove(self, entry: Entry) -> None:
         path = self.folder / entry.path

@@ -27,8 +27,8 @@ class StandingName(Struct, kw_only=True):
     """Something whose name holds the text of `matching`."""
 
     kind: str
-    """`namespace`, `workspace`, `folder of a workspace`, `file` (in one), `token`; `session`, `folder` or `paused
-    namespace`, in which observing is paused"""
+    """`namespace`, `empty namespace` (nothing is in it), `workspace`, `folder of a workspace`, `file` (in one),
+    `token`; `session`, `folder` or `paused namespace`, in which observing is paused"""
     name: str
     """its name"""
 
@@ -48,6 +48,8 @@ class Erased(Struct, kw_only=True):
     """where the first 100 of them mention the text of `matching`"""
     skipped: int = 0
     """how many turns that were skipped are erased with them"""
+    recent: list[str] = []
+    """sessions in which something of it was said within the last hour: one that goes on may say it again"""
     waiting: int = 0
     """how many conversations that wait for their summary or facts are forgotten with them"""
     session: str | None = None
@@ -102,6 +104,9 @@ class Erase(Filtered[Erased], kw_only=True, frozen=True):
     matching: Annotated[str, Meta(min_length=1)] | None = None
     """only what mentions this text in its content, summary, key, metadata or feedback, now or formerly: in any case;
     white space, hyphens and underscores between words are alike"""
+    unsent: list[str] = []
+    """sessions of which the caller erases what hooks have not sent yet: `session` may be one of them alone, and a
+    backfill takes in nothing more of them"""
     copies: bool = False
     """rewrite the copies in the data directory that hold it"""
     dry_run: bool = False

@@ -4,6 +4,7 @@ A crash between two parts leaves whole parts; the call made again does the rest.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -41,6 +42,7 @@ _PART = 500  # memories of one transaction
 _MAX_IDS = 1000  # of a reply
 _MAX_MENTIONS = 100
 _MAX_SAID_BY = 100
+_RECENT_S = 3600
 
 T = TypeVar("T")
 
@@ -56,14 +58,15 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
         derived = erasing.find_derived(connection, [*ids, *chosen.again])
         report = Erased(count=len(ids), ids=ids[:_MAX_IDS], derived=derived[:_MAX_IDS], dry_run=call.dry_run)
         report.already = chosen.again[:_MAX_IDS]
-        report.skipped, report.waiting = beside.sum_up(connection)
+        report.skipped, report.waiting = beside.sum_up(connection, [*ids, *derived])
         if beside.text and not ids:
             removed = leftovers.find_removed(connection, core.store.path, beside.text)
             report.remains = [str(path) for path in removed]
     every = [*ids, *derived]
     report.session, report.notes, report.mentions = call.session, chosen.notes[:_MAX_IDS], chosen.mentions
+    report.recent = chosen.recent
     if not call.dry_run:
-        texts = yield from _erase_all(core, beside, every, report)
+        texts = yield from _erase_all(core, beside, every, report, call.unsent)
         with core.store.reading() as connection:
             report.absent = migrations.list_left(connection)
         report.left, said_by = yield from _search_files(core, texts, beside.text)
@@ -90,7 +93,9 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
     return report
 
 
-def _erase_all(core: Core, beside: Beside, every: Sequence[str], report: Erased) -> Parts[list[str]]:
+def _erase_all(
+    core: Core, beside: Beside, every: Sequence[str], report: Erased, unsent: Sequence[str]
+) -> Parts[list[str]]:
     """Erase part by part and clean the file; return what texts there were. An error says how much was erased before."""
     texts: list[str] = []
     erased = 0
@@ -104,7 +109,7 @@ def _erase_all(core: Core, beside: Beside, every: Sequence[str], report: Erased)
             report.operation = report.operation or operation
             texts += part_texts
             erased += len(part)
-        _write(core, lambda transaction: _erase_beside(core, transaction, beside))
+        _write(core, lambda transaction: _erase_beside(core, transaction, beside, unsent))
         yield from clean(core)
     except Exception as error:
         operations = [] if report.operation is None else [report.operation]
@@ -118,7 +123,7 @@ class _Chosen(NamedTuple):
     """What a call is about: ids of memories and turns, deleted ones too, and what is beside them.
 
     Of what mentions a text also where, the files that do, and the ids of what does in copies of the database; `again`
-    are the ids of what was erased before.
+    are the ids of what was erased before, `recent` the sessions in which something of it was said just now.
     """
 
     ids: list[str]
@@ -128,19 +133,22 @@ class _Chosen(NamedTuple):
     notes: list[str]
     copied: list[str]
     again: list[str]
+    recent: list[str]
 
 
 def _resolve_session(core: Core, call: Erase) -> str:
-    """Return the session that is meant. One that is unknown may be in copies alone, under its whole name."""
+    """Return the session that is meant. One that is unknown here may be in copies alone."""
     session = call.session or ""
     with core.store.reading() as connection:
-        try:
-            return mentions.resolve_session(connection, session)
-        except NotFound:
-            beside = Beside(session)
-            if leftovers.find_in_copies(core.folder, beside, ()) or leftovers.find_copies(core.folder, (), beside):
-                return session
-            raise
+        names = [*mentions.list_sessions(connection), *call.unsent]
+    try:
+        return mentions.choose_session(names, session)
+    except NotFound:
+        with suppress(NotFound):
+            return mentions.choose_session(leftovers.list_sessions(core.folder), session)
+        if leftovers.find_copies(core.folder, (), Beside(session)):  # a copy that cannot be read may have it
+            return session
+        raise
 
 
 def _choose(core: Core, call: Erase) -> _Chosen:
@@ -172,7 +180,8 @@ def _choose(core: Core, call: Erase) -> _Chosen:
     beside = _choose_beside(call, mention, selection.reached)
     is_about_all = beside == Beside(call.session, mention) and beside != Beside()
     copied = leftovers.find_in_copies(core.folder, beside, used) if is_about_all else []
-    return _Chosen(ids, beside, mention, shown, notes, copied, again)
+    recent = sorted({turn.session for turn in active if turn.session and turn.created_at > core.clock() - _RECENT_S})
+    return _Chosen(ids, beside, mention, shown, notes, copied, again, recent)
 
 
 def _choose_beside(call: Erase, mention: Mention | None, reached: frozenset[int] | None) -> Beside:
@@ -221,7 +230,8 @@ def _describe(
     return [mentions.describe(id, mention, present.get(id), former.get(id)) for id in shown]
 
 
-def _erase_beside(core: Core, transaction: Transaction, beside: Beside) -> None:
+def _erase_beside(core: Core, transaction: Transaction, beside: Beside, unsent: Sequence[str]) -> None:
+    erasing.note_sessions(transaction.connection, unsent)
     core.store.namespaces.rename(transaction, beside.erase(transaction.connection))
     core.pauses.follow(transaction)
 

@@ -170,7 +170,9 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     every = set(ids)
     by_id, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
     texts = _gather(connection, every, list(by_id.values()), list(active.values()))
-    _note_sessions(connection, every, [*by_id.values(), *active.values()])
+    skipped = _find_skipped(connection, every, texts)
+    _note_sessions_of(connection, every, [*by_id.values(), *active.values()])
+    note_sessions(connection, skipped.values())
     operation = history.begin(connection, history.ERASE, "", now)
     _record(connection, operation, ids, [*by_id.values(), *active.values()])
     marks = ", ".join("?" * len(every))
@@ -186,7 +188,7 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
         connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", tuple(every))
     thoughts.drop_empty(connection)
     numbers = _forget_neighbours(connection, texts)
-    connection.executemany("DELETE FROM skipped WHERE content = ?", ((text[:KEPT_CHARS],) for text in texts))
+    connection.executemany("DELETE FROM skipped WHERE id = ?", ((number,) for number in skipped))
     rings = {turn.namespace for turn in active.values()}
     return operation, ErasedRows([row.row for row in by_id.values()], rings, texts, numbers)
 
@@ -200,10 +202,35 @@ def _gather(
     return sorted(texts - {""})
 
 
-def _note_sessions(connection: apsw.Connection, ids: set[str], records: Iterable[Row | StoredTurn]) -> None:
-    """Note by a digest of its name of which session turns are erased: no backfill takes them in again."""
+def find_skipped(connection: apsw.Connection, ids: Iterable[str]) -> set[int]:
+    """Return the numbers of the skipped turns that go with memories and turns: they say the same, or repeat these."""
+    numbers = set[int]()
+    for part in split_evenly(list(ids), _PART) if connection.execute("SELECT 1 FROM skipped").get else ():
+        by_id, active = rows.read_ids(connection, part), turns.read_keys(connection, part)
+        texts = _gather(connection, set(part), list(by_id.values()), list(active.values()))
+        numbers |= _find_skipped(connection, set(part), texts).keys()
+    return numbers
+
+
+def _find_skipped(connection: apsw.Connection, ids: set[str], texts: Iterable[str]) -> dict[int, str]:
+    """Return the skipped turns that go with memories of some ids and texts: their sessions by their numbers."""
+    kept, origins = {text[:KEPT_CHARS] for text in texts}, {f"({id[:8]})" for id in ids}
+    found: Any = connection.execute("SELECT id, session, content, reason FROM skipped")
+    return {
+        number: session
+        for number, session, content, reason in found
+        if content in kept or reason.rpartition(" ")[2] in origins  # as `observing` names what a turn repeats
+    }
+
+
+def _note_sessions_of(connection: apsw.Connection, ids: set[str], records: Iterable[Row | StoredTurn]) -> None:
     found = [_session_of(one) for one in records] + [one.session for one in find_past(connection, ids)]
-    _note_digests(connection, sorted({_digest(session) for _, session, _ in filter(None, found)}))
+    note_sessions(connection, (session for _, session, _ in filter(None, found)))
+
+
+def note_sessions(connection: apsw.Connection, sessions: Iterable[str]) -> None:
+    """Note by digests of their names of which sessions something is erased: no backfill takes in more of them."""
+    _note_digests(connection, sorted({_digest(session) for session in sessions if session}))
 
 
 def _note_digests(connection: apsw.Connection, digests: Sequence[str]) -> None:
@@ -263,7 +290,7 @@ def select_erased(connection: apsw.Connection, ids: Iterable[str]) -> set[str]:
 
 
 def was_erased_from(connection: apsw.Connection, session: str) -> bool:
-    """Return whether a turn of a session was erased."""
+    """Return whether something of a session was erased."""
     return _digest(session) in _read_noted(connection)
 
 

@@ -163,6 +163,12 @@ def find_in_copies(folder: Path, beside: Beside, used: Collection[str]) -> list[
     return list(ids)
 
 
+def list_sessions(folder: Path) -> list[str]:
+    """Return the names of the sessions of which the copies that can be read have anything."""
+    found = [upkeep.read_copy(path, mentions.list_sessions) or [] for path in list_copies(folder)]
+    return sorted({name for names in found for name in names})
+
+
 def rewrite(
     paths: Iterable[Path], ids: Sequence[str], beside: Beside, now: float, used: Collection[str] | None = None
 ) -> Iterator[Path]:

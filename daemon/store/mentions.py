@@ -111,11 +111,16 @@ def find_mentions(
 
 def find_names(connection: apsw.Connection, mention: Mention) -> list[StandingName]:
     """Return what is called so that its name holds a text."""
+    empty = {str(name) for _, name in connection.execute(_EMPTY)}
     found = [StandingName(kind=kind, name=name) for kind, name in _list_named(connection) if mention.is_in_text(name)]
     workspaces = {one.name for one in found if one.kind == "workspace"}
     folders = tuple(f"{one.name}/" for one in found if one.kind == "folder of a workspace")
     spaces = (str(name) for (name,) in connection.execute("SELECT name FROM namespaces"))
-    names = [StandingName(kind="namespace", name=name) for name in spaces if mention.is_in_text(name)]
+    names = [
+        StandingName(kind="empty namespace" if name in empty else "namespace", name=name)
+        for name in spaces
+        if mention.is_in_text(name)
+    ]
     # What goes with a workspace is not listed beside it.
     names = [one for one in names if one.name not in workspaces]
     return [*names, *(one for one in found if not (one.kind == "file" and one.name.startswith(folders)))][:_MOST_NAMES]
@@ -149,16 +154,25 @@ def list_used(connection: apsw.Connection) -> set[str]:
 # Sessions ------------------------------------------------------------------------------------------------------------
 
 
+def list_sessions(connection: apsw.Connection) -> list[str]:
+    """Return the names of the sessions of which a database has anything."""
+    return [str(name) for (name,) in connection.execute(_SESSIONS) if name]
+
+
 def resolve_session(connection: apsw.Connection, given: str) -> str:
+    """Return the session of a database that is meant, as `choose_session` does."""
+    return choose_session(list_sessions(connection), given)
+
+
+def choose_session(names: Collection[str], given: str) -> str:
     """Return the session that is called so, else the only one whose name begins so.
 
     Raise `NotFound` or, naming the candidates, `AmbiguousId`.
     """
-    names = sorted({str(name) for (name,) in connection.execute(_SESSIONS) if name})
     if given in names:
         return given
     is_long_enough = len(given) >= LEAST_PREFIX
-    found = [name for name in names if name.startswith(given)] if is_long_enough else []
+    found = sorted({name for name in names if name.startswith(given)}) if is_long_enough else []
     if not found:
         why = (
             "none has a name that begins so" if is_long_enough else f"a beginning has {LEAST_PREFIX} characters or more"
@@ -187,10 +201,14 @@ class Beside(NamedTuple):
         """The text, where an erase is about all that mentions it, else nothing."""
         return self.mention.text if self.mention and self == Beside(None, self.mention) else ""
 
-    def sum_up(self, connection: apsw.Connection) -> tuple[int, int]:
-        """Return how many turns that were skipped, and how many conversations that wait to be thought about."""
+    def sum_up(self, connection: apsw.Connection, ids: Iterable[str]) -> tuple[int, int]:
+        """Return how many turns that were skipped, and how many conversations that wait to be thought about.
+
+        Skipped turns that go with memories of some ids are among them.
+        """
         skipped, waiting = (self._find(connection, table) for table in ("skipped", "thoughts"))
-        return len(skipped), len({(namespace, session) for namespace, session, _ in waiting})
+        numbers = {number for (number,) in skipped} | erasing.find_skipped(connection, ids)
+        return len(numbers), len({(namespace, session) for namespace, session, _ in waiting})
 
     def is_in(self, connection: apsw.Connection, used: Collection[str] | None = None) -> bool:
         """Return whether a database holds any of it; of a copy, `used` are the names that are still needed."""
@@ -202,6 +220,7 @@ class Beside(NamedTuple):
     def erase(self, connection: apsw.Connection, used: Collection[str] | None = None) -> dict[int, str]:
         """Erase it; return the namespaces that have another name by now, by number. `used` is as in `is_in`."""
         connection.pragma("secure_delete", True)
+        erasing.note_sessions(connection, self._find_sessions(connection))
         for table in _WAITING:
             where = "id = ?" if table != "thoughts" else "(namespace, session, kind) = (?, ?, ?)"
             connection.executemany(f"DELETE FROM {table} WHERE {where}", self._find(connection, table))
@@ -247,14 +266,21 @@ class Beside(NamedTuple):
             if found not in used and self._is_called(found)
         ]
 
-    def _find(self, connection: apsw.Connection, table: str) -> list[tuple[Any, ...]]:
-        """Return the keys of the rows of a table that are meant."""
+    def _find_sessions(self, connection: apsw.Connection) -> list[str]:
+        """Return the sessions of which it is."""
+        said = [session for table in ("heard", "skipped") for (session,) in self._find(connection, table, "session")]
+        return [*said, *([self.session] if self.session and self == Beside(self.session) else [])]
+
+    def _find(self, connection: apsw.Connection, table: str, column: str | None = None) -> list[tuple[Any, ...]]:
+        """Return the keys, or a column, of the rows of a table that are meant."""
         key, text, at = {
             "heard": ("id", "content", "created_at"),
             "thoughts": ("namespace, session, kind", "''", "first_at"),
             "skipped": ("id", "content", "at"),
         }[table]
-        found: Iterable[Any] = connection.execute(f"SELECT namespace, session, {text}, {at}, {key} FROM {table}")
+        found: Iterable[Any] = connection.execute(
+            f"SELECT namespace, session, {text}, {at}, {column or key} FROM {table}"
+        )
         return [
             tuple(keys) for place, session, said, when, *keys in found if self._is_about(place, session, said, when)
         ]

@@ -207,7 +207,7 @@ def test_undo_without_an_id_passes_over_what_changed_a_namespace_inside(make: Ma
     with pytest.raises(NotFound, match=r'nothing to undo here\. .* `reach="subtree"` \(`--reach subtree` in memctl\)'):
         outer.undo()
     assert outer.undo(reach="subtree").undone == own.operation
-    with pytest.raises(NotFound, match=r"here\. For what was done elsewhere, the id of the operation\.$"):
+    with pytest.raises(NotFound, match=r"here\. `memctl undo ID` undoes what was done elsewhere; "):
         outer.undo(reach="subtree")
 
 

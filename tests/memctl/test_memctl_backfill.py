@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fake_daemon import Memctl
 
+from memoryd.client.agents.hooks import spool
 from memoryd.client.backfill.agents import AGENTS
 from memoryd.client.backfill.building import PastSession
+from memoryd.client.backfill.calls import Backfill, PastTurn
 from past_sessions import make_home
 from waiting import wait_until
 
@@ -225,6 +227,19 @@ def test_credentials_are_taken_out_and_erase_takes_all_for_good(home: Path, daem
     assert not any(secret in content for content in contents(daemon))
     assert memctl("erase", "--source", "backfill", "--yes").code == 0
     assert contents(daemon) == []
+
+
+@pytest.mark.parametrize("given", [["--matching", "vault"], ["--session", "work"]])
+def test_a_session_of_which_waiting_messages_were_erased_is_left_out(
+    given: list[str], daemon: "Daemon", memctl: Memctl
+) -> None:
+    said = [{"role": "user", "content": "We decided that the vault is behind the painting.", "id": "ab" * 16}]
+    assert spool.append({"method": "observe", "turns": said, "session": "work-9"})
+    assert "Erased 1 message" in memctl("erase", *given, "--yes").out
+    past = [PastTurn(role="user", content=said[0]["content"], id="ab" * 16, created_at=1.0)]
+    with daemon.client() as client:
+        for session, taken in (("work-9", 0), ("work-8", 1)):
+            assert client.call(Backfill(turns=past, session=session, namespace="")).taken == taken
 
 
 def test_nothing_is_noted_of_a_project_into_which_nothing_comes(

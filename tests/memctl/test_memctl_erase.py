@@ -9,12 +9,14 @@ from typing import Any
 import apsw
 import pytest
 
+from absent import needs
 from memoryd.client import projects
 from memoryd.client.agents.hooks import spool
 from memoryd.client.project import project_namespace
 from memoryd.client.protocol import PauseObserving, ResumeObserving
 from memoryd.daemon.conversations import thinking
 from memoryd.daemon.store.pauses import TurnPlace
+from waiting import wait_until
 
 Memctl = Any
 SAID = [
@@ -132,6 +134,58 @@ def test_a_session_that_only_waits_to_be_sent_is_erased(memctl: Memctl, folder: 
     assert memctl("erase", "--session", "work-9").code == 1
 
 
+def test_a_session_that_only_waits_may_be_shortened(memctl: Memctl, client: Any, folder: Path) -> None:
+    assert spool.append({"method": "observe", "turns": SAID, "session": "4f74c0de-1"})
+    assert "Erased 1 message" in memctl("erase", "--session", "4f74", "--yes").out
+    assert spool.append({"method": "observe", "turns": SAID, "session": "4f74c0de-1"})
+    client.observe(SAID, session="4f74c0de-2")
+    assert "4f74c0de-1, 4f74c0de-2" in memctl("erase", "--session", "4f74", "--yes").err
+
+
+def test_a_session_that_only_copies_have_may_be_shortened(memctl: Memctl, client: Any) -> None:
+    client.observe(SAID, session="4f74c0de-1")
+    copy = client.backup().path
+    assert f"(--copies rewrites them):\n  {copy}" in memctl("erase", "--session", "4f74", "--yes").out
+    assert f"Rewritten: {copy}." in memctl("erase", "--session", "4f74", "--copies", "--yes").out
+    assert memctl("erase", "--session", "4f74", "--yes").code == 1
+
+
+def test_skipped_turns_that_go_with_a_memory_are_counted(memctl: Memctl, client: Any) -> None:
+    kept = client.add("Herons fish at dawn near the mill").id
+    client.observe([{"role": "user", "content": "Herons fish at dawn near the mill"}], session="work-1")
+    assert len(client.skipped()) == 1
+    assert memctl("erase", kept, "--dry-run").out.endswith("In all: 1 memory, 1 skipped turn.\n")
+    assert "Erased 1 memory, 1 skipped turn." in memctl("erase", kept, "--yes").out
+    assert not client.skipped()
+
+
+def test_plain_memories_are_counted(memctl: Memctl, client: Any) -> None:
+    client.add("Herons fish at dawn")
+    client.add("Herons nest on the island")
+    assert memctl("erase", "--matching", "herons", "--dry-run").out.endswith("In all: 2 memories.\n")
+
+
+def test_what_was_just_said_is_said_to_be_kept_again(memctl: Memctl, client: Any) -> None:
+    client.observe(SAID, session="work-1")
+    told = memctl("erase", "--matching", "vault", "--yes").out
+    assert "within the last hour, in session work-1: what is said there again is kept again." in told
+    client.add("The vault is empty")
+    assert "last hour" not in memctl("erase", "--matching", "vault", "--yes").out
+
+
+@needs("workspaces")
+def test_a_text_that_a_file_still_has_is_told_first(memctl: Memctl, client: Any, folder: Path) -> None:
+    notes = folder / "notes"
+    notes.mkdir()
+    (notes / "birds.md").write_text("The heron is called quagmire.\n")
+    client.add_workspace(str(notes), namespace="notes")
+    wait_until(lambda: client.list(tier=["documents"]))
+    told = memctl("erase", "--matching", "quagmire", "--yes")
+    heading = "It is still in the index, because of these files of yours; take it out there, then erase again:"
+    assert told.out.splitlines()[:2] == [heading, f"  {notes / 'birds.md'}"]
+    assert (told.code, told.err) == (1, "memctl: It is still in indexed files.\n")
+
+
 def test_a_dash_reads_the_text_from_standard_input(
     memctl: Memctl, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,12 +254,23 @@ def test_what_is_called_by_a_word_is_named_with_what_to_do(memctl: Memctl, clien
     client.share(moved, to="swamp", move=True)
     after = memctl("erase", "--matching", "quagmire", "--yes").out
     assert "Erased 1 memory." in after
-    assert "names" not in after
+    assert "Names of empty namespaces taken out: quagmire." in after
+    assert "not memories" not in after
     assert b"quagmire" not in b"".join(path.read_bytes() for path in daemon.core.folder.glob("memoryd.sqlite*"))
     assert daemon.core.store.find_problems() == []
     with daemon.client("quagmire") as there:
         there.add("Storks nest on roofs")
         assert [memory.content for memory in there.list(reach="exact")] == ["Storks nest on roofs"]
+
+
+def test_the_name_of_an_empty_namespace_is_said_to_go(memctl: Memctl, client: Any) -> None:
+    moved = memctl("add", "Herons fish at dawn", "--namespace", "quagmire", "--json").json["id"]
+    client.share(moved, to="swamp", move=True)
+    told = memctl("erase", "--matching", "quagmire", "--dry-run").out.splitlines()
+    assert told[-2].startswith("Nothing is in these namespaces; `memctl erase --matching` without --dry-run")
+    assert told[-1] == "  quagmire"
+    assert "Names of empty namespaces taken out: quagmire." in memctl("erase", "--matching", "quagmire", "--yes").out
+    assert memctl("erase", "--matching", "quagmire", "--dry-run").out == NOTHING
 
 
 def test_a_project_that_was_renamed_leaves_no_word_of_its_former_name(

@@ -14,7 +14,7 @@ from fake_daemon import Memctl
 from memoryd.client import Client
 from memoryd.client.memctl.export_folder import JOURNAL
 from memoryd.client.memctl.sending import open_spool
-from memoryd.client.protocol import Observe, Record
+from memoryd.client.protocol import Erase, Observe, Record
 from waiting import wait_until
 
 if TYPE_CHECKING:
@@ -169,6 +169,21 @@ def test_an_edited_file_of_a_deleted_memory_is_not_removed(memctl: Memctl, clien
     assert (folder / name).read_text() == "my notes"
     assert memctl("export", "--markdown", str(folder), "--force").code == 0
     assert files(folder) == {}
+
+
+def test_the_files_of_what_was_erased_go_though_they_are_most(memctl: Memctl, client: Client, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    for number in range(26):
+        client.add(f"Memory number {number}", dedup=False)
+    memctl("export", "--markdown", str(folder))
+    ids = [record.id for record in everything(client)]
+    client.delete(*ids[:12])
+    client.call(Erase(ids=ids[12:24]))
+    told = memctl("export", "--markdown", str(folder), "--json")
+    assert (told.code, told.json["removed"], told.json["stale"]) == (1, 12, 12)
+    client.call(Erase(ids=ids[:12]))
+    told = memctl("export", "--markdown", str(folder), "--json")
+    assert (told.code, told.json["removed"], told.json["stale"]) == (0, 12, 0)
 
 
 def test_a_daemon_that_lost_most_does_not_empty_its_backup(memctl: Memctl, client: Client, tmp_path: Path) -> None:

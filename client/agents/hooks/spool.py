@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -311,10 +311,23 @@ def _take_out(where: str, beginning: bytes) -> None:
             os.ftruncate(file, len(rest))
 
 
-def erase(ids: set[str], session: str | None, matching: str | None = None, dry_run: bool = False) -> list[str]:
+class Said(NamedTuple):
+    """What was said in a call that waits, and in which session."""
+
+    session: str
+    text: str
+
+
+def list_sessions() -> list[str]:
+    """Return the names of the sessions of which something waits or was set aside."""
+    calls = [_decode(line) or {} for where in (path(), aside_path()) for line in _read(where).splitlines()]
+    return sorted({str(call["session"]) for call in calls if call.get("session")})
+
+
+def erase(ids: set[str], session: str | None, matching: str | None = None, dry_run: bool = False) -> list[Said]:
     """Take turns with some ids, all calls of a session or what mentions a text (with both: of that session) out of what
     waits and was set aside; return what was said in each call concerned. With `dry_run` leave them."""
-    concerned: list[str] = []
+    concerned: list[Said] = []
     wording = None if matching is None else Wording(matching)
     for where in (path(), aside_path()):
         if not os.path.exists(where):
@@ -331,11 +344,11 @@ def erase(ids: set[str], session: str | None, matching: str | None = None, dry_r
     return concerned
 
 
-def _strip_line(line: bytes, ids: set[str], session: str | None, wording: Wording | None) -> tuple[bytes, str]:
+def _strip_line(line: bytes, ids: set[str], session: str | None, wording: Wording | None) -> tuple[bytes, Said | None]:
     """Return what stays of a line, and what was said in what goes: of a call without turns its name."""
     call = _decode(line)
     if call is None:
-        return line, ""
+        return line, None
     name, turns = str(call.get("session") or ""), call.get("turns")
     turns = [turn for turn in turns if isinstance(turn, dict)] if isinstance(turns, list) else []
     is_there = session in (None, name)
@@ -344,10 +357,10 @@ def _strip_line(line: bytes, ids: set[str], session: str | None, wording: Wordin
     else:
         gone = [turn for turn in turns if _is_meant(turn, ids, wording if is_there else None)]
         if not gone:
-            return line, ""
+            return line, None
         left = [turn for turn in turns if turn not in gone]
     said = " ".join(str(turn.get("content")) for turn in gone) or f"{call.get('method')} {name}"
-    return msgspec.json.encode({**call, "turns": left}) + b"\n" if left else b"", said
+    return msgspec.json.encode({**call, "turns": left}) + b"\n" if left else b"", Said(name, said)
 
 
 def _is_meant(turn: dict[str, Any], ids: set[str], wording: Wording | None) -> bool:

@@ -253,6 +253,19 @@ def test_a_session_of_which_something_was_erased_is_left_out(core: Core) -> None
     assert ask(core, Backfill(turns=turns(ANSWERED, first=9), session="s2")).taken == 1
 
 
+@pytest.mark.parametrize("by", ["id", "text", "session"])
+def test_a_session_of_which_a_skipped_turn_was_erased_is_left_out(by: str, core: Core) -> None:
+    """A text that was kept elsewhere before is skipped: no turn of the session is stored."""
+    rule = add(core, ANSWERED[1], namespace="api")
+    observe(core, ANSWERED[1], session="s1", namespace="api")
+    given: dict[str, Any] = {"id": {"ids": [rule.id]}, "text": {"matching": "postgres"}, "session": {"session": "s1"}}
+    asked = ask(core, Erase(dry_run=True, **given[by]))
+    assert (asked.skipped, ask(core, Erase(**given[by])).skipped) == (1, 1)
+    done = take(core, turns(ASKED, ("assistant", "That is a rule")))
+    assert (done.taken, done.left_out) == (0, {"something of its session was erased": 2})
+    assert ask(core, Backfill(turns=turns(ASKED), session="s2")).taken == 1
+
+
 def test_a_turn_that_was_deleted_is_left_out_until_that_is_undone(core: Core) -> None:
     take(core, turns(ASKED, ANSWERED))
     deleted = ask(core, Delete(ids=[stored(core)[ANSWERED[1]].id]))
