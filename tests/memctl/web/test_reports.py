@@ -96,11 +96,13 @@ async def test_a_report_of_nothing_is_refused_in_one_sentence(morning: Any, name
 
 async def test_a_missing_memory_is_meant_by_words_though_it_is_expired(morning: Any) -> None:
     with morning.client("acme/api") as agent:
-        agent.add("The coupon WINTER gives ten percent", expires_at="2020-01-01")
+        id = agent.add("The coupon WINTER gives ten percent, with the code 4711", expires_at="2020-01-01").id
     async with AsyncClient(socket=morning.socket, autostart=False) as client:
         why = say(await list_reports()["why"](client, {"query": "coupon", "reach": "all", "of": "coupon WINTER"}))
+        like_an_id = say(await list_reports()["why"](client, {"query": "coupon", "reach": "all", "of": "4711"}))
     assert "The coupon WINTER gives ten percent" in why
     assert "it is expired since 2020-01-01T00:00:00Z" in why
+    assert like_an_id.startswith(f"div link {id}")
 
 
 async def test_a_memory_or_a_turn_is_found_named_by_words_or_out_of_reach(morning: Any) -> None:
