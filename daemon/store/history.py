@@ -402,13 +402,25 @@ def check_change(connection: apsw.Connection, caller: Caller, memory: str, names
 
 
 def _is_work_of(connection: apsw.Connection, caller: Caller, memory: str) -> bool:
-    sql = (
-        f"SELECT max(h.before IS NULL AND {made_by(caller)}), min({made_by(caller)}) FROM history h"
-        " JOIN operations o ON o.number = h.operation"
-        f" WHERE h.memory = ? AND o.kind <> '{FEEDBACK}' AND o.kind NOT GLOB '{JOB}*'"
+    """Return whether a caller added a memory and nobody else changed it; to say the same again changes nothing."""
+    states = read_states(connection, memory, "TRUE")
+    rows_after = [*(state.row for state in states[1:]), read_present(connection, memory)]
+    added = False
+    for state, after in zip(states, rows_after, strict=True):
+        is_own = caller.name != "" and state.actor.token == caller.name and state.at >= caller.since
+        added |= is_own and state.row is None
+        if not is_own and not state.kind.startswith(JOB) and _without_use(state.row) != _without_use(after):
+            return False
+    return added
+
+
+def _without_use(row: Row | None) -> Row | None:
+    """Return a row without what use, votes and repetitions change in it."""
+    if row is None:
+        return None
+    return msgspec.structs.replace(
+        row, row=0, tier="", updated_at=0, last_accessed_at=None, access_count=0, expires_at=None, feedback=""
     )
-    added, alone = connection.execute(sql, (memory,)).fetchall()[0]
-    return bool(added and alone)
 
 
 def touches_only(condition: str) -> str:

@@ -309,6 +309,21 @@ def test_what_a_token_added_to_a_shared_place_it_may_correct_until_somebody_else
     assert alpha.delete(again.id).ids == [again.id]
 
 
+def test_who_says_the_same_again_leaves_the_right_to_correct_with_who_added_it(
+    client: Client, connect: Connect
+) -> None:
+    alpha, beta, lead = connect("acme/alpha"), connect("acme/beta"), connect("acme/lead", "lead")
+    same = protocol.Add(memory=NewMemory(content="The heron fishes at nihgt"), namespace="acme")
+    added = alpha.call(same)
+    assert [other.call(same).outcome for other in (beta, lead, client)] == ["merged"] * 3
+    with pytest.raises(Forbidden, match="what it added itself"):
+        beta.delete(added.id)
+    assert alpha.update(added.id, content="The heron fishes at night").memory.namespace == "acme"
+    lead.add("The heron fishes at dusk", supersedes=added.id)
+    with pytest.raises(Forbidden, match="what it added itself"):
+        alpha.delete(added.id)
+
+
 def test_feedback_of_others_neither_blocks_an_undo_nor_is_lost_by_it(client: Client, connect: Connect) -> None:
     alpha, beta = connect("acme/alpha"), connect("acme/beta")
     added = alpha.call(protocol.Add(memory=NewMemory(content="The heron fishes at night"), namespace="acme"))
