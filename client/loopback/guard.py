@@ -6,7 +6,7 @@ gives its guards as a table; the first that refuses answers. What is served is s
 
 import hmac
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -86,13 +86,20 @@ def check_token(asked: LoopbackRequest) -> HttpRefusal | None:
 class Guard:
     """Runs guards before an application and seals what it sends; paths that begin with `private` want the token.
 
-    Of what it refuses there is a line on stderr.
+    `ask` is the last check, asked where these let a request through. Of what is refused there is a line on stderr.
     """
 
     def __init__(
-        self, app: ASGIApp, checks: Sequence[RequestCheck], hosts: Collection[str], token: str, private: str = "/"
+        self,
+        app: ASGIApp,
+        checks: Sequence[RequestCheck],
+        hosts: Collection[str],
+        token: str,
+        private: str = "/",
+        ask: Callable[[], Awaitable[HttpRefusal | None]] | None = None,
     ) -> None:
         self._app, self._checks, self._hosts, self._token, self._private = app, checks, hosts, token, private
+        self._ask = ask
         self._noted: dict[str, tuple[float, int]] = {}  # when the last line was, how many refusals since
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,6 +109,8 @@ class Guard:
         private = scope["path"].startswith(self._private)
         asked = LoopbackRequest(scope["method"], scope["path"], headers, self._hosts, self._token, private)
         kind, refusal = next(((check.__name__, found) for check in self._checks if (found := check(asked))), ("", None))
+        if refusal is None and self._ask:
+            kind, refusal = "ask", await self._ask()
         app = self._app
         if refusal is not None:
             self._note(kind, refusal)

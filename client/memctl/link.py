@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from memoryd.client import projects
-from memoryd.client.errors import Forbidden, Unauthenticated, Unavailable
+from memoryd.client.errors import Forbidden, Unauthenticated
 from memoryd.client.memctl.output import make_printable, print_note, show
 from memoryd.client.project import current_namespace, namespace_of_environment
 from memoryd.client.protocol import Call, Reach, Redacted, Scoped, method_name
@@ -106,12 +106,9 @@ def show_result(
 
 
 def ask_running(args: argparse.Namespace, call: Call[R]) -> R:
-    """Send one call to a daemon that runs already; raise `Unavailable` if none does."""
+    """Send one call to a daemon that runs already."""
     with client_for(args, autostart=False) as client:
-        try:
-            return client.call(call)
-        except Unavailable:
-            raise Unavailable(f"No daemon runs at {client.socket_path}; start one with `memctl up`.") from None
+        return client.call(call)
 
 
 def say_redacted(kinds: Redacted) -> None:

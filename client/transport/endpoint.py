@@ -10,7 +10,7 @@ from memoryd.client.calls import Methods
 from memoryd.client.errors import Invalid, Unavailable
 from memoryd.client.fields import namespace_text
 from memoryd.client.project import current_namespace, namespace_of_environment
-from memoryd.client.transport import paths
+from memoryd.client.transport import paths, trust
 from memoryd.client.transport.exchange import greeting
 
 if TYPE_CHECKING:
@@ -51,9 +51,10 @@ class Endpoint(Methods, ABC):
     def _check_may_start(self, error: OSError) -> None:
         """Raise `Unavailable` when no daemon answers and this client is not to start one."""
         if not self.autostart:
+            trust.check_denied(error, self._address)
             absent = isinstance(error, FileNotFoundError | ConnectionRefusedError)
-            reason = "" if absent else f" ({error.strerror or error})"
-            raise Unavailable(f"No daemon answers at {self._address}{reason}; start one with `memctl up`.") from None
+            reason = "; start one with `memctl up`" if absent else f": {error.strerror or error}"
+            raise Unavailable(f"No daemon answers at {self._address}{reason}.") from None
 
     def _describe_silent(self, error: OSError) -> Unavailable:
         """Return the error for a daemon that was started and still takes no connection."""

@@ -53,7 +53,8 @@ def is_answering(socket_path: Path) -> bool:
             trust.check_connection(probe, os.fspath(socket_path))
         except BlockingIOError:  # it listens, and more clients come than it has taken so far
             return True
-        except OSError:
+        except OSError as error:
+            trust.check_denied(error, os.fspath(socket_path))
             return False
         return True
 

@@ -6,6 +6,7 @@ user and root are trusted: root could read everything anyway, and a service mana
 
 import os
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from memoryd.client.errors import Unavailable, Untrusted
@@ -27,6 +28,13 @@ def check_connection(connection: "socket.socket", address: str) -> None:
     except FileNotFoundError:  # a daemon that ends has removed it since; who listens is known all the same
         pass
     _check_user(f"The process that listens at {address}", find_peer(connection).uid)
+
+
+def check_denied(error: OSError, address: str) -> None:
+    """Raise `Untrusted` when a socket could not be reached because its folder is another user's."""
+    if isinstance(error, PermissionError):
+        with suppress(OSError):  # a folder around it may be closed, too
+            check_folder(os.path.dirname(address))
 
 
 def check_folder(folder: str) -> None:

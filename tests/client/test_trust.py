@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -251,3 +252,31 @@ def test_what_a_host_starts_without_the_variable_finds_the_users_folder(
     assert paths.socket_address() == f"{folder}/{os.getuid()}/memoryd/memoryd.sock"
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/elsewhere")
     assert paths.socket_address() == "/elsewhere/memoryd/memoryd.sock"
+
+
+# A folder that is closed to us ---------------------------------------------------------------------------------------
+
+# It runs as root first, so that all is imported: another user may not be able to read this test's packages.
+_ASK_AS_NOBODY = f"""
+import os, pwd, sys
+from memoryd.client.memctl import running
+running.run(sys.argv[1:])
+os.setgroups([])
+os.setgid({NOBODY})
+os.setuid({NOBODY})
+sys.exit(running.run(sys.argv[1:]))
+"""
+
+
+@needs_root
+@pytest.mark.parametrize("words", [["status"], ["metrics"], ["down"], ["search", "x"], ["list"]], ids=lambda w: w[0])
+def test_who_may_not_reach_a_daemon_of_another_user_is_told_so(folder: Path, words: list[str]) -> None:
+    closed = folder / "closed"
+    closed.mkdir(mode=0o700)
+    os.chown(closed, NOBODY - 1, NOBODY - 1)
+    folder.chmod(0o711)
+    environment = {"MEMORYD_SOCKET": str(closed / "s"), "MEMORYD_DATA_DIR": str(folder), "HOME": str(folder)}
+    command = [sys.executable, "-c", _ASK_AS_NOBODY, *words, "--no-autostart"]
+    done = subprocess.run(command, env={**os.environ, **environment}, cwd="/", capture_output=True, text=True)
+    assert re.search(f"The folder {closed} {WHOSE}", done.stderr), done.stderr
+    assert done.returncode == 1

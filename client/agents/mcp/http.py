@@ -63,6 +63,12 @@ def check_host(asked: LoopbackRequest) -> HttpRefusal | None:
 GUARDS: tuple[RequestCheck, ...] = (check_host, check_origin, check_token, check_method)
 
 
+async def ask_session(session: ProjectSession) -> HttpRefusal | None:
+    """Refuse what comes with a token that the daemon has refused and still does not know."""
+    refused = await session.find_refusal()
+    return HttpRefusal(401, refused, {"www-authenticate": "Bearer"}) if refused else None
+
+
 def serve(args: argparse.Namespace, tools: dict[str, Tool], port: int) -> int:
     """Serve until Ctrl-C or SIGTERM."""
     token, file = find_token()
@@ -86,7 +92,8 @@ async def _serve(
         manager = make_manager(make_server(session, tools))
         announce = partial(_print_address, args, f"http://{ADDRESS}:{port}{PATH}", token, file, session.namespace)
         async with manager.run():
-            await serve_app(Guard(make_app(manager), GUARDS, hosts, token), listener, IDLE_S, announce)
+            guarded = Guard(make_app(manager), GUARDS, hosts, token, ask=partial(ask_session, session))
+            await serve_app(guarded, listener, IDLE_S, announce)
     finally:
         await session.close()
 

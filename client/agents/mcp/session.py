@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from memoryd.client.errors import Unauthenticated
+from memoryd.client.errors import MemorydError, Unauthenticated
 from memoryd.client.memctl.link import named_namespace, own_token
 from memoryd.client.project import project_namespace
 from memoryd.client.protocol import Authenticate, Call, CountTokens, Identity, Scoped
@@ -29,6 +29,7 @@ class ProjectSession:
         self.id = f"mcp-{secrets.token_hex(8)}"
         self.bound: Identity | None = None  # what a token is bound to, once the daemon said so
         self._unasked = paths.environment_token()
+        self._is_refused = False  # whether the daemon did not know that token at the last call
         self._client = AsyncClient(
             "", socket=args.socket, token=own_token(), timeout_s=args.timeout, autostart=not args.no_autostart
         )
@@ -42,6 +43,7 @@ class ProjectSession:
             return await self._client.call(call)
         except Unauthenticated as error:
             if os.environ.get("MEMORYD_TOKEN"):
+                self._is_refused = True
                 raise _own_token_refused() from None
             self._client._greeting = greeting(paths.read_token(str(error.data.get("owner_token", ""))))
             await self._client.close()
@@ -53,10 +55,24 @@ class ProjectSession:
             try:
                 known = await self._client.call(Authenticate(token=self._unasked))
             except Unauthenticated:
+                self._is_refused = True
                 raise _own_token_refused() from None
+            self._is_refused = False
             self.namespace = self.namespace or known.namespace
             self.bound = known if known.namespace else None
             self._unasked = ""
+
+    async def find_refusal(self) -> str:
+        """Return why no call would be answered, empty where one may be: a token that was refused is asked for again."""
+        if self._is_refused:
+            self._unasked = paths.environment_token()
+            try:
+                await self.settle()
+            except Unauthenticated as error:
+                return error.message
+            except MemorydError:  # the call itself says so
+                pass
+        return ""
 
     def place(self, project: str) -> str:
         """Return the namespace of a project as a tool names it."""
