@@ -72,7 +72,10 @@ def _place(call: Any, caller: Caller) -> Any:
     encloses = not own and namespace in list_enclosing(caller.namespace)
     if not own and not (encloses and _may_go_outward(call)):
         shared = ", ".join(list_enclosing(caller.namespace)[1:-1])
-        why = f"; to read{' and to add' if caller.role != 'reader' else ''} it may also name {shared}" if shared else ""
+        may = "to read" if caller.role == "reader" else "to read and to add"
+        why = f"; {may} it may also name {shared}" if shared else ""
+        if shared and caller.role == "lead":
+            why = f"; in {shared} it may read, add and change"
         if encloses:
             why = ": that may be named to read and to add; for all else name no namespace"
         raise Forbidden(f"This token speaks for {caller.namespace}, not for {namespace[:80]}{why}.")

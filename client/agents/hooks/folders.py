@@ -58,10 +58,11 @@ def list_folders() -> list[Path]:
 
 
 def list_current() -> list[Path]:
-    """Return the current folder and that of its project."""
+    """Return the current folder and that of its project, unless this user may not enter it: then nothing is ours."""
     try:
+        os.stat(".")
         return _list_there([Path.cwd(), Path(project_root(Path.cwd()))])
-    except OSError:  # it no longer exists
+    except OSError:  # closed to this user, as after `sudo -u`; or it no longer exists
         return []
 
 

@@ -265,7 +265,8 @@ def _answer_forget(part: Sequence[schemas.FoundMemory], total: int, dry: bool, o
     elif dry:
         said = "Nothing is changed yet; to forget it, call again with dry_run=false (for a query: with ids of these)."
     else:
-        said = f"Forgot {total}." + (f" `memctl undo {shown}` brings back what no file held." if shown else "")
+        undo = f" The owner of the memory can take that back with `memctl undo {shown}`, but not in files."
+        said = f"Forgot {total}." + (undo if shown else "")
     lines = [frame_lines([memory_line(item) for item in part]).rstrip()] if part else []
     lines += [f"… and {total - len(part)} more."] if part and total > len(part) else []
     forgotten = schemas.ForgottenMany(dry_run=dry, memories=list(part), operation=shown)

@@ -108,6 +108,17 @@ def test_by_the_name_of_an_enclosing_namespace_a_token_changes_nothing(client: C
                 one.call(call)
 
 
+def test_who_names_the_place_of_another_is_told_what_it_may_do_where(connect: Connect) -> None:
+    for role, told in (
+        ("reader", "to read it may also name acme"),
+        ("agent", "to read and to add it may also name acme"),
+        ("lead", "in acme it may read, add and change"),
+    ):
+        with pytest.raises(Forbidden) as refused:
+            connect("acme/alpha", role).list(namespace="acme/beta")
+        assert refused.value.message == f"This token speaks for acme/alpha, not for acme/beta; {told}."
+
+
 def test_a_context_by_the_name_of_an_enclosing_namespace_leaves_the_sessions_there_alone(
     client: Client, connect: Connect
 ) -> None:

@@ -1,5 +1,6 @@
 """doctor and the ways in for coding agents."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from findings import Doctor
 
 from configs import NO_MODEL
 from memoryd.client import projects
-from memoryd.client.agents.hooks import spool
+from memoryd.client.agents.hooks import folders, spool
 from memoryd.client.doctor import agents
 from memoryd.client.extras import advise
 from memoryd.client.project import project_namespace
@@ -134,3 +135,18 @@ def test_hooks_in_a_project_are_looked_at_too(doctor: Doctor, memctl: Memctl, ho
     assert (found["state"], found["fix"]) == ("fail", f"memctl hooks install claude-code --project {project}")
     assert doctor("hooks", "--fix", "--yes")["hooks"]["mended"] is True
     assert settings.read_text() == good
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user for a moment")
+def test_a_current_folder_that_this_user_may_not_enter_is_nobodys_project(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = home / "closed"
+    closed.mkdir(mode=0o700)
+    monkeypatch.chdir(closed)
+    assert folders.list_current() == [closed]
+    os.seteuid(65534)
+    try:
+        assert folders.list_current() == []
+    finally:
+        os.seteuid(0)
