@@ -64,12 +64,12 @@ NOT_RUN = {
     "serve() { local token; \\\n"
     '  token=$(botctl token add "$1" "${@:3}" 2> >(sed \'s/ The token is shown only now.*//\' >&2)) || return; \\\n'
     '  printf \'PORT=%s\\nMEMORYD_TOKEN=%s\\n\' "$2" "$token" | '
-    'sudo install -m 600 /dev/stdin "/etc/memoryd/mcp-$1" && \\\n'
+    'sudo install -m 600 /dev/stdin "/etc/memoryd/mcp-$1" || \\\n'
+    '  { botctl token revoke "$1"; return 1; }; \\\n'
     '  sudo systemctl enable --now "memoryd-mcp@$1"; }': _MACHINE,
-    "useradd --system bot; install -d -o bot -m 700 /run/memoryd /var/lib/memoryd; set -a;"
-    " . /etc/memoryd/environment": _MACHINE,
-    "runuser -u bot -- memoryd &": _MACHINE,
-    '(. /etc/memoryd/mcp-ada; exec runuser -u bot -- memctl mcp --http --port "$PORT" --no-autostart) &': _MACHINE,
+    "useradd --system bot; install -d -o bot -m 700 /run/memoryd /var/lib/memoryd": _MACHINE,
+    ". /etc/memoryd/commands.sh; as_bot memoryd &": _MACHINE,
+    'kill "$(cat /run/memoryd-mcp-ada.pid)"': _MACHINE,
     "serve ada 8379 --namespace team/ada": _MACHINE,
     "serve ben 8380 --namespace team/ben": _MACHINE,
     "serve cleo 8381 --namespace team/cleo --role reader": _MACHINE,

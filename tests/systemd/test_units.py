@@ -204,6 +204,31 @@ def test_the_daemon_of_the_guide_starts_where_the_home_folder_cannot_be_read(fol
     assert (folder / "memoryd" / "memoryd.sqlite").exists()
 
 
+_FAKES = """
+botctl() { echo "botctl $*" >> CALLS; [ "$2" != add ] || echo mt_new; }
+sudo() { "$@"; }
+systemctl() { echo "systemctl $*" >> CALLS; }
+start() { echo "start $*" >> CALLS; }
+serve ada 8379 --namespace team/ada
+"""
+
+
+@pytest.mark.parametrize("title", ["", ' title="/etc/memoryd/commands.sh"'], ids=["with systemd", "without systemd"])
+def test_serve_of_the_guide_writes_the_token_or_revokes_it(folder: Path, title: str) -> None:
+    guide = (Path(__file__).parents[2] / "docs/server.md").read_text()
+    [block] = re.findall(
+        rf"^```sh{re.escape(title)}\n((?:(?!^```).*\n)*?serve\(\) (?:.*\n)*?)```$", guide, re.MULTILINE
+    )
+    (folder / "serve").write_text((block + _FAKES.replace("CALLS", f"{folder}/calls")).replace("/etc", str(folder)))
+    begun = "systemctl enable --now memoryd-mcp@ada" if not title else "start ada"
+    for after in ("botctl token revoke ada", begun):  # at first there is no folder for the file
+        subprocess.run(["bash", str(folder / "serve")], check=False)
+        assert (folder / "calls").read_text().splitlines() == ["botctl token add ada --namespace team/ada", after]
+        (folder / "calls").unlink()
+        (folder / "memoryd").mkdir(exist_ok=True)
+    assert (folder / "memoryd/mcp-ada").read_text() == "PORT=8379\nMEMORYD_TOKEN=mt_new\n"
+
+
 if __name__ == "__main__":
     import os
 
