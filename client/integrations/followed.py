@@ -9,10 +9,19 @@ import os
 import threading
 from collections.abc import Sequence
 
-from memoryd.client.errors import Busy, MemorydError, StorageFailed, StorageFull, TimedOut, Unavailable
+from memoryd.client.errors import (
+    Busy,
+    MemorydError,
+    ModelUnavailable,
+    StorageFailed,
+    StorageFull,
+    TimedOut,
+    Unavailable,
+)
 from memoryd.client.transport.sync import Client
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+MOST_AHEAD = 200  # texts without a vector, of whatever namespace, that a change waits for: they are embedded in order
 _PASSING = (Busy, StorageFailed, StorageFull, TimedOut, Unavailable)
 
 log = logging.getLogger(__name__)
@@ -43,11 +52,17 @@ class FollowedFolder:
             self._has_begun = True
 
     def index(self) -> None:
-        """Have the index brought up to date with what was changed."""
+        """Have the index brought up to date with what was changed, vectors included, whoever read the files first.
+
+        Without a model, or where very many texts wait for their vectors, words alone find it for now.
+        """
         if not self._is_workspace:  # all is indexed once it is one
             return
         try:
-            self._client.index_workspace(self._folder)
+            waits = self._client.status().pending_embeddings <= MOST_AHEAD
+            self._client.index_workspace(self._folder, wait=waits)
+        except ModelUnavailable:
+            return
         except MemorydError as error:
             log.warning("what was changed in %s is not indexed yet: %s", self._folder, error)
 

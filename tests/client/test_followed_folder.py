@@ -2,8 +2,9 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +15,9 @@ from memoryd.client.integrations import followed
 from memoryd.client.integrations.followed import FollowedFolder
 from waiting import wait_until
 from workbench import Process
+
+if TYPE_CHECKING:
+    from conftest import Daemon
 
 
 @pytest.fixture
@@ -47,7 +51,9 @@ def found(client: Client) -> set[str]:
     return {memory.content for memory in client.list(limit=100)}
 
 
-def test_what_changes_is_indexed_when_the_call_returns(process: Process, notes: FollowedFolder, client: Client) -> None:
+def test_what_changes_is_indexed_when_the_call_returns(
+    process: Process, notes: FollowedFolder, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
     process.start()
     write(client.socket_path.parent, "before.md", "Herons fish")
     notes.begin()
@@ -56,6 +62,29 @@ def test_what_changes_is_indexed_when_the_call_returns(process: Process, notes: 
     notes.begin()
     notes.index()
     assert found(client) == {"Herons fish", "Herons nest"}
+    assert "not indexed" not in caplog.text  # without a model, words find it
+
+
+def test_what_changes_is_found_by_its_meaning_also_where_another_has_read_it_first(
+    start_daemon: "Callable[..., Daemon]", folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon = start_daemon()
+    with daemon.client() as client:
+        notes = FollowedFolder(client, folder / "notes", "notes", ("**/*",))
+        notes.begin()
+        daemon.embedder.gate.clear()
+        write(folder, "a.md", "Herons fish")
+        client.index_workspace("notes")  # as its watcher does
+        indexing = threading.Thread(target=notes.index)
+        indexing.start()
+        indexing.join(0.3)
+        assert indexing.is_alive()
+        monkeypatch.setattr(followed, "MOST_AHEAD", 0)
+        notes.index()  # does not wait for what takes long
+        assert indexing.is_alive()
+        daemon.embedder.gate.set()
+        indexing.join(20)
+        assert client.search("herons").degraded == []
 
 
 def test_what_changed_before_a_daemon_ever_answered_is_indexed_when_it_does(
