@@ -97,15 +97,13 @@ class AsyncClient(Endpoint):
     async def _exchange(self, call: Call[Any], on_progress: OnProgress | None) -> Reply:
         request_id = next(self._ids)
         data, reads = encode_call(call, request_id), DECLARED[type(call)].reads
-        try:
-            return await self._send(request_id, data, on_progress, reads)
-        except BrokenStream as broken:
-            if broken.heard and not reads:
-                raise Unavailable(exchange.BROKEN) from None
-        try:
-            return await self._send(request_id, data, on_progress, reads)
-        except BrokenStream as broken:
-            raise Unavailable(exchange.describe_broken(broken, call)) from None
+        breaks = exchange.Breaks(call)
+        while True:
+            try:
+                return await self._send(request_id, data, on_progress, reads)
+            except BrokenStream as broken:
+                pause_s = breaks.next_pause_s(broken, time.monotonic())
+            await asyncio.sleep(pause_s)
 
     async def _send(self, request_id: int, data: bytes, on_progress: OnProgress | None, reads: bool) -> Reply:
         stream = await self._get_stream()

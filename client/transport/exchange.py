@@ -1,5 +1,6 @@
 """One call as bytes and back, shared by both clients. No I/O here."""
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
@@ -8,7 +9,7 @@ import msgspec
 
 import memoryd
 from memoryd.client import protocol
-from memoryd.client.errors import BadFrame, Busy, Invalid, MemorydError, error_for
+from memoryd.client.errors import BadFrame, Busy, Invalid, MemorydError, Unavailable, error_for
 from memoryd.client.protocol import PROTOCOL_VERSION, Call, Progress, Reply, Request
 from memoryd.client.transport.frames import frame
 
@@ -24,6 +25,7 @@ SILENT = {  # by whether the call only reads
     False: "The daemon did not reply within {:g} s; a change may or may not have been made. Read, then repeat it.",
 }
 BROKEN = "The connection broke before the reply; the change may or may not have been made. Read, then repeat it."
+ENDING_S = 2.0  # how long a daemon that was killed may still take connections, which break before a word
 
 
 class BrokenStream(Exception):
@@ -121,11 +123,29 @@ def retry_after_s(error: MemorydError) -> float | None:
     return delay_ms / 1000 if isinstance(delay_ms, int | float) else None
 
 
-def describe_broken(broken: BrokenStream, call: Call[Any]) -> str:
-    """Return the sentence for a call whose second connection broke as well."""
-    if broken.heard and not protocol.DECLARED[type(call)].reads:
-        return BROKEN
-    return f"The connection to the daemon broke twice: {broken}."
+class Breaks:
+    """The connections that broke under one call: says how often it is sent again.
+
+    A call that only reads is sent once more, whatever the daemon did with it; one that was not executed, for the daemon
+    had not said a word, for as long as a daemon may take to end.
+    """
+
+    def __init__(self, call: Call[Any]) -> None:
+        self._reads = protocol.DECLARED[type(call)].reads
+        self._heard = 0
+        self._give_up_at = math.inf
+
+    def next_pause_s(self, broken: BrokenStream, now: float) -> float:
+        """Return after how many seconds the call is sent again; raise `Unavailable` when it is not."""
+        if broken.heard and not self._reads:
+            raise Unavailable(BROKEN) from None
+        is_first = self._give_up_at == math.inf
+        self._give_up_at = min(self._give_up_at, now + ENDING_S)
+        self._heard += broken.heard
+        if self._heard > 1 or now > self._give_up_at:
+            advice = "The call only reads: repeat it." if self._reads else "Nothing was changed: repeat it."
+            raise Unavailable(f"The connection to the daemon broke again: {broken}. {advice}") from None
+        return 0.0 if is_first else CONNECT_PAUSE_S
 
 
 def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes | msgspec.Raw) -> T:

@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memoryd.client.calls import add_many_calls, subscribe
-from memoryd.client.errors import MemorydError, Unavailable
+from memoryd.client.errors import MemorydError
 from memoryd.client.fields import GivenMemory, Words
 from memoryd.client.protocol import DECLARED, AddedMany, Call, Reach, Reply
 from memoryd.client.transport.batches import extend_error, join_added
 from memoryd.client.transport.endpoint import Endpoint
 from memoryd.client.transport.exchange import (
-    BROKEN,
+    Breaks,
     BrokenStream,
     OnProgress,
-    describe_broken,
     encode_call,
     result_of,
     retry_after_s,
@@ -116,15 +115,14 @@ class Client(Endpoint):
 
     def _exchange(self, call: Call[Any], on_progress: OnProgress | None) -> Reply:
         data, reads = encode_call(call, next(self._ids)), DECLARED[type(call)].reads
-        try:
-            return self._send(self._take(), data, on_progress, reads)
-        except BrokenStream as broken:
-            if broken.heard and not reads:
-                raise Unavailable(BROKEN) from None
-        try:
-            return self._send(self._connect(), data, on_progress, reads)
-        except BrokenStream as broken:
-            raise Unavailable(describe_broken(broken, call)) from None
+        connect, breaks = self._take, Breaks(call)
+        while True:
+            try:
+                return self._send(connect(), data, on_progress, reads)
+            except BrokenStream as broken:
+                pause_s = breaks.next_pause_s(broken, time.monotonic())
+            time.sleep(pause_s)
+            connect = self._connect
 
     def _send(self, connection: Stream, data: bytes, on_progress: OnProgress | None, reads: bool) -> Reply:
         pool = self._idle

@@ -29,7 +29,7 @@ from memoryd.client import (
     VersionMismatch,
 )
 from memoryd.client.protocol import Progress
-from memoryd.client.transport import aio
+from memoryd.client.transport import aio, exchange
 from wire import Wire, request
 
 if TYPE_CHECKING:
@@ -70,9 +70,34 @@ async def test_a_read_is_sent_again_when_the_connection_breaks(client: Any, path
 
 async def test_a_read_is_sent_no_third_time(client: Any, path: Path) -> None:
     with scripted(path, breaks, breaks, says(GONE)) as server:
-        with pytest.raises(Unavailable, match="broke twice"):
+        with pytest.raises(Unavailable, match=r"broke again: .*\. The call only reads: repeat it\.$"):
             await _result(client.search("x"))
         assert len(server.requests) == 2
+
+
+def ends(peer: Peer) -> None:
+    """End the connection before a word, as the socket of a daemon that was killed does until its process is gone."""
+
+
+async def test_a_call_that_no_daemon_has_begun_is_sent_until_one_answers(client: Any, path: Path) -> None:
+    added = {"id": "", "outcome": "created", "embedded": True, "operation": ""}
+    with scripted(path, breaks, *[ends] * 3, says(GONE)) as server:
+        assert len(await _result(client.search("x"))) == 0
+        assert len(server.requests) == 2
+        await _result(client.close())
+    path.unlink()
+    with scripted(path, *[ends] * 3, says(added)) as server:
+        assert (await _result(client.add("x"))).outcome == "created"
+        assert len(server.requests) == 1
+        await _result(client.close())
+
+
+async def test_a_call_that_no_daemon_ever_begins_has_changed_nothing(
+    client: Any, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "ENDING_S", 0.05)
+    with scripted(path, *[ends] * 1000), pytest.raises(Unavailable, match="Nothing was changed: repeat it"):
+        await _result(client.add("x"))
 
 
 async def test_a_write_is_sent_once_and_its_caller_told_that_it_may_have_been_done(client: Any, path: Path) -> None:
