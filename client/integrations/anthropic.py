@@ -8,17 +8,19 @@ index follows when it is back.
 import os
 from typing import Any
 
-# The package exports only the abstract classes; a slow test notices should these ones move.
-from anthropic.lib.tools._beta_builtin_memory_tool import (
-    BetaAsyncLocalFilesystemMemoryTool,
-    BetaLocalFilesystemMemoryTool,
-)
-from anyio.to_thread import run_sync
-
+from memoryd.client.extras import named_extra
 from memoryd.client.integrations.clients import check_client
 from memoryd.client.integrations.followed import FollowedFolder
 from memoryd.client.transport.paths import make_absolute
 from memoryd.client.transport.sync import Client
+
+with named_extra("anthropic"):
+    # The package exports only the abstract classes; a slow test notices should these ones move.
+    from anthropic.lib.tools._beta_builtin_memory_tool import (
+        BetaAsyncLocalFilesystemMemoryTool,
+        BetaLocalFilesystemMemoryTool,
+    )
+    from anyio.to_thread import run_sync
 
 _GLOBS = ("memories/**/*",)
 

@@ -27,6 +27,12 @@ def check_client(given: Client | None) -> None:
         raise TypeError(f"Give a memoryd.client.Client, not {type(given).__name__}: it is called on threads.")
 
 
+def check_count(name: str, number: object) -> None:
+    """Raise `ValueError` for a number of items that is none, or below 0; None is no limit."""
+    if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 0):
+        raise ValueError(f"The {name} must be a whole number, 0 or more, not {number!r}.")
+
+
 def put_entries(client: Client, entries: Sequence[KeyedEntry], allow_secrets: bool) -> None:
     """Put entries, all or none; raise `ValueError` for what is refused, and warn of credentials that were taken out."""
     try:

@@ -14,24 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, TypedDict, get_args
 
-from langgraph.store.base import (
-    BaseStore,
-    GetOp,
-    Item,
-    ListNamespacesOp,
-    Op,
-    PutOp,
-    Result,
-    SearchItem,
-    SearchOp,
-    TTLConfig,
-    get_text_at_path,
-    validate_op_namespace,
-)
-from langgraph.store.base.batch import AsyncBatchedBaseStore
-
 from memoryd.client.errors import Invalid, MemorydError, NotFound
-from memoryd.client.integrations.clients import choose_client, describe_item, put_entries
+from memoryd.client.extras import named_extra
+from memoryd.client.integrations.clients import check_count, choose_client, describe_item, put_entries
 from memoryd.client.integrations.langgraph_terms import (
     build_key,
     build_part_key,
@@ -58,6 +43,23 @@ from memoryd.client.protocol import (
 )
 from memoryd.client.transport.batches import count_bytes
 from memoryd.client.transport.sync import Client
+
+with named_extra("langgraph"):
+    from langgraph.store.base import (
+        BaseStore,
+        GetOp,
+        Item,
+        ListNamespacesOp,
+        Op,
+        PutOp,
+        Result,
+        SearchItem,
+        SearchOp,
+        TTLConfig,
+        get_text_at_path,
+        validate_op_namespace,
+    )
+    from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 SOURCE, PART = "langgraph", "langgraph part"  # of items, and of their further texts
 _MOST = 1000  # of one reply
@@ -372,8 +374,9 @@ def _check_op(op: Op) -> None:
             _check_labels(op.namespace_prefix)
             _check_kind("query", op.query, str, "a text")
             _check_kind("filter", op.filter, Mapping, "a dict")
-            for name, number in (("limit", op.limit), ("offset", op.offset)):
-                _check_kind(name, number, int, "a whole number")
+    if isinstance(op, SearchOp | ListNamespacesOp):
+        for name in ("limit", "offset"):
+            check_count(name, getattr(op, name))
     if isinstance(op, PutOp):
         _check_kind("value", op.value, Mapping, "a dict")
         _check_minutes("ttl", op.ttl)

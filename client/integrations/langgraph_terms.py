@@ -3,13 +3,14 @@
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
-
-from langgraph.store.base import NamespacePath
 
 from memoryd.client.integrations.values import encode, escape_name, restore
 from memoryd.client.protocol import Memory
+
+if TYPE_CHECKING:
+    from langgraph.store.base import NamespacePath
 
 _MOST_KEY_BYTES = 500  # the daemon takes 512: with the number of a part
 _ESCAPED = re.compile(r"[%/\x00-\x1f\x7f\ud800-\udfff]")
@@ -64,7 +65,7 @@ def list_leaves(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def is_match(labels: Sequence[str], kind: str, path: NamespacePath) -> bool:
+def is_match(labels: Sequence[str], kind: str, path: "NamespacePath") -> bool:
     """Return whether labels begin, or end, as a path does; `*` in it is any label."""
     part = labels[: len(path)] if kind == "prefix" else labels[-len(path) :]
     return len(part) == len(path) and all(want in ("*", label) for want, label in zip(path, part, strict=True))

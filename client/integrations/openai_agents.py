@@ -9,14 +9,16 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agents.items import TResponseInputItem
-from agents.memory.session import SessionABC
-
 from memoryd.client.errors import NotFound
-from memoryd.client.integrations.clients import choose_client, put_entries
+from memoryd.client.extras import named_extra
+from memoryd.client.integrations.clients import check_count, choose_client, put_entries
 from memoryd.client.integrations.values import build_content, decode, encode, escape, escape_name
 from memoryd.client.protocol import Delete, DeleteWhere, KeyedEntry, List, Memory, NewMemory
 from memoryd.client.transport.sync import Client
+
+with named_extra("openai-agents"):
+    from agents.items import TResponseInputItem
+    from agents.memory.session import SessionABC
 
 SOURCE = "openai-agents"
 _MOST = 1000  # of one reply
@@ -32,6 +34,8 @@ class MemorydSession(SessionABC):
     """
 
     def __init__(self, session_id: str, client: Client | None = None, *, allow_secrets: bool = False) -> None:
+        if not isinstance(session_id, str) or not session_id:
+            raise ValueError(f"The name of a session is a text that is not empty, not {session_id!r}.")
         if len(escape_name(session_id).encode()) > _MOST_ID_BYTES:
             raise ValueError(f"The session {session_id[:40]!r} is longer than {_MOST_ID_BYTES} bytes.")
         self.session_id = session_id
@@ -40,6 +44,7 @@ class MemorydSession(SessionABC):
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the items in order, the latest `limit` of them or all."""
+        check_count("limit", limit)
         return [_read_item(memory) for memory in await asyncio.to_thread(self._read, limit)]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:

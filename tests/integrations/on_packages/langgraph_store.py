@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from langgraph.store.base import GetOp, Op, PutOp, SearchOp
+from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
 from memoryd.client import AsyncClient, Client, Forbidden, TimedOut
@@ -231,7 +231,10 @@ def test_an_argument_of_a_wrong_kind_is_named(store: MemorydStore) -> None:
     wrong: list[tuple[Op, str]] = [
         (SearchOp(HERE, query=5), "The query must be a text, not int"),  # type: ignore[arg-type]
         (SearchOp(HERE, filter=["a"]), "The filter must be a dict, not list"),  # type: ignore[arg-type]
-        (SearchOp(HERE, limit="5"), "The limit must be a whole number, not str"),  # type: ignore[arg-type]
+        (SearchOp(HERE, limit="5"), "The limit must be a whole number, 0 or more, not '5'"),  # type: ignore[arg-type]
+        (SearchOp(HERE, limit=-1), "The limit must be a whole number, 0 or more, not -1"),
+        (SearchOp(HERE, offset=-1), "The offset must be a whole number, 0 or more, not -1"),
+        (ListNamespacesOp(limit=-1), "The limit must be a whole number, 0 or more, not -1"),
         (PutOp(HERE, "k", "just text"), "The value must be a dict, not str"),  # type: ignore[arg-type]
         (PutOp(HERE, "k", {}, ttl=-1), "`ttl` must be a number of minutes above 0 and at most 1,000,000,000, not -1"),
         (PutOp(HERE, 5, {}), "A key is a text, not 5"),  # type: ignore[arg-type]

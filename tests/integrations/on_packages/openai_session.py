@@ -107,7 +107,7 @@ async def test_what_is_read_is_what_the_frameworks_session_gives(make: Make) -> 
     other.close()
 
 
-@pytest.mark.parametrize("id", ["", " ", "a\0b", "\ud83d", "a\nb", "\N{SLICE OF PIZZA}" * 100])
+@pytest.mark.parametrize("id", [" ", "a\0b", "\ud83d", "a\nb", "\N{SLICE OF PIZZA}" * 100])
 async def test_a_session_has_its_own_items_whatever_its_name(make: Make, id: str) -> None:
     await make().add_items([say("another session")])
     await make(id).add_items([say("mine")])
@@ -130,3 +130,15 @@ async def test_credentials_are_taken_out_unless_they_are_allowed(make: Make) -> 
         await make(TOKEN).add_items([say("whose session?")])
     await make(TOKEN, allow_secrets=True).add_items([say("its own")])
     assert await list_said(make(TOKEN)) == ["its own"]
+
+
+@pytest.mark.parametrize("name", ["", None, 5])
+def test_a_session_without_a_name_is_refused_when_it_is_made(make: Make, name: Any) -> None:
+    with pytest.raises(ValueError, match="The name of a session is a text that is not empty, not "):
+        make(name)
+
+
+@pytest.mark.parametrize("limit", [-1, "x", True, 1.5])
+async def test_a_limit_that_is_none_is_refused(make: Make, limit: Any) -> None:
+    with pytest.raises(ValueError, match="The limit must be a whole number, 0 or more, not "):
+        await make().get_items(limit)
