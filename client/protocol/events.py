@@ -39,7 +39,7 @@ class Event(Struct, kw_only=True):
     kind: EventKind
     """what happened"""
     at: float
-    """when it was reported"""
+    """when it happened; of a change, when it was on disk"""
     namespace: str = ""
     """of the memory or turn"""
     id: str = ""

@@ -27,8 +27,14 @@ class Events:
     def listen(self, listener: EventListener | None) -> None:
         """Hand everything to this listener from now on; None ends that."""
         self._listener = listener
-        self._store.follow(listener)
+        self._store.follow(self._report_changes if listener else None)
         (_root.addHandler if listener else _root.removeHandler)(self._log)
+
+    def _report_changes(self, changes: Sequence[RecordedChange]) -> None:
+        """Pass on what a transaction changed, with the time of its commit."""
+        if (listener := self._listener) is not None:
+            now = self._clock()
+            listener([change._replace(at=now) for change in changes])
 
     def publish(self, event: Event) -> None:
         """Pass on an event of the daemon itself."""

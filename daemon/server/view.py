@@ -17,7 +17,7 @@ class EventView:
         self._reach = call.reach or ("visible" if self._place else "all")
         self._enclosing = frozenset(list_enclosing(self._place))
         self._kinds = frozenset(call.kinds)
-        self._name, self._clock = core.store.namespaces.name, core.clock
+        self._name = core.store.namespaces.name
         self._tokens, self.caller = core.tokens, caller
 
     def is_valid(self) -> bool:
@@ -51,7 +51,7 @@ class EventView:
             return None
         return Event(
             kind=kind,
-            at=self._clock(),
+            at=change.at,
             namespace=self._name(here.namespace),
             id=change.id,
             type=here.type,

@@ -65,6 +65,7 @@ class RecordedChange(NamedTuple):
     operation: str | None = None
     how_many: int = 1
     path: str = ""
+    at: float = 0.0  # when it was committed
 
 
 class Written:

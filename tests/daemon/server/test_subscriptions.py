@@ -31,7 +31,7 @@ from waiting import wait_until
 from wire import Wire, request
 
 if TYPE_CHECKING:
-    from conftest import Daemon
+    from conftest import Clock, Daemon
 
 Start = Callable[..., "Daemon"]
 IDLE_S = 0.3
@@ -54,6 +54,23 @@ def followed(client: Client) -> Iterator[Subscription]:
 
 
 # What ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_change_has_the_time_at_which_it_was_made_however_late_it_is_told(
+    daemon: "Daemon", client: Client, followed: Subscription, clock: "Clock", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def let_time_pass() -> None:
+        daemon.core.store.write(lambda transaction: None).result()  # the one before is reported by then
+        clock.advance(5)
+
+    monkeypatch.setattr(subscriptions, "GATHER_S", 0.1)
+    id = client.add("We use Valkey").id
+    let_time_pass()
+    client.delete(id)
+    let_time_pass()
+    added, deleted = next(followed), next(followed)
+    assert deleted.at - added.at == 5
+    assert deleted.at == clock() - 5
 
 
 def test_a_memorys_life_is_told_in_order(client: Client, followed: Subscription) -> None:
