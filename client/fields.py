@@ -10,7 +10,7 @@ import msgspec
 from memoryd.client import protocol
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Call, NewMemory
-from memoryd.client.times import moment, seconds
+from memoryd.client.times import When, moment, seconds
 
 Words = str | Sequence[str]
 GivenMemory = str | NewMemory | Mapping[str, Any]
@@ -36,6 +36,11 @@ def to_list(name: str, value: Words | None) -> list[str]:
     if not isinstance(value, Iterable):
         raise Invalid(f"`{name}` must be text or a list of texts, not {value!r}.")
     return [value] if isinstance(value, str) else list(value)
+
+
+def to_moment(when: When | None) -> float | None:
+    """Return UTC seconds for a limit of time in any form, None for none."""
+    return None if when is None else moment(when)
 
 
 def _to_dict(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -117,7 +122,7 @@ def _convert(item: Any, kind: type[T], name: str) -> T:
 _FILTERS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("type", "source", "tier", "ids"), to_list),
     **dict.fromkeys(("metadata", "where"), _to_dict),
-    **dict.fromkeys(("after", "before"), lambda _, when: None if when is None else moment(when)),
+    **dict.fromkeys(("after", "before"), lambda _, when: to_moment(when)),
 }
 
 
@@ -128,7 +133,10 @@ def query_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def build(call: type[C], **fields: Any) -> C:
     """Return the call with its fields checked, so that a mistake is an `Invalid` at the caller's line."""
-    unknown = fields.keys() - set(call.__struct_fields__)
-    if unknown:
-        raise Invalid(f"{call.__name__} has no parameter {', '.join(sorted(unknown))}.")
+    for name in sorted(fields.keys() - set(call.__struct_fields__)):
+        from difflib import get_close_matches  # seldom needed
+
+        near = get_close_matches(name, call.__struct_fields__, 1)
+        listed = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(call.__struct_fields__)}."
+        raise Invalid(f"There is no parameter `{name}`; {listed}")
     return call(**fields)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from memoryd.client import protocol
-from memoryd.client.fields import Words, to_list
+from memoryd.client.fields import Words, to_list, to_moment
 from memoryd.client.method import method
 from memoryd.client.protocol import Reach
+from memoryd.client.times import When
 
 if TYPE_CHECKING:
     from memoryd.client.backfill import calls as backfill_calls
@@ -90,8 +91,8 @@ def erase(
     tier: list[Literal["L0", "L1", "L2", "documents"]] = [],
     metadata: dict[str, Any] = {},
     where: dict[str, Any] = {},
-    after: float | None = None,
-    before: float | None = None,
+    after: When | None = None,
+    before: When | None = None,
     path_prefix: str | None = None,
     ids: Words = (),
 ) -> protocol.Erase:
@@ -109,8 +110,8 @@ def erase(
         tier=tier,
         metadata=metadata,
         where=where,
-        after=after,
-        before=before,
+        after=to_moment(after),
+        before=to_moment(before),
         path_prefix=path_prefix,
         ids=to_list("ids", ids),
     )
@@ -176,15 +177,20 @@ def history(id: str, *, reach: Reach | None = None) -> protocol.History:
 def operations(
     limit: int = 20,
     offset: int = 0,
-    after: float | None = None,
-    before: float | None = None,
+    after: When | None = None,
+    before: When | None = None,
     kind: Words = (),
     *,
     reach: Reach | None = None,
 ) -> protocol.Operations:
     """The latest operations, newest first: what `undo` can take back."""
     return protocol.Operations(
-        limit=limit, offset=offset, after=after, before=before, kind=to_list("kind", kind), reach=reach
+        limit=limit,
+        offset=offset,
+        after=to_moment(after),
+        before=to_moment(before),
+        kind=to_list("kind", kind),
+        reach=reach,
     )
 
 

@@ -233,7 +233,8 @@ def _explain_misfit(call: msgspec.Raw, error: msgspec.ValidationError) -> Memory
         return BadFrame(f"The call is not a map with a method: {error}.")
     if method not in _SHAPES:
         return UnknownMethod(f"There is no method {method[:80]!r}.", {"methods": sorted(_SHAPES)})
-    return Invalid(f"{method}: {explain_misfit(error, _SHAPES[method])}.")
+    reason = explain_misfit(error, _SHAPES[method])
+    return Invalid(f"{reason[0].upper()}{reason[1:]}.")
 
 
 def _decode_deep_request(payload: bytes) -> Request:

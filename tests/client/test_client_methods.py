@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memoryd.client import AsyncClient, Client, Invalid, MemorydError, NewMemory, NotFound, StorageFull
+from memoryd.client import AsyncClient, Client, Invalid, MemorydError, NewMemory, NotFound, StorageFull, calls, methods
 from memoryd.client.fields import new_memory, new_turn
 from memoryd.client.protocol import Add, GetStatus, Hit, KeyedEntry, Progress
 from memoryd.client.transport import batches
@@ -433,6 +433,20 @@ async def test_a_bad_argument_is_refused_before_anything_is_sent(
     with pytest.raises(Invalid) as refused:
         await call()
     assert "\n" not in refused.value.message
+
+
+def test_a_parameter_that_there_is_not_is_told_with_the_nearest_or_all() -> None:
+    client = Client(socket="/nobody", autostart=False)
+    with pytest.raises(Invalid, match=r"^There is no parameter `limt`; did you mean `limit`\?$"):
+        client.search("x", limt=3)
+    with pytest.raises(Invalid, match=r"^There is no parameter `colour`; there are .*\bquery, .*\.$"):
+        client.search("x", colour="red")
+
+
+def test_a_limit_of_time_may_be_given_in_words_to_every_method_that_has_one() -> None:
+    midnight = datetime.combine(datetime.now().date(), datetime.min.time()).astimezone().timestamp()
+    for build in (calls.search, calls.count, methods.erase, methods.operations):
+        assert build(after="today").after == midnight, build
 
 
 LISTS: dict[str, tuple[Callable[[Any], Any], str]] = {

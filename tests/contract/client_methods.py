@@ -27,9 +27,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from memoryd.client import protocol
-from memoryd.client.fields import Words, to_list
+from memoryd.client.fields import Words, to_list, to_moment
 from memoryd.client.method import method
 from memoryd.client.protocol import Reach
+from memoryd.client.times import When
 
 if TYPE_CHECKING:
 '''
@@ -59,6 +60,7 @@ def _function(call: type[Call[Any]]) -> str:
     signature = ", ".join(text for text, _ in parameters)
     hints = typing.get_type_hints(call)
     listed = {name: f"to_list('{name}', {name})" for name, hint in hints.items() if hint == list[str]}
+    listed |= {name: f"to_moment({name})" for name, hint in hints.items() if _is_moment(name, hint)}
     given = ", ".join(f"{name}={listed.get(name, name)}" for _, name in parameters if name)
     summary = " ".join(docstring(call).split("\n\n")[0].split())
     owner = _owner(call.__module__)
@@ -93,7 +95,13 @@ def _parameters(call: type[Call[Any]]) -> Iterator[tuple[str, str]]:
         else:
             is_words = hints[name] == list[str]  # one word is as good as a list of one
             default = " = ()" if is_words and not fields[name].required else _default(fields[name])
-            yield f"{name}: {'Words' if is_words else _type(hints[name])}{default}", name
+            kind = "Words" if is_words else "When | None" if _is_moment(name, hints[name]) else _type(hints[name])
+            yield f"{name}: {kind}{default}", name
+
+
+def _is_moment(name: str, hint: Any) -> bool:
+    """Return whether a parameter is a limit of time, which may be given in words; other numbers are not."""
+    return name in ("after", "before") and float in typing.get_args(hint)
 
 
 def _default(field: Any) -> str:

@@ -46,6 +46,8 @@ _ITEMS = {
     "turns": "mappings of the fields of [`NewTurn`](../PROTOCOL.md#newturn)",
     "entries": "mappings of the fields of [`KeyedEntry`](../PROTOCOL.md#keyedentry)",
 }
+# What a result is a list of, for the lists that most programs read.
+_OF_ITEMS = {"search": protocol.Hit, "list": protocol.Memory}
 _SCOPES = (protocol.Scoped, protocol.Filtered)
 _LIKE = {**dict.fromkeys(("related", "explain", "why_not"), "search"), "put": "add"}
 _IDS = {"id", "ids", "other"}
@@ -147,12 +149,18 @@ def _write_entry(name: str) -> Iterator[str]:
     lines = list(_describe_parameters(name, call))
     yield "".join(f"{line}\n" for line in lines) + "\n" * bool(lines)
     if name == "subscribe":
-        yield "Iterates over values of [`Event`](../PROTOCOL.md#event).\n"
+        yield f"Iterates over values of {_list_fields(protocol.Event)}.\n"
     else:
-        fields = ", ".join(f"`{field}`" for field in result.__struct_fields__)
-        yield f"Returns [`{result.__name__}`](../PROTOCOL.md#{result.__name__.lower()}): {fields}.\n"
+        yield f"Returns {_list_fields(result)}.\n"
+    if name in _OF_ITEMS:
+        yield f"Each item is a {_list_fields(_OF_ITEMS[name])}.\n"
     if raised := list_errors(name):
         yield "Raises " + "; ".join(f"`{error.__name__}` {when}" for error, when in raised.items()) + ".\n"
+
+
+def _list_fields(struct: type[Any]) -> str:
+    fields = ", ".join(f"`{field}`" for field in struct.__struct_fields__)
+    return f"[`{struct.__name__}`](../PROTOCOL.md#{struct.__name__.lower()}): {fields}"
 
 
 def _format_signature(name: str) -> str:
