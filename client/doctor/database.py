@@ -2,12 +2,13 @@
 
 from pathlib import Path
 from time import time
+from typing import Any
 
 from memoryd.client.doctor.patient import Finding, Patient, examine_file, fail, quote_path, report_ok, warn
 from memoryd.client.errors import Internal, MemorydError, StorageFailed
 from memoryd.client.extras import advise
 from memoryd.client.memctl.local import BACKUPS, is_installed
-from memoryd.client.memctl.table import count_text, size_text
+from memoryd.client.memctl.table import count_kept, count_text, size_text
 from memoryd.client.protocol import Verify
 from memoryd.client.times import iso
 from memoryd.client.transport import paths
@@ -35,7 +36,7 @@ def check_database(patient: Patient) -> Finding | None:
             return fail("; ".join(verified.problems[:3]), safe=[["memctl", "repair"]])
         if verified.repairs:
             return warn(verified.repairs[-1], "memctl repair  # shows all of that, and forgets it")
-        return report_ok(f"verified, {count_text(verified.memories, 'memory')}")
+        return report_ok(f"verified, {_count_held(patient.facts)}" if patient.facts else "verified")
     if isinstance(patient.examination, MemorydError):
         return fail(f"it cannot be read: {patient.examination.message}", _restore_command(patient))
     facts = patient.facts
@@ -43,7 +44,11 @@ def check_database(patient: Patient) -> Finding | None:
         return fail(f"{patient.database} is damaged: {facts['problems'][0]}", _restore_command(patient))
     if facts and patient.copies and not patient.database.stat().st_size:
         return fail(f"{patient.database} has 0 bytes", _restore_command(patient))
-    return report_ok(f"opens, {count_text(facts['memories'], 'memory')}") if facts else None
+    return report_ok(f"opens, {_count_held(facts)}") if facts else None
+
+
+def _count_held(facts: dict[str, Any]) -> str:
+    return count_kept(facts["memories"] - facts["parts"], facts["turns"], facts["parts"])
 
 
 def _restore_command(patient: Patient) -> str:
@@ -87,11 +92,9 @@ def check_size(patient: Patient) -> Finding | None:
         return warn(message, "memctl backup  # a copy has none")
     each = status.st_size / max(facts["memories"], 1)
     if status.st_size > LARGE_BYTES and each > LARGE_PER_MEMORY_BYTES:
-        message = (
-            f"{size_text(status.st_size)} for {count_text(facts['memories'], 'memory')}, {size_text(int(each))} each"
-        )
+        message = f"{size_text(status.st_size)} for {_count_held(facts)}, {size_text(int(each))} each"
         return warn(message, "memctl jobs run trim; memctl stats")
-    return report_ok(f"{size_text(status.st_size)}, {count_text(facts['memories'], 'memory')}")
+    return report_ok(f"{size_text(status.st_size)}, {_count_held(facts)}")
 
 
 def check_free_pages(patient: Patient) -> Finding | None:
@@ -174,7 +177,7 @@ def check_backup_opens(patient: Patient) -> Finding | None:
         return fail(f"the latest copy cannot be read: {error.message}", aside)
     if facts["problems"]:
         return fail(f"{latest} is damaged: {facts['problems'][0]}", aside)
-    return report_ok(f"{latest.name} opens and holds {count_text(facts['memories'], 'memory')}")
+    return report_ok(f"{latest.name} opens and holds {_count_held(facts)}")
 
 
 def check_leftovers(patient: Patient) -> Finding | None:

@@ -28,7 +28,7 @@ from memoryd.client.errors import MemorydError, TimedOut, Unavailable
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import effective_settings, is_installed
 from memoryd.client.memctl.model import folder_options, run_models
-from memoryd.client.memctl.table import count_kept, count_text
+from memoryd.client.memctl.table import count_kept, count_stored, count_text
 from memoryd.client.memctl.upkeep import restart
 from memoryd.client.protocol import GetStats, SharedRoot, Stats, Status
 from memoryd.client.systemd import installing as service
@@ -150,7 +150,7 @@ def find(args: Namespace, keep_data: bool) -> Installation:
 def _find_all(args: Namespace, keep_data: bool, status: Status | None) -> Installation:
     settings, data = _read_settings(), _find_data(status)
     stats = _ask(args) if status else None
-    kept = _count_told(stats) if stats else _count_kept(data)
+    kept = count_stored(stats.memories, stats.turns, stats.by_tier) if stats else _count_kept(data)
     units, foreign_units = service.find_units()
     hooks, remains = _find_hooks()
     parts = [*hooks, *(Part("service", path, service.uninstall) for path in units.values())]
@@ -196,7 +196,7 @@ def _find_alone(args: Namespace, keep_data: bool, answering: Status | None, fold
     """Look for one memory beside the default one: its daemon, its socket, its data, a service that is for it."""
     status = answering if answering and Path(answering.data_dir).resolve() == folder.resolve() else None
     own, stats = _own_data(folder), _ask(args) if status else None
-    kept = _count_told(stats) if stats else _count_kept([own])
+    kept = count_stored(stats.memories, stats.turns, stats.by_tier) if stats else _count_kept([own])
     parts = [Part("service", path, service.uninstall) for path in service.find_units_for(folder).values()]
     parts += _find_daemon(args, status)
     if status or (not answering and (args.socket or os.environ.get("MEMORYD_SOCKET"))):
@@ -245,11 +245,6 @@ def _ask(args: Namespace) -> Stats | None:
     with suppress(Unavailable), client_for(args, autostart=False) as client:
         return client.call(GetStats(reach="all"))
     return None
-
-
-def _count_told(stats: Stats) -> str:
-    parts = stats.by_tier.get("documents", 0)
-    return count_kept(stats.memories - parts, stats.turns, parts)
 
 
 def _count_kept(data: Iterable[OwnFiles]) -> str:

@@ -16,7 +16,7 @@ from memoryd.client.memctl.link import apply_options, client_for, named_namespac
 from memoryd.client.memctl.output import complain, print_note, say_bytes, say_json, show
 from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.record_text import format_json, to_plain
-from memoryd.client.memctl.table import count_text
+from memoryd.client.memctl.table import count_kept, count_text
 from memoryd.client.protocol import Exported, GetOperation, Operations
 
 SHOWN = 10  # files that are named one by one
@@ -36,9 +36,9 @@ def _export(args: Namespace) -> int:
         raise Usage("--force is for --markdown.")
     records: list[dict[str, Any]] = []
     left_out: dict[str, int] = {}
-    number = 0
+    number = turns = 0
     for part in _fetch_parts(args):
-        left_out = part.left_out
+        left_out, turns = part.left_out, part.turns
         number += len(part)
         if args.json:
             records += [to_plain(record) for record in part]
@@ -47,7 +47,7 @@ def _export(args: Namespace) -> int:
     if args.json:
         say_json(records)
     else:
-        print_note(f"memctl: Exported {count_text(number, 'memory')}.")
+        print_note(f"memctl: Exported {count_kept(max(number - turns, 0), turns)}.")
     if warning := _left_out_text(left_out):
         print_note(warning)
     return 0
@@ -78,7 +78,7 @@ def _export_markdown(args: Namespace) -> int:
                 target.put(record)
         report = target.finish(lambda: _find_erased(args))
     report.left_out = first.left_out
-    show(args, report, lambda: _text(report))
+    show(args, report, lambda: _text(report, first.turns))
     return complain(_trouble_text(report), 1) if report.edited or report.stale else 0
 
 
@@ -93,10 +93,10 @@ def _find_erased(args: Namespace) -> set[str]:
     return ids
 
 
-def _text(report: Report) -> str:
-    total = report.written + report.unchanged
+def _text(report: Report, turns: int) -> str:
+    total = count_kept(max(report.written + report.unchanged - turns, 0), turns)
     changes = f"{report.written:,} written, {report.unchanged:,} as they were, {report.removed:,} removed"
-    sentence = f"Exported {count_text(total, 'memory')} to {report.folder}: {changes}."
+    sentence = f"Exported {total} to {report.folder}: {changes}."
     return "\n".join(filter(None, [sentence, _left_out_text(report.left_out)]))
 
 
@@ -114,7 +114,7 @@ def _trouble_text(report: Report) -> str:
 
 def _left_out_text(counts: dict[str, int]) -> str:
     chunks, inside = counts.get("documents", 0), counts.get("inside", 0)
-    lines = [f"Left out: {count_text(chunks, 'chunk')} of files, which are in the files."] if chunks else []
+    lines = [f"Left out: {count_text(chunks, 'part')} of files, which are in the files."] if chunks else []
     lines += [f"Left out: {count_text(inside, 'memory')} inside the namespace: `--reach subtree`."] if inside else []
     return "\n".join(lines)
 

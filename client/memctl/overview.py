@@ -14,7 +14,7 @@ from memoryd.client.errors import Unavailable
 from memoryd.client.memctl.link import apply_options, client_for, namespace_of
 from memoryd.client.memctl.output import columns, make_printable, paint, paused_text, show
 from memoryd.client.memctl.place import shorten_home
-from memoryd.client.memctl.table import count_text, format_fields, shorten, to_one_line
+from memoryd.client.memctl.table import count_stored, count_text, format_fields, shorten, to_one_line
 from memoryd.client.methods import get_log
 from memoryd.client.project import current_namespace, project_root
 from memoryd.client.protocol import GetStatus, LoggedSession, Stats
@@ -76,11 +76,14 @@ def _list_installed() -> dict[str, str]:
 def _describe(
     namespace: str, stats: Stats, latest: LoggedSession | None, hooks: dict[str, str], paused: str
 ) -> Iterator[str]:
-    turns = f", and {count_text(stats.turns, 'turn')} of what was said last" if stats.turns else ""
-    kept = count_text(stats.memories, "memory") if stats.memories or stats.turns else "nothing is kept yet"
+    kept = (
+        count_stored(stats.memories, stats.turns, stats.by_tier)
+        if stats.memories or stats.turns
+        else "nothing is kept yet"
+    )
     here = current_namespace() == namespace
     place = f" ({make_printable(shorten_home(project_root(os.getcwd())))})" if here else ""
-    yield f"{paint(make_printable(namespace), 'bold')}{place}: {kept}{turns}."
+    yield f"{paint(make_printable(namespace), 'bold')}{place}: {kept}."
     rows = [("latest session", _session_text(latest)), ("hooks", _hooks_text(hooks)), ("observing", paused)]
     yield format_fields([row for row in rows if row[1]])
     if stats.memories or stats.turns:

@@ -10,6 +10,7 @@ from memoryd.client.memctl.local import read_output
 from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.service import model_text
 from memoryd.client.memctl.table import (
+    count_stored,
     count_text,
     duration_text,
     format_fields,
@@ -66,10 +67,9 @@ def _head_text(daemon: Runtime) -> str:
 
 def _stored_text(stats: Stats) -> str:
     cached = f", {stats.embedding_cache:,} on disk" if stats.embedding_cache else ""
-    turns = f"; {count_text(stats.turns, 'turn')} in L0" if stats.turns else ""
     log = f", of it the write-ahead log {size_text(stats.daemon.wal_bytes)}" if stats.daemon else ""
     rows = [
-        ("memories", f"{stats.memories:,}{turns}"),
+        ("kept", count_stored(stats.memories, stats.turns, stats.by_tier)),
         ("created", f"{iso(stats.oldest_at)} to {iso(stats.newest_at)}" if stats.memories else ""),
         ("by namespace", _counts_text(stats.by_namespace)),
         ("by type", _counts_text(stats.by_type)),

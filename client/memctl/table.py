@@ -1,7 +1,7 @@
 """Tables for people: columns as wide as they need, one that takes the rest, nothing wider than the terminal."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from memoryd.client.memctl.output import columns, is_terminal, make_printable, paint
 
@@ -165,3 +165,9 @@ def count_kept(memories: int, turns: int, parts: int = 0) -> str:
     counts += [count_text(turns, "turn")] if turns else []
     counts += [f"{count_text(parts, 'part')} of files"] if parts else []
     return ", ".join(counts)
+
+
+def count_stored(memories: int, turns: int, by_tier: Mapping[str, int]) -> str:
+    """Say the same of what a daemon counted: parts of files are among its memories."""
+    parts = by_tier.get("documents", 0)
+    return count_kept(memories - parts, turns, parts)

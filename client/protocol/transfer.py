@@ -56,6 +56,8 @@ class Exported(Listed[Record], kw_only=True):
     """memories and turns of the whole export"""
     left_out: dict[str, int] = {}
     """how many `documents` are within reach and not exported, and how many memories and turns are `inside`"""
+    turns: int = 0
+    """how many of `total` are turns of L0"""
 
 
 class Imported(Struct, kw_only=True):

@@ -57,7 +57,8 @@ def export(core: Core, call: protocol.ExportMemories, caller: Caller = USER) -> 
         total, chunks = queries.count_exported(connection, selection)
         left_out = {DOCUMENTS: chunks, **_count_inside(core, connection, selection, call, caller)}
     last = keys[-1] if more else None
-    return protocol.Exported(records=records, next=last, total=total + len(said), left_out=left_out)
+    number = len(said)
+    return protocol.Exported(records=records, next=last, total=total + number, left_out=left_out, turns=number)
 
 
 def _count_inside(

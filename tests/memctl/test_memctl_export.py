@@ -268,8 +268,8 @@ def test_turns_that_are_no_memories_yet_are_exported_too(memctl: Memctl, client:
         msgspec.convert({"turns": [{"role": "user", "content": "We decided that the cache is Valkey"}]}, Observe)
     )
     shown = memctl("export")
-    assert ("the cache is Valkey" in shown.out, shown.err) == (True, "memctl: Exported 1 memory.\n")
-    assert "Exported 1 memory" in memctl("export", "--markdown", str(tmp_path / "out")).out
+    assert ("the cache is Valkey" in shown.out, shown.err) == (True, "memctl: Exported 1 turn.\n")
+    assert "Exported 1 turn to " in memctl("export", "--markdown", str(tmp_path / "out")).out
 
 
 def test_an_export_of_nothing_is_empty(memctl: Memctl, tmp_path: Path) -> None:

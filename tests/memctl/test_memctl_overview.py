@@ -39,7 +39,7 @@ def test_it_says_what_is_known_of_the_project(memctl: Memctl, fake: FakeDaemon) 
     fake.replies |= {protocol.GetStats: counted(memories=3, turns=1), protocol.GetStatus: HEALTHY}
     fake.replies[protocol.GetLog] = protocol.SessionLog(sessions=[session])
     assert memctl().out.splitlines() == [
-        "api (~/api): 3 memories, and 1 turn of what was said last.",
+        "api (~/api): 3 memories, 1 turn.",
         "  latest session  1970-01-01T00:01:00Z, 4 turns: Which cache do we use?",
         "  hooks           none; `memctl hooks install AGENT` adds them",
         'Next: memctl search "…", memctl log, memctl list. All commands: memctl --help',

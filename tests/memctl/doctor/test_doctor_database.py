@@ -184,9 +184,12 @@ def test_a_database_with_another_model_than_the_settings_is_told(doctor: Doctor,
 def test_a_late_copy_is_made(doctor: Doctor, memctl: Memctl, own: Any) -> None:
     assert doctor("backup")["backup"]["message"] == "there is no copy yet, the job makes one"
     memctl("add", "one")
+    memctl("observe", "We decided that the cache is Valkey")
     memctl("jobs", "run", "backup")
     [copy] = (own.data / "backups").iterdir()
-    assert doctor("backup", "backup-opens")["backup-opens"]["message"] == f"{copy.name} opens and holds 1 memory"
+    assert (
+        doctor("backup", "backup-opens")["backup-opens"]["message"] == f"{copy.name} opens and holds 1 memory, 1 turn"
+    )
     earlier = copy.with_name("memoryd-20260101T000000Z.sqlite")
     copy.rename(earlier)
     os.utime(earlier, (time.time() - 10 * 86400,) * 2)
