@@ -42,7 +42,7 @@ _SAID = compile_late(
     re.IGNORECASE,
 )
 _SAID_ABROAD = compile_late(rf"[ \t]?(?:是|为|為|は|が|이|은|는|это|είναι|je|jest|to)[ \t:：]{{0,2}}{_VALUE}")
-_NEAR = compile_late(rf"(?:[\"'`]?[ \t]{{0,2}}[,|][ \t]{{0,2}}|\((?=[\"'`])|[ \t]{{1,2}}){_VALUE}")
+_NEAR = compile_late(rf"(?:[\"'`]?[ \t]{{0,2}}[,|][ \t]{{0,2}}|\((?=[\"'`])|[ \t]{{1,2}})(?:\*\*)?{_VALUE}")
 _PARAMETER = compile_late(r"&\w{1,40}=|%26\w{1,40}%3D", re.IGNORECASE)
 
 _ANNOUNCED = compile_late(
@@ -93,6 +93,8 @@ def _find_beside(name: TellingName, text: str) -> CredentialMatch | None:
     if name.exact and (match := _GIVEN.match(text, name.end)) and _BEFORE_GIVEN.search(before):
         return _judge(name, match, BARE)
     if match := _ASSIGNED.match(text, name.end):
+        if name.vague:
+            return _judge(name, match, NEAR)
         between = match["between"] or ""  # of an element of XML nothing
         if name.exact and _is_entry(name, text, match, between, before):
             return _judge(name, match, BARE, words=True)

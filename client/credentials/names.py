@@ -25,7 +25,7 @@ _BEFORE_PASS = compile_late(
 )
 _PUBLIC = ("publickey", "public_key_", "public-key-")  # the token of an assembly's public key is no secret
 _SUFFIX = compile_late(r"(?:s\b)?(?:[ _-]?(?:access[ _-]?)?key)?(?P<suffix>[A-Za-z0-9_.-]{0,40}+)", re.IGNORECASE)
-_PARTS = compile_late(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+PARTS = compile_late(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 # What a name says after `password` of which one is meant, or how it is written.
 _WHICH = frozenset(
     "s v value string text plain clear b base prod production staging stage dev development test testing qa live local"
@@ -59,18 +59,21 @@ _USER = compile_late(
     r"(?:^|[\s{,;/(\"'&?])(?:user(?:[_-]?name)?|login|e?mail|account|uid)[\"']?\s{0,4}[:=]{1,2}\s{0,4}[\"']?[^\s\"',}=]"
 )
 _BEGIN_OF_ENTRY = compile_late(r"(?:^|[\n{,;/(&?\[]|- )[ \t]{0,80}[\"']?\Z")
+_LABEL = compile_late(r"(?:\A|[^\w-])pass[\"']?[ \t]{0,4}[:=]")
 _SIGN_OF_ENTRY = compile_late(r"[\"']?[ \t]{0,4}[:=]")
 _NEAR_USER = 200  # characters between `pass` and the user that it is of
 _LONGEST_KEY = 200  # characters of its end
 
 
 class TellingName(NamedTuple):
-    """A telling name in a text: which one, where it begins and ends, and whether more follows that may change it."""
+    """A telling name in a text: which one, where it begins and ends, whether it is that alone (else more follows that
+    may change it), and whether it is a label that stands before other things too."""
 
     name: str
     start: int
     end: int
     exact: bool
+    vague: bool = False
 
 
 def kind_of(name: str) -> str:
@@ -91,13 +94,14 @@ def list_names(text: str) -> tuple[str, ...]:
 def read_name(name: str, text: str, lowered: str, at: int) -> TellingName | None:
     """Return the name that a text has at a place with what belongs to it, None where it only is a part of a word."""
     if not _is_separate(name, lowered, at):
-        return None
+        is_label = name == "pass" and _LABEL.match(lowered, max(0, at - 1))
+        return TellingName(name, at, at + len(name), exact=False, vague=True) if is_label else None
     rest = _SUFFIX.match(text, at + len(name))
     assert rest is not None
     suffix = rest["suffix"]
     if not suffix.strip("_.-"):
         return TellingName(name, at, rest.end(), exact=True)
-    parts = [part.lower() for part in _PARTS.findall(suffix)]
+    parts = [part.lower() for part in PARTS.findall(suffix)]
     if not _ABOUT.isdisjoint(parts):
         return None
     exact = all(part.isdigit() or part in _WHICH for part in parts)

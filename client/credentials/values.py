@@ -7,7 +7,7 @@ and plain words are none.
 
 import re
 
-from memoryd.client.credentials.names import NAMES, WORDS, kind_of
+from memoryd.client.credentials.names import NAMES, PARTS, WORDS, kind_of
 from memoryd.client.credentials.rules import is_placeholder, measure_entropy
 from memoryd.client.patterns import compile_late
 
@@ -27,8 +27,17 @@ _PHRASE = compile_late(r"[a-z]{3,12}(?:[-_.][a-z]{3,12}){2,7}")
 _NUMBERED = compile_late(r"(?=\D{0,100}\d)[A-Za-z]{2,12}\d{0,4}(?:-[A-Za-z]{2,12}\d{0,4}){2,7}")
 _ENTRY = compile_late(r"[^\W\d_]{8,}|(?=[^\d]*\d)[A-Za-z0-9]{2,24}(?:-[A-Za-z0-9]{1,24}){1,7}")
 _STRONG = compile_late(r"[!@#$%^&*?~+=|]")
+_TYPED = compile_late(r"[!@#$%^&]")  # signs that are in passwords more than in expressions of code
+_MIXED = compile_late(r"[^\W\d_]*\d+[^\W\d_]+\d[^\W_]*")  # digits, letters and digits again
+_MEANT = compile_late(  # what has these too: code, addresses, versions, issues, counts, times, algorithms and formats
+    r"/|=.|&&|%[0-9A-Fa-f]{2}|\w\$[A-Z]|\d\^\d|@[\^~]?[\w-]+\.\w|\d(?:to|of)\d"
+    r"|\A(?:[a-z_-]+@(?:[a-z][a-z0-9-]*|\d{1,2})|[A-Za-z_.-]+\d{0,2}#[\w.-]+"
+    r"|\d{8}T\d{6}Z?|(?:\d+(?:st|nd|rd|th|ms|min|[hdwsmy]))+)\Z"
+    r"|\A(?i:test|(?:x?chacha|secp|sect|prime|curve|ec?dsa|h26|iso|bip|ntlmv|i18n|k8s|node|mfa|rgb|bgr|rg|depth|astc)"
+    r"[a-z]?\d)"
+)
 _HEX = compile_late(r"[0-9A-Fa-f-]+")
-_MIN_NEAR, _MIN_TOKEN, _MIN_SECRET, _MIN_PASSWORD = 20, 16, 8, 6
+_MIN_NEAR, _MIN_TOKEN, _MIN_SECRET, _MIN_MADE_UP, _MIN_PASSWORD = 20, 16, 8, 8, 6
 _HEX_BITS, _TEXT_BITS = 2.8, 3.2  # of entropy per character from which a key looks made: words have less
 
 
@@ -53,13 +62,26 @@ def _is_password(name: str, value: str, place: int) -> bool:
     strong, digits = bool(_STRONG.search(value)), _has_digit(value)
     if not any(map(str.isalpha, value)):
         return digits and place >= BARE and (strong or place == QUOTED)
-    if place == NEAR and (name != "pw" or not strong or not digits):
-        return False
+    if place == NEAR and not (name == "pw" and strong and digits):
+        return digits and _is_made_up(value)
     if not digits and not strong:
         return False
     if place < QUOTED:
         return not _TECHNICAL.match(value) and (strong or not _is_named(value, most_digits=0))
     return "_" not in value or not _IDENTIFIER.fullmatch(value)
+
+
+def _is_made_up(value: str) -> bool:
+    """Return whether letters with digits are plainly a password: they have one of the signs of passwords, or digits in
+    two places."""
+    if len(value) < _MIN_MADE_UP or _TECHNICAL.match(value) or _MEANT.search(value):
+        return False
+    stem = value.rstrip("!")
+    if _TYPED.search(stem):
+        return True
+    words = {part.lower() for part in PARTS.findall(stem) if len(part) > 3}
+    is_word = stem.isalnum() and WORDS.isdisjoint(words) and words.isdisjoint(NAMES)
+    return is_word and (stem != value or bool(_MIXED.fullmatch(value)))
 
 
 def _is_passphrase(value: str, words: bool) -> bool:
