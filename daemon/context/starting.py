@@ -64,7 +64,7 @@ def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[Contex
     ]
     if only and turns.TYPE not in only:
         return lines, []
-    latest = next(filter(None, map(_choose_latest, spoken)), [])
+    latest = _choose_latest(spoken)
     of_project = sum(not _is_persons(core, row, call.namespace) for row in saved)
     laid_down = _choose_laid_down(spoken, latest) if of_project < _ENOUGH_SAVED else []
     return lines, [*latest, *laid_down]
@@ -149,21 +149,29 @@ def _read_sessions(core: Core, connection: Connection, call: GetUnasked) -> list
     return [one[::-1] for one in by_session.values()]
 
 
-def _choose_latest(turns: Sequence[CandidateTurn]) -> list[ContextLine]:
-    """Return what the turns of a session say was done and left open, the latest first."""
-    statements = {turn.row.id: turn.list_statements(turns[at + 1 :]) for at, turn in enumerate(turns)}
-    sizes = {id: len(" ".join(sentences).encode()) for id, sentences in statements.items()}
-    farewells = {reply.row.id for asked, reply in pairwise(turns) if _is_farewell(asked, reply)}
-    stated = [
-        turn for turn in turns if turn.role == "assistant" and statements[turn.row.id] and turn.row.id not in farewells
-    ]
-    chosen: list[tuple[CandidateTurn, str]] = []
-    if stated:
-        chosen.append((stated.pop(), "how the latest session ended"))
-    if stated:
-        chosen.append((max(stated, key=lambda turn: sizes[turn.row.id]), "what the latest session found or did"))
-    lines = [show_turn(turn, LATEST, why, most_chars=_LATEST_CHARS) for turn, why in chosen]
-    return [line for line in lines if line.text]
+def _choose_latest(spoken: Sequence[Sequence[CandidateTurn]]) -> list[ContextLine]:
+    """Return what the latest session in which something was stated did and left open, the latest first.
+
+    Left out is what was changed later.
+    """
+    later: list[str] = []
+    for session in spoken:
+        farewells = {reply.row.id for asked, reply in pairwise(session) if _is_farewell(asked, reply)}
+        stated: list[tuple[CandidateTurn, int]] = []  # the latest first, with their sizes
+        for at in range(len(session) - 1, -1, -1):
+            turn, statements = session[at], session[at].list_statements(session[at + 1 :])
+            is_changed = any(claims.is_changed(one, later) for one in statements)
+            if turn.role == "assistant" and statements and turn.row.id not in farewells and not is_changed:
+                stated.append((turn, len(" ".join(statements).encode())))
+            later += statements
+        chosen = [(turn, "how the latest session ended") for turn, _ in stated[:1]]
+        if stated[1:]:
+            longest = max(reversed(stated[1:]), key=lambda one: one[1])
+            chosen.append((longest[0], "what the latest session found or did"))
+        lines = [show_turn(turn, LATEST, why, most_chars=_LATEST_CHARS) for turn, why in chosen]
+        if shown := [line for line in lines if line.text]:
+            return shown
+    return []
 
 
 def _choose_laid_down(spoken: Sequence[Sequence[CandidateTurn]], lines: Sequence[ContextLine]) -> list[ContextLine]:
