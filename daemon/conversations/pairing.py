@@ -33,8 +33,8 @@ def find_question(latest: Iterable[RecentTurn], turn: NewTurn, at: float) -> Rec
     """Return the question with which somebody else spoke last, or what a reply of a few words replies to.
 
     It does not matter who asks and who answers, and a first answer may have been said already. Only an assistant
-    answers the last prompt alone: the one before it was broken off. `latest` are the last turns of the session, at most
-    `LOOK_BACK`, the latest first.
+    answers the last prompt alone: the one before it was broken off. What it says without a question has no answer: the
+    next prompt follows. `latest` are the last turns of the session, at most `LOOK_BACK`, the latest first.
     """
     if not can_answer(turn):
         return None
@@ -48,7 +48,7 @@ def find_question(latest: Iterable[RecentTurn], turn: NewTurn, at: float) -> Rec
     asked = next((one for one in theirs if asking.is_question(one.end)), None) if len(mine) <= _MORE else None
     is_short = len(turn.content) - len(asking.find_label(turn.content)) <= _FEW_CHARS
     if asked is None and not mine and is_short:
-        asked = next(iter(theirs), None)
+        asked = next((one for one in theirs[:1] if one.role != "assistant" or one.speaker), None)
     return asked if asked is not None and is_recent(asked, at) else None
 
 

@@ -373,7 +373,8 @@ def test_words_before_a_colon_are_no_speaker_where_others_have_none(core: Core) 
             id="a question in reply is no answer",
         ),
         pytest.param([("assistant", FACTS[0]), ("user", LONG)], [None, None], id="a statement has no answer"),
-        pytest.param([("assistant", FACTS[0]), ("user", "the little one")], [None, 0], id="a reply of a few words"),
+        pytest.param([("user", f"Ada: {FACTS[0]}"), ("user", "Ben: the small one")], [None, 0], id="a few words"),
+        pytest.param([("assistant", FACTS[0]), ("user", "run the tests")], [None, None], id="the next prompt"),
         pytest.param(
             [("user", "How was the museum?"), ("tool", "GET /museum: closed"), ("assistant", LONG)],
             [None, None, 0],
