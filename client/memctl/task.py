@@ -48,8 +48,11 @@ def _end_session(args: Namespace) -> None:
 
 def _ended_text(ended: SessionEnded, args: Namespace) -> str:
     if not ended.waiting:
-        done = f"What there is to sum up is summed up; `memctl log --session {args.session}` shows it."
-        return done if args.wait else "Nothing new was observed in this session."
+        if not args.wait:
+            return "Nothing new was observed in this session."
+        if any(one.summary for one in send(args, get_log(session=args.session, limit=1)).sessions):
+            return f"What there is to sum up is summed up; `memctl log --session {args.session}` shows it."
+        return "This session has no summary: it is too short for one, or its summary was deleted with one of its turns."
     return f"In the background: {', '.join(_NAMES.get(kind, kind) for kind in ended.waiting)}."
 
 
