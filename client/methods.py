@@ -59,12 +59,20 @@ def get_unasked(
     fresh: bool = False,
     deadline_ms: int | None = None,
     touch: bool = True,
+    folder: str = "",
     *,
     reach: Reach | None = None,
 ) -> protocol.GetUnasked:
     """Return what an agent should know though it did not ask: at a session's start, or beside a `prompt`."""
     return protocol.GetUnasked(
-        prompt=prompt, session=session, agent=agent, fresh=fresh, deadline_ms=deadline_ms, touch=touch, reach=reach
+        prompt=prompt,
+        session=session,
+        agent=agent,
+        fresh=fresh,
+        deadline_ms=deadline_ms,
+        touch=touch,
+        folder=folder,
+        reach=reach,
     )
 
 

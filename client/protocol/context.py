@@ -104,7 +104,7 @@ class Unasked(Struct, kw_only=True):
     degraded: list[str] = []
     """what was left out of the search"""
     trace: str = ""
-    """id of the search for get_trace; empty at a session's start"""
+    """id of the search for get_trace; empty at a session's start, and where observing is paused"""
     refused: UnaskedLine | None = None
     """beside a prompt, where nothing is noted: what was nearest to it of all that stays out, and why it does"""
     took_ms: float = 0.0
@@ -139,6 +139,8 @@ class GetUnasked(Scoped[Unasked], kw_only=True, frozen=True):
     """the search stops then with what it has"""
     touch: bool = True
     """count an access of each memory in it"""
+    folder: str = ""
+    """the working directory of whoever speaks; where observing is paused there, no trace of the prompt is kept"""
 
 
 class GivenLine(Struct, kw_only=True):

@@ -38,9 +38,12 @@ def plan(turns: Iterable[PastTurn], is_paused: Callable[[str, float], bool]) -> 
     """
     planned: list[PlannedTurn] = []
     said = _SaidBefore()
+    is_unheard = False  # the last prompt fell into a pause, so its answer is left out, too
     for turn in turns:
         at = turn.created_at or 0.0
-        refused = PAUSED if is_paused(turn.folder, at) else gate.check(turn.content)
+        if turn.role == "user":
+            is_unheard = is_paused(turn.folder, at)
+        refused = PAUSED if is_unheard or is_paused(turn.folder, at) else gate.check(turn.content)
         asked = pairing.find_asked(said.turns[-1] if said.turns else None, turn, at)
         if asked and refused in gate.QUIET:
             refused = None

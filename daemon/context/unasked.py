@@ -20,7 +20,9 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.search.retrieval import Sources
+from memoryd.daemon.search.traces import TraceStore
 from memoryd.daemon.store import rows, turns
+from memoryd.daemon.store.pauses import TurnPlace
 
 PROMPT_TOKENS = 250
 
@@ -37,11 +39,14 @@ def get_unasked(core: Core, sources: Sources, call: GetUnasked) -> "Future[Unask
     degraded: list[str] = []
     trace, refused = "", None
     if call.prompt.strip():
+        is_paused = core.pauses.find(TurnPlace(call.namespace, call.session, call.folder)) is not None
+        if is_paused:  # of what is said then nothing is kept, no trace either
+            sources = sources._replace(traces=TraceStore())
         prompt = prompting.find(core, sources, call, ids)
         new, most = _select_new(prompt.lines, had), core.config.hooks.prompt_lines
         fitted = fit(new[:most], ("",), PROMPT_TOKENS, by)
         prompt.note_given(fitted.lines, new, most)
-        degraded, trace = prompt.degraded, prompt.trace.id
+        degraded, trace = prompt.degraded, "" if is_paused else prompt.trace.id
         refused = None if call.touch else prompt.name_nearest()
     else:
         fitted = _start(core, call, had, by)

@@ -6,7 +6,10 @@ Acknowledged means journaled. One call is one transaction: its turns are all tak
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from itertools import takewhile
 from typing import NamedTuple
+
+import msgspec
 
 from memoryd.client.errors import Conflict, Forbidden, Invalid
 from memoryd.client.protocol import NewTurn, Observe, Observed, ObservedTurn
@@ -63,19 +66,28 @@ def observe(core: Core, call: Observe, caller: Caller = USER) -> "Future[Observe
     check(call.namespace, call.session, call.turns, caller)
     place, now = pauses.TurnPlace(call.namespace, call.session, call.folder), core.clock()
     said = (now if turn.created_at is None else turn.created_at for turn in call.turns)  # hooks may send it later
-    if any(core.pauses.silences(place, at) for at in said):
-        return _skip_all(call)
+    is_silenced = any(core.pauses.silences(place, at) for at in said)
+    # What follows a prompt that fell into a pause answers it, and is left out as well.
+    answers = list(takewhile(lambda turn: turn.role != "user", call.turns)) if core.pauses.is_unheard(place) else []
+    if any(turn.role == "user" for turn in call.turns):
+        core.pauses.note_prompt(place, is_silenced)
+    if is_silenced or len(answers) == len(call.turns):
+        return _leave_out(call.turns)
+    call = msgspec.structs.replace(call, turns=call.turns[len(answers) :])
     citing.note(core, call, caller)
     taken = [Taken(turn, gate.check(turn.content)) for turn in call.turns]
-    return take(core, call.namespace, call.session, taken)
+    return take(core, call.namespace, call.session, taken, answers)
 
 
-def _skip_all(call: Observe) -> "Future[Observed]":
+def _leave_out(new_turns: Sequence[NewTurn]) -> "Future[Observed]":
     """Take note of nothing, also not that there was anything."""
     done: Future[Observed] = Future()
-    skipped = [ObservedTurn(outcome="skipped", id=turn.id, reason=PAUSED) for turn in call.turns]
-    done.set_result(Observed(turns=skipped, accepted=0, skipped=len(skipped)))
+    done.set_result(Observed(turns=_list_paused(new_turns), accepted=0, skipped=len(new_turns)))
     return done
+
+
+def _list_paused(left_out: Sequence[NewTurn]) -> list[ObservedTurn]:
+    return [ObservedTurn(outcome="skipped", id=turn.id, reason=PAUSED) for turn in left_out]
 
 
 def check(namespace: str, session: str, new_turns: Sequence[NewTurn], caller: Caller) -> None:
@@ -101,8 +113,10 @@ def check(namespace: str, session: str, new_turns: Sequence[NewTurn], caller: Ca
             raise Forbidden("Only the machine's user may choose the id of a turn; leave it out.")
 
 
-def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "Future[Observed]":
-    """Write turns that were checked; the oldest leave L0 when it is full."""
+def take(
+    core: Core, namespace: str, session: str, taken: Sequence[Taken], left_out: Sequence[NewTurn] = ()
+) -> "Future[Observed]":
+    """Write turns that were checked; the oldest leave L0 when it is full. The reply begins with those `left_out`."""
 
     def write(transaction: Transaction) -> Observed:
         number = core.store.namespaces.ensure(transaction, namespace)
@@ -119,7 +133,8 @@ def take(core: Core, namespace: str, session: str, taken: Sequence[Taken]) -> "F
         _make_room(place)
         core.active.follow(transaction, [number])
         transaction.after_commit(core.cognition.wake.set)
-        return Observed(turns=results, accepted=accepted, skipped=len(results) - accepted)
+        skipped = len(left_out) + len(results) - accepted
+        return Observed(turns=[*_list_paused(left_out), *results], accepted=accepted, skipped=skipped)
 
     return core.store.write(write)
 

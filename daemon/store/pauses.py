@@ -15,6 +15,7 @@ from memoryd.daemon.store.writer import Transaction
 
 _ENDED = "ended_pauses"  # setting: a JSON list
 _MOST_ENDED = 1000
+_MOST_UNHEARD = 10_000  # sessions whose last prompt fell into a pause
 _KEEP = (
     "INSERT INTO pauses (kind, name, since) VALUES (?, ?, ?)"
     " ON CONFLICT DO UPDATE SET since = min(since, excluded.since)"
@@ -78,6 +79,20 @@ class Pauses:
         self._never = [Pause(kind=kind, name=_normalise(kind, name)) for kind, name in places]
         self._made = _read(connection)
         self._ended = _read_ended(connection)
+        self._unheard: dict[tuple[str, str], None] = {}
+
+    def note_prompt(self, place: TurnPlace, is_silenced: bool) -> None:
+        """Note, in RAM alone, whether the last prompt of a session fell into a pause: its answer is left out, too."""
+        key = (place.namespace, place.session)
+        self._unheard.pop(key, None)
+        if is_silenced:
+            self._unheard[key] = None
+            for oldest in list(self._unheard)[:-_MOST_UNHEARD]:
+                self._unheard.pop(oldest, None)
+
+    def is_unheard(self, place: TurnPlace) -> bool:
+        """Return whether the last prompt of a session fell into a pause."""
+        return (place.namespace, place.session) in self._unheard
 
     def list_all(self) -> list[Pause]:
         """Return all of them, those of the settings last."""

@@ -104,9 +104,12 @@ def context(link: DaemonLink, event: EventContext) -> str:
     call = _question(event)
     if call is None or event.event not in event.host.injects:
         return ""
+    if event.event == hosts.PROMPT and _is_silenced():  # before the daemon sees the prompt: it keeps a trace of others
+        link.call("pause_observing", kind="session", name=event.session)
     place = {
         "namespace": event.namespace,
         "session": event.session,
+        "folder": event.folder,
         "agent": event.host.title,
         "deadline_ms": DEADLINE_MS,
     }
@@ -178,7 +181,7 @@ def _turn(event: EventContext, role: str, text: str, id: str = "") -> list[CallF
     """
     if not text.strip():
         return []
-    if os.environ.get("MEMORYD_OBSERVE", "").strip().lower() in ("off", "0", "no", "false"):
+    if _is_silenced():
         # Else a backfill, which knows nothing of this environment, would take the session in later.
         session = {"kind": "session", "name": event.session}
         return [{"method": "pause_observing", **session}] if role == "user" and event.session else []
@@ -189,6 +192,11 @@ def _turn(event: EventContext, role: str, text: str, id: str = "") -> list[CallF
         turn["id"] = id or os.urandom(16).hex()
     place = {"namespace": event.namespace, "session": event.session, "folder": event.folder}
     return [{"method": "observe", **place, "turns": [turn]}]
+
+
+def _is_silenced() -> bool:
+    """Return whether the environment says that nothing of the session is to be observed."""
+    return os.environ.get("MEMORYD_OBSERVE", "").strip().lower() in ("off", "0", "no", "false")
 
 
 def find_speaker() -> str:

@@ -277,8 +277,6 @@ def _is_done(link: DaemonLink, call: dict[str, Any]) -> bool:
     try:
         link.call(**call)
     except CallRefused as refused:
-        if str(refused) == "invalid" and "folder" in call:  # a daemon of a former version knows no folder of turns
-            return _is_done(link, {name: value for name, value in call.items() if name != "folder"})
         return str(refused) in _HOPELESS
     return True
 

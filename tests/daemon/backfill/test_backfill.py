@@ -197,6 +197,21 @@ def test_what_was_said_during_a_pause_that_is_over_is_left_out(core: Core, clock
         assert Pauses(connection, []).hides(TurnPlace("api", "s1", "/home/me/code"), started + 50)
 
 
+def test_an_answer_to_what_was_said_in_a_pause_that_is_over_is_left_out(core: Core, clock: Clock) -> None:
+    started = clock()
+    ask(core, PauseObserving(kind="namespace", name=""))
+    clock.advance(100)
+    ask(core, ResumeObserving(kind="namespace", name=""))
+    later = ("user", "Then let us move the mail service to Postgres 15 as well.")
+    given = [
+        msgspec.structs.replace(turn, created_at=started + at)
+        for turn, at in zip(turns(ASKED, ANSWERED, later), (50, 150, 200), strict=True)
+    ]
+    done = take(core, given)
+    assert (done.taken, done.left_out) == (1, {"observing is paused": 2})
+    assert list(stored(core)) == [later[1]]
+
+
 def test_what_was_said_in_a_folder_that_is_paused_is_left_out(core: Core) -> None:
     said = turns(ASKED, ANSWERED)
     ask(core, PauseObserving(kind="folder", name="/code/secret"))

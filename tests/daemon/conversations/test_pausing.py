@@ -10,7 +10,15 @@ import pytest
 
 from memoryd.client import Client
 from memoryd.client.errors import Invalid
-from memoryd.client.protocol import GetObserving, NewTurn, Observe, PauseObserving, ResumeObserving
+from memoryd.client.protocol import (
+    GetObserving,
+    GetUnasked,
+    NewTurn,
+    Observe,
+    PauseObserving,
+    ResumeObserving,
+    Traces,
+)
 from memoryd.daemon.store import rescue
 from memoryd.daemon.store.pauses import Pauses, TurnPlace
 from memoryd.daemon.store.store import FILE_NAME
@@ -82,6 +90,40 @@ def test_what_arrives_late_is_judged_by_the_time_at_which_it_was_said(start_daem
         ended = daemon.core.clock()
         client.call(ResumeObserving(kind="namespace", name=""))
         assert (say_late(began - 3), say_late(began + 1), say_late(ended)) == (1, 0, 1)
+
+
+PAUSES = [("namespace", ""), ("namespace", "acme"), ("session", "s1"), ("folder", "/projects")]
+
+
+@pytest.mark.parametrize(("kind", "name"), PAUSES)
+def test_of_a_prompt_said_in_a_pause_no_trace_is_kept(client: Client, kind: Any, name: str) -> None:
+    client.add(SAID)
+
+    def prompt() -> str:
+        place = {"namespace": "acme/api", "session": "s1", "folder": "/projects/shop"}
+        return client.call(GetUnasked(prompt="where did we decide that the vault is?", **place)).trace
+
+    client.call(PauseObserving(kind=kind, name=name))
+    assert (prompt(), client.call(Traces()).traces) == ("", [])
+    client.call(ResumeObserving(kind=kind, name=name))
+    assert prompt() == client.call(Traces()).traces[0].id
+
+
+@pytest.mark.parametrize(("kind", "name"), PAUSES)
+def test_an_answer_to_what_was_said_in_a_pause_stays_out(client: Client, kind: Any, name: str) -> None:
+    def observe(*roles: str, session: str = "s1") -> list[str]:
+        turns = [NewTurn(role=role, content=f"{SAID}, says the {role} of {session}") for role in roles]
+        place = {"namespace": "acme/api", "session": session, "folder": "/projects/shop"}
+        return [one.outcome for one in client.call(Observe(turns=turns, **place)).turns]
+
+    client.call(PauseObserving(kind=kind, name=name))
+    assert observe("user") == ["skipped"]
+    client.call(ResumeObserving(kind=kind, name=name))
+    assert observe("assistant") == ["skipped"]
+    assert observe("assistant", session="s2") == ["accepted"], "another session, which said nothing in the pause"
+    assert observe("assistant", "user", "assistant") == ["skipped", "accepted", "accepted"]
+    assert [turn.session for turn in client.turns().turns] == ["s1", "s1", "s2"]
+    assert client.skipped().turns == []
 
 
 @pytest.mark.parametrize(("kind", "name"), [("folder", "relative"), ("session", ""), ("namespace", "a//b")])

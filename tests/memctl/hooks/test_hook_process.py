@@ -18,8 +18,8 @@ from hosting import Agent
 from memoryd.client import Client
 from memoryd.client.agents.hooks import answering, hosts, spool
 from memoryd.client.agents.hooks.hosts import EVENTS, HOSTS
-from memoryd.client.agents.hooks.wire import CallRefused
-from memoryd.client.protocol import METHODS, AddToken, Call, method_name
+from memoryd.client.agents.hooks.wire import CallRefused, DaemonLink
+from memoryd.client.protocol import METHODS, AddToken, Call, GetObserving, Traces, method_name
 from waiting import wait_until
 from workbench import Process
 
@@ -454,6 +454,14 @@ def test_the_environment_keeps_turns_from_being_sent(agent: Agent, monkeypatch: 
         assert calls == [{"method": "pause_observing", "kind": "session", "name": asked.session}]
 
 
+def test_a_prompt_that_the_environment_keeps_back_leaves_no_trace(process: Process, agent: Agent) -> None:
+    agent.environment["MEMORYD_OBSERVE"] = "off"
+    agent.hook("prompt", prompt="We decided that zebraword1 is the code of the shed")
+    with process.client("") as client:
+        assert [pause.kind for pause in client.call(GetObserving()).pauses] == ["session"]
+        assert client.call(Traces()).traces == []
+
+
 @pytest.fixture
 def own_spool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MEMORYD_DATA_DIR", str(folder / "data"))
@@ -568,14 +576,17 @@ def test_every_call_of_a_hook_is_one_of_the_protocol(name: str, event: str, fold
 def test_a_daemon_of_a_former_version_gets_turns_without_their_folder() -> None:
     sent: list[dict[str, Any]] = []
 
-    class Former:
-        def call(self, **call: Any) -> dict[str, Any]:
-            sent.append(call)
-            if "folder" in call:
+    class Former(DaemonLink):
+        def __init__(self) -> None:
+            pass
+
+        def _call(self, method: str, fields: dict[str, Any]) -> dict[str, Any]:
+            sent.append({"method": method, **fields})
+            if "folder" in fields:
                 raise CallRefused("invalid")
             return {}
 
-    assert spool.send_call(Former(), {"method": "observe", "turns": [], "folder": "/a"})  # type: ignore[arg-type]
+    assert spool.send_call(Former(), {"method": "observe", "turns": [], "folder": "/a"})
     assert [sorted(call) for call in sent] == [["folder", "method", "turns"], ["method", "turns"]]
 
 
