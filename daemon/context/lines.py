@@ -133,10 +133,10 @@ def show_saved(row: Row, prompt: str = "") -> str:
 
 
 def show_turn(
-    turn: CandidateTurn, heading: str, why: str, prompt: str = "", most_chars: int = MOST_CHARS
+    turn: CandidateTurn, statements: Sequence[str], heading: str, why: str, most_chars: int = MOST_CHARS
 ) -> ContextLine:
-    """Return a line with the statements of a turn."""
-    text = make_inert(choose_sentences(turn.list_statements(), most_chars, prompt))
+    """Return a line with some statements of a turn."""
+    text = make_inert(choose_sentences(statements, most_chars))
     return ContextLine(turn.row.id, turn.row.row, turn.row.content_hash, heading, text, why)
 
 

@@ -213,8 +213,8 @@ def _leave_out_changed(rated: Sequence[_Rated], left_out: dict[str, str]) -> lis
     said = [(CandidateTurn.read(one.row).order, one) for one in rated if one.kind == "said"]
     for order, one in said:
         others = [other for its, other in said if its > order and other.row.namespace == one.row.namespace]
-        later = [sentence for other in others for sentence in other.stated]
-        if any(claims.is_changed(sentence, later) for sentence in one.stated):
+        changes = claims.list_changes(sentence for other in others for sentence in other.stated)
+        if any(claims.is_changed(sentence, changes) for sentence in one.stated):
             left_out[one.row.id] = "a later statement tells that something changed"
     return [one for one in rated if one.row.id not in left_out]
 

@@ -13,12 +13,10 @@ which nothing was stated gives way to the one before it.
 from collections.abc import Sequence
 from itertools import pairwise
 
-from memoryd.client.inert import make_inert
 from memoryd.client.protocol import GetUnasked
 from memoryd.daemon.context.lines import (
     CandidateTurn,
     ContextLine,
-    choose_sentences,
     find_outdated,
     show_saved,
     show_turn,
@@ -64,7 +62,7 @@ def choose(core: Core, call: GetUnasked) -> tuple[list[ContextLine], list[Contex
     ]
     if only and turns.TYPE not in only:
         return lines, []
-    latest = _choose_latest(spoken)
+    latest = next(filter(None, map(_choose_latest, spoken)), [])
     of_project = sum(not _is_persons(core, row, call.namespace) for row in saved)
     laid_down = _choose_laid_down(spoken, latest) if of_project < _ENOUGH_SAVED else []
     return lines, [*latest, *laid_down]
@@ -149,29 +147,26 @@ def _read_sessions(core: Core, connection: Connection, call: GetUnasked) -> list
     return [one[::-1] for one in by_session.values()]
 
 
-def _choose_latest(spoken: Sequence[Sequence[CandidateTurn]]) -> list[ContextLine]:
-    """Return what the latest session in which something was stated did and left open, the latest first.
-
-    Left out is what was changed later.
-    """
-    later: list[str] = []
-    for session in spoken:
-        farewells = {reply.row.id for asked, reply in pairwise(session) if _is_farewell(asked, reply)}
-        stated: list[tuple[CandidateTurn, int]] = []  # the latest first, with their sizes
-        for at in range(len(session) - 1, -1, -1):
-            turn, statements = session[at], session[at].list_statements(session[at + 1 :])
-            is_changed = any(claims.is_changed(one, later) for one in statements)
-            if turn.role == "assistant" and statements and turn.row.id not in farewells and not is_changed:
-                stated.append((turn, len(" ".join(statements).encode())))
-            later += statements
-        chosen = [(turn, "how the latest session ended") for turn, _ in stated[:1]]
-        if stated[1:]:
-            longest = max(reversed(stated[1:]), key=lambda one: one[1])
-            chosen.append((longest[0], "what the latest session found or did"))
-        lines = [show_turn(turn, LATEST, why, most_chars=_LATEST_CHARS) for turn, why in chosen]
-        if shown := [line for line in lines if line.text]:
-            return shown
-    return []
+def _choose_latest(turns: Sequence[CandidateTurn]) -> list[ContextLine]:
+    """Return what the turns of a session say was done and left open, the latest first, without what was changed."""
+    statements = {turn.row.id: turn.list_statements(turns[at + 1 :]) for at, turn in enumerate(turns)}
+    sizes = {id: len(" ".join(sentences).encode()) for id, sentences in statements.items()}
+    farewells = {reply.row.id for asked, reply in pairwise(turns) if _is_farewell(asked, reply)}
+    stated = [
+        turn for turn in turns if turn.role == "assistant" and statements[turn.row.id] and turn.row.id not in farewells
+    ]
+    chosen: list[tuple[CandidateTurn, str]] = []
+    if stated:
+        chosen.append((stated.pop(), "how the latest session ended"))
+    if stated:
+        chosen.append((max(stated, key=lambda turn: sizes[turn.row.id]), "what the latest session found or did"))
+    lines: list[ContextLine] = []
+    for turn, why in chosen:
+        following = turns[turns.index(turn) + 1 :]
+        changes = claims.list_changes(one for later in following for one in statements[later.row.id])
+        kept = [one for one in statements[turn.row.id] if not claims.is_changed(one, changes)]
+        lines.append(show_turn(turn, kept, LATEST, why, _LATEST_CHARS))
+    return [line for line in lines if line.text]
 
 
 def _choose_laid_down(spoken: Sequence[Sequence[CandidateTurn]], lines: Sequence[ContextLine]) -> list[ContextLine]:
@@ -180,7 +175,7 @@ def _choose_laid_down(spoken: Sequence[Sequence[CandidateTurn]], lines: Sequence
     Left out is what `lines` say, and what was changed later.
     """
     said = [line.text for line in lines]
-    later: list[str] = []
+    changes: list[str] = []
     found: list[ContextLine] = []
     for session in spoken:
         for at in range(len(session) - 2, -1, -1):
@@ -197,13 +192,13 @@ def _choose_laid_down(spoken: Sequence[Sequence[CandidateTurn]], lines: Sequence
                 told = [
                     one
                     for one in told
-                    if not any(claims.is_echoed(one, text) for text in said) and not claims.is_changed(one, later)
+                    if not any(claims.is_echoed(one, text) for text in said) and not claims.is_changed(one, changes)
                 ]
-                if text := make_inert(choose_sentences(told, _LATEST_CHARS)):
-                    why = "what was laid down in a session"
-                    found.append(ContextLine(shown.row.id, shown.row.row, shown.row.content_hash, LAID_DOWN, text, why))
-                    said.append(text)
-            later += [*stated, *turn.list_statements()]
+                line = show_turn(shown, told, LAID_DOWN, "what was laid down in a session", _LATEST_CHARS)
+                if line.text:
+                    found.append(line)
+                    said.append(line.text)
+            changes += claims.list_changes([*stated, *turn.list_statements()])
     return found
 
 

@@ -5,12 +5,14 @@ refuted a minute later costs more than a statement that is missing. English, Ger
 language only questions are known. Pure functions; the time taken is linear in the text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from memoryd.client.patterns import compile_late
 from memoryd.daemon.language import condensing, rating, reading, statements
 
 READ_CHARS = 8_000
+_KEPT = 256  # texts of which the words are known: some are compared with many others
 _FENCED = compile_late(r"```.*?(?:```|\Z)", 16)  # re.DOTALL
 _BOUNDARY = compile_late(r"(?<=[.!?…])\s+|(?<=[.!?…][\"')\]])\s+|(?<=[。！？])|\n+")
 _LEAD = compile_late(r"^(?:[-*•>#]+|\d{1,2}[.)])\s+")
@@ -166,6 +168,7 @@ def list_taken_up(text: str, reply: str) -> list[str]:
     return [one for one in sentences if not _is_asking(one) and _is_among(find_stems(one), repeated)]
 
 
+@lru_cache(_KEPT)
 def find_stems(text: str) -> frozenset[str]:
     """Return the words of a sentence that carry meaning, without their endings."""
     return frozenset(map(reading.stem, condensing.find_words(text)))
@@ -182,15 +185,15 @@ def is_echoed(sentence: str, text: str) -> bool:
     return len(words & find_stems(text)) >= _SAME * len(words)
 
 
-def is_changed(sentence: str, later: Sequence[str]) -> bool:
-    """Return whether one of some later sentences tells that what a sentence says has changed."""
-    words = find_stems(sentence)
-    return any(
-        statements.announces_change(one)
-        and _is_among(words, find_stems(one))
-        and statements.tells_change(sentence, one)
-        for one in later
-    )
+def list_changes(sentences: Iterable[str]) -> list[str]:
+    """Return the sentences which state that something changed: few, where each of many is compared with them."""
+    return [one for one in sentences if statements.announces_change(one)]
+
+
+def is_changed(sentence: str, changes: Sequence[str]) -> bool:
+    """Return whether one of some later sentences that tell a change tells it of what a sentence says."""
+    words = find_stems(sentence) if changes else frozenset[str]()
+    return any(_is_among(words, find_stems(one)) and statements.tells_change(sentence, one) for one in changes)
 
 
 def _is_asking(sentence: str) -> bool:

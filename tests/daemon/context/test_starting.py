@@ -135,13 +135,14 @@ def test_what_was_laid_down_comes_once_and_as_it_is_now(core: Core) -> None:
 
 
 def test_what_a_session_found_does_not_come_where_it_was_changed_later(core: Core) -> None:
-    found = "The sensors are read every 300 seconds. The interval is in settings.py and holds for all sensors alike."
+    stays = "The interval is in settings.py and holds for all sensors alike."
+    found = f"The sensors are read every 300 seconds. {stays}"
     settled = "READ_INTERVAL is 600 seconds."
     change = "The sensors have to be read every 10 minutes from now on, not every 5."
     say(core, ("user", "how often are the sensors read?"), ("assistant", found), ("user", change))
-    assert texts(start(core, session="s2")) == []
+    assert texts(start(core, session="s2")) == [stays]
     say(core, ("assistant", settled))
-    assert texts(start(core, session="s2")) == [settled]
+    assert texts(start(core, session="s3")) == [settled, stays]
 
 
 def test_what_was_laid_down_gives_way_where_enough_was_saved_on_purpose(core: Core) -> None:

@@ -157,4 +157,5 @@ def test_a_user_lays_down_what_an_agent_takes_up() -> None:
     ],
 )
 def test_a_later_sentence_tells_that_something_changed(later: str, is_changed: bool) -> None:
-    assert claims.is_changed("Gaps of up to 3 hours are interpolated linearly.", [later]) == is_changed
+    changes = claims.list_changes([later])
+    assert claims.is_changed("Gaps of up to 3 hours are interpolated linearly.", changes) == is_changed
