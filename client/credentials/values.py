@@ -24,7 +24,9 @@ _IDENTIFIER = compile_late(r"[A-Za-z_]+\d{0,2}(?:[.:>-]+[A-Za-z_]+\d{0,2})*[.:]?
 _WORDS = compile_late(r"[A-Za-z]+\d{0,2}(?:[_./:-][A-Za-z]*\d{0,2})*")
 _TYPE_OF_KEY = compile_late(r"[a-z](?:Key|Token|Secret)(?:s|Types?)?$")
 _PHRASE = compile_late(r"[a-z]{3,12}(?:[-_.][a-z]{3,12}){2,7}")
-_NUMBERED = compile_late(r"(?=\D{0,100}\d)[A-Za-z]{2,12}\d{0,4}(?:-[A-Za-z]{2,12}\d{0,4}){2,7}")
+_NUMBERED = compile_late(  # a word with a number among the first: `us-east-1` has none
+    r"(?=\D{0,100}(?<=[A-Za-z])\d)[A-Za-z]{2,12}\d{0,4}(?:-(?:[A-Za-z]{2,12}\d{0,4}|\d{1,4})){2,7}"
+)
 _ENTRY = compile_late(r"[^\W\d_]{8,}|(?=[^\d]*\d)[A-Za-z0-9]{2,24}(?:-[A-Za-z0-9]{1,24}){1,7}")
 _STRONG = compile_late(r"[!@#$%^&*?~+=|]")
 _TYPED = compile_late(r"[!@#$%^&]")  # signs that are in passwords more than in expressions of code

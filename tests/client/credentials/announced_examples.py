@@ -8,6 +8,7 @@ import base64
 STRONG = "Xk9mP2" + "vQ7rT4wZ"
 SPECIAL = "q7!Vt" + "#9xLp&2"
 WORDY = "Hunter2" + "-zebra"
+WORDS_AND_NUMBERS = "hunter3" + "-Monty-92"
 PLAIN = "trombone" + "4471"
 HEXES = "9f3c" + "a1d07be2" + "44c85d10"
 LONG = "mQ3vX8rT" + "1kZ5bW7n" + "Y2pL6sD4" + "fG9hJ0cA"
@@ -55,6 +56,8 @@ ANNOUNCED: list[tuple[str, str]] = [
     (f"ssh-privatekey: {ENCRYPTED}", ENCRYPTED),
     # the short name `pass` beside a user
     (f"user: bob\npass: {WORDY}\n", WORDY),
+    (f"ftp password: {WORDS_AND_NUMBERS}", WORDS_AND_NUMBERS),
+    (f"The password of the ftp account is {WORDS_AND_NUMBERS}", WORDS_AND_NUMBERS),
     (f'{{"user": "bob", "pass": "{STRONG}"}}', STRONG),
     (f"username = bob\npass = {PLAIN}\n", PLAIN),
     (f"smtp:\n  auth:\n    user: 'mailer'\n    pass: '{SPECIAL}'\n", SPECIAL),
