@@ -403,10 +403,10 @@ def check_change(connection: apsw.Connection, caller: Caller, memory: str, names
 
 def _is_work_of(connection: apsw.Connection, caller: Caller, memory: str) -> bool:
     """Return whether a caller added a memory and nobody else changed it; to say the same again changes nothing."""
-    states = read_states(connection, memory, "TRUE")
+    states = read_states(connection, memory, "TRUE")  # none of a part of a file
     rows_after = [*(state.row for state in states[1:]), read_present(connection, memory)]
     added = False
-    for state, after in zip(states, rows_after, strict=True):
+    for state, after in zip(states, rows_after, strict=False):
         is_own = caller.name != "" and state.actor.token == caller.name and state.at >= caller.since
         added |= is_own and state.row is None
         if not is_own and not state.kind.startswith(JOB) and _without_use(state.row) != _without_use(after):

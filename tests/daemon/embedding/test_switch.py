@@ -46,6 +46,11 @@ def fill(core: Core, count: int = 40) -> None:
         add(core, f"Note {number} about herons")
 
 
+def count_reembedded(core: Core) -> int:
+    progress = core.embedding.report_state().reembedding
+    return progress.done if progress else 0
+
+
 def vectors_of(core: Core) -> dict[str, int]:
     with core.store.reading() as connection:
         return dict(
@@ -121,7 +126,7 @@ def test_a_restart_in_the_middle_goes_on_where_it_was(folder: Path, models: Mode
     with running(folder, models) as core:
         fill(core)
         core.embedding.use("new")
-        wait_until(lambda: len(models.new.texts) >= 10)
+        wait_until(lambda: len(models.new.texts) >= 10 and count_reembedded(core) > 0)
         assert core.embedding.report_state().name == OLD
     half = set(models.new.texts)
     models.new = whole

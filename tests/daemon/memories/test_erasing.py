@@ -368,10 +368,10 @@ def test_the_vectors_of_what_a_file_said_before_are_deleted(daemon: "Daemon", cl
     (tmp_path / "a.md").write_text(SECRET)
     client.add_workspace(str(tmp_path), namespace="notes")
     added = client.add(f"{SECRET}, again")
-    wait_until(lambda: client.list(tier=["documents"]) and daemon.core.embedding.count_pending() == 0)
+    client.index_workspace("notes", wait=True)
     (tmp_path / "a.md").write_text("The vault is gone.")
     wait_until(lambda: "gone" in client.list(tier=["documents"])[0].content)
-    wait_until(lambda: daemon.core.embedding.count_pending() == 0)
+    client.index_workspace("notes", wait=True)
     copy = client.backup().path
     assert erase(client, ids=[added.id], copies=True).rewritten == [copy]
     for path in (daemon.core.store.path, copy):
