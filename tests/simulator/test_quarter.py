@@ -40,6 +40,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_every_turn_is_in_exactly_one_place_and_found(play: Play) -> None:
     played = play(undone_sweeps=0.05)
     played.finish()
