@@ -58,15 +58,18 @@ def test_a_missing_model_is_fetched_again_and_again_and_then_loaded(folder: Path
     loader = Loader(ModelMissing("it is not installed"))
     fetched: list[str] = []
     states: list[str] = []
+    opened = threading.Event()
 
     def fetch(name: str, where: Path, closing: threading.Event) -> None:
         fetched.append(name)
+        assert opened.wait(60)
         states.append(core.embedding.report_state().state)
         if len(fetched) < 3:
             raise ModelUnavailable("no network")
         loader.error = None
 
     with running(folder, loader, fetch=fetch, ready=False) as core:
+        opened.set()
         wait_until(lambda: core.embedding.report_state().state == "ready")
     assert fetched == [Config().model.name] * 3
     assert set(states) == {"fetching"}
