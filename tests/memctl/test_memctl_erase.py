@@ -12,6 +12,7 @@ import pytest
 from absent import needs
 from memoryd.client import projects
 from memoryd.client.agents.hooks import spool
+from memoryd.client.agents.hooks.answering import list_noted, note_files
 from memoryd.client.project import project_namespace
 from memoryd.client.protocol import PauseObserving, ResumeObserving
 from memoryd.daemon.conversations import thinking
@@ -99,6 +100,15 @@ def test_what_waits_to_be_sent_and_mentions_a_text_is_erased_too(folder: Path, m
     spool.erase(set(), None, "The VAULT")
     assert b"vault" not in (folder / "hooks.spool").read_bytes()
     assert b"Herons" in (folder / "hooks.spool").read_bytes()
+
+
+def test_what_files_a_session_wrote_since_its_last_answer_is_erased_too(memctl: Memctl, client: Any) -> None:
+    for session, path in (("4f74c0de-1", "/src/vault.py"), ("77aabb", "/src/herons.py"), ("88bb", "/src/plums.py")):
+        note_files(session, [path])
+    assert "/src/vault.py" in memctl("erase", "--matching", "VAULT", "--dry-run").out
+    assert memctl("erase", "--matching", "VAULT", "--yes").out.startswith("Erased 1 message")
+    assert memctl("erase", "--session", "77aa", "--yes").code == 0
+    assert [session for _, session, _ in list_noted()] == ["88bb"]
 
 
 def test_a_session_may_be_shortened_and_must_be_known(memctl: Memctl, client: Any) -> None:

@@ -11,7 +11,7 @@ file of paths per session, beside the spool. It is not synced: after a crash an 
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -170,6 +170,7 @@ def list_calls(event: EventContext) -> list[CallFields]:
         triggers = event.host.compactions
         calls = [{"method": "reset_session", **place}] if not triggers or event.text("trigger") in triggers else []
     elif event.event == hosts.END and event.session:
+        take_files(event.session)  # no answer comes that could name them
         calls = [{"method": "end_session", **place}]
     return calls
 
@@ -275,9 +276,12 @@ def _is_memory(path: str) -> bool:
 
 
 def note_files(session: str, files: Iterable[str]) -> None:
-    """Note files that a tool of a session wrote; raise `Untrusted` where the folder belongs to another user."""
+    """Note files that a tool of a session wrote, unless it is not to be observed.
+
+    Raise `Untrusted` where the folder belongs to another user.
+    """
     named = [path for path in files if is_path(path)]
-    if not session or not named:
+    if not session or not named or _is_silenced():
         return
     folder = paths.data_folder()
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -308,6 +312,16 @@ def take_files(session: str) -> list[str]:
         if len(found) < MOST_FILES and size <= MOST_BYTES and is_path(path):
             found.append(path)
     return found
+
+
+def list_noted() -> Iterator[tuple[str, str, str]]:
+    """Yield what sessions noted that no answer has taken: the path of the file, the session, the paths in it."""
+    with suppress(FileNotFoundError):
+        for entry in os.scandir(_files_folder()):
+            with suppress(OSError, ValueError):  # an answer takes it now, or it is not of hooks
+                session = bytes.fromhex(entry.name.partition(".")[0]).decode(errors="replace")
+                with open(entry.path, encoding="utf-8", errors="replace") as file:
+                    yield entry.path, session, file.read()
 
 
 def forget_files() -> None:

@@ -14,11 +14,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import msgspec
 
+from memoryd.client.agents.hooks.answering import list_noted
 from memoryd.client.agents.hooks.wire import Broken, CallRefused, DaemonLink, Silent
 from memoryd.client.transport import paths, trust
 from memoryd.client.wording import Wording
@@ -317,16 +318,18 @@ class Said(NamedTuple):
 
 
 def list_sessions() -> list[str]:
-    """Return the names of the sessions of which something waits or was set aside."""
+    """Return the names of the sessions of which something waits or was set aside, names of files too."""
     calls = [_decode(line) or {} for where in (path(), aside_path()) for line in _read(where).splitlines()]
-    return sorted({str(call["session"]) for call in calls if call.get("session")})
+    noted = {session for _, session, _ in list_noted()}
+    return sorted({str(call["session"]) for call in calls if call.get("session")} | noted)
 
 
 def erase(ids: set[str], session: str | None, matching: str | None = None, dry_run: bool = False) -> list[Said]:
     """Take turns with some ids, all calls of a session or what mentions a text (with both: of that session) out of what
-    waits and was set aside; return what was said in each call concerned. With `dry_run` leave them."""
-    concerned: list[Said] = []
+    waits and was set aside, and the files that their next answer was to name; return what was said in each call
+    concerned. With `dry_run` leave them."""
     wording = None if matching is None else Wording(matching)
+    concerned = list(_erase_files(session, wording, dry_run))
     for where in (path(), aside_path()):
         if not os.path.exists(where):
             continue
@@ -340,6 +343,16 @@ def erase(ids: set[str], session: str | None, matching: str | None = None, dry_r
                 os.fdatasync(file)
                 os.ftruncate(file, len(rest))
     return concerned
+
+
+def _erase_files(session: str | None, wording: Wording | None, dry_run: bool) -> Iterator[Said]:
+    """Delete the names of files that were noted in a session, or in each session that noted one with the text."""
+    for path, name, names in list_noted():
+        if session in (None, name) and (wording.is_in(f"{name}\n{names}") if wording else session is not None):
+            if not dry_run:
+                with suppress(FileNotFoundError):  # an answer took them meanwhile
+                    os.unlink(path)
+            yield Said(name, names)
 
 
 def _strip_line(line: bytes, ids: set[str], session: str | None, wording: Wording | None) -> tuple[bytes, Said | None]:

@@ -468,6 +468,15 @@ def own_spool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder / "data" / "hooks.spool"
 
 
+def test_what_files_a_silenced_or_ended_session_wrote_is_not_kept(own_spool: Path, agent: Agent) -> None:
+    agent.hook("tool", session_id="s", tool_name="Write", tool_input={"file_path": "/elsewhere/main.py"})
+    assert [(name, files) for _, name, files in answering.list_noted()] == [("s", "/elsewhere/main.py\n")]
+    agent.hook("session-end", session_id="s")
+    agent.environment["MEMORYD_OBSERVE"] = "off"
+    agent.hook("tool", session_id="t", tool_name="Write", tool_input={"file_path": "/elsewhere/zebraword1.md"})
+    assert list(answering.list_noted()) == []
+
+
 def test_what_waits_holds_no_credential(own_spool: Path) -> None:
     token = "".join(("gh", "p_", "q7Rt2ZkP9wXc4VbN8mLs3HdJ6gFy1TaE5uKo"))
     spool.append({"method": "observe", "turns": [{"role": "user", "content": f"push with {token}"}], "n": 1})
