@@ -94,7 +94,9 @@ def _pauses_text(pauses: protocol.Observing) -> str:
         f"{pause.kind} {pause.name or '(all)'}{'' if pause.since else '  (settings, [observe] never)'}"
         for pause in pauses.pauses
     ]
-    return "\n".join(["Nothing is observed in:", *(f"  {line}" for line in lines)])
+    is_all = any(pause.kind == "namespace" and not pause.name for pause in pauses.pauses)
+    rest = [] if is_all else ["Everything else is observed."]
+    return "\n".join(["Nothing is observed in:", *(f"  {line}" for line in lines), *rest])
 
 
 def _join(parts: list[protocol.Observed]) -> protocol.Observed:
