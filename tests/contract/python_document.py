@@ -1,7 +1,8 @@
 """Print docs/python.md with its entries of methods written anew: python tests/contract/python_document.py
 
 The page is written by hand but for what is between `<!-- methods: NAMES -->` and `<!-- end of methods -->`: an entry
-for each of the clients' methods that are named there, from signatures and docstrings.
+for each of the clients' methods that are named there, from signatures and docstrings. The last list gets the methods
+that no list names; names of methods that are gone are taken out.
 """
 
 import re
@@ -85,12 +86,20 @@ _CONFLICT = {
 
 def document() -> str:
     """Return the text of the page."""
-    return _ENTRIES.sub(lambda found: f"{found[1]}-->\n{_write_entries(found[1].split())}", PAGE.read_text())
+    lists = _read_lists()
+    lists[-1] += sorted(list_methods() - NOT_FOR_PROGRAMS - set(list_named()))
+    texts = (f" {' '.join(names)} -->\n{_write_entries(names)}" for names in lists)
+    return _ENTRIES.sub(lambda _: next(texts), PAGE.read_text())
 
 
 def list_named() -> list[str]:
-    """Return the methods that the page names, in its order."""
-    return [name for found in _ENTRIES.finditer(PAGE.read_text()) for name in found[1].split()]
+    """Return the methods that the page names and that there are, in its order."""
+    return [name for names in _read_lists() for name in names]
+
+
+def _read_lists() -> list[list[str]]:
+    every = list_methods()
+    return [[name for name in found[1].split() if name in every] for found in _ENTRIES.finditer(PAGE.read_text())]
 
 
 def list_methods() -> set[str]:

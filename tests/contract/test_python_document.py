@@ -46,7 +46,7 @@ def test_the_page_is_what_the_code_says() -> None:
 def test_each_method_has_one_entry() -> None:
     named = Counter(list_named())
     assert [name for name, number in named.items() if number > 1] == []
-    assert list_methods() - NOT_FOR_PROGRAMS == set(named), "name it in a list of methods in docs/python.md"
+    assert list_methods() - NOT_FOR_PROGRAMS == set(named), "run: make protocol"
 
 
 @needs()

@@ -76,6 +76,9 @@ class Copy:
         self.write("client_methods.py", "client/methods.py")
         self.write("readme_document.py", "README.md")
         assert self.run("-m", "ruff", "format", "client/methods.py").returncode == 0
+        self.write("settings_document.py", "docs/settings.md")
+        self.write("python_document.py", "docs/python.md")
+        self.write("mcp_document.py", "docs/mcp.md")
         return self.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow and not stress", *words)
 
 
