@@ -1,6 +1,9 @@
-"""Where a text says given words: in any case, with any white space, hyphens or underscores between them."""
+"""Where a text says given words: in any case and form of Unicode, with any white space, hyphens or underscores between
+them."""
 
 import re
+from bisect import bisect_left, bisect_right
+from unicodedata import normalize
 
 from memoryd.client.patterns import compile_late
 
@@ -21,20 +24,28 @@ class Wording:
 
     def find(self, text: str) -> tuple[int, int] | None:
         """Return where a text says it first: from which character to which."""
-        match = self._pattern.search(text.casefold())
-        return match.span() if match else None
+        match = self._pattern.search(folded := _fold(text))
+        if match is None or len(folded) == len(text):
+            return match and match.span()
+        places = range(len(text) + 1)  # each as far into the folded text as what is before it is long
+        begin = bisect_right(places, match.start(), key=lambda place: len(_fold(text[:place]))) - 1
+        return begin, bisect_left(places, match.end(), key=lambda place: len(_fold(text[:place])))
 
     def is_in(self, text: str) -> bool:
         """Return whether a text says it."""
-        return self.find(text) is not None
+        return self._pattern.search(_fold(text)) is not None
 
 
 def split_wording(words: str) -> list[str]:
-    """Return what is between white space, hyphens and underscores, casefolded."""
-    return _GAPS.split((words.strip() or words).casefold())
+    """Return what is between white space, hyphens and underscores, casefolded, with composed letters."""
+    return _GAPS.split(_fold(words.strip() or words))
+
+
+def _fold(text: str) -> str:
+    return text.casefold() if text.isascii() else normalize("NFC", normalize("NFC", text).casefold())
 
 
 def _quote(text: str) -> str:
     from msgspec import json
 
-    return json.encode(text).decode()[1:-1].casefold()
+    return _fold(json.encode(text).decode()[1:-1])

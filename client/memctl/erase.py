@@ -32,6 +32,7 @@ _PLACES = {
     "files": "the files that it is about",
     "metadata": "its metadata",
     "feedback": "a note of feedback on it",
+    "neighbours": "what was said around it",
 }
 _ACTS = {
     "namespace": "memctl share ID --to NEW --move (IDs: memctl list --namespace {name}), or erase all that is there:"
@@ -74,7 +75,7 @@ def _erase(args: Namespace) -> int:
     unsent = _erase_unsent(args, fields, preview, dry_run=True)
     preview.names += _find_projects(args.matching)
     places = _find_places(args, preview.derived)
-    there = bool(preview.count or preview.skipped or preview.waiting or unsent)
+    there = bool(preview.count or preview.skipped or preview.waiting or preview.around or unsent)
     if args.dry_run or not (there or args.matching or args.copies or preview.already):
         show(args, _add_unsent(preview, unsent), lambda: _found_text(args, preview, unsent, places))
         return 0
@@ -157,6 +158,7 @@ def _count(report: Erased, unsent: int) -> str:
         if report.waiting and not report.count  # else it is theirs
         else "",
         f"{count_text(unsent, 'message')} that hooks have not sent yet" if unsent else "",
+        f"what was said around {count_text(len(report.around), 'memory')}" if report.around else "",
     ]
     return ", ".join(filter(None, parts))
 
@@ -173,6 +175,10 @@ def _found_text(args: Namespace, preview: Erased, unsent: "list[Said]", places: 
     if preview.derived:
         made = _list_memories(args, preview.derived, len(preview.derived))
         lines += [f"With it goes what was made of it{places}:", *map("  {}".format, made)]
+    if preview.around:
+        lines.append("These memories stay; what was said around them, by which a search finds them too, is taken out:")
+        lines += [f"  {_format_mention(one)}" for one in preview.around[:_SHOWN]]
+        lines += [f"  … and {len(preview.around) - _SHOWN} more"] if len(preview.around) > _SHOWN else []
     if unsent:
         said = [shorten(to_one_line(one.text), columns() - 2) for one in unsent]
         lines += ["Of what hooks have not sent yet:", *map("  {}".format, said)]

@@ -13,8 +13,8 @@ class Mentioned(Struct, kw_only=True):
     id: str
     """its full id"""
     place: str
-    """what holds the text: `text`, `summary`, `key`, `session` (its name), `speaker`, `files`, `metadata` or a note of
-    `feedback`"""
+    """what holds the text: `text`, `summary`, `key`, `session` (its name), `speaker`, `files`, `metadata`, a note of
+    `feedback`, or `neighbours` (what was said around it)"""
     text: str
     """the words around it"""
     is_former: bool = False
@@ -46,10 +46,14 @@ class Erased(Struct, kw_only=True):
     """full ids of the first 1,000 of those asked for that were erased before: copies may still hold them"""
     mentions: list[Mentioned] = []
     """where the first 100 of them mention the text of `matching`"""
+    around: list[Mentioned] = []
+    """the first 1,000 memories and turns that only hold the text of `matching` in what was said around them: they stay,
+    and what was said around them is erased"""
     skipped: int = 0
     """how many turns that were skipped are erased with them"""
     recent: list[str] = []
-    """sessions in which something of it was said within the last hour: one that goes on may say it again"""
+    """sessions in which something of it was said within the last hour and observing is not paused: one that goes on
+    may say it again"""
     waiting: int = 0
     """how many conversations that wait for their summary or facts are forgotten with them"""
     session: str | None = None
@@ -89,11 +93,11 @@ class Erase(Filtered[Erased], kw_only=True, frozen=True):
     With `copies` those in the data directory are rewritten; without it `copies` of the reply names them.
 
     With them go their former versions, facts and summaries made of them, shared copies, vectors, the words in full
-    text, what other memories hold of them as neighbours, and traces. What was deleted before and is still in the
-    history is erased too, if its id, its session, `matching`, or a namespace with `reach` is given, and no filter by
-    type, source, tier, metadata or path. Parts of files are not: erase them in the file. Copies elsewhere, and texts
-    that an agent has in its own files, are not known here. `left` of the reply names files that still hold a part of
-    an erased text, as another memory says the same.
+    text, what other memories hold of them as neighbours (with `matching` also where nothing else mentions it), and
+    traces. What was deleted before and is still in the history is erased too, if its id, its session, `matching`, or a
+    namespace with `reach` is given, and no filter by type, source, tier, metadata or path. Parts of files are not:
+    erase them in the file. Copies elsewhere, and texts that an agent has in its own files, are not known here. `left`
+    of the reply names files that still hold a part of an erased text, as another memory says the same.
 
     Without a filter it is refused, unless `reach` is `exact` or `subtree` of a namespace.
     """

@@ -59,6 +59,9 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
         report = Erased(count=len(ids), ids=ids[:_MAX_IDS], derived=derived[:_MAX_IDS], dry_run=call.dry_run)
         report.already = chosen.again[:_MAX_IDS]
         report.skipped, report.waiting = beside.sum_up(connection, [*ids, *derived])
+        texts = erasing.read_texts(connection, [*ids, *derived]) if chosen.mention else []
+        found = beside.find_around(connection, [*ids, *derived], texts)
+        report.around = [chosen.mention.describe_around(one) for one in found.values() if chosen.mention][:_MAX_IDS]
         if beside.text and not ids:
             removed = leftovers.find_removed(connection, core.store.path, beside.text)
             report.remains = [str(path) for path in removed]
@@ -123,7 +126,8 @@ class _Chosen(NamedTuple):
     """What a call is about: ids of memories and turns, deleted ones too, and what is beside them.
 
     Of what mentions a text also where, the files that do, and the ids of what does in copies of the database; `again`
-    are the ids of what was erased before, `recent` the sessions in which something of it was said just now.
+    are the ids of what was erased before, `recent` the sessions in which something of it was said just
+    now and observing is not paused.
     """
 
     ids: list[str]
@@ -180,8 +184,9 @@ def _choose(core: Core, call: Erase) -> _Chosen:
     beside = _choose_beside(call, mention, selection.reached)
     is_about_all = beside == Beside(call.session, mention) and beside != Beside()
     copied = leftovers.find_in_copies(core.folder, beside, used) if is_about_all else []
-    recent = sorted({turn.session for turn in active if turn.session and turn.created_at > core.clock() - _RECENT_S})
-    return _Chosen(ids, beside, mention, shown, notes, copied, again, recent)
+    recent = {turn.session for turn in active if turn.session and turn.created_at > core.clock() - _RECENT_S}
+    paused = {pause.name for pause in core.pauses.list_all() if pause.kind == "session"}
+    return _Chosen(ids, beside, mention, shown, notes, copied, again, sorted(recent - paused))
 
 
 def _choose_beside(call: Erase, mention: Mention | None, reached: frozenset[int] | None) -> Beside:
@@ -233,7 +238,11 @@ def _describe(
 def _erase_beside(core: Core, transaction: Transaction, beside: Beside, unsent: Sequence[str]) -> None:
     erasing.note_sessions(transaction.connection, unsent)
     core.store.namespaces.rename(transaction, beside.erase(transaction.connection))
+    changed = beside.forget_around(transaction.connection)
     core.pauses.follow(transaction)
+    core.active.follow(transaction, changed.rings)
+    if changed.rows:
+        transaction.after_commit(lambda: _forget(core, [], erasing.ErasedRows([], changed.rings, [], changed.rows)))
 
 
 def _erase_part(core: Core, ids: Sequence[str]) -> tuple[str, list[str]]:

@@ -203,6 +203,7 @@ def _plan_steps(
     for record, row in pairs:
         number = core.store.namespaces.find_number(record.namespace)  # another transaction may have made it
         row.namespace = -1 if number is None else number
+    suspect = set() if call.overwrite else erasing.find_suspect(connection, [row for _, row in pairs])
     steps = []
     for record, row in pairs:
         if record.id in erased:
@@ -212,8 +213,10 @@ def _plan_steps(
         elif record.id in recent and recent[record.id].content_hash == row.content_hash:
             steps.append(_Step(record, row, None, "unchanged"))
         else:
-            is_taken = record.id in recent or _is_key_taken(connection, row)
-            steps.append(_plan_step(call, record, row, by_id.get(record.id), is_taken))
+            is_taken, old = record.id in recent or _is_key_taken(connection, row), by_id.get(record.id)
+            if record.id in suspect:
+                row = msgspec.structs.replace(row, neighbours=old.neighbours if old else "")
+            steps.append(_plan_step(call, record, row, old, is_taken))
     return steps
 
 

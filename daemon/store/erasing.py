@@ -6,7 +6,7 @@ with memories.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -14,7 +14,7 @@ import msgspec
 
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.capability import installed
-from memoryd.daemon.store import fulltext, history, rows, settings, thoughts, trimming, turns
+from memoryd.daemon.store import around, fulltext, history, rows, settings, thoughts, trimming, turns
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.history import Image
 from memoryd.daemon.store.rows import Row
@@ -187,10 +187,10 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     for table, column in (("cognition", "id"), ("given", "memory"), ("heard", "key")):
         connection.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", tuple(every))
     thoughts.drop_empty(connection)
-    numbers = _forget_neighbours(connection, texts)
+    changed = around.cut(connection, around.leave_out(texts))
     connection.executemany("DELETE FROM skipped WHERE id = ?", ((number,) for number in skipped))
     rings = {turn.namespace for turn in active.values()}
-    return operation, ErasedRows([row.row for row in by_id.values()], rings, texts, numbers)
+    return operation, ErasedRows([row.row for row in by_id.values()], rings | changed.rings, texts, changed.rows)
 
 
 def _gather(
@@ -202,13 +202,21 @@ def _gather(
     return sorted(texts - {""})
 
 
+def read_texts(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
+    """Return the texts of memories and turns, former ones too."""
+    return [text for part in split_evenly(list(ids), _PART) for text in _gather_by_id(connection, part)]
+
+
+def _gather_by_id(connection: apsw.Connection, ids: Sequence[str]) -> list[str]:
+    by_id, active = rows.read_ids(connection, ids), turns.read_keys(connection, ids)
+    return _gather(connection, set(ids), list(by_id.values()), list(active.values()))
+
+
 def find_skipped(connection: apsw.Connection, ids: Iterable[str]) -> set[int]:
     """Return the numbers of the skipped turns that go with memories and turns: they say the same, or repeat these."""
     numbers = set[int]()
     for part in split_evenly(list(ids), _PART) if connection.execute("SELECT 1 FROM skipped").get else ():
-        by_id, active = rows.read_ids(connection, part), turns.read_keys(connection, part)
-        texts = _gather(connection, set(part), list(by_id.values()), list(active.values()))
-        numbers |= _find_skipped(connection, set(part), texts).keys()
+        numbers |= _find_skipped(connection, set(part), _gather_by_id(connection, part)).keys()
     return numbers
 
 
@@ -229,8 +237,11 @@ def _note_sessions_of(connection: apsw.Connection, ids: set[str], records: Itera
 
 
 def note_sessions(connection: apsw.Connection, sessions: Iterable[str]) -> None:
-    """Note by digests of their names of which sessions something is erased: no backfill takes in more of them."""
-    _note_digests(connection, sorted({_digest(session) for session in sessions if session}))
+    """Note by digests of their names of which sessions something is erased: no backfill takes in more of them.
+
+    An empty name stands for what is of no session.
+    """
+    _note_digests(connection, sorted({_digest(session) for session in sessions}))
 
 
 def _note_digests(connection: apsw.Connection, digests: Sequence[str]) -> None:
@@ -252,13 +263,19 @@ def read_record(connection: apsw.Connection) -> ErasureRecord:
 
 
 def carry_over(connection: apsw.Connection, record: ErasureRecord, now: float) -> list[str]:
-    """Note in another database what was erased, and erase of it what is there; return the ids of that."""
+    """Note in another database what was erased, and erase of it what is there; return the ids of that.
+
+    What was said around the turns of a session of which something was erased goes too.
+    """
+    connection.pragma("secure_delete", True)
     _note_digests(connection, record.sessions)
     there = {*rows.read_ids(connection, record.ids), *turns.read_keys(connection, record.ids)}
     there |= {str(id) for (id,) in connection.execute(_DELETED)}.intersection(record.ids)
     every = [*sorted(there), *find_derived(connection, there)] if there else []
     for part in split_evenly(every, _PART):
         erase(connection, part, now)
+    if sessions := set(record.sessions):  # others may hold what is not there by itself any more
+        around.cut(connection, lambda one: "" if _digest(one.session) in sessions else one.text)
     known = set(find_all_erased(connection))
     if new := [id for id in record.ids if id not in known]:
         operation = history.begin(connection, history.ERASE, "", now)
@@ -291,7 +308,23 @@ def select_erased(connection: apsw.Connection, ids: Iterable[str]) -> set[str]:
 
 def was_erased_from(connection: apsw.Connection, session: str) -> bool:
     """Return whether something of a session was erased."""
-    return _digest(session) in _read_noted(connection)
+    return bool(session) and _digest(session) in _read_noted(connection)
+
+
+def find_suspect(connection: apsw.Connection, records: Collection[Row]) -> set[str]:
+    """Return the ids of those memories from elsewhere around which something may have been said that was erased here.
+
+    That are turns of a session of which something was erased, and where anything was, all that are of no session.
+    """
+    noted = set(_read_noted(connection))
+    is_any = bool(noted) or connection.execute(_ANY_ERASED, (history.ERASE,)).get is not None
+    if not is_any:
+        return set()
+    sessions = {record.id: around.read_session(record) for record in records if record.neighbours}
+    return {id for id, session in sessions.items() if not session or _digest(session) in noted}
+
+
+_ANY_ERASED = "SELECT 1 FROM operations WHERE kind = ? LIMIT 1"
 
 
 def _read_noted(connection: apsw.Connection) -> list[str]:
@@ -314,52 +347,6 @@ def _record(
         ).get
         if name is not None or last is not None:  # else it was erased before
             history.record(connection, operation, id, str(last if name is None else name), None)
-
-
-def _forget_neighbours(connection: apsw.Connection, texts: Sequence[str]) -> list[int]:
-    """Take texts out of the neighbours of others, and their contexts away; return these rows."""
-    firsts = {text.split("\n", 1)[0]: text for text in texts}
-    numbers: list[int] = []
-    entries: Any = connection.execute("SELECT row, neighbours FROM memories WHERE neighbours <> ''").fetchall()
-    for number, neighbours in entries:
-        if (rest := _cut_texts(str(neighbours), texts, firsts)) != neighbours:
-            connection.execute("UPDATE memories SET neighbours = ? WHERE row = ?", (rest, number))
-            numbers.append(number)
-    entries = connection.execute("SELECT memory, content FROM contexts").fetchall()
-    for number, content in entries:
-        if _cut_texts(str(content), texts, firsts) != content:
-            connection.execute("DELETE FROM contexts WHERE memory = ?", (number,))
-            numbers.append(number)
-    for number, previous in connection.execute("SELECT id, previous FROM turns WHERE previous <> ''").fetchall():
-        rest = _cut_texts(str(previous), texts, firsts)
-        connection.execute("UPDATE turns SET previous = ? WHERE id = ? AND previous <> ?", (rest, number, rest))
-    _forget_past_neighbours(connection, texts, firsts)
-    return numbers
-
-
-def _forget_past_neighbours(connection: apsw.Connection, texts: Sequence[str], firsts: dict[str, str]) -> None:
-    sql = (
-        "SELECT id, before FROM history WHERE coalesce(before ->> '$.row.neighbours', '') <> ''"
-        " OR coalesce(before ->> '$.turn.previous', '') <> ''"
-    )
-    for number, before in connection.execute(sql).fetchall():
-        image = history.decode_image(str(before))
-        if image.row:
-            image.row.neighbours = _cut_texts(image.row.neighbours, texts, firsts)
-        if image.turn:
-            image.turn.previous = _cut_texts(image.turn.previous, texts, firsts)
-        json = msgspec.json.encode(image).decode()
-        connection.execute("UPDATE history SET before = ? WHERE id = ? AND before <> ?", (json, number, json))
-
-
-def _cut_texts(joined: str, texts: Sequence[str], firsts: dict[str, str]) -> str:
-    """Return a text of some turns, one after the other, without those that are among `texts`."""
-    if not any(line in firsts for line in joined.split("\n")):
-        return joined
-    for text in texts:
-        if f"\n{text}\n" in f"\n{joined}\n":
-            joined = f"\n{joined}\n".replace(f"\n{text}\n", "\n").strip("\n")
-    return joined
 
 
 def find_saying(connection: apsw.Connection, piece: bytes) -> list[str]:

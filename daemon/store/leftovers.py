@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from unicodedata import normalize
 
 import apsw
 
@@ -84,7 +85,7 @@ def _read_parts(path: Path) -> Iterator[bytes]:
 def find_removed(connection: apsw.Connection, path: Path, text: str) -> list[Path]:
     """Return which of a database and its log have a text, or a word of it, that no row has any more."""
     log = path.with_name(f"{path.name}-wal")
-    files = [path] if fulltext.keeps_dropped(connection, text) else []
+    files = [path] if fulltext.keeps_dropped(connection, normalize("NFC", text)) else []
     words = [word.encode() for word in split_wording(text)]
     if sum(map(len, words)) < _LEAST_WORDS:  # chance has it in any file
         return files
@@ -94,11 +95,16 @@ def find_removed(connection: apsw.Connection, path: Path, text: str) -> list[Pat
 
 
 def _in_any_case(word: bytes) -> bytes:
-    """Return a pattern of a word, of which bytes ignore the case of plain letters by themselves."""
+    """Return a pattern of a word in any case and form; bytes ignore the case of plain letters by themselves."""
     return b"".join(
-        re.escape(char.encode()) if char.isascii() else b"(?:%b|%b)" % (char.encode(), char.upper().encode())
+        re.escape(char.encode()) if char.isascii() else b"(?:%b)" % b"|".join(_list_forms(char))
         for char in word.decode()
     )
+
+
+def _list_forms(char: str) -> list[bytes]:
+    """Return a letter in both cases and, for each, in both forms of Unicode."""
+    return [normalize(form, one).encode() for one in (char, char.upper()) for form in ("NFC", "NFD")]
 
 
 def _choose_plain(words: Sequence[bytes]) -> bytes:
@@ -240,6 +246,7 @@ def _erase_from(part: Path, ids: Sequence[str], beside: Beside, now: float, used
             for start in range(0, len(every), _PART):
                 erasing.erase(connection, every[start : start + _PART], now)
             beside.erase(connection, used)
+            beside.forget_around(connection)
         erasing.erase_from_file(connection)
         connection.pragma("journal_mode", "delete")
         if faults := copies.find_faults(connection):

@@ -15,7 +15,8 @@ from memoryd.client.errors import AmbiguousId, NotFound
 from memoryd.client.protocol import Mentioned, StandingName
 from memoryd.client.wording import Wording
 from memoryd.daemon.capability import installed
-from memoryd.daemon.store import erasing, feedback, known_projects, pauses, rows, thoughts, turns
+from memoryd.daemon.store import around, erasing, feedback, known_projects, pauses, rows, thoughts, turns
+from memoryd.daemon.store.around import Around, ChangedAround
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.turns import StoredTurn
@@ -70,6 +71,11 @@ class Mention:
             if found := (self._quoted if place == "metadata" else self._words).find(text):
                 return place, _cut(text, *found)
         return None
+
+    def describe_around(self, one: Around) -> Mentioned:
+        """Return where what was said around a memory mentions them."""
+        text = _cut(one.text, *(self._words.find(one.text) or (0, 0)))
+        return Mentioned(id=one.id, place="neighbours", text=text, is_former=one.table == "history")
 
 
 def _list_texts(record: Row | StoredTurn | None) -> Iterator[tuple[str, str]]:
@@ -215,7 +221,8 @@ class Beside(NamedTuple):
         is_known = known_projects.forget(connection, lambda entry: self._is_named(entry, ""), really=False)
         names = is_known or self._find_actors(connection, used) or self._find_unused(connection, used)
         others = self._find_named(connection, used) or pauses.hide_ended(connection, self._is_called, really=False)
-        return bool(names or others) or any(self._find(connection, table) for table in _WAITING)
+        is_there = any(self._find(connection, table) for table in _WAITING) or self.find_around(connection, (), ())
+        return bool(names or others or is_there)
 
     def erase(self, connection: apsw.Connection, used: Collection[str] | None = None) -> dict[int, str]:
         """Erase it; return the namespaces that have another name by now, by number. `used` is as in `is_in`."""
@@ -235,6 +242,28 @@ class Beside(NamedTuple):
         about = [(id,) for id, key in given if self._is_named(*str(key).partition("\n")[::2])]
         connection.executemany("DELETE FROM given WHERE id = ?", about)
         return self._rename_unused(connection, used)
+
+    def find_around(self, connection: apsw.Connection, ids: Collection[str], texts: Sequence[str]) -> dict[str, Around]:
+        """Return by id around which memories and turns it was said, but those of some ids, without some texts."""
+        if self.mention is None:
+            return {}
+        keep, found, erased = around.leave_out(texts), dict[str, Around](), set(ids)
+        for one in around.find(connection):
+            if one.id not in erased and one.id not in found and self._is_around(rest := one._replace(text=keep(one))):
+                found[one.id] = rest
+        return found
+
+    def forget_around(self, connection: apsw.Connection) -> ChangedAround:
+        """Empty what was said around memories and turns where it is in that."""
+        if self.mention is None:
+            return ChangedAround([], set(), set())
+        changed = around.cut(connection, lambda one: "" if self._is_around(one) else one.text)
+        erasing.note_sessions(connection, changed.sessions)
+        return changed
+
+    def _is_around(self, one: Around) -> bool:
+        is_said = self.mention is not None and self.mention.is_in_text(one.text)
+        return is_said and self._is_about(one.namespace, one.session, one.text, one.created_at)
 
     def _rename_unused(self, connection: apsw.Connection, used: Collection[str] | None) -> dict[int, str]:
         """Take the names of namespaces that are not needed any more out of the database."""

@@ -331,7 +331,7 @@ def _open_restored(folder: Path, file: Path, former: Path | None, keep_tokens: b
         store.write(lambda one: jobs.wait_with_backup(one.connection, time.time())).result()
         with store.reading() as connection:
             counts = read_counts(connection)
-    if left_out["erased"]:
+    if erased.sessions or erased.ids:
         with closing(open_writer(folder / FILE_NAME)) as connection:
             erasing.erase_from_file(connection)
     return Restored(*counts, [], left_out, changed_at)

@@ -181,6 +181,22 @@ def test_what_was_just_said_is_said_to_be_kept_again(memctl: Memctl, client: Any
     assert "within the last hour, in session work-1: what is said there again is kept again." in told
     client.add("The vault is empty")
     assert "last hour" not in memctl("erase", "--matching", "vault", "--yes").out
+    client.observe(SAID, session="work-2")
+    client.call(PauseObserving(kind="session", name="work-2"))
+    assert "last hour" not in memctl("erase", "--session", "work-2", "--yes").out
+
+
+def test_what_was_said_around_others_is_shown_and_erased(memctl: Memctl, client: Any) -> None:
+    id = client.add("Herons fish at dawn", neighbours=["The vault is behind the painting"]).id
+    assert memctl("erase", "--matching", "vault", "--dry-run").out.splitlines() == [
+        "These memories stay; what was said around them, by which a search finds them too, is taken out:",
+        f"  {id[:8]}  (in what was said around it) The vault is behind the painting",
+        "In all: what was said around 1 memory.",
+    ]
+    done = memctl("erase", "--matching", "vault", "--yes")
+    assert done.out.startswith("Erased what was said around 1 memory. Copies outside")
+    assert [memory["id"] for memory in memctl("list", "--json").json] == [id]
+    assert memctl("erase", "--matching", "vault").out == NOTHING
 
 
 @needs("workspaces")

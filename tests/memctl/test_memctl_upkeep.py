@@ -104,6 +104,14 @@ def test_the_database_in_use_is_no_copy_to_restore(
     )
 
 
+def test_words_that_a_file_left_in_a_restored_copy_are_told_where_something_was_erased_again() -> None:
+    def restored(**fields: Any) -> str:
+        return backup._restored_text(RescueReport(**fields), Path("/disk/a copy.sqlite"), False)
+
+    assert "`memctl erase --matching -` with the word clears them." in restored(erased=["ab" * 16], parts=3)
+    assert "clears them" not in restored(erased=["ab" * 16]) + restored(parts=3)
+
+
 def test_tokens_that_are_left_out_are_kept_by_the_same_restore_with_an_option() -> None:
     said = backup._restored_text(RescueReport(tokens=["robot (writer of api)"]), Path("/disk/a copy.sqlite"), False)
     assert "robot (writer of api). To keep them: `memctl restore '/disk/a copy.sqlite' --tokens`, now" in said

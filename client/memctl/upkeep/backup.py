@@ -155,6 +155,11 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
         erased = f"Erased again, as it was erased here since the copy: {count_text(len(report.erased), 'memory')}."
         rest = f" `memctl erase {report.erased[0][:8]} --copies` rewrites the copies in the data folder that hold it."
         lines.append(f"{erased}{rest if report.copies else ''}")
+        if report.parts:
+            lines.append(
+                "Words that an indexed file said when the copy was made, and says no more, may stay in free space of"
+                " the database: `memctl erase --matching -` with the word clears them."
+            )
     if ran:
         lines.append("The daemon was stopped for it and runs again.")
     if report.kept:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
 
 import apsw
 import pytest
@@ -15,12 +16,22 @@ import pytest
 from absent import needs
 from memoryd.client import Client
 from memoryd.client.errors import Conflict, Invalid, NotFound
-from memoryd.client.protocol import Backup, Erase, Erased, GetOperation, Operations
+from memoryd.client.protocol import (
+    Backup,
+    Erase,
+    Erased,
+    ExportMemories,
+    GetOperation,
+    ImportMemories,
+    Operations,
+    Record,
+)
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.table import list_jobs
 from memoryd.daemon.memories import erasing
 from memoryd.daemon.registry import finish
 from memoryd.daemon.store import contexts, copies, leftovers, trimming, upkeep
+from memoryd.daemon.store import erasing as records
 from memoryd.daemon.store.mentions import Beside
 from memoryd.daemon.store.vectors import count, text_hash
 from workbench import add, ask, search, wait_until
@@ -247,6 +258,67 @@ def test_all_that_mentions_a_text_is_erased(said: tuple["Daemon", Client], text:
     assert left == {memory.id for memory in kept} - {*found.ids, *found.derived}
     assert left
     assert erase(client, matching=text, dry_run=True).count == 0
+
+
+def test_what_was_said_around_others_loses_a_text_whose_turn_is_gone(daemon: "Daemon", client: Client) -> None:
+    """In rows, former versions, turns of L0, contexts, full text and copies; the memories stay."""
+    stays = client.add("Plain words about nothing", neighbours=["Zenobia keeps the quokkafarm", "other words"])
+    client.update(stays.id, summary="Plain")
+    former = client.add("Plain words of former times", neighbours=["A quokkafarm for all"])
+    client.delete(former.id)
+    beside = client.add("Words beside it", neighbours=["Said of something else"]).id
+    client.observe([{**PLAIN[0], "id": "7e" * 16}], session="s1")
+    say = "UPDATE turns SET previous = 'On the quokkafarm'"
+    daemon.core.store.write(lambda one: one.connection.execute(say)).result()
+    kept = client.call(Backup())
+    for dry_run in (True, False):
+        found = erase(client, matching="Quokkafarm", dry_run=dry_run)
+        assert (found.count, {one.id: one.place for one in found.around}) == (
+            0,
+            dict.fromkeys((stays.id, former.id, "7e" * 16), "neighbours"),
+        )
+    assert found.copies == [kept.path]
+    assert holding(daemon.core.folder, ["quokkafarm"]) == [(Path(kept.path).name, "quokkafarm")]
+    done = erase(client, matching="quokkafarm", copies=True)
+    assert (done.rewritten, done.around) == ([kept.path], [])
+    assert holding(daemon.core.folder, ["quokkafarm"]) == []
+    assert {stays.id, beside} == {memory.id for memory in client.list()}
+    assert search(daemon.core, "said of something else").hits
+
+
+def test_of_a_turn_that_goes_too_nothing_is_said_around_others(daemon: "Daemon", client: Client) -> None:
+    client.add(SECRET)
+    other = client.add("Plain words about nothing", neighbours=[SECRET, "other words"])
+    assert erase(client, matching="quokkafarm", dry_run=True).around == []
+    erase(client, matching="quokkafarm")
+    [left] = client.call(ExportMemories()).records
+    assert (left.id, left.neighbours) == (other.id, "other words")
+
+
+def test_a_text_is_found_in_either_form_of_unicode(daemon: "Daemon", client: Client) -> None:
+    composed = client.add("Es war Größenwahn, mehr nicht").id
+    apart = client.add(normalize("NFD", "Reiner Größenwahn"), metadata={"note": "Größe"}).id
+    for form in ("NFC", "NFD"):
+        found = erase(client, matching=normalize(form, "GRÖßENWAHN"), dry_run=True)
+        assert {one.id for one in found.mentions} == {composed, apart}
+    assert erase(client, matching=normalize("NFD", "größenwahn")).count == 2
+    assert erase(client, matching="größenwahn").count == 0
+
+
+def test_what_was_said_around_others_is_not_restored_with_a_session_of_which_something_was_erased(core: Core) -> None:
+    with core.store.reading() as connection:
+        empty = records.read_record(connection)
+    said = {"type": "turn", "created_at": 5.0, "updated_at": 5.0, "turns": 1}
+    put = [
+        Record(
+            id=f"{number:032x}", namespace="", content=f"Herons {number}", neighbours=SECRET, metadata=session, **said
+        )
+        for number, session in enumerate(({"session": "s1"}, {"session": "s2"}))
+    ]
+    ask(core, ImportMemories(records=put))
+    gone = empty._replace(sessions=[records._digest("s1")])
+    core.store.write(lambda one: records.carry_over(one.connection, gone, 6.0)).result()
+    assert [one.neighbours for one in ask(core, ExportMemories()).records] == ["", SECRET]
 
 
 def test_skipped_turns_that_mention_a_text_are_forgotten(daemon: "Daemon", client: Client) -> None:

@@ -325,6 +325,28 @@ def test_what_was_erased_is_left_out_unless_told_otherwise_and_no_namespace_is_m
     assert len(exported(core)) == 3
 
 
+def test_what_was_said_around_a_memory_brings_nothing_back_that_was_erased(core: Core) -> None:
+    """Neither with a memory that was deleted since, nor with one that was changed elsewhere, nor without a session."""
+    secret, said = "Zephyrine sings in the choir", {"turns": 1, "metadata": {"session": "s1"}}
+    records = [
+        record(1, secret, **said),
+        record(2, "Herons fish at dawn", neighbours=secret, **said),
+        record(3, "Storks nest on roofs", neighbours=f"{secret}\nHerons fish at dawn", **said),
+        record(4, "Cranes dance", neighbours=secret),
+        record(5, "Of another session", neighbours="Said before", turns=1, metadata={"session": "s2"}),
+    ]
+    put(core, records)
+    ask(core, Erase(matching="zephyrine"))
+    assert [one.neighbours for one in exported(core)] == ["", "Herons fish at dawn", "", "Said before"]
+    delete(core, f"{2:032x}")
+    delete(core, f"{5:032x}")
+    done = put(core, [msgspec.structs.replace(one, updated_at=4e9, importance=0.25) for one in records])
+    assert (done.created, len(done.changed), done.erased) == (2, 2, 1)
+    assert [one.neighbours for one in exported(core)] == ["", "Herons fish at dawn", "", "Said before"]
+    put(core, records, overwrite=True)
+    assert [one.neighbours for one in exported(core)] == [one.neighbours for one in records]
+
+
 def test_what_is_imported_is_found_by_words_at_once_and_by_meaning_soon(core: Core) -> None:
     put(core, [record(1, "The cache is Valkey")])
     assert found(core, "valkey") == ["The cache is Valkey"]

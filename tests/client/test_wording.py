@@ -1,0 +1,22 @@
+"""Where a text says given words."""
+
+from unicodedata import normalize
+
+import pytest
+
+from memoryd.client.wording import Wording
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "said"),
+    [
+        ("blue-harbour", "At the Blue\nHarbour now", "Blue\nHarbour"),
+        ("größenwahn", "Straße des GRÖßENWAHNS", "GRÖßENWAHN"),
+        (normalize("NFD", "Größenwahn"), "Es war Größenwahn hier", "Größenwahn"),
+        ("Größenwahn", normalize("NFD", "Süß: Größenwahn hier"), normalize("NFD", "Größenwahn")),
+    ],
+)
+def test_words_are_found_in_any_case_and_form(words: str, text: str, said: str) -> None:
+    found = Wording(words).find(text)
+    assert found is not None
+    assert text[slice(*found)] == said
