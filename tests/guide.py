@@ -113,6 +113,7 @@ _CHANCE = (
     (r"\b[\d.]+% sure\b", "N% sure"),
     (r"\bmemoryd \d+\.\d+\.\d+\b", "memoryd VERSION"),
     (r"(?m)^[01]\.\d{2,3}\b", "SCORE"),
+    (r", 1 copy in backups/", ""),  # the nightly one, if it is due meanwhile
     (r" {2,}", "  "),
 )
 

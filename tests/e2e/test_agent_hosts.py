@@ -138,6 +138,7 @@ def test_the_agent_itself_asks_its_model_with_the_memory_and_its_answer_is_noted
     with real.client("billing") as client:
         wait_until(lambda: client.stats().methods["end_session"].calls >= 1)
         assert {turn.content for turn in client.turns()} <= {QUESTION, ANSWER}
-        assert client.tiers().flows["observed"] == 2
+        flows = client.tiers().flows  # a hook that was ended before the reply came sends again, with the same id
+        assert flows["observed"] - flows.get("skipped: observed before", 0) == 2
         assert not (real.data / "hooks.spool").exists()
     assert run(["hooks", "uninstall", agent]) == 0

@@ -83,7 +83,7 @@ def test_metadata_of_a_memory_with_a_key_may_be_large(client: Client) -> None:
     ids=["long key", "long telling key", "many lines", "many anchors over lines"],
 )
 def test_no_value_under_a_key_takes_the_square_of_its_size(daemon: Any, value: dict[str, Any]) -> None:
-    with daemon.client(timeout_s=60) as client:
+    with daemon.client(timeout_s=240) as client:  # the square would take hours
         client.put("k", "a value", metadata=value)
         assert client.get(key="k").metadata == value
 
