@@ -103,16 +103,17 @@ def _read_lists() -> list[list[str]]:
 
 
 def list_methods() -> set[str]:
-    """Return the methods of a client that send a call."""
-    return {name for name in dir(Client) if isinstance(_find(name), method)} | OWN.keys()
+    """Return the methods of a client that send a call, without those of a capability that is taken out."""
+    return {name for name in dir(Client) if isinstance(_find(name), method) and _name_call(name) in _CALLS} | OWN.keys()
 
 
 def find_call(name: str) -> type[protocol.Call[Any]]:
     """Return the call that a method sends."""
-    if name in OWN:
-        return OWN[name]
-    text = str(signature(_find(name).build).return_annotation)
-    return _CALLS[text.rpartition(".")[2]]
+    return OWN[name] if name in OWN else _CALLS[_name_call(name)]
+
+
+def _name_call(name: str) -> str:
+    return str(signature(_find(name).build).return_annotation).rpartition(".")[2]
 
 
 def list_errors(name: str) -> dict[type[MemorydError], str]:
