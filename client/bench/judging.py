@@ -45,7 +45,7 @@ HARMS = (
 _FRAME = frozenset(" ".join(line.split()) for part in FRAME for line in part.splitlines())
 _HEADING = re.compile(r"[A-Z][A-Za-z ]{0,40}:")
 _GREETING = "memoryd keeps what is said in sessions"
-_MARK = re.compile(r"(?:[-*•] )?(?:disagrees with )?(?:\d{4}-\d\d-\d\d )?(?:\[[0-9a-f]{8}\b[^\]]*\] )?")
+_MARK = re.compile(r"(?:[-*•] )?(?:disagrees with )?(?:\d{4}-\d\d-\d\d )?(?:\[[0-9a-f]{8}\b[^][]*\] )?")
 _PARTS = re.compile(r"(?:^|\s)(?:asked|answer): ")
 _SENTENCES = re.compile(r"(?<=[.!?…。！？])\s+|(?<=[。！？])|\n+")
 _ENDS = " .!?…。！？"

@@ -18,9 +18,10 @@ from pattern_attacks import Attack, attacks
 LENGTH, PUMPS = 512, 160  # of the text that finds suspects, at least
 FACTOR = 16  # how much longer the text is that convicts them
 WORST_RATIO, WORST_S = 48.0, 0.005  # of its time to the other's, 16 if linear, 256 if quadratic; and that it takes
+SURELY_LINEAR = 5.0  # of the time of a text four times as long to the other's: what is convicted has 5.6 at least
 LIMIT_S = 0.25  # of processor time for one text
 _SUSPECT_S, _SURELY_SUSPECT_S = 0.1e-6, 2e-6  # per character
-ALL_S = 200  # of processor time for all patterns: 20 at most, or 60 with three rounds; the process ends then
+ALL_S = 400  # of processor time for all patterns; the process ends then
 BOUNDED_S = 0.02  # for a text of the greatest length that a bounded pattern is given
 
 
@@ -79,6 +80,9 @@ def _growing(pattern: re.Pattern[str], method: str, made: Sequence[Attack]) -> I
         if took / length > max(_SUSPECT_S, min(usual, _SURELY_SUSPECT_S)):
             if took >= LIMIT_S:
                 yield f"{method} of {attack}: more than {1000 * took:.0f} ms for {length} characters"
+            middle = taken_s(pattern, method, attack.text(4 * length))
+            if middle < min(SURELY_LINEAR * took, LIMIT_S / 4):
+                continue  # slow, but no slower for what is longer
             # Not the least: a clock may miss some of it.
             short = median(taken_s(pattern, method, attack.text(length)) for _ in range(3))
             long = taken_s(pattern, method, attack.text(FACTOR * length))
