@@ -117,8 +117,9 @@ def neighbours(
 ) -> dict[int, list[tuple[int, float]]]:
     """Return the nodes that co-occurred with each node and how often, strongest first, at most `limit` each."""
     found: dict[int, list[tuple[int, float]]] = {}
+    # Looked up for each neighbour: `there IN (SELECT …)` walks all nodes of the namespaces.
     among = (
-        "" if namespaces is None else f"WHERE there IN (SELECT id FROM nodes WHERE namespace IN ({join(namespaces)}))"
+        "" if namespaces is None else f"WHERE (SELECT namespace FROM nodes WHERE id = there) IN ({join(namespaces)})"
     )
     for here, there, weight in connection.execute(_NEIGHBOURS.format(join(numbers), among), (limit,)):
         found.setdefault(here, []).append((there, weight))
