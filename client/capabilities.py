@@ -4,11 +4,11 @@ A capability has a folder in `daemon/`, in `client/`, or in both. To add one: it
 """
 
 from functools import cache
-from importlib.util import find_spec
-from typing import NamedTuple
+
+from msgspec import Struct
 
 
-class CapabilityEntry(NamedTuple):
+class CapabilityEntry(Struct, frozen=True):
     """What is known of a capability that may not be there.
 
     What it is, the first words of its commands in memctl, the capabilities without which it is not there either, the
@@ -78,6 +78,8 @@ def list_absent() -> list[str]:
 
 
 def _exists(module: str) -> bool:
+    from importlib.util import find_spec  # 2 ms
+
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # its package is not there either

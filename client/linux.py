@@ -10,7 +10,9 @@ imported on any system: `memctl --help` and `import memoryd.client` work there.
 import os
 import sys
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from memoryd.client.errors import Unavailable
 
@@ -25,7 +27,7 @@ _WAYS = {
 }
 
 
-class Peer(NamedTuple):
+class Peer(Struct, frozen=True):
     """A process and its user."""
 
     pid: int

@@ -11,7 +11,7 @@ the name of its folder. `projects.former` holds names that were in use before th
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import NamedTuple, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 import msgspec
 
@@ -191,21 +191,15 @@ def is_gone(project: Project) -> bool:
 # Other names, other machines -----------------------------------------------------------------------------------------
 
 
-class TakenOver(NamedTuple):
-    """What came of it: projects of the copy without a folder here; folders that lost their namespace, with that."""
-
-    missing: list[Project]
-    lost: dict[str, str]
-
-
-def take_over(coming: Sequence[Project]) -> TakenOver:
+def take_over(coming: Sequence[Project]) -> tuple[list[Project], dict[str, str]]:
     """Let projects be called as a restored copy says.
 
+    Return the projects of the copy without a folder here, and the folders that lost their namespace, with that.
     Folders that are known here and not in the copy stay with their project. A project of here whose namespace is
     another one's there gets a new one when it is met.
     """
     if not coming:
-        return TakenOver([], {})
+        return [], {}
     folders = {folder for project in coming for folder in project["folders"]}
     names = {project["namespace"] for project in coming}
     gone = list(filter(is_gone, coming))
@@ -226,7 +220,7 @@ def take_over(coming: Sequence[Project]) -> TakenOver:
                 lost |= dict.fromkeys(filter(os.path.isdir, project["folders"]), project["namespace"])
         table["projects"] = [*coming, *own]
         here = {project["namespace"] for project in table["projects"] if not is_gone(project)}
-    return TakenOver([project for project in coming if project["namespace"] not in here], lost)
+    return [project for project in coming if project["namespace"] not in here], lost
 
 
 def _is_one(here: Project, coming: Project, moved: bool) -> bool:

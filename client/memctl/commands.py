@@ -9,12 +9,13 @@ import argparse
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from memoryd.client.capabilities import CAPABILITIES, list_modules
 
 
-class CommandRow(NamedTuple):
+class CommandRow(Struct, frozen=True):
     """Where a command lives, a module of a folder of `client/`, and its line in `memctl --help`."""
 
     module: str
@@ -22,7 +23,7 @@ class CommandRow(NamedTuple):
     folder: str = "memctl"
 
 
-class Command(NamedTuple):
+class Command(Struct, frozen=True):
     """One command: `configure` declares its arguments, `run` runs it and returns an exit code or None for 0."""
 
     configure: Callable[[argparse.ArgumentParser], None]
@@ -162,7 +163,7 @@ examples:
 """
 
 
-class Table(NamedTuple):
+class Table(Struct, frozen=True):
     """Commands in their groups, and the verb that is meant where a command of two words is given as one."""
 
     groups: dict[str, dict[str, CommandRow]]

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,8 +13,8 @@ from memoryd.client.protocol import Pause
 from memoryd.client.times import iso
 
 DEFAULT_COLUMNS = 100
-# In UTF-8: DEL, C1, and the marks that reverse the direction of what follows.
-_STEERING = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
+# DEL, C1, and the marks that reverse the direction of what follows.
+_STEERING = compile_late(r"[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
 # C0 but line ends and tabs, DEL, C1, and the marks that reverse the direction of what follows.
 _STEERS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
@@ -46,8 +45,9 @@ def show(args: argparse.Namespace, value: Any, text: Callable[[], str]) -> None:
 def say(text: str) -> None:
     """Print text to stdout: without control characters but for colours and links, `?` for what it cannot encode."""
     if sys.stdout:
-        printable = _SHOWN.sub(lambda match: match[0] if match[1] else _REPLACED, text)
-        _write(f"{printable}\n".encode(sys.stdout.encoding, "replace"))
+        if not text.replace("\n", "").isprintable():
+            text = _SHOWN.sub(lambda match: match[0] if match[1] else _REPLACED, text)
+        _write(f"{text}\n".encode(sys.stdout.encoding, "replace"))
 
 
 def say_json(value: Any) -> None:
@@ -58,7 +58,9 @@ def say_json(value: Any) -> None:
 
 def escape_controls(data: bytes) -> bytes:
     """Return JSON whose texts cannot steer a terminal: JSON itself lets DEL, C1 and marks of direction pass."""
-    return _STEERING.sub(lambda match: f"\\u{ord(match[0].decode()):04x}".encode(), data)
+    if data.isascii() and b"\x7f" not in data:
+        return data
+    return _STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", data.decode()).encode()
 
 
 def say_bytes(data: bytes) -> None:

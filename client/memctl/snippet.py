@@ -8,7 +8,8 @@ nothing unless there are no others. The daemon finds by its own rules, and by me
 import re
 from collections.abc import Callable
 from itertools import accumulate
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from memoryd.client.memctl.output import make_printable
 from memoryd.client.memctl.table import width, wrap
@@ -32,14 +33,14 @@ _SENTENCE = compile_late(r"(?<=[.!?。！？]) +")
 _UNSPACED = (("\u2e80", "\ua4cf"), ("\uac00", "\ud7af"), ("\uf900", "\ufaff"))
 
 
-class QueryWords(NamedTuple):
+class QueryWords(Struct, frozen=True):
     """What to mark: stems of words, and parts of texts in scripts without blanks."""
 
     stems: frozenset[str]
     parts: tuple[str, ...]
 
 
-class _Mark(NamedTuple):
+class _Mark(Struct, frozen=True, order=True):
     start: int
     end: int
     what: str

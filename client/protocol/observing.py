@@ -1,23 +1,9 @@
 """Pausing: places in which nothing that is said is kept."""
 
-from typing import Literal
-
 from msgspec import Struct
 
 from memoryd.client.protocol.base import Call, rpc
-
-PauseKind = Literal["session", "namespace", "folder"]
-
-
-class Pause(Struct, kw_only=True):
-    """A place in which nothing is observed: a session, a namespace with those inside it, a folder with all below it."""
-
-    kind: PauseKind
-    """whether the name is of a session, a namespace or a folder"""
-    name: str
-    """of the session, namespace (the empty text: all) or folder"""
-    since: float | None = None
-    """when it was paused; null: by the settings, `[observe] never`"""
+from memoryd.client.protocol.service import Pause, PauseKind
 
 
 class Observing(Struct, kw_only=True):

@@ -5,7 +5,8 @@ from typing import Literal
 from msgspec import Struct
 
 from memoryd.client.protocol.base import Call, Done, Progress, rpc
-from memoryd.client.protocol.observing import Pause
+
+PauseKind = Literal["session", "namespace", "folder"]
 
 
 class ModelState(Struct, kw_only=True):
@@ -71,6 +72,17 @@ class Unread(Struct, kw_only=True):
     """how much of all texts that is, by a sample"""
     model: str
     """one of the catalogue that reads them"""
+
+
+class Pause(Struct, kw_only=True):
+    """A place in which nothing is observed: a session, a namespace with those inside it, a folder with all below it."""
+
+    kind: PauseKind
+    """whether the name is of a session, a namespace or a folder"""
+    name: str
+    """of the session, namespace (the empty text: all) or folder"""
+    since: float | None = None
+    """when it was paused; null: by the settings, `[observe] never`"""
 
 
 class Status(Struct, kw_only=True):

@@ -434,7 +434,8 @@ def test_a_checkout_that_was_joined_to_another_repository_stays_with_it(home: Pa
 
 def test_a_project_with_a_folder_here_is_not_missed_for_another_of_its_name_that_has_none(home: Path) -> None:
     shop, gone = entry("shop", plain(home / "shop")), entry("shop", home / "gone")
-    assert projects.take_over([gone, shop]).missing == []
+    missing, _ = projects.take_over([gone, shop])
+    assert missing == []
 
 
 def test_a_copy_of_another_machine_leaves_projects_the_folders_that_they_have_here(home: Path) -> None:
