@@ -28,8 +28,14 @@ _DEFAULTS = {
     "keepalives_idle": "30",
     "tcp_user_timeout": "30000",
     "sslmode": "verify-full",
-    "sslrootcert": "system",
 }
+# Where systems have the authorities that they trust in one file.
+AUTHORITIES = (
+    "/etc/ssl/certs/ca-certificates.crt",  # Debian, Arch, Alpine
+    "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora
+    "/etc/ssl/ca-bundle.pem",  # openSUSE
+    "/etc/ssl/cert.pem",  # macOS
+)
 
 _LOOK_S = 2.0  # between two looks at what moved
 _UNSEEN = 4.0  # times longer is waited for all where the system does not say what moved (a Unix socket)
@@ -121,7 +127,7 @@ class ServerConnection:
 def connect(address: str, passfile: str = "") -> ServerConnection:
     """Connect; the password comes from the passfile or the environment. Raise `Unavailable` or `Forbidden`."""
     given = parse(address)
-    defaults = dict(_DEFAULTS)
+    defaults = {**_DEFAULTS, "sslrootcert": _find_authorities()}
     host = str(given.get("host") or "")
     if host.startswith("/") or (not host and "hostaddr" not in given) or "sslmode" in given:
         defaults.pop("sslrootcert")
@@ -135,6 +141,13 @@ def connect(address: str, passfile: str = "") -> ServerConnection:
     except psycopg.Error as error:
         raise failure(error) from None
     return ServerConnection(connection)
+
+
+def _find_authorities() -> str:
+    """Return where the system's authorities are: the TLS library in psycopg's wheel knows only where it was built."""
+    if os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
+        return "system"  # it takes them from there
+    return next((path for path in AUTHORITIES if os.path.isfile(path)), "system")
 
 
 def parse(address: str) -> dict[str, Any]:

@@ -35,8 +35,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     ],
 )
 def test_the_certificate_is_checked_unless_the_address_says_otherwise(
-    asked: dict[str, Any], address: str, tls: tuple[str | None, str | None]
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch, address: str, tls: tuple[str | None, str | None]
 ) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/all.pem")
     with pytest.raises(Unavailable, match="there is no server"):
         server.connect(address, "/the/passfile")
     assert (asked.get("sslmode"), asked.get("sslrootcert")) == tls
