@@ -1,20 +1,47 @@
 """What never leaves a machine, and what nobody without a grant sees."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from machines import machines
 
 from conversing import FACTS, Model
 from memoryd.client import Client
-from memoryd.client.protocol import Consolidate, EndSession, Share
+from memoryd.client.protocol import Consolidate, EndSession, Feedback, Share
 from memoryd.client.shared.calls import GetSharing, ShareRoot
 from memoryd.daemon.conversations.worker import Worker
+from memoryd.daemon.store import rows as memories
 from postgres import Postgres
 from waiting import wait_until
+from workbench import ask
 
 SAID = [*FACTS[:30], "My dentist is in the Elm street.", "My sister is called Wilhelmina."]
+PAGE = Path(__file__).parents[3] / "docs" / "sharing.md"
+# What the page says leaves with a memory: the fields of it that the server has.
+LEAVES = {
+    "text": {"content"},
+    "summary": {"summary"},
+    "type": {"type"},
+    "source": {"source"},
+    "importance": {"importance"},
+    "pin": {"pinned"},
+    "metadata": {"metadata"},
+    "votes": {"votes"},
+    "key": {"key"},
+    "path and lines": {"path", "start_line", "end_line"},
+    "times": {"created_at", "updated_at", "expires_at"},
+    "number of turns": {"turns"},
+    "what supersedes it": {"superseded_by"},
+}
+# Beside them the server has which memory it is and who changed it; the rest of a row it makes itself.
+BESIDE = {"id": {"id"}, "namespace": {"root", "ns"}, "the name of the machine": {"device"}}
+MADE_THERE = {
+    *("seq", "tag", "size", "deleted", "purged", "conflict_of", "was_life", "was_seq", "was_changed", "author", "at"),
+}
 
 
 @contextmanager
@@ -59,6 +86,57 @@ def settled(client: Client) -> bool:
 @pytest.fixture
 def address(postgres: Postgres, database: str) -> str:
     return postgres.address(database=database)
+
+
+def test_of_a_memory_leaves_what_the_page_says_and_nothing_else(
+    postgres: Postgres, database: str, folder: Path
+) -> None:
+    with machines(folder, postgres.address(database=database), "laptop") as (one,):
+        id = one.add(
+            "as it was before", summary="short", metadata={"a": 1}, pinned=True, expires_at=2e9, path="/a",
+            start_line=1, end_line=2, neighbours=["standing beside it"],
+        )  # fmt: skip
+        one.add("what supersedes it", supersedes=id)
+        one.update(id, content="as it is now")
+        ask(one.core, Feedback(id=id, useful=True))
+        one.give_key(id, "port")
+        there = {"access_count": 7, "last_accessed_at": 1.8e9, "ttl_s": 9.0, "turns": 3, "searchable": 0}
+        with one.core.store.reading() as connection:
+            [row] = memories.read_ids(connection, [id]).values()
+        one.core.store.write(lambda t: memories.change(t.connection, row.row, there)).result()
+        with one.core.store.reading() as connection:
+            [row] = memories.read_ids(connection, [id]).values()
+        assert [name for name in memories.COLUMNS if getattr(row, name) in (None, "", "{}", 0)] == ["searchable"]
+        one.sync()
+    [(body, columns)] = postgres.sql(f"SELECT body, to_jsonb(m) FROM memoryd.mem m WHERE id = '{id}'", database)
+    assert None not in body.values()
+    assert set(body) == set().union(*LEAVES.values())
+    assert set(columns) == {"body", "key", *MADE_THERE, *set().union(*BESIDE.values())}
+    assert (columns["device"], columns["ns"]) == ("laptop", "acme/api")
+    stored = read_all(postgres, database)
+    assert "as it is now" in stored
+    assert "as it was before" not in stored
+    assert "standing beside it" not in stored
+    [line] = [line for line in PAGE.read_text().splitlines() if line.startswith("| text, ")]
+    said = re.split("[,;] ", line.split("|")[1].strip())
+    assert set(said) == {*LEAVES, *BESIDE, "vectors where the server has pgvector"}
+
+
+def test_chunks_of_files_stay_in_a_namespace_that_is_shared(
+    start_daemon: Callable[..., Any], address: str, postgres: Postgres, database: str, tmp_path: Path
+) -> None:
+    with start_daemon(shared={"acme": {"poll_s": 0.1}}).client("acme") as client:
+        client.add("said on purpose")
+        (tmp_path / "before.md").write_text("Herons fish at dawn.\n")
+        client.add_workspace(tmp_path, namespace="acme", globs="*.md")
+        client.index_workspace("acme")
+        client.call(ShareRoot(root="acme", server=address, namespaces=["acme"]))
+        (tmp_path / "after.md").write_text("Storks nest on roofs.\n")
+        client.index_workspace("acme")
+        client.add("said afterwards")
+        wait_until(lambda: settled(client) and "said afterwards" in read_all(postgres, database))
+        assert client.list(tier="documents").total == 2
+        assert [body["content"] for body, _ in rows(postgres, database)] == ["said on purpose", "said afterwards"]
 
 
 @pytest.mark.slow
