@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from machines import converge, machines
+from machines import PLACE, converge, machines
 
 from memoryd.client.protocol import Links
 from memoryd.daemon.shared import exchange
 from memoryd.daemon.store import links
 from postgres import Postgres
-from workbench import ask
+from workbench import ask, found
 
 
 def test_a_memory_and_its_change_and_its_end_reach_the_other_machine(
@@ -94,22 +94,23 @@ def test_keys_may_change_hands(postgres: Postgres, database: str, folder: Path) 
         assert one.conflicts() == two.conflicts() == {}
 
 
-def test_a_first_copy_says_how_much_is_to_be_read(
+def test_a_first_copy_says_how_much_is_to_be_read_and_what_has_come_is_found(
     postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with machines(folder, postgres.address(database=database), "one", "two") as (one, two):
         for number in range(5):
             one.add(f"the port of service {number} is {8000 + 7 * number}")
         one.sync()
-        engine, unread = two.engine, list[int]()
+        engine, unread, there = two.engine, list[int](), list[int]()
         apply = engine._apply
 
         def record(*given: object, **places: int | str) -> None:
             unread.append(engine.figures.head - engine.root.cursor)
+            there.append(len(found(two.core, "port of service", namespace=PLACE)))
             apply(*given, **places)  # type: ignore[arg-type]
 
         monkeypatch.setattr(exchange, "PULLED", 2)
         monkeypatch.setattr(engine, "_apply", record)
         two.sync()
-        assert unread[:3] == [5, 3, 1]
+        assert (unread[:3], there[:3]) == ([5, 3, 1], [0, 2, 4])
         assert engine.figures.head == engine.root.cursor

@@ -6,14 +6,15 @@ from typing import Any
 
 import msgspec
 import pytest
-from machines import machines
+from machines import PLACE, converge, machines
 
 from memoryd.client import Client
 from memoryd.client.protocol import Add, Explain, Hits, NewMemory
 from memoryd.client.shared.calls import GetSharing, MigrateServer, PurgeShared, ShareRoot
-from memoryd.daemon.shared import engine, reader, vectors
+from memoryd.daemon.shared import engine, reader, room, vectors
 from postgres import Postgres
 from waiting import wait_until
+from workbench import found
 
 WORDS = (
     "harbour anchor lantern violin copper meadow saddle pepper glacier ribbon walnut candle mirror falcon"
@@ -51,8 +52,8 @@ def root_of(client: Client) -> Any:
 
 
 def ask(client: Client, word: str, **options: Any) -> Hits:
-    given = {"deadline_ms": 5_000, "touch": False, **options}
-    return client.search(f"the {word} room", limit=3, **given)
+    given = {"limit": 3, "deadline_ms": 5_000, "touch": False, **options}
+    return client.search(f"the {word} room", **given)
 
 
 def count_vectors(address: str) -> int:
@@ -71,14 +72,13 @@ def test_what_is_not_here_is_found_and_what_is_used_stays(pair: tuple[Client, Cl
     one, other = pair
     here = held(other)
     assert len(here) == HELD
-    away = next(word for word in WORDS if f"the {word} is in the {word} room" not in here)
+    away, untouched = [word for word in WORDS if f"the {word} is in the {word} room" not in here][:2]
     found = ask(other, away)
     assert (found.shared, found[0].content) == ("asked", f"the {away} is in the {away} room")
     same = ask(one, away)
     assert (same.shared, same[0].id) == ("", found[0].id)
     assert found[0].score == pytest.approx(same[0].score, abs=0.1)
     assert found[0].similarity == pytest.approx(same[0].similarity, abs=0.01)
-    assert held(other) == here, "a search that is not to touch anything keeps nothing"
     explained = other.call(Explain(query=f"the {away} room", limit=3, deadline_ms=5_000, touch=False))
     best = explained.trace.candidates[0]
     assert (best.id, best.origins) == (found[0].id, ["L3"])
@@ -86,8 +86,10 @@ def test_what_is_not_here_is_found_and_what_is_used_stays(pair: tuple[Client, Cl
     [stage] = [stage for stage in explained.trace.stages if stage.name == "shared"]
     assert stage.notes["shared"] == "asked"
     assert stage.left > stage.entered
-    ask(other, away, touch=True)
+    assert ask(other, untouched, limit=1)[0].content == f"the {untouched} is in the {untouched} room"
+    ask(other, away, limit=1, touch=True)
     wait_until(lambda: f"the {away} is in the {away} room" in held(other))
+    assert held(other) - here == {f"the {away} is in the {away} room"}, "what nothing was to touch is not kept"
     other.update(found[0].id, importance=0.9)
     assert [change.action for change in other.history(found[0].id)] == ["updated"]
     wait_until(lambda: one.get(found[0].id).importance == 0.9)
@@ -107,8 +109,18 @@ def test_the_local_answer_waits_for_nobody(
         next(word for word in WORDS if (f"the {word} is in the {word} room" in here) is is_here)
         for is_here in (False, True)
     )
-    assert ask(other, near, deadline_ms=None).shared == "unasked"
-    assert ask(other, near, metadata={"a": 1}).shared == "unasked"
+    id = other.list(reach="exact", limit=1)[0].id
+    filters = (
+        {"metadata": {"a": 1}},
+        {"where": {"a": {"$gt": 1}}},
+        {"path_prefix": "/"},
+        {"ids": [id]},
+        {"tier": "L1"},
+    )
+    for given in ({"deadline_ms": None}, {"mode": "lexical"}, *filters):
+        assert ask(other, near, **given).shared == "unasked", given
+    for given in ({"type": "fact"}, {"source": "manual"}, {"after": 1.0}, {"before": 2e9}):
+        assert ask(other, near, **given).shared == "asked", given
     postgres.hang()
     try:
         found = ask(other, near, deadline_ms=500)
@@ -204,6 +216,31 @@ def test_what_a_part_adds_meets_what_is_not_here(postgres: Postgres, database: s
             "the port is 80",
             "the port is 90",
         ]
+
+
+def test_what_was_never_used_goes_first_and_the_oldest_of_it(postgres: Postgres, database: str, folder: Path) -> None:
+    with machines(folder, postgres.address(database=database), "one", "two") as (one, two):
+        pinned, _, _, _, _, edited, _ = [one.add(word) for word in WORDS[:7]]
+        mine = two.add("written here")
+        converge(one, two)
+        one.update(pinned, pinned=True)
+        two.update(edited, content="edited here")
+        converge(one, two)
+        for word in (WORDS[2], WORDS[4]):
+            assert found(two.core, word, namespace=PLACE) == [word]
+            two.core.effects.flush()
+        left = []
+        for limit in range(7, 0, -1):
+            before = set(two.texts().values())
+            room.fit(two.core, two.engine.root, limit)
+            left += sorted(before - set(two.texts().values()))
+        assert left == [WORDS[number] for number in (1, 3, 6, 2, 4)]
+        assert set(two.texts()) == {pinned, edited, mine}
+        one.update(mine, content="changed there")
+        one.sync()
+        two.engine.max_rows = 1
+        two.sync()
+        assert set(two.texts()) == {pinned, edited}, "the other machine has what it changed"
 
 
 def test_a_server_shows_nothing_of_a_namespace_that_was_not_asked_for(
