@@ -16,6 +16,7 @@ from memoryd.daemon.store import aging
 from memoryd.daemon.store.aging import Group
 from memoryd.daemon.store.tiers import L1
 from postgres import Postgres
+from waiting import wait_until
 from workbench import add_many
 
 
@@ -45,6 +46,36 @@ def test_a_server_that_stops_at_once_and_comes_back(pair: tuple[Machine, Machine
     assert not two.engine.exchange_all()  # its connection was cut
     converge(one, two)
     assert set(two.texts().values()) == {"before", "while it was away"}
+
+
+@pytest.mark.slow
+def test_of_two_servers_that_are_named_the_one_that_takes_writes_is_used(
+    postgres: Postgres, database: str, folder: Path
+) -> None:
+    standby = Postgres(primary=postgres)
+    try:
+        standby.start()
+        both = f"host=127.0.0.1,127.0.0.1 port={standby.port},{postgres.port} target_session_attrs=read-write"
+        with machines(folder, f"{both} user=postgres dbname={database} sslmode=disable", "one") as (one,):
+            one.add("before")
+            one.sync()
+            assert read_texts(postgres, database) == {"before"}
+            postgres.sql("CHECKPOINT")  # the tables stay
+            postgres.stop(at_once=True)
+            one.add("while it was away")
+            assert not one.engine.exchange_all(), "a standby takes no writes"
+            standby.promote()
+            wait_until(one.engine.exchange_all)
+            one.sync()
+            assert read_texts(standby, database) == {"before", "while it was away"}
+    finally:
+        standby.remove()
+        postgres.stop()
+        postgres.start()
+
+
+def read_texts(server: Postgres, database: str) -> set[object]:
+    return {text for (text,) in server.sql("SELECT body->>'content' FROM memoryd.mem", database)}
 
 
 def test_a_server_that_hangs_is_given_up_at_the_limit(
