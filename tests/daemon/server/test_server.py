@@ -40,7 +40,7 @@ def replies(wire: Wire, count: int) -> list[list[Any]]:
 def test_the_user_at_the_other_end_is_who_the_kernel_says() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        assert linux.find_peer(ours) == (os.getpid(), os.getuid())
+        assert linux.find_peer(ours) == linux.Peer(os.getpid(), os.getuid())
 
 
 def test_another_user_is_turned_away_without_a_reply(
