@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from chaos import MORE, OWN, Chaos
+from machines import converge
 
 from memoryd.daemon.shared import applying, engine, exchange
 from memoryd.daemon.shared.messages import RemoteMemory
@@ -99,6 +100,37 @@ def test_only_the_check_of_lives_brings_back_what_a_server_lost(
         one.sync()
         two.sync()
         assert ("lost there" in two.texts().values()) is is_checked
+    finally:
+        day.close()
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_of_what_several_machines_offer_again_the_newest_version_wins(
+    postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch, order: tuple[int, int]
+) -> None:
+    day = Chaos(postgres, database, folder, seed=1)
+    newest, newer = day.machines[:2]
+    asked: list[str] = []
+    real_offer, real_pull = exchange.offer, exchange.pull
+    monkeypatch.setattr(exchange, "offer", lambda *given: (asked.append("offer"), real_offer(*given))[1])
+    monkeypatch.setattr(exchange, "pull", lambda *given: (asked.append("pull"), real_pull(*given))[1])
+    try:
+        id, alone = newest.add("version 1"), newer.add("of one machine, version 1")
+        converge(newest, newer)
+        day.save(newest)
+        newest.update(id, content="version 2")
+        newer.update(alone, content="of one machine, version 2")
+        converge(newest, newer)
+        newest.update(id, content="version 3")
+        newest.sync()
+        day.lose(newest)
+        for number in order:
+            asked.clear()
+            day.machines[number].sync()
+            assert asked[0] == "offer", "it offers before it reads"
+        converge(newest, newer)
+        assert newer.texts() == {id: "version 3", alone: "of one machine, version 2"}
+        assert newer.conflicts() == {}
     finally:
         day.close()
 
