@@ -117,9 +117,10 @@ class EngineThread:
             listening = [connected.connection] if connected and connected.is_open and self._channel else []
             waited: list[socket.socket | psycopg.Connection[object]] = [self._waiting, *listening]
             ready, _, _ = select.select(waited, [], [], left_s)
-            if connected and len(ready) > (self._waiting in ready):  # the server reports changes
-                for _ in connected.connection.notifies(timeout=0):
-                    pass
+            if connected and len(ready) > (self._waiting in ready):  # the server reports changes, or is gone
+                with suppress(psycopg.Error):  # the next exchange finds that the connection was lost
+                    for _ in connected.connection.notifies(timeout=0):
+                        pass
                 self._next_at = min(self._next_at, self._reported_at + _REPORT_S)
                 self._reported_at = time.monotonic()
                 continue

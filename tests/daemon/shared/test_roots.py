@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from memoryd.client import Client, exposition
@@ -25,7 +26,8 @@ from memoryd.client.shared.calls import (
 )
 from memoryd.daemon.shared import sharing
 from memoryd.daemon.shared.sharing import lines_of
-from postgres import Postgres
+from memoryd.daemon.shared.tables import shared
+from postgres import Cable, Postgres
 from waiting import wait_until
 
 Start = Callable[..., Any]
@@ -278,6 +280,57 @@ def test_a_daemon_that_starts_again_goes_on_sharing(
     with daemon.client("acme") as client:
         client.add("after the start")
         wait_until(lambda: root_of(client).memories == 1)
+
+
+def test_status_says_each_state(
+    start_daemon: Start, postgres: Postgres, database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    cable = Cable(postgres.port)
+    where = postgres.address(database=database).replace(f"port={postgres.port}", f"port={cable.port}")
+    share = ShareRoot(root="acme", server=where, namespaces=["acme"])
+    daemon = start_daemon(shared={"acme": {"poll_s": 0.1}})
+    lines = lines_of(daemon.core)
+    with daemon.client("acme") as client:
+
+        def reaches(state: str, said: str = "") -> None:
+            wait_until(lambda: root_of(client).state == state and said in root_of(client).error)
+
+        def change_there(statement: str) -> None:
+            postgres.sql(f"UPDATE memoryd.{statement}", database)
+
+        client.call(share)
+        reaches("ready")
+        lines.close()
+        with psycopg.connect(postgres.address(database=database)) as holding:
+            holding.execute("LOCK memoryd.heads IN ACCESS EXCLUSIVE MODE")
+            lines.start()
+            assert root_of(client).state == "starting"
+        reaches("ready")
+        change_there("meta SET min_client = 99")
+        reaches("old", "newer memoryd")
+        change_there("meta SET min_client = 1")
+        reaches("ready")
+        cable.cut()
+        reaches("offline")
+        client.add("it waits")
+        assert root_of(client).waiting == 1
+        change_there("grants SET can_write = false")
+        cable.plug()
+        reaches("refused", "may only read acme: 1 changes")
+        change_there("grants SET can_write = true")
+        wait_until(lambda: (root_of(client).state, root_of(client).waiting) == ("ready", 0))
+        lines.close()
+        change = lambda t: shared.change_root(t.connection, 1, confirmed=0)  # noqa: E731
+        daemon.core.store.write(change).result()
+        lines.start()
+        assert root_of(client).state == "unconfirmed"
+        client.call(share)
+        reaches("ready")
+        daemon.core.store.write(lambda t: t.connection.execute("DROP TRIGGER shared_changed")).result()
+        reaches("refused", "memctl repair")
+    lines.close()
+    cable.close()
+    assert "failed and is started again" not in caplog.text, "a connection that ends is no failure of the thread"
 
 
 def test_who_shares_nothing_pays_nothing(process: Any) -> None:
