@@ -117,6 +117,9 @@ def test_conflicts_are_shown_with_both_versions_and_resolved(memctl: Memctl, fak
     assert "memctl undo 77777777`" in told.out
     assert "removed before storing: 1 GitHub token" in told.err
     assert fake.calls[-1] == ResolveConflict(id="aaaa", content="port 80, not 90")
+    memctl("shared", "resolve", "aaaa")
+    memctl("shared", "resolve", "aaaa", "--both")
+    assert fake.calls[-2:] == [ResolveConflict(id="aaaa"), ResolveConflict(id="aaaa", both=True)]
 
 
 def test_a_purge_asks_and_names_the_copies(memctl: Memctl, fake: FakeDaemon) -> None:
@@ -141,6 +144,9 @@ def test_tables_are_made_and_a_root_is_removed(memctl: Memctl, fake: FakeDaemon)
     fake.replies[UnshareRoot] = Done(message="acme is not shared any more; 3 memories stay here.")
     assert "stay here" in memctl("shared", "remove", "acme").out
     assert fake.calls[-1] == UnshareRoot(root="acme")
+    memctl("shared", "remove", "acme", "--drop")
+    memctl("shared", "remove", "acme", "--force")
+    assert fake.calls[-2:] == [UnshareRoot(root="acme", drop=True), UnshareRoot(root="acme", force=True)]
 
 
 @pytest.mark.parametrize(

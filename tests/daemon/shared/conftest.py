@@ -38,6 +38,12 @@ def database(postgres: Postgres) -> Iterator[str]:
 
 
 @pytest.fixture
+def address(postgres: Postgres, database: str) -> str:
+    """The address of that data base, as the owner of the tables."""
+    return postgres.address(database=database)
+
+
+@pytest.fixture
 def with_vectors(postgres: Postgres, database: str) -> str:
     """The same, with tables for vectors and full text."""
     from memoryd.daemon.shared import server, vectors

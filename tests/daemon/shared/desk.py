@@ -77,3 +77,8 @@ def revoke(postgres: Postgres, database: str, role: str, root: str = ROOT) -> bo
         return schema.revoke(owner, root, role)
     finally:
         owner.close()
+
+
+def texts_there(postgres: Postgres, database: str) -> set[object]:
+    """Return the texts of the living memories that the server has."""
+    return {text for (text,) in postgres.sql("SELECT body->>'content' FROM memoryd.mem WHERE NOT deleted", database)}

@@ -19,6 +19,9 @@ from postgres import Postgres
 from waiting import wait_until
 from workbench import add_many
 
+# Fields of a body as no memory here can have them.
+BROKEN = ('"importance": 7', '"created_at": 1e400', '"key": 7', '"superseded_by": ""', '"metadata": "text"')
+
 
 @pytest.fixture
 def pair(postgres: Postgres, database: str, folder: Path) -> Iterator[tuple[Machine, Machine]]:
@@ -152,6 +155,28 @@ def test_a_row_that_is_refused_does_not_hold_up_the_others(
     one.update(id, content="medicine")
     converge(one, two)
     assert set(two.texts().values()) == {"first", "last", "medicine"}
+
+
+def test_a_row_that_cannot_be_used_here_does_not_hold_up_the_others(
+    pair: tuple[Machine, Machine], postgres: Postgres, database: str
+) -> None:
+    one, two = pair
+    add_all(one, "first", *(f"poison {number}" for number in range(len(BROKEN))), "last")
+    one.sync()
+    for number, fields in enumerate(BROKEN):
+        which = f"body->>'content' = 'poison {number}'"
+        postgres.sql(f"UPDATE memoryd.mem SET body = body || '{{{fields}}}' WHERE {which}", database)
+    two.sync()
+    assert set(two.texts().values()) == {"first", "last"}
+    with two.core.store.reading() as connection:
+        set_aside = dict(shared.read_stuck(connection, two.engine.root.id))
+    assert set_aside.keys() == {id for id, text in one.texts().items() if text.startswith("poison")}
+    assert all(reason.startswith("It cannot be used here: ") for reason in set_aside.values())
+    for id in set_aside:
+        one.update(id, content="medicine")
+    converge(one, two)
+    with two.core.store.reading() as connection:
+        assert shared.read_stuck(connection, two.engine.root.id) == []
 
 
 def test_a_role_that_is_revoked_in_mid_batch_keeps_its_outbox(

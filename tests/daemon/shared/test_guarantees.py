@@ -8,13 +8,15 @@ import pytest
 from desk import Desk, grant, make_offer
 from machines import PLACE, Machine, converge, machines
 
+from memoryd.client.shared.calls import ShareRoot
 from memoryd.daemon.shared import exchange
-from memoryd.daemon.shared.sharing import Lines
+from memoryd.daemon.shared.sharing import lines_of
 from memoryd.daemon.shared.tables import shared
 from memoryd.daemon.store import rescue
 from memoryd.daemon.store.store import FILE_NAME
 from postgres import Postgres
 from waiting import wait_until
+from workbench import ask
 
 PRIVATE, OTHER = "acme/own", "other"
 
@@ -338,10 +340,15 @@ def test_a_restored_copy_of_somebody_else_connects_to_nobody(postgres: Postgres,
     (folder / "two").mkdir()
     rescue.restore(folder / "one" / FILE_NAME, folder / "two")
     with machines(folder, address, "two") as (two,):
-        lines = Lines(two.core)
+        lines = lines_of(two.core)
         lines.start()
         [root] = lines.report().roots
         threads = [state.name for state in two.core.supervisor.list_states()]
+        ask(two.core, ShareRoot(root="acme"))
+        wait_until(lambda: [root.state for root in lines.report().roots] == ["ready"])
+        lines.close()
+        lines.start()  # it is confirmed from then on
+        wait_until(lambda: [root.state for root in lines.report().roots] == ["ready"])
         lines.close()
     assert root.state == "unconfirmed"
     assert "memctl shared add" in root.error

@@ -83,11 +83,6 @@ def settled(client: Client) -> bool:
     return root.waiting == 0 and root.state == "ready"
 
 
-@pytest.fixture
-def address(postgres: Postgres, database: str) -> str:
-    return postgres.address(database=database)
-
-
 def test_of_a_memory_leaves_what_the_page_says_and_nothing_else(
     postgres: Postgres, database: str, folder: Path
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from desk import texts_there
 
 from memoryd.client import Client, exposition
 from memoryd.client.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
@@ -31,11 +32,6 @@ from postgres import Cable, Postgres
 from waiting import wait_until
 
 Start = Callable[..., Any]
-
-
-@pytest.fixture
-def address(postgres: Postgres, database: str) -> str:
-    return postgres.address(database=database)
 
 
 @pytest.fixture
@@ -143,6 +139,14 @@ def test_both_versions_may_stay(two: tuple[Client, Client], postgres: Postgres) 
     assert [root_of(client).conflicts for client in two] == [0, 0]
 
 
+def test_a_new_text_replaces_both_versions(two: tuple[Client, Client], postgres: Postgres) -> None:
+    id, (one, other) = edit_apart(two, postgres), two
+    wait_until(lambda: all(client.call(ListConflicts()).conflicts for client in two))
+    one.call(ResolveConflict(id=id, content="the port is 8443"))
+    wait_until(lambda: texts(one) == texts(other) == {"the port is 8443"})
+    assert [client.call(ListConflicts()).conflicts for client in two] == [[], []]
+
+
 def test_a_purge_reaches_every_machine_and_its_history(
     two: tuple[Client, Client], postgres: Postgres, database: str
 ) -> None:
@@ -240,18 +244,25 @@ def test_a_role_that_may_only_read_reads_and_changes_nothing(
         postgres.sql(f"DROP ROLE {role}")
 
 
-def test_unsharing_keeps_or_deletes_what_is_here(two: tuple[Client, Client]) -> None:
+def test_unsharing_keeps_or_deletes_what_is_here(two: tuple[Client, Client], postgres: Postgres, database: str) -> None:
     one, other = two
     one.add("a shared fact")
     wait_until(lambda: "a shared fact" in texts(other))
+    wait_until(lambda: root_of(other).waiting == 0)
+    said = other.call(UnshareRoot(root="acme", drop=True)).message
+    assert texts(other) == set()
+    one.add("added after that")
     wait_until(lambda: root_of(one).waiting == 0)
-    assert "1 memories stay" in one.call(UnshareRoot(root="acme")).message
+    everything = {"a shared fact", "added after that"}
+    assert texts_there(postgres, database) == texts(one) == everything
+    [operation] = re.findall(r"`memctl undo (\w+)` brings them back", said)
+    other.undo(operation)
+    assert texts(other) == {"a shared fact"}
+    assert "2 memories stay" in one.call(UnshareRoot(root="acme")).message
     one.add("of this machine alone")
     assert one.call(GetSharing()).roots == []
-    said = other.call(UnshareRoot(root="acme", drop=True)).message
-    assert "undo" in said
-    assert texts(other) == set()
-    assert texts(one) == {"a shared fact", "of this machine alone"}
+    assert texts(one) == {*everything, "of this machine alone"}
+    assert texts_there(postgres, database) == everything
 
 
 def test_the_tables_are_made_once(start_daemon: Start, postgres: Postgres, folder: Path) -> None:
