@@ -334,17 +334,18 @@ def _erased_text(args: Namespace, report: Erased, unsent: int, places: str, clea
     if report.left:
         by = [make_printable(one) if one.startswith("/") else one[:8] for one in report.said_by[:_SHOWN]]
         more = f" and {len(report.said_by) - _SHOWN} more" if len(report.said_by) > _SHOWN else ""
-        said = f", which is also in {', '.join(by)}{more}" if by else ""
+        said = f", which stands in {', '.join(by)}{more} too," if by else ""
         is_clear = args.matching and not (report.notes or report.names)
-        none = ", but not the text that you looked for" if is_clear else ""
-        lines += [f"These files still hold a part of what was erased{said}{none}:"]
+        part = "The text that you looked for is gone. Another part" if is_clear else "A part"
+        lines += [f"{part} of what was erased{said} is still in these files:"]
         lines += map("  {}".format, report.left)
     if report.recent:
         more = f" and {len(report.recent) - _NAMED} more" if len(report.recent) > _NAMED else ""
         sessions = f"{', '.join(map(make_printable, report.recent[:_NAMED]))}{more}"
+        which = make_printable(quote(report.recent[0])) if len(report.recent) == 1 else "ID"
         lines.append(
             f"Some of it was said within the last hour, in session {sessions}: what is said there again is kept again."
-            " `memctl observe off --session ID` stops that."
+            f" `memctl observe off --session {which}` stops that."
         )
     if report.absent:
         lines.append(

@@ -350,11 +350,11 @@ def _record(
 
 
 def find_saying(connection: apsw.Connection, piece: bytes) -> list[str]:
-    """Return which memories and turns hold a piece of text, by their ids, of files the paths."""
+    """Return which memories and turns hold a piece of text or were said beside it, by their ids, of files the paths."""
     query = (
         "SELECT coalesce(path, id) FROM memories"
         " WHERE instr(CAST(content || char(10) || neighbours || metadata AS BLOB), ?1)"
-        " UNION SELECT key FROM turns WHERE instr(CAST(content AS BLOB), ?1) LIMIT 100"
+        " UNION SELECT key FROM turns WHERE instr(CAST(content || char(10) || previous AS BLOB), ?1) LIMIT 100"
     )
     return [str(one) for (one,) in connection.execute(query, (piece,))]
 

@@ -179,6 +179,7 @@ def test_what_was_just_said_is_said_to_be_kept_again(memctl: Memctl, client: Any
     client.observe(SAID, session="work-1")
     told = memctl("erase", "--matching", "vault", "--yes").out
     assert "within the last hour, in session work-1: what is said there again is kept again." in told
+    assert "`memctl observe off --session work-1` stops that." in told
     client.add("The vault is empty")
     assert "last hour" not in memctl("erase", "--matching", "vault", "--yes").out
     client.observe(SAID, session="work-2")
@@ -251,10 +252,20 @@ def test_what_still_says_a_part_of_it_is_named(memctl: Memctl, client: Any, daem
     client.add(f"{said}. Quagmire!", dedup=False)
     told = memctl("erase", "--matching", "quagmire", "--yes").out.splitlines()
     assert told[1:] == [
-        f"These files still hold a part of what was erased, which is also in {other[:8]},"
-        " but not the text that you looked for:",
+        "The text that you looked for is gone. Another part of what was erased,"
+        f" which stands in {other[:8]} too, is still in these files:",
         f"  {daemon.core.store.path}",
     ]
+
+
+def test_a_turn_that_knows_what_was_said_before_it_is_named(memctl: Memctl, client: Any) -> None:
+    first, second = "The heron stands in the reeds below the mill", "The otter sleeps under the roots of the willow"
+    client.add(f"{first}\n{second}\nQuagmire!")
+    said = [{"role": role, "content": content} for role, content in (("user", first), ("assistant", second))]
+    client.observe([*said, {"role": "user", "content": "And the owl?"}], session="animals")
+    [turn] = [turn for turn in client.turns().turns if turn.content == "And the owl?"]
+    told = memctl("erase", "--matching", "quagmire", "--yes").out
+    assert f"Another part of what was erased, which stands in {turn.id[:8]} too, is still in these files:" in told
 
 
 def test_each_line_says_why_it_is_meant(memctl: Memctl, client: Any) -> None:
