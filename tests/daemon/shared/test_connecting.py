@@ -11,12 +11,17 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+from desk import grant
+from machines import machines
 
+from configs import NO_MODEL
 from memoryd.client.errors import MemorydError, Unavailable
+from memoryd.client.shared.calls import GetSharing, ShareRoot
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.shared import line, server
 from postgres import Postgres
 from waiting import wait_until
+from workbench import Process
 
 
 class Gate:
@@ -172,3 +177,27 @@ def test_a_password_comes_from_a_passfile_the_home_folder_or_the_environment(
     assert refuse(lambda: line.open_server(core, locked_address, ""))
     given.rename(folder / ".pgpass")
     assert not refuse(lambda: line.open_server(core, locked_address, ""))
+
+
+def test_a_root_is_shared_as_the_settings_say(
+    folder: Path, postgres: Postgres, database: str, locked_address: str
+) -> None:
+    role = f"r_{database}"
+    grant(postgres, database, role)
+    (folder / "passwords").write_text("127.0.0.1:*:*:*:open sesame\n")
+    (folder / "passwords").chmod(0o600)
+    section = f'[shared.acme]\nserver = "{locked_address}"\npassfile = "passwords"\nmax_rows = 3\n'
+    daemon = Process(folder, f"{NO_MODEL}{section}")
+    with machines(folder, postgres.address(database=database), "other") as (other,):
+        for number in range(8):
+            other.add(f"text {number}")
+        other.sync()
+    try:
+        with daemon.start().client("acme") as client:
+            client.call(ShareRoot(root="acme", namespaces=["acme/api"]))
+            wait_until(lambda: client.call(GetSharing()).roots[0].state == "ready")
+            [root] = client.call(GetSharing()).roots
+            assert (root.server, root.memories, root.partial) == (locked_address, 3, True)
+    finally:
+        daemon.stop()
+        postgres.sql(f"DROP OWNED BY {role}", database)

@@ -90,6 +90,25 @@ def test_what_one_machine_adds_the_other_finds_soon(two: tuple[Client, Client]) 
     assert history.machine != one.call(GetSharing()).machine
 
 
+@pytest.mark.parametrize(("poll_s", "listen"), [(3600.0, True), (0.2, False)])
+def test_changes_are_reported_by_the_server_or_asked_for(
+    start_daemon: Start, address: str, poll_s: float, listen: bool
+) -> None:
+    settings = {"acme": {"poll_s": poll_s, "listen": listen}}
+    one, other = start_daemon(shared=settings), start_daemon(shared=settings)
+
+    def listens() -> bool:
+        return bool(lines_of(other.core)._lines["acme"]._channel)
+
+    with one.client("acme") as writer, other.client("acme") as reader:
+        for client in (writer, reader):
+            client.call(ShareRoot(root="acme", server=address, namespaces=["acme"]))
+        wait_until(lambda: root_of(reader).state == "ready" and listens() == listen)
+        writer.add("deploys are on Tuesday")
+        wait_until(lambda: "deploys are on Tuesday" in texts(reader))
+        assert listens() == listen
+
+
 def test_a_plan_says_what_goes_and_what_stays(start_daemon: Start, address: str) -> None:
     with start_daemon().client("acme") as client:
         client.add("shared by a person")
