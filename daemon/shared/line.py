@@ -9,6 +9,7 @@ import select
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 import psycopg
@@ -28,6 +29,7 @@ from memoryd.daemon.shared.tables.shared import Root
 _LONGEST_PAUSE_S = 15.0  # while the server does not answer
 _TOGETHER_S = 0.03  # changes within that are pushed together
 _REPORT_S = 1.0  # between two looks, however many changes the server reports
+_UNTOLD_S = 1.25  # after a report: the server reports none of the changes of the second that follows it
 _LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
 
 
@@ -79,32 +81,39 @@ class EngineThread:
         self._channel = ""
         return self._open()
 
-    def _listen(self) -> None:
-        """Listen where the server reports changes of the root; another name is given when somebody was kept out."""
+    def _listen(self) -> bool:
+        """Listen where the server reports changes of the root; return whether that begins now.
+
+        Another name is given when somebody was kept out.
+        """
         connected, channel = self.engine.server, self.engine.channel
         if not self._settings.listen or connected is None or channel == self._channel:
-            return
+            return False
         with suppress(psycopg.Error):  # it is polled then
             connected.run("UNLISTEN *")
             connected.run(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
-            self._channel = channel
+            self._channel, self._reported_at = channel, time.monotonic()
+            self._next_at = 0.0  # nobody reported what was changed before
+        return self._channel == channel
 
     def _work(self) -> float:
         """Wait until there is something to exchange, exchange it."""
         is_own = self._wait()
         if self._stopping.is_set():
             return 0.0
+        began_at = time.monotonic()
         answered = self.engine.exchange_all(pull=not is_own)
-        if answered:
-            self._listen()
+        begins = answered and self._listen()
         self._failures = 0 if answered else self._failures + 1
         pause_s = self._settings.poll_s * min(2.0 ** max(0, self._failures - 1), 2.0**10)
-        if is_own and answered:  # the next pull is due as it was
+        if begins or (is_own and answered):  # the next pull is due as it was
             return 0.0
         if self.engine.has_more:
             return 0.0
         spread = random.uniform(0.8, 1.2)  # machines that started together do not ask together
         self._next_at = time.monotonic() + min(pause_s, max(_LONGEST_PAUSE_S, self._settings.poll_s)) * spread
+        if answered and began_at < self._reported_at + _UNTOLD_S:
+            self._next_at = min(self._next_at, self._reported_at + _UNTOLD_S)
         return 0.0
 
     def _wait(self) -> bool:
@@ -115,14 +124,13 @@ class EngineThread:
                 return False
             connected = self.engine.server
             listening = [connected.connection] if connected and connected.is_open and self._channel else []
-            waited: list[socket.socket | psycopg.Connection[object]] = [self._waiting, *listening]
-            ready, _, _ = select.select(waited, [], [], left_s)
-            if connected and len(ready) > (self._waiting in ready):  # the server reports changes, or is gone
-                with suppress(psycopg.Error):  # the next exchange finds that the connection was lost
-                    for _ in connected.connection.notifies(timeout=0):
-                        pass
+            if self._has_heard(listening):
                 self._next_at = min(self._next_at, self._reported_at + _REPORT_S)
                 self._reported_at = time.monotonic()
+                continue
+            waited: list[socket.socket | psycopg.Connection[object]] = [self._waiting, *listening]
+            ready, _, _ = select.select(waited, [], [], left_s)
+            if len(ready) > (self._waiting in ready):
                 continue
             if ready and not self._failures:
                 self._stopping.wait(_TOGETHER_S)
@@ -133,6 +141,13 @@ class EngineThread:
             elif ready:  # the server does not answer: what was changed waits with the rest
                 self._drain()
         return False
+
+    def _has_heard(self, listening: Sequence[psycopg.Connection[object]]) -> bool:
+        """Return whether the server reported changes, also during an exchange, or is gone."""
+        try:
+            return sum(1 for one in listening for _ in one.notifies(timeout=0)) > 0
+        except psycopg.Error:  # the next exchange finds that the connection was lost
+            return True
 
     def _drain(self) -> None:
         with suppress(BlockingIOError):
