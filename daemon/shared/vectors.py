@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from psycopg import sql
 
+from memoryd.client.errors import Conflict
 from memoryd.daemon.shared.exchange import COLUMNS, PULLED_BYTES, read_remote
 from memoryd.daemon.shared.functions import DEFINER, ROW, SHOWN
 from memoryd.daemon.shared.messages import RemoteMemory
@@ -156,6 +157,8 @@ _PLACE = (
     "SELECT quote_ident(n.nspname) FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n"
     " ON n.oid = e.extnamespace WHERE e.extname = 'vector'"
 )
+_OLDEST = (0, 8)  # pgvector that reads on in an index where a filter left too little
+_VERSION = "SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'vector'"
 _CAN_BE = "SELECT count(*) FROM pg_catalog.pg_available_extensions WHERE name = 'vector'"
 _FOUND = f"{COLUMNS}, distance, text_hash"
 _NEAREST = (
@@ -200,7 +203,7 @@ class Nearest(NamedTuple):
 def make(server: ServerConnection, models: Mapping[str, int]) -> bool:
     """Make tables, functions and the index of each model, given by its length; return whether there are any.
 
-    For the owner. What is there already stays. A server without pgvector gets none.
+    For the owner. What is there already stays. A server without pgvector gets none; raise `Conflict` for an old one.
     """
     guard(server)
     if not server.value("SELECT to_regclass('memoryd.vec') IS NOT NULL"):
@@ -208,6 +211,7 @@ def make(server: ServerConnection, models: Mapping[str, int]) -> bool:
             return False
         with server.begin():
             server.run("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+            _check_pgvector(server.value(_VERSION))
             place = server.value(_PLACE)
             server.run((_TABLES + _FUNCTIONS + _WORDS).replace("PLACE", place) + LOCK)
             grant_functions(server, [role for (role,) in server.run(ROLES).fetchall()])
@@ -228,6 +232,15 @@ def make(server: ServerConnection, models: Mapping[str, int]) -> bool:
             )
         )
     return True
+
+
+def _check_pgvector(version: str) -> None:
+    """Raise `Conflict` where pgvector is too old."""
+    if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST:
+        raise Conflict(
+            f"The server has pgvector {version}; vectors need 0.8 or newer. Its owner updates it (ALTER EXTENSION"
+            " vector UPDATE) and runs `memctl shared migrate` again; without vectors everything is ready."
+        )
 
 
 def name_index(model: str) -> str:

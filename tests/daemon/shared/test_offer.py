@@ -3,14 +3,19 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import psycopg
 import pytest
 from desk import ROOT, Desk, make_id, make_offer, read
 
-from memoryd.daemon.shared import exchange, schema, server, vectors
+from memoryd.client.errors import Conflict
+from memoryd.daemon.core.core import Core
+from memoryd.daemon.shared import backfill, exchange, schema, server, vectors
+from memoryd.daemon.shared.backfill import SharedBackfill
 from postgres import Postgres
+from workbench import WordEmbedder
 
 
 @pytest.fixture
@@ -255,16 +260,39 @@ def test_a_change_is_told_at_most_once_a_second(postgres: Postgres, database: st
     listener.close()
 
 
+def test_one_machine_at_a_time_makes_the_vectors(
+    postgres: Postgres, with_vectors: str, core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "_AGAIN_S", 0.0)
+    with closing(Desk(postgres, with_vectors)) as desk:
+        desk.look()
+        desk.one(make_offer("the port is 80"))
+        model, length = WordEmbedder.fingerprint, WordEmbedder.dimensions
+        assert vectors.take_lease(desk.server, ROOT, model, length, "one") == 0
+        second = SharedBackfill(core, ROOT, "two")
+        second.work(lambda question: question(desk.server), desk.mark)
+        assert vectors.take_lease(desk.server, ROOT, model, length, "two") is None
+        assert vectors.take_lease(desk.server, ROOT, model, length, "one") == 0, "it may go on"
+        assert postgres.sql("SELECT count(*) FROM memoryd.vec", with_vectors) == [(0,)]
+        postgres.sql("UPDATE memoryd.models SET until = now() - interval '1 second'", with_vectors)
+        second.work(lambda question: question(desk.server), desk.mark)
+        assert postgres.sql("SELECT machine, seq FROM memoryd.models", with_vectors) == [("two", 1)]
+        assert postgres.sql("SELECT count(*) FROM memoryd.vec", with_vectors) == [(1,)]
+        desk.one(make_offer("the cache is Valkey"))
+        assert vectors.take_lease(desk.server, ROOT, model, length, "one") is None, "it is the other's now"
+
+
 def test_machines_are_noted_and_the_log_is_pruned(postgres: Postgres, database: str, desk: Desk) -> None:
-    first = make_offer("text")
-    desk.one(first)
+    first, second = make_offer("text"), make_offer("another")
+    desk.offer(first, second)
     assert exchange.note_machine(desk.server, ROOT, "one", 1) == []
     assert exchange.note_machine(desk.server, ROOT, "two", 1) == ["one (postgres)"]
     assert exchange.note_machine(desk.server, ROOT, "one", 2) == ["two (postgres)"]
     assert postgres.sql("SELECT seq FROM memoryd.machines ORDER BY machine", database) == [(2,), (1,)]
-    postgres.sql("UPDATE memoryd.log SET at = now() - interval '91 days'", database)
+    for offer, days in ((first, 91), (second, 89)):
+        postgres.sql(f"UPDATE memoryd.log SET at = now() - interval '{days} days' WHERE tag = '{offer.tag}'", database)
     exchange.note_machine(desk.server, ROOT, "one", 2)
-    assert postgres.sql("SELECT count(*) FROM memoryd.log", database) == [(0,)]
+    assert postgres.sql("SELECT replace(tag::text, '-', '') FROM memoryd.log", database) == [(second.tag,)]
     assert desk.one(first).said == "kept"
 
 
@@ -278,8 +306,6 @@ def test_the_newest_and_the_pinned_are_found(desk: Desk) -> None:
 
 
 def test_tables_of_the_first_design_are_refused(postgres: Postgres, database: str) -> None:
-    from memoryd.client.errors import Conflict
-
     owner = server.connect(postgres.address(database=database))
     assert schema.migrate(owner) == (schema.VERSION, schema.VERSION)
     owner.run("DROP SCHEMA memoryd CASCADE")
@@ -294,6 +320,17 @@ def test_tables_of_the_first_design_are_refused(postgres: Postgres, database: st
     with pytest.raises(Conflict, match="newer memoryd"):
         schema.migrate(owner)
     owner.close()
+
+
+def test_an_old_pgvector_is_named_and_makes_nothing(postgres: Postgres, database: str) -> None:
+    postgres.sql("CREATE EXTENSION vector", database)
+    with closing(server.connect(postgres.address(database=database))) as owner:
+        postgres.sql("UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'", database)
+        with pytest.raises(Conflict, match=r"has pgvector 0\.7\.4.*0\.8 or newer.*ALTER EXTENSION vector UPDATE"):
+            vectors.make(owner, {"m": 4})
+        assert owner.value("SELECT to_regclass('memoryd.vec')") is None
+        postgres.sql("UPDATE pg_extension SET extversion = '0.10.0' WHERE extname = 'vector'", database)
+        assert vectors.make(owner, {"m": 4})
 
 
 def test_a_root_that_is_not_there_takes_nothing(desk: Desk, postgres: Postgres, database: str) -> None:

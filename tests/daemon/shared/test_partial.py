@@ -14,7 +14,8 @@ from memoryd.client.shared.calls import GetSharing, MigrateServer, PurgeShared, 
 from memoryd.daemon.shared import engine, reader, room, vectors
 from postgres import Postgres
 from waiting import wait_until
-from workbench import found
+from workbench import WordEmbedder, found, running
+from workbench import ask as ask_core
 
 WORDS = (
     "harbour anchor lantern violin copper meadow saddle pepper glacier ribbon walnut candle mirror falcon"
@@ -191,6 +192,27 @@ def test_a_server_without_vectors_is_named(
         one.call(MigrateServer(root="acme"))
         wait_until(lambda: count_vectors(where) == 3)
         wait_until(lambda: root_of(other).error == "" and ask(other, WORDS[0]).shared == "asked")
+
+
+class ShortEmbedder(WordEmbedder):
+    """Another model, whose vectors have another length."""
+
+    name, fingerprint, dimensions = "short", "short-1", 32
+
+
+def test_migrate_makes_the_index_of_another_model_beside_the_former(
+    postgres: Postgres, with_vectors: str, folder: Path
+) -> None:
+    address = postgres.address(database=with_vectors)
+    with running(folder, ShortEmbedder()) as core:
+        for _ in range(2):  # once more changes nothing
+            assert ask_core(core, MigrateServer(root="acme", server=address)).vectors
+            made = postgres.sql(
+                "SELECT indexdef FROM pg_indexes WHERE indexname LIKE 'vec_near_%' ORDER BY indexname", with_vectors
+            )
+            for [index], model in zip(made, (ShortEmbedder, WordEmbedder), strict=True):
+                assert f"halfvec({model.dimensions})" in str(index)
+                assert f"'{model.fingerprint}'" in str(index)
 
 
 def test_what_a_part_adds_meets_what_is_not_here(postgres: Postgres, database: str, folder: Path) -> None:
