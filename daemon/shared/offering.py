@@ -24,7 +24,8 @@ from memoryd.daemon.store.rows import Row
 
 log = logging.getLogger(__name__)
 
-MOST_BYTES = 1_000_000  # of the texts of one offer; a larger memory is offered alone
+MOST_BYTES = 1_000_000  # of what is offered at once; a larger memory is offered alone
+_LEAST_BYTES = 500  # of an offer beside its body
 
 
 # How an entry is of which the server has everything.
@@ -54,7 +55,7 @@ def prepare(session: ExchangeSession, waiting: Sequence[SharedEntry]) -> list[Ou
             stuck = Stuck(entry.id, reason, entry.dirty or 0)
             shared.note_stuck(session.connection, session.root.id, stuck, session.core.clock())
             continue
-        size += 0 if body is None else len(body.content) + len(body.summary) + (len(row.metadata) if row else 0)
+        size += _LEAST_BYTES + (0 if body is None else len(msgspec.json.encode(body)))
         if going and size > MOST_BYTES:
             break
         going.append(_offer(session, entry, row, body))

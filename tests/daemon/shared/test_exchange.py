@@ -1,12 +1,15 @@
 """What two machines see of one another."""
 
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from machines import PLACE, converge, machines
 
 from memoryd.client.protocol import Links
-from memoryd.daemon.shared import exchange
+from memoryd.daemon.shared import exchange, offering
+from memoryd.daemon.shared.messages import Offer
 from memoryd.daemon.store import links
 from postgres import Postgres
 from workbench import ask, found
@@ -114,3 +117,23 @@ def test_a_first_copy_says_how_much_is_to_be_read_and_what_has_come_is_found(
         two.sync()
         assert (unread[:3], there[:3]) == ([5, 3, 1], [0, 2, 4])
         assert engine.figures.head == engine.root.cursor
+
+
+def test_what_is_written_goes_in_parts_of_at_most_a_megabyte(
+    postgres: Postgres, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, parts = exchange.offer, list[list[Offer]]()
+
+    def offer(*given: Any) -> Any:
+        parts.append(given[-1])
+        return real(*given)
+
+    monkeypatch.setattr(exchange, "offer", offer)
+    with machines(folder, postgres.address(database=database), "one") as (one,):
+        texts = [f"{number} {'ü' * size}" for number, size in enumerate((240_000, 240_000, 240_000, 524_000, 10))]
+        for text in texts:
+            one.add(text, dedup=False)
+        one.sync()
+    assert [[texts.index(made.body["content"]) for made in part] for part in parts] == [[0, 1], [2], [3], [4]]
+    sizes = [len(msgspec.json.encode(part)) for part in parts]
+    assert [size <= offering.MOST_BYTES for size in sizes] == [True, True, False, True]
