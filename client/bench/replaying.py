@@ -253,7 +253,7 @@ class ReplayPlayer:
         name = hosts.HOSTS[AGENT].events[event].name
         about = {"session_id": row.session, "cwd": f"/{namespace}", "hook_event_name": name}
         asked = answering.read_event(event, AGENT, msgspec.json.encode({**about, **given}))
-        return asked._replace(at=row.seconds)
+        return msgspec.structs.replace(asked, at=row.seconds)
 
     def _wait_for_thoughts(self, namespace: str, kind: str) -> None:
         """Wait until a conversation that has rested long enough was thought about."""

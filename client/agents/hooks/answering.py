@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -45,7 +45,7 @@ _FORGOTTEN_AFTER_S = 7 * 86_400.0
 _NAME_CHARS = 200
 
 
-class EventContext(NamedTuple):
+class EventContext(msgspec.Struct, frozen=True):
     """An event of a host: who asks, where, in which session; `given` is the host's JSON."""
 
     event: str

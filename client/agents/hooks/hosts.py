@@ -6,7 +6,9 @@ hooks themselves and by the installer. docs/agents.md says what was tried with w
 Codex allows a session's end three seconds and no more.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 # What a hook does; the names that `memctl hook` takes.
 START, PROMPT, TOOL, COMPACT, STOP, END = "session-start", "prompt", "tool", "compact", "stop", "session-end"
@@ -20,7 +22,7 @@ EVENTS = {
 }
 
 
-class HostEvent(NamedTuple):
+class HostEvent(Struct, frozen=True):
     """An event of an agent: its name there, after how many seconds it ends the hook, which of them are meant."""
 
     name: str
@@ -42,7 +44,7 @@ def _list_events(names: str, start: str = "", tool: str = "") -> dict[str, HostE
     }
 
 
-class Host(NamedTuple):
+class Host(Struct, frozen=True):
     """A coding agent: its events, its files and what is written into them, how it asks and is answered.
 
     `files` are below the user's home or a project, each with what of ours it holds: `hooks`, `server` (of MCP); or it

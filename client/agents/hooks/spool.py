@@ -15,14 +15,16 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from memoryd.client.agents.hooks.answering import list_noted
 from memoryd.client.agents.hooks.wire import Broken, CallRefused, DaemonLink, Silent
 from memoryd.client.transport import paths, trust
-from memoryd.client.wording import Wording
+
+if TYPE_CHECKING:
+    from memoryd.client.wording import Wording
 
 MAX_BYTES = 16 * 1024 * 1024
 METHODS = frozenset({"observe", "end_session", "reset_session", "pause_observing"})  # of calls that hooks spool
@@ -310,7 +312,7 @@ def _take_out(where: str, beginning: bytes) -> None:
             os.ftruncate(file, len(rest))
 
 
-class Said(NamedTuple):
+class Said(msgspec.Struct, frozen=True):
     """What was said in a call that waits, and in which session."""
 
     session: str
@@ -328,6 +330,8 @@ def erase(ids: set[str], session: str | None, matching: str | None = None, dry_r
     """Take turns with some ids, all calls of a session or what mentions a text (with both: of that session) out of what
     waits and was set aside, and the files that their next answer was to name; return what was said in each call
     concerned. With `dry_run` leave them."""
+    from memoryd.client.wording import Wording  # no hook needs it
+
     wording = None if matching is None else Wording(matching)
     concerned = list(_erase_files(session, wording, dry_run))
     for where in (path(), aside_path()):
@@ -345,7 +349,7 @@ def erase(ids: set[str], session: str | None, matching: str | None = None, dry_r
     return concerned
 
 
-def _erase_files(session: str | None, wording: Wording | None, dry_run: bool) -> Iterator[Said]:
+def _erase_files(session: str | None, wording: "Wording | None", dry_run: bool) -> Iterator[Said]:
     """Delete the names of files that were noted in a session, or in each session that noted one with the text."""
     for path, name, names in list_noted():
         if session in (None, name) and (wording.is_in(f"{name}\n{names}") if wording else session is not None):
@@ -355,7 +359,9 @@ def _erase_files(session: str | None, wording: Wording | None, dry_run: bool) ->
             yield Said(name, names)
 
 
-def _strip_line(line: bytes, ids: set[str], session: str | None, wording: Wording | None) -> tuple[bytes, Said | None]:
+def _strip_line(
+    line: bytes, ids: set[str], session: str | None, wording: "Wording | None"
+) -> tuple[bytes, Said | None]:
     """Return what stays of a line, and what was said in what goes: of a call without turns its name."""
     call = _decode(line)
     if call is None:
@@ -374,7 +380,7 @@ def _strip_line(line: bytes, ids: set[str], session: str | None, wording: Wordin
     return msgspec.json.encode({**call, "turns": left}) + b"\n" if left else b"", Said(name, said)
 
 
-def _is_meant(turn: dict[str, Any], ids: set[str], wording: Wording | None) -> bool:
+def _is_meant(turn: dict[str, Any], ids: set[str], wording: "Wording | None") -> bool:
     """Return whether a turn has one of the ids or mentions the text."""
     if wording is None or turn.get("id") in ids:
         return turn.get("id") in ids
