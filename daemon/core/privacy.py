@@ -34,7 +34,7 @@ NAMES = frozenset(
 )
 
 C = TypeVar("C", bound=Call[Any])
-V = TypeVar("V", bound=msgspec.Struct)
+V = TypeVar("V", bound=msgspec.Struct | dict[str, Any])
 
 
 class Privacy:

@@ -104,11 +104,16 @@ def put(
         key=row.key if row and remote.deleted else None,
         device=remote.device,
         author=remote.author,
-        further="{}" if remote.deleted or remote.purged else bodies.read_further(remote.body),
+        further="{}" if remote.deleted or remote.purged else _read_further(session, remote),
     )
     shared.put_entry(connection, made)
     shared.forget_stuck(connection, made)
     _add_links(session, made)
+
+
+def _read_further(session: ExchangeSession, remote: RemoteMemory) -> str:
+    """Return what a newer memoryd says of a memory, without credentials; it goes back with a change made here."""
+    return msgspec.json.encode(session.core.privacy.strip(bodies.read_further(remote.body))).decode()
 
 
 def choose_id(session: ExchangeSession, id: str) -> str:

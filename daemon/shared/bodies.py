@@ -69,10 +69,9 @@ def decode(remote: RemoteMemory, root: str) -> Body:
     return body
 
 
-def read_further(body: msgspec.Raw) -> str:
+def read_further(body: msgspec.Raw) -> dict[str, Any]:
     """Return the fields of a body that this memoryd does not know."""
-    known = {name: value for name, value in msgspec.json.decode(body).items() if name not in Body.__struct_fields__}
-    return msgspec.json.encode(known).decode()
+    return {name: value for name, value in msgspec.json.decode(body).items() if name not in Body.__struct_fields__}
 
 
 def make_row(id: str, namespace: int, body: Body) -> Row:

@@ -43,6 +43,27 @@ CREATE FUNCTION memoryd.write_head(head memoryd.heads) RETURNS void LANGUAGE sql
 END;
 """
 
+# Made again by each `migrate`: a server whose tables were made by an earlier memoryd has it as well.
+MERGE = """
+-- What two versions with equal text say together; where they disagree the first one is right.
+CREATE OR REPLACE FUNCTION memoryd.merge(first jsonb, second jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE
+RETURN second || first || jsonb_build_object(
+  'metadata', coalesce(second -> 'metadata', '{}') || coalesce(first -> 'metadata', '{}') || CASE
+    WHEN jsonb_typeof(first #> '{metadata,tags}') = 'array' AND jsonb_typeof(second #> '{metadata,tags}') = 'array'
+    THEN jsonb_build_object('tags', first #> '{metadata,tags}' || (
+      SELECT coalesce(jsonb_agg(t.tag ORDER BY t.place), '[]')
+      FROM jsonb_array_elements(second #> '{metadata,tags}') WITH ORDINALITY AS t(tag, place)
+      WHERE t.tag NOT IN (SELECT f.tag FROM jsonb_array_elements(first #> '{metadata,tags}') AS f(tag))))
+    ELSE '{}' END,
+  'pinned', coalesce(second -> 'pinned' = 'true', false) OR coalesce(first -> 'pinned' = 'true', false),
+  'votes', coalesce(first -> 'votes', '[]') || (
+    SELECT coalesce(jsonb_agg(v.vote ORDER BY v.place), '[]')
+    FROM jsonb_array_elements(coalesce(second -> 'votes', '[]')) WITH ORDINALITY AS v(vote, place)
+    WHERE NOT EXISTS (
+      SELECT FROM jsonb_array_elements(coalesce(first -> 'votes', '[]')) AS f(vote)
+      WHERE f.vote -> 'by' = v.vote -> 'by')));
+"""
+
 _ROWS = """
 CREATE FUNCTION memoryd.hex(name uuid) RETURNS text LANGUAGE sql IMMUTABLE
 RETURN replace(name::text, '-', '');
@@ -60,18 +81,6 @@ RETURN CASE WHEN (m).id IS NOT NULL THEN jsonb_build_object(
   'id', memoryd.hex((m).id), 'seq', (m).seq, 'tag', memoryd.hex((m).tag), 'ns', (m).ns, 'body', (m).body,
   'deleted', (m).deleted, 'purged', (m).purged, 'conflict_of', memoryd.hex((m).conflict_of),
   'device', (m).device, 'author', (m).author) END;
-
--- What two versions with equal text say together; where they disagree the first one is right.
-CREATE FUNCTION memoryd.merge(first jsonb, second jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE
-RETURN second || first || jsonb_build_object(
-  'metadata', coalesce(second -> 'metadata', '{}') || coalesce(first -> 'metadata', '{}'),
-  'pinned', coalesce(second -> 'pinned' = 'true', false) OR coalesce(first -> 'pinned' = 'true', false),
-  'votes', coalesce(first -> 'votes', '[]') || (
-    SELECT coalesce(jsonb_agg(v.vote ORDER BY v.place), '[]')
-    FROM jsonb_array_elements(coalesce(second -> 'votes', '[]')) WITH ORDINALITY AS v(vote, place)
-    WHERE NOT EXISTS (
-      SELECT FROM jsonb_array_elements(coalesce(first -> 'votes', '[]')) AS f(vote)
-      WHERE f.vote -> 'by' = v.vote -> 'by')));
 
 -- Put a row in place of the one with its id. Of what is deleted nothing is kept but that it was there.
 CREATE FUNCTION memoryd.put_row(m memoryd.mem) RETURNS memoryd.mem LANGUAGE plpgsql AS $$
@@ -314,4 +323,4 @@ BEGIN
 END $$;
 """
 
-JUDGING = _HEADS + _ROWS + _JUDGE + _OFFER
+JUDGING = _HEADS + MERGE + _ROWS + _JUDGE + _OFFER

@@ -142,6 +142,7 @@ def migrate(server: ServerConnection) -> tuple[int, int]:
     for script in MIGRATIONS[before:]:
         with server.begin():
             server.run(script)
+    server.run(judging.MERGE)
     return before, VERSION
 
 

@@ -114,6 +114,9 @@ def merge(offered: Body, there: Body) -> Body:
     """Return what two bodies of equal text say together."""
     body = {**offered, **there}
     body["metadata"] = {**offered.get("metadata", {}), **there.get("metadata", {})}
+    tags, more = (one.get("metadata", {}).get("tags") for one in (there, offered))
+    if isinstance(tags, list) and isinstance(more, list):
+        body["metadata"]["tags"] = tags + [tag for tag in more if tag not in tags]
     body["pinned"] = bool(offered.get("pinned")) or bool(there.get("pinned"))
     votes = list(there.get("votes", []))
     voters = {vote["by"] for vote in votes}

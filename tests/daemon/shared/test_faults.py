@@ -260,6 +260,7 @@ def test_who_was_away_longer_than_the_log_is_nothing_special(
     converge(one, two)
     assert set(one.texts().values()) == {"changed there", "changed here", "text 3", "the latest"}
     assert one.conflicts() == {}
+    assert postgres.sql(f"SELECT body FROM memoryd.mem WHERE id = '{ids[0]}' AND deleted", database) == [({},)]
 
 
 @pytest.mark.slow

@@ -230,6 +230,21 @@ def test_a_transaction_that_began_before_writes_nothing_afterwards(
         assert owner.texts() == []
 
 
+@pytest.mark.parametrize(("isolation", "seen"), [("READ COMMITTED", 0), ("REPEATABLE READ", 1)])
+def test_a_transaction_that_began_before_sees_nothing_that_came_afterwards(
+    postgres: Postgres, weak: tuple[str, str, str], isolation: str, seen: int
+) -> None:
+    database, boss, role = weak
+    with closing(Desk(postgres, database, boss)) as owner, closing(Desk(postgres, database, role)) as desk:
+        owner.look()
+        owner.one(make_offer("before"))
+        desk.server.run(f"BEGIN ISOLATION LEVEL {isolation}")
+        desk.look()
+        schema.revoke(owner.server, ROOT, role)
+        owner.one(make_offer("afterwards"))
+        assert len(desk.server.run(f"SELECT * FROM memoryd.feed('{ROOT}', 0, 9, 999)").fetchall()) == seen
+
+
 @pytest.mark.slow
 def test_who_holds_the_head_does_not_keep_its_grant(postgres: Postgres, weak: tuple[str, str, str]) -> None:
     database, boss, role = weak

@@ -218,6 +218,25 @@ def test_what_was_pulled_is_redacted_and_not_pushed_for_it(
     assert not any(secret.encode() in path.read_bytes() for path in two.folder.glob("memoryd*"))
 
 
+def test_what_was_pulled_is_redacted_in_fields_that_are_not_known_here(
+    pair: tuple[Machine, Machine], postgres: Postgres, database: str
+) -> None:
+    one, two = pair
+    secret = "gh" + "p_q7RtZ0mXc3vB9nL2kJ8hG5fD4sA1pQ6wE0yU"
+    id = one.add("The deploy key is in the safe")
+    one.sync()
+    further = f'{{"future": {{"note": "{secret}", "more": [1, null]}}}}'
+    postgres.sql(f"UPDATE memoryd.mem SET body = body || '{further}'", database)
+    two.sync()
+    assert len(two.texts()) == 1
+    assert two.waiting() == 0
+    assert not any(secret.encode() in path.read_bytes() for path in two.folder.glob("memoryd*"))
+    two.update(id, content="The deploy key is in the drawer")
+    two.sync()
+    [(future,)] = postgres.sql("SELECT body->'future' FROM memoryd.mem", database)
+    assert future == {"note": "[secret: GitHub token]", "more": [1, None]}
+
+
 def test_what_left_is_deleted_there_and_goes_on_here(pair: tuple[Machine, Machine]) -> None:
     one, two = pair
     id = one.add("the port is 80")

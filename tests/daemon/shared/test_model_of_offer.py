@@ -15,6 +15,7 @@ from memoryd.daemon.shared.server import ServerConnection
 from postgres import Postgres
 
 NAMESPACES, KEYS, TEXTS, VOTERS = ("a", "b"), (None, None, "port"), ("x", "y", "z"), ("ann", "bob")
+TAGS: tuple[list[str], ...] = ([], ["a"], ["b", "a"], ["b", "c", "c"])
 
 
 @pytest.fixture
@@ -57,6 +58,8 @@ class Comparison:
         key, text = choose(KEYS), choose(TEXTS)
         body: dict[str, Any] = {"content": text, "metadata": {}, "pinned": choose([True, False])}
         body["metadata"] = {name: self.random.randrange(3) for name in "ab" if self.random.random() < 0.5}
+        if self.random.random() < 0.5:
+            body["metadata"]["tags"] = choose([*TAGS, "no list"])
         body["votes"] = [{"by": voter, "at": 1.0} for voter in VOTERS if self.random.random() < 0.5]
         said = ({}, None) if deleted or purged else (body if key is None else {**body, "key": key}, key)
         lost = (choose(self.lost), self.random.randrange(9), self.random.randrange(12)) if is_lost else (None, 0, 0)

@@ -102,6 +102,19 @@ def test_equal_texts_are_merged(desk: Desk) -> None:
     assert (again.said, again.base, desk.mark) == ("kept", other.tag, 2), "it says nothing new"
 
 
+def test_tags_of_two_edits_are_united(desk: Desk) -> None:
+    desk.server.run(  # as a server has it whose tables are older: `migrate` makes it again
+        "CREATE OR REPLACE FUNCTION memoryd.merge(first jsonb, second jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE"
+        " RETURN second || first"
+    )
+    schema.migrate(desk.server)
+    first = make_offer("deploys are on Tuesday", body={"metadata": {"tags": ["old", "a"]}})
+    desk.one(first)
+    for metadata in ({"tags": ["old", "b"]}, {"tags": "no list"}, {}):
+        other = make_offer("deploys are on Tuesday", id=first.id, body={"metadata": metadata})
+        assert read(desk.one(other).row)["metadata"]["tags"] == ["old", "a", "b"]
+
+
 def test_a_key_is_that_of_the_first(desk: Desk) -> None:
     one, other = make_offer("the port is 80", key="port"), make_offer("the port is 90", key="port")
     desk.one(one)
@@ -288,7 +301,10 @@ def test_machines_are_noted_and_the_log_is_pruned(postgres: Postgres, database: 
     assert exchange.note_machine(desk.server, ROOT, "one", 1) == []
     assert exchange.note_machine(desk.server, ROOT, "two", 1) == ["one (postgres)"]
     assert exchange.note_machine(desk.server, ROOT, "one", 2) == ["two (postgres)"]
-    assert postgres.sql("SELECT seq FROM memoryd.machines ORDER BY machine", database) == [(2,), (1,)]
+    noted = postgres.sql(
+        "SELECT root, machine, role, seq, at <= now() FROM memoryd.machines ORDER BY machine", database
+    )
+    assert noted == [(ROOT, "one", "postgres", 2, True), (ROOT, "two", "postgres", 1, True)]
     for offer, days in ((first, 91), (second, 89)):
         postgres.sql(f"UPDATE memoryd.log SET at = now() - interval '{days} days' WHERE tag = '{offer.tag}'", database)
     exchange.note_machine(desk.server, ROOT, "one", 2)

@@ -25,7 +25,7 @@ from memoryd.client.shared.calls import (
     ShareRoot,
     UnshareRoot,
 )
-from memoryd.daemon.shared import sharing
+from memoryd.daemon.shared import engine, sharing
 from memoryd.daemon.shared.sharing import lines_of
 from memoryd.daemon.shared.tables import shared
 from postgres import Cable, Postgres
@@ -167,17 +167,20 @@ def test_a_new_text_replaces_both_versions(two: tuple[Client, Client], postgres:
 
 
 def test_a_purge_reaches_every_machine_and_its_history(
-    two: tuple[Client, Client], postgres: Postgres, database: str
+    two: tuple[Client, Client], postgres: Postgres, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = two
+    monkeypatch.setattr(engine, "NOTED_S", 0.1)
     id = one.add("the password is |hunter2".replace("|", "")).id
     one.update(id, content="the pass phrase is hunter2 again")
     wait_until(lambda: "the pass phrase is hunter2 again" in texts(other))
     other.update(id, content="the pass phrase was hunter2")
     wait_until(lambda: texts(one) == {"the pass phrase was hunter2"})
+    wait_until(lambda: bool(root_of(one).machines))
     done = one.call(PurgeShared(ids=[id[:8]]))
     assert done.ids == [id]
-    assert any("server" in copy for copy in done.copies)
+    assert f"machine {other.call(GetSharing()).machine} (postgres), until it has read this" in done.copies
+    assert "backups and replicas of the server" in done.copies
     wait_until(lambda: not texts(other) and root_of(one).waiting == 0)
     for client in two:
         folder = Path(client.status().data_dir)
