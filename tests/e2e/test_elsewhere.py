@@ -382,3 +382,13 @@ def test_a_root_is_set_up_as_the_page_on_sharing_says(away: Path) -> None:
         machine.stop()
         server.stop()
         server.remove()
+
+
+@pytest.mark.slow
+@needs("shared")
+@pytest.mark.skipif(find_binaries() is None, reason="there are no programs of PostgreSQL that can be run")
+def test_three_machines_are_shown() -> None:
+    command = [sys.executable, "tests/demo_team.py"]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert "All three hold the same" in done.stdout

@@ -135,6 +135,7 @@ def test_a_full_disk_is_named_and_nothing_is_lost(
         patch.setattr(exchange, "offer", push)
         one.add("waits for room")
         assert not one.engine.exchange_all()
+        assert one.engine.figures.state == "offline"
         assert "disk is full" in one.engine.figures.error
     converge(one, two)
     assert list(two.texts().values()) == ["waits for room"]
@@ -148,6 +149,7 @@ def test_a_row_that_is_refused_does_not_hold_up_the_others(
     add_all(one, "first", "poison", "last")
     one.sync()
     two.sync()
+    assert {machine.engine.figures.state for machine in pair} == {"ready"}
     assert set(two.texts().values()) == {"first", "last"}
     with one.core.store.reading() as connection:
         [(id, reason)] = shared.read_stuck(connection, one.engine.root.id)
@@ -167,6 +169,7 @@ def test_a_row_that_cannot_be_used_here_does_not_hold_up_the_others(
         which = f"body->>'content' = 'poison {number}'"
         postgres.sql(f"UPDATE memoryd.mem SET body = body || '{{{fields}}}' WHERE {which}", database)
     two.sync()
+    assert {machine.engine.figures.state for machine in pair} == {"ready"}
     assert set(two.texts().values()) == {"first", "last"}
     with two.core.store.reading() as connection:
         set_aside = dict(shared.read_stuck(connection, two.engine.root.id))

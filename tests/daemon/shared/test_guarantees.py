@@ -150,6 +150,9 @@ def test_a_server_made_again_gets_everything_back(
     converge(one, two)
     edited, deleted = sorted(one.texts())[:2]
     postgres.sql("DROP SCHEMA memoryd CASCADE", database)
+    assert not one.engine.exchange_all()
+    assert one.engine.figures.state == "refused"
+    assert "memctl shared migrate" in one.engine.figures.error
     make_tables(postgres, database)
     two.update(edited, content="edited meanwhile")
     one.delete(deleted)

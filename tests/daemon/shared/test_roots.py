@@ -59,6 +59,11 @@ def root_of(client: Client) -> SharedRoot:
     return root
 
 
+def metrics_of(client: Client) -> set[str]:
+    """Return the lines of the metrics."""
+    return set(exposition.format_stats(client.call(GetStats())).splitlines())
+
+
 def texts(client: Client) -> set[str]:
     return {memory.content for memory in client.list(reach="exact")}
 
@@ -138,6 +143,7 @@ def test_two_edits_are_a_conflict_that_a_person_resolves(two: tuple[Client, Clie
     wait_until(lambda: texts(one) == texts(other) == {"the port is 8080", "the port is 9090"})
     wait_until(lambda: bool(other.call(ListConflicts()).conflicts))
     [conflict] = other.call(ListConflicts())
+    assert "memoryd_shared_conflicts 1" in metrics_of(other)
     assert conflict.memory.id == id
     [found] = other.search("the port is 8080", limit=1)
     assert found.contradicts, "both are shown as a contradiction"
@@ -289,6 +295,8 @@ def test_unsharing_keeps_or_deletes_what_is_here(two: tuple[Client, Client], pos
 
 def test_the_tables_are_made_once(start_daemon: Start, postgres: Postgres, folder: Path) -> None:
     name = "empty_one"
+    [(version,)] = postgres.sql("SHOW server_version")
+    assert str(version).startswith("18."), "docs/sharing.md says which PostgreSQL the tests run with"
     postgres.sql(f"CREATE DATABASE {name}")
     address = postgres.address(database=name)
     try:
@@ -347,6 +355,7 @@ def test_status_says_each_state(
         reaches("offline")
         client.add("it waits")
         assert root_of(client).waiting == 1
+        assert "memoryd_shared_waiting 1" in metrics_of(client)
         change_there("grants SET can_write = false")
         cable.plug()
         reaches("refused", "may only read acme: 1 changes")
@@ -387,6 +396,7 @@ def test_a_credential_that_was_let_in_stays_here(
         id = client.add(secret, allow_secrets=True).id
         client.add("nothing secret")
         wait_until(lambda: root_of(client).memories == 1 and len(root_of(client).refused) == 1)
+        assert "memoryd_shared_refused 1" in metrics_of(client)
         assert "looks like" in root_of(client).refused[0].reason
         assert postgres.sql("SELECT count(*) FROM memoryd.mem", database) == [(1,)]
         client.update(id, content="The deploy key is in the safe")
@@ -407,11 +417,8 @@ def test_what_came_from_another_machine_says_from_which_and_counts_as_l3(two: tu
     stats = other.call(GetStats())
     assert stats.daemon is not None
     assert [root.root for root in stats.daemon.shared] == ["acme"]
-    assert 'memoryd_shared_roots{state="ready"} 1' in exposition.format_stats(stats)
-    assert {"waiting", "conflicts", "refused"} <= set(
-        re.findall(r"^memoryd_shared_(\w+) 0", exposition.format_stats(stats), re.M)
-    )
-    assert "memoryd_shared_memories 1" in exposition.format_stats(stats)
+    assert {'memoryd_shared_roots{state="ready"} 1', "memoryd_shared_memories 1"} <= metrics_of(other)
+    assert {f"memoryd_shared_{name} 0" for name in ("waiting", "conflicts", "refused")} <= metrics_of(other)
 
 
 def test_without_its_packages_sharing_says_what_to_install(

@@ -1,11 +1,12 @@
 """A server that is silent is given up; one at the end of a slow line is not."""
 
 import threading
+import time
 
 import psycopg
 import pytest
 
-from memoryd.daemon.shared import server
+from memoryd.daemon.shared import engine, server
 from postgres import Cable, Postgres
 from waiting import wait_until
 
@@ -36,17 +37,20 @@ def test_much_over_a_slow_line(postgres: Postgres) -> None:
     read_and_write(postgres, 12_000_000, limit_s=10.0)
 
 
-@pytest.mark.parametrize("where", ["over a network", "over a Unix socket"])
-def test_a_hung_server_is_given_up(postgres: Postgres, where: str) -> None:
+@pytest.mark.parametrize(("where", "times", "limit_s"), [("over a network", 1, 30), ("over a Unix socket", 4, 120)])
+def test_a_hung_server_is_given_up(postgres: Postgres, where: str, times: int, limit_s: float) -> None:
     address = postgres.address()
     if where == "over a Unix socket":
         address = address.replace("host=127.0.0.1", f"host={postgres.folder}")
     opened = server.connect(address)
     postgres.hang()
     try:
+        began = time.monotonic()
         with opened.time_limit(0.2), pytest.raises(psycopg.OperationalError):
             opened.run("SELECT 1")
+        assert time.monotonic() - began >= 0.2 * times
         assert not opened.is_open
+        assert engine.LIMIT_S * times == limit_s, "docs/sharing.md names it"
     finally:
         postgres.resume()
 
