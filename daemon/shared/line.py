@@ -30,7 +30,6 @@ _LONGEST_PAUSE_S = 15.0  # while the server does not answer
 _TOGETHER_S = 0.03  # changes within that are pushed together
 _REPORT_S = 1.0  # between two looks, however many changes the server reports
 _UNTOLD_S = 1.25  # after a report: the server reports none of the changes of the second that follows it
-_LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
 
 
 class EngineThread:
@@ -157,7 +156,6 @@ class EngineThread:
 
 def open_server(core: Core, address: str, passfile: str) -> ServerConnection:
     """Connect to a server, unless this machine is to stay offline."""
-    host = str(server.parse(address).get("host") or "")
-    if core.config.network.offline and not (host in _LOCAL or host.startswith("/")):
+    if core.config.network.offline and not server.is_here(address):
         raise Unavailable("This machine is to stay offline ([network] offline).")
     return server.connect(address, os.path.expanduser(passfile))

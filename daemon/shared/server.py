@@ -13,10 +13,11 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import zip_longest
 from typing import Any
 
 import psycopg
-from psycopg import conninfo, errors
+from psycopg import conninfo, errors, pq
 from psycopg.sql import Composed
 
 from memoryd.client.errors import Forbidden, Invalid, MemorydError, Unavailable
@@ -36,7 +37,7 @@ AUTHORITIES = (
     "/etc/ssl/ca-bundle.pem",  # openSUSE
     "/etc/ssl/cert.pem",  # macOS
 )
-
+_LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
 _LOOK_S = 2.0  # between two looks at what moved
 _UNSEEN = 4.0  # times longer is waited for all where the system does not say what moved (a Unix socket)
 _MOVED = struct.Struct("=120xQQ")  # of Linux' tcp_info: bytes that were acknowledged, bytes that were received
@@ -127,13 +128,9 @@ class ServerConnection:
 def connect(address: str, passfile: str = "") -> ServerConnection:
     """Connect; the password comes from the passfile or the environment. Raise `Unavailable` or `Forbidden`."""
     given = parse(address)
-    defaults = {**_DEFAULTS, "sslrootcert": _find_authorities()}
-    host = str(given.get("host") or "")
-    if host.startswith("/") or (not host and "hostaddr" not in given) or "sslmode" in given:
+    defaults = {**_DEFAULTS, "sslrootcert": _find_authorities()}  # of no matter for a Unix socket
+    if "sslmode" in given:  # the person decided
         defaults.pop("sslrootcert")
-        defaults.pop("sslmode")  # a Unix socket, or the person decided
-    if "sslrootcert" in given:
-        defaults.pop("sslrootcert", None)
     if passfile:
         given["passfile"] = passfile
     try:
@@ -148,6 +145,15 @@ def _find_authorities() -> str:
     if os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
         return "system"  # it takes them from there
     return next((path for path in AUTHORITIES if os.path.isfile(path)), "system")
+
+
+def is_here(address: str) -> bool:
+    """Return whether a server, each where several are named, is on this machine, as far as the address says."""
+    given = {option.keyword.decode(): (option.val or b"").decode() for option in pq.Conninfo.get_defaults()}
+    given |= parse(address)
+    hosts, addresses = str(given.get("host") or "").split(","), str(given.get("hostaddr") or "").split(",")
+    named = [at or host for host, at in zip_longest(hosts, addresses, fillvalue="")]
+    return not given.get("service") and all(one in _LOCAL or one.startswith("/") for one in named)
 
 
 def parse(address: str) -> dict[str, Any]:

@@ -213,6 +213,7 @@ def make(server: ServerConnection, models: Mapping[str, int]) -> bool:
             server.run("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
             _check_pgvector(server.value(_VERSION))
             place = server.value(_PLACE)
+            server.run(f"SELECT '[0]'::{place}.vector")  # loads it; before that its settings are a superuser's alone
             server.run((_TABLES + _FUNCTIONS + _WORDS).replace("PLACE", place) + LOCK)
             grant_functions(server, [role for (role,) in server.run(ROLES).fetchall()])
     place = server.value(_PLACE)

@@ -30,8 +30,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         ("host=db.example dbname=team", ("verify-full", "system")),
         ("host=db.example sslmode=disable", ("disable", None)),
         ("host=db.example sslrootcert=/own.pem", ("verify-full", "/own.pem")),
-        ("host=/run/postgresql", (None, None)),
-        ("dbname=team", (None, None)),
+        ("host=/run/postgresql,db.example", ("verify-full", "system")),
+        ("dbname=team", ("verify-full", "system")),
     ],
 )
 def test_the_certificate_is_checked_unless_the_address_says_otherwise(
@@ -55,9 +55,15 @@ def test_a_machine_that_is_to_stay_offline_connects_to_itself_alone(
     core: Core, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(core, "config", Config(network=NetworkConfig(offline=True)))
+    elsewhere = ["host=db.example", "hostaddr=203.0.113.5", "host=localhost hostaddr=203.0.113.5", "service=team"]
+    for address in (*elsewhere, "host=/run/postgresql,db.example"):
+        with pytest.raises(Unavailable, match="stay offline"):
+            line.open_server(core, address, "")
+    monkeypatch.setenv("PGHOST", "db.example")
     with pytest.raises(Unavailable, match="stay offline"):
-        line.open_server(core, "host=db.example", "")
+        line.open_server(core, "dbname=team", "")
+    monkeypatch.delenv("PGHOST")
     assert asked == {}
-    for address in ("host=127.0.0.1", "host=/run/postgresql", "dbname=team"):
+    for address in ("host=127.0.0.1", "host=/run/postgresql", "dbname=team", "hostaddr=::1"):
         with pytest.raises(Unavailable, match="there is no server"):
             line.open_server(core, address, "")

@@ -94,6 +94,9 @@ def test_who_has_no_grant_at_all_finds_nothing_to_call(postgres: Postgres, with_
     for ask in (nobody.look, lambda: nobody.one(make_offer("x")), lambda: schema.read_version(nobody.server)):
         with pytest.raises(Denied):
             ask()
+    postgres.sql("ANALYZE memoryd.mem", with_vectors)
+    about = "SELECT reltuples FROM pg_class WHERE relnamespace = 'memoryd'::regnamespace AND relname = 'mem'"
+    assert nobody.server.value(about) == 1, "as the page says"
     nobody.close()
     postgres.sql(f"DROP ROLE {name}")
 
@@ -131,6 +134,7 @@ def test_functions_tell_nothing_of_another_root(owner: Desk, stranger: Desk) -> 
     assert exchange.find_start(opened, ROOT, 0) is None
     assert exchange.list_pinned(opened, ROOT, 9, 9) == []
     assert exchange.note_machine(opened, ROOT, "m", 1) == []
+    assert vectors.take(owner.server, ROOT, "another", [id]) == {}, "those of one model are for that model"
     assert vectors.read_feed(opened, ROOT, 0) == []
     assert vectors.take(opened, ROOT, "m", [id]) == {}
     assert vectors.has_few(opened, ROOT, "m", [ROOT])
@@ -209,6 +213,17 @@ def weak(postgres: Postgres) -> Iterator[tuple[str, str, str]]:
     postgres.sql(f"DROP DATABASE {name} WITH (FORCE)")
     postgres.sql(f"DROP ROLE {role}")
     postgres.sql(f"DROP ROLE {boss}")
+
+
+def test_an_owner_who_is_no_superuser_makes_the_vectors_once_the_extension_is_there(
+    postgres: Postgres, weak: tuple[str, str, str]
+) -> None:
+    database, boss, _ = weak
+    with closing(server.connect(postgres.address(boss, database))) as opened:
+        with pytest.raises(Denied):
+            vectors.make(opened, {"m": 4})
+        postgres.sql("CREATE EXTENSION vector SCHEMA public", database)
+        assert vectors.make(opened, {"m": 4})
 
 
 @pytest.mark.parametrize("isolation", ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])

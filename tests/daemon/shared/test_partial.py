@@ -213,6 +213,19 @@ def test_migrate_makes_the_index_of_another_model_beside_the_former(
             for [index], model in zip(made, (ShortEmbedder, WordEmbedder), strict=True):
                 assert f"halfvec({model.dimensions})" in str(index)
                 assert f"'{model.fingerprint}'" in str(index)
+            assert postgres.sql("SELECT count(*) FROM pg_indexes WHERE indexname = 'mem_words'", with_vectors) == [(1,)]
+
+
+def test_a_part_begins_with_the_newest_and_the_pinned(postgres: Postgres, database: str, folder: Path) -> None:
+    with machines(folder, postgres.address(database=database), "one", "two") as (one, two):
+        pinned = one.add("pinned long ago")
+        one.update(pinned, pinned=True)
+        one.sync()
+        newest = [one.add(f"number {number}") for number in range(5)][-1]
+        one.sync()
+        two.engine.max_rows = 2
+        two.sync()
+        assert set(two.texts()) == {pinned, newest}
 
 
 def test_what_a_part_adds_meets_what_is_not_here(postgres: Postgres, database: str, folder: Path) -> None:

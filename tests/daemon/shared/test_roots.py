@@ -1,7 +1,10 @@
 """Sharing a root through the daemon: what goes, what stays, who may, what people decide, how it ends."""
 
+import os
 import re
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -115,12 +118,17 @@ def test_changes_are_reported_by_the_server_or_asked_for(
 
 
 def test_a_plan_says_what_goes_and_what_stays(start_daemon: Start, address: str) -> None:
-    with start_daemon().client("acme") as client:
+    daemon = start_daemon()
+    with daemon.client("/") as everywhere:
+        everywhere.add("for everybody here")
+    with daemon.client("acme") as client:
         client.add("shared by a person")
         client.call(Add(memory=NewMemory(content="an agent's own"), namespace="acme/alpha"))
         client.observe([{"role": "user", "content": "my dentist is on Friday at nine, tell nobody"}])
         client.call(ShareRoot(root="acme", server=address, dry_run=True))
         assert client.call(GetSharing()).roots == []
+        with pytest.raises(Invalid, match="is not in acme"):
+            client.call(ShareRoot(root="acme", server=address, namespaces=[""]))
         plan = client.call(ShareRoot(root="acme", server=address, namespaces=["acme"]))
         assert [(one.namespace, one.going) for one in plan.namespaces] == [("acme", 1)]
         wait_until(lambda: root_of(client).memories == 1)
@@ -399,8 +407,12 @@ def test_a_credential_that_was_let_in_stays_here(
         assert "memoryd_shared_refused 1" in metrics_of(client)
         assert "looks like" in root_of(client).refused[0].reason
         assert postgres.sql("SELECT count(*) FROM memoryd.mem", database) == [(1,)]
+        client.add("with a summary", summary=secret, allow_secrets=True)
+        client.add("with a value", metadata={"note": secret}, allow_secrets=True)
+        wait_until(lambda: len(root_of(client).refused) == 3)
+        assert postgres.sql("SELECT count(*) FROM memoryd.mem", database) == [(1,)]
         client.update(id, content="The deploy key is in the safe")
-        wait_until(lambda: root_of(client).memories == 2 and not root_of(client).refused)
+        wait_until(lambda: root_of(client).memories == 2 and len(root_of(client).refused) == 2)
 
 
 def test_what_came_from_another_machine_says_from_which_and_counts_as_l3(two: tuple[Client, Client]) -> None:
@@ -409,7 +421,11 @@ def test_what_came_from_another_machine_says_from_which_and_counts_as_l3(two: tu
     wait_until(lambda: bool(texts(other)))
     [operation] = other.call(Operations()).operations
     assert operation.kind == "job:shared"
-    assert operation.process == f"{one.call(GetSharing()).machine} (postgres)"
+    role = f"{one.call(GetSharing()).machine} (postgres)"
+    assert operation.process == role
+    command = [sys.executable, "-m", "memoryd.client.memctl", "history", id]
+    environment = {**os.environ, "MEMORYD_SOCKET": other.status().socket, "COLUMNS": "200"}
+    assert role in subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
     assert other.history(id).changes[0].operation == operation.id
     [tier] = [tier for tier in other.call(Tiers()).tiers if tier.name == "L3"]
     assert tier.count == 1
