@@ -11,8 +11,8 @@ from machines import machines
 
 from conversing import FACTS, Model
 from memoryd.client import Client
-from memoryd.client.protocol import Consolidate, EndSession, Feedback, Share
-from memoryd.client.shared.calls import GetSharing, ShareRoot
+from memoryd.client.protocol import Consolidate, EndSession, Feedback, Memory, Share
+from memoryd.client.shared.calls import GetSharing, PurgeShared, ShareRoot
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.store import rows as memories
 from postgres import Postgres
@@ -168,3 +168,29 @@ def test_conversations_leave_where_a_person_said_so(
         wait_until(lambda: settled(client))
         sources = {body["source"] for body, _ in rows(postgres, database)}
         assert {"extraction", "session_summary"} <= sources
+
+
+def test_a_purge_takes_what_was_made_of_a_turn_with_it(
+    start_daemon: Callable[..., Any], address: str, postgres: Postgres, database: str
+) -> None:
+    with day_of_agents(start_daemon) as client:
+        client.call(ShareRoot(root="acme", server=address, namespaces=["acme/api"], conversations=True))
+        talk(client)
+        wait_until(lambda: any(is_summary(memory) for memory in client.list(limit=1000)))
+        wait_until(lambda: settled(client))
+        before = {memory.id: memory for memory in client.list(limit=1000)}
+        turn = next(
+            memory for memory in before.values() if memory.content == SAID[0] and memory.source == "conversation"
+        )
+        done = client.call(PurgeShared(ids=[turn.id]))
+        made = [before[id] for id in done.ids if id in before and id != turn.id]
+        assert {"extraction", "session_summary"} <= {memory.source for memory in made}
+        assert not set(done.ids) & {memory.id for memory in client.list(limit=1000)}
+        wait_until(lambda: settled(client))
+        purged = postgres.sql("SELECT replace(id::text, '-', '') FROM memoryd.mem WHERE purged", database)
+        assert {(memory.id,) for memory in [turn, *made]} <= set(purged)
+
+
+def is_summary(memory: Memory) -> bool:
+    """Return whether a memory sums up the first session."""
+    return memory.source == "session_summary" and memory.metadata["session"] == "s0"
