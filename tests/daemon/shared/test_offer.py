@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
+import msgspec
 import numpy as np
 import psycopg
 import pytest
@@ -86,6 +87,9 @@ def test_an_edit_beats_a_deletion_whichever_was_first(desk: Desk) -> None:
     assert desk.one(make_offer(id=one.id, base=deleted.tag, deleted=True)).said == "taken"
     both = desk.one(make_offer(id=one.id, base=one.tag, deleted=True))
     assert (both.said, both.base) == ("kept", desk.rows()[one.id].tag)
+    gone = make_offer(id=other.id, base=desk.rows()[other.id].tag, deleted=True)
+    assert desk.one(msgspec.structs.replace(gone, body={"content": "a text"})).said == "taken"
+    assert read(desk.rows()[other.id]) == {}, "a deletion that brings a text leaves none"
 
 
 def test_equal_texts_are_merged(desk: Desk) -> None:
