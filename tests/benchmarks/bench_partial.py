@@ -13,6 +13,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,14 @@ DEADLINE_MS = 150
 _PART = 20_000
 _WAY_MS = 30.0
 _ALL, _SMALL = "acme/all", "acme/small"
+_SIZE = (
+    "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = 'memoryd' AND c.relkind = 'r' AND c.relname LIKE %s"
+)
+_NEAR_INDEX = (
+    "SELECT sum(pg_relation_size(c.oid)) FROM pg_class c JOIN pg_am a ON a.oid = c.relam"
+    " WHERE a.amname = 'hnsw' AND c.relkind = 'i'"
+)
 _OPTIONS = ("shared_buffers=2GB", "maintenance_work_mem=4GB", "max_wal_size=8GB", "autovacuum=off")
 
 
@@ -74,31 +83,27 @@ def _measure(report: Report, postgres: Postgres, count: int, asked: int) -> None
     schema.migrate(owner)
     schema.make_root(owner, "acme")
     vectors.make(owner, {})
-    loaded_s = _load(owner, count)
+    characters, loaded_s = _load(owner, count)
     progress(f"making the index of {count:,} vectors")
     began = time.perf_counter()
     vectors.make(owner, {Drawn.fingerprint: DIMENSIONS})
     owner.run("ANALYZE memoryd.vec, memoryd.mem")
     indexed_s = time.perf_counter() - began
-    sizes = {
-        name: owner.value(
-            f"SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n"
-            f" ON n.oid = c.relnamespace WHERE n.nspname = 'memoryd' AND c.relname LIKE '{name}%' AND c.relkind = 'r'"
-        )
-        for name in ("mem", "vec")
-    }
-    owner.close()
     report.table(
         f"{count:,} memories on the server",
         [
             {
                 "COPY, s": round(loaded_s),
                 "index of vectors, s": round(indexed_s),
-                "bytes a memory": round(sizes["mem"] / count),
-                "bytes a vector with its index": round(sizes["vec"] / count),
+                "characters a text": round(characters / count),
+                "bytes a memory": round(_measure_size(owner, "mem%") / count),
+                "bytes a noted version": round(_measure_size(owner, "log%") / count),
+                "bytes a vector with its index": round(_measure_size(owner, "vec%") / count),
+                "of that the index of what is near": round(owner.value(_NEAR_INDEX) / count),
             }
         ],
     )
+    owner.close()
     cable = Cable(postgres.port, _WAY_MS / 2000)
     way = postgres.address().replace(f"port={postgres.port}", f"port={cable.port}")
     with tempfile.TemporaryDirectory(prefix="mb-") as name:
@@ -122,30 +127,37 @@ def _id_of(number: int) -> uuid.UUID:
     return uuid.UUID(int=(number + 1) * 0x9E3779B97F4A7C15F39CC0605CEDC835 % (1 << 128))
 
 
-def _load(owner: server.ServerConnection, count: int) -> float:
-    """Put all memories and their vectors there."""
+def _measure_size(owner: server.ServerConnection, tables: str) -> int:
+    """Return the bytes of tables with their indexes."""
+    return int(owner.value(_SIZE, (tables,)))
+
+
+def _load(owner: server.ServerConnection, count: int) -> tuple[int, float]:
+    """Put all memories and their vectors there; return the characters of all texts, and how long that took."""
     told = [corpus.memory(number) for number in range(10_000)]
-    began = time.perf_counter()
+    characters, began = 0, time.perf_counter()
     for start in range(0, count, _PART):
         numbers = range(start, min(count, start + _PART))
         texts = [f"{told[number % len(told)]} ({number})" for number in numbers]
+        characters += sum(map(len, texts))
         with owner.begin(), owner.connection.cursor() as cursor:
             with cursor.copy(
-                "COPY memoryd.mem (root, id, seq, vtag, anc, ns, body, deleted, purged, machine) FROM STDIN"
+                "COPY memoryd.mem (root, id, seq, tag, ns, body, size, deleted, purged, was_changed, device, author,"
+                " at) FROM STDIN"
             ) as copy:
                 for number, text in zip(numbers, texts, strict=True):
-                    place, id = _SMALL if number % 100 == 7 else _ALL, _id_of(number)
-                    copy.write_row(("acme", id, number + 1, id, [], place, _body(number, text), False, False, "far"))
+                    place, id, body = _SMALL if number % 100 == 7 else _ALL, _id_of(number), _body(number, text)
+                    row = ("acme", id, number + 1, id, place, body, len(body.encode()), False, False, False)
+                    copy.write_row((*row, "far", "postgres", datetime.now(UTC)))
             with cursor.copy(
                 "COPY memoryd.vec (root, model, id, ns, text_hash, emb) FROM STDIN (FORMAT binary)"
             ) as copy:
                 copy.write(b"".join(_pack(numbers, texts, drawn(start, len(numbers)))))
         progress(f"{numbers.stop:,} of {count:,}")
-    tag = uuid.uuid4()
-    owner.run("UPDATE memoryd.heads SET seq = %s, tag = %s", (count, tag))
-    owner.run("INSERT INTO memoryd.log (root, seq, tag, machine) VALUES ('acme', %s, %s, 'far')", (count, tag))
+    owner.run("INSERT INTO memoryd.log SELECT root, tag, seq, at FROM memoryd.mem")
+    owner.run("UPDATE memoryd.heads SET seq = %s, xid = pg_current_xact_id()::xid", (count,))
     owner.run("INSERT INTO memoryd.models (root, model, dimensions, seq) VALUES ('acme', 'drawn', 384, %s)", (count,))
-    return time.perf_counter() - began
+    return characters, time.perf_counter() - began
 
 
 def _body(number: int, text: str) -> str:
