@@ -101,7 +101,8 @@ def _copilot(api: ModelApi, home: Path) -> tuple[list[str], dict[str, str]]:
 
 def _cline(api: ModelApi, home: Path) -> tuple[list[str], dict[str, str]]:
     script = '"$0" auth -p openai-compatible -k none -m m -b "$1"; "$0" -P openai-compatible -m m "$2"; "$0" hub stop'
-    return ["sh", "-c", script, command("cline"), f"{api.url}/v1", QUESTION], {}
+    patient = {"CLINE_PLUGIN_IMPORT_TIMEOUT_MS": "60000"}  # else it goes on without one after four seconds
+    return ["sh", "-c", script, command("cline"), f"{api.url}/v1", QUESTION], patient
 
 
 AGENTS: dict[str, Asking] = {
