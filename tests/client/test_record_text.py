@@ -97,6 +97,7 @@ PLAIN = Record(
 @example(msgspec.structs.replace(PLAIN, content="x" * 1024 * 1024))
 @example(msgspec.structs.replace(PLAIN, content="---\nid: 5\n---\n"))
 @settings(max_examples=150)
+@pytest.mark.slow
 def test_every_field_comes_back_from_markdown_and_from_json(record: Record) -> None:
     assert parse_markdown(format_markdown(record)) == record
     assert parse_json(format_json(record)) == record

@@ -121,6 +121,7 @@ def test_what_a_system_kept_comes_in_once_and_goes_with_one_undo(
     assert everything(client) == []
 
 
+@pytest.mark.slow
 def test_files_of_the_same_name_of_two_projects_stay_apart(memctl: Memctl, client: Client, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -182,6 +183,7 @@ def test_what_is_imported_is_found_by_the_next_search(memctl: Memctl, client: Cl
     assert [memory.metadata["times"] for memory in everything(client) if "times" in memory.metadata] == [2]
 
 
+@pytest.mark.slow
 def test_a_changed_memory_of_mem0_replaces_what_was_imported_before(
     memctl: Memctl, client: Client, tmp_path: Path
 ) -> None:
@@ -197,6 +199,7 @@ def test_a_changed_memory_of_mem0_replaces_what_was_imported_before(
     assert "PostgreSQL 15" in " ".join(memory.content for memory in everything(client))
 
 
+@pytest.mark.slow
 def test_what_was_changed_here_since_an_import_stays(memctl: Memctl, client: Client, tmp_path: Path) -> None:
     bring(memctl, "memori", SAMPLES / "memori.db")
     [one] = [memory for memory in everything(client) if "12 nodes" in memory.content]
@@ -218,6 +221,7 @@ def test_links_and_observations_of_notes_are_kept(memctl: Memctl, client: Client
     assert "- [ ] Descale it" in kettle.content
 
 
+@pytest.mark.slow
 def test_the_database_of_basic_memory_names_projects_and_times(memctl: Memctl, client: Client, tmp_path: Path) -> None:
     shutil.copy(SAMPLES / "basic-memory" / "memory.db", tmp_path)
     assert "/srv/cookbook" in bring(memctl, "basic-memory", tmp_path, "--yes")["notes"][0]
@@ -319,6 +323,7 @@ def test_daily_files_have_their_day_and_headings_lead(memctl: Memctl, client: Cl
 
 
 @pytest.mark.parametrize("system", list(SYSTEMS))
+@pytest.mark.slow
 def test_what_is_not_there_or_of_another_kind_is_one_sentence(
     memctl: Memctl, client: Client, tmp_path: Path, system: str
 ) -> None:

@@ -240,6 +240,7 @@ def test_the_demo_loses_nothing_and_leaves_nothing(folder: Path, notes: Path) ->
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_the_demo_cleans_up_when_it_is_interrupted(folder: Path, notes: Path, number: int) -> None:
     command = [*COMMAND, "demo", "--path", str(notes)]
     with subprocess.Popen(

@@ -29,6 +29,8 @@ from memoryd.models.folder import default_models_dir
 
 FOREIGN = Path(__file__).parents[1] / "data" / "hooks"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -140,7 +142,6 @@ def test_what_is_shown_before_the_question_has_the_warning_and_no_colours(
     assert ("\x1b" in preview, "\x1b" in done.out) == (False, True)
 
 
-@pytest.mark.slow
 def test_the_data_can_be_kept_and_is_found_by_a_later_installation(installed: Path, memctl: Memctl) -> None:
     report = memctl("uninstall", "--keep-data", "--yes", "--json").json
     assert {part["what"] for part in report["parts"]} == {"hooks", "service", "daemon", "socket", "models"}
@@ -288,7 +289,6 @@ def test_folders_that_hooks_made_go_and_empty_ones_that_were_there_stay(
     assert contents(home) == before
 
 
-@pytest.mark.slow
 def test_a_project_that_had_hooks_and_is_gone_is_named(
     home: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,7 +352,6 @@ def test_hooks_that_are_still_called_bring_nothing_back(
     assert contents(installed) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("words", [("up",), ("hooks", "install", "claude-code")])
 def test_hooks_work_again_after_a_command_of_a_person(installed: Path, memctl: Memctl, words: tuple[str, ...]) -> None:
     memctl("uninstall", "--keep-data", "--yes")
@@ -439,7 +438,6 @@ def test_a_memory_beside_the_default_one_goes_alone(
     assert memctl("status", "--json").json["pid"] == pid
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("names", [("MEMORYD_DATA_DIR", "MEMORYD_SOCKET"), ("MEMORYD_SOCKET",)])
 def test_what_is_printed_for_another_memory_removes_that_one_alone(
     names: tuple[str, ...], installed: Path, memctl: Memctl, monkeypatch: pytest.MonkeyPatch
@@ -518,7 +516,6 @@ def test_files_that_another_installation_wrote_into_come_back_to_the_byte(
     assert {name: data for name, data in contents(home).items() if data} == before
 
 
-@pytest.mark.slow
 def test_turns_are_counted_also_while_the_daemon_is_down(installed: Path, memctl: Memctl) -> None:
     memctl("observe", "We deploy on Tuesdays", "--namespace", "ada", "--session", "s1")
     for _ in range(2):
@@ -527,7 +524,6 @@ def test_turns_are_counted_also_while_the_daemon_is_down(installed: Path, memctl
         memctl("down")
 
 
-@pytest.mark.slow
 def test_parts_of_files_are_counted_apart(installed: Path, memctl: Memctl) -> None:
     memctl("workspace", "add", str(installed / "notes"))
     memctl("workspace", "index", str(installed / "notes"))

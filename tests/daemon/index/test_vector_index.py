@@ -224,6 +224,7 @@ def many() -> tuple[VectorIndex, Vector]:
 
 
 @pytest.mark.parametrize("share", [0.001, 0.01, 0.1, 1.0])
+@pytest.mark.slow
 def test_with_heads_scanned_first_the_best_ten_are_the_true_best_ten(
     many: tuple[VectorIndex, Vector], share: float
 ) -> None:
@@ -241,6 +242,7 @@ def test_with_heads_scanned_first_the_best_ten_are_the_true_best_ten(
         assert best == chosen[np.argsort(-(vectors[chosen] @ query))[:10]].tolist()
 
 
+@pytest.mark.slow
 def test_among_thousands_that_are_nearly_the_same_the_best_are_found() -> None:
     dice = np.random.default_rng(13)
     vectors = np.concatenate([near_identical(dice, 11_000), like_a_model(dice, 10_000)])

@@ -248,6 +248,7 @@ def test_a_backup_that_is_interrupted_leaves_nothing_behind(core: Core, folder: 
     assert [name for name in os.listdir(folder) if name.startswith("copy")] == []
 
 
+@pytest.mark.slow
 def test_writes_go_on_while_a_backup_is_made_and_it_holds_one_moment(core: Core, folder: Path) -> None:
     ids = [
         r.id for r in add_many(core, [NewMemory(content=f"Crane {n} " * 300) for n in range(500)], dedup=False).results

@@ -132,6 +132,7 @@ def test_portions_hold_each_memory_once(core: Core, limit: int) -> None:
     assert [one.id for one in exported(core, limit=limit)] == [f"{number:032x}" for number in range(3)]
 
 
+@pytest.mark.slow
 def test_a_portion_of_large_memories_fits_into_a_frame(core: Core) -> None:
     large = [record(number, f"{number} " + "x" * (1024 * 1024 - 8)) for number in range(40)]
     for start in range(0, 40, 10):

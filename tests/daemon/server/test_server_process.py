@@ -125,6 +125,7 @@ def test_a_second_daemon_on_the_same_data_is_refused_and_the_first_goes_on(proce
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.slow
 def test_a_signal_lets_the_call_under_way_finish_and_leaves_everything_tidy(
     process: "Process", number: signal.Signals
 ) -> None:

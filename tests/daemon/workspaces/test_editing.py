@@ -106,6 +106,7 @@ def _filled(text: str) -> list[str]:
 @given(documents | arbitrary)
 @example("---\n---\n")
 @settings(max_examples=300)
+@pytest.mark.slow
 def test_nothing_else_changes_and_taking_it_out_gives_the_file_back(text: str) -> None:
     edit = append(text, "zzz note")
     lines = split(edit.text)
@@ -128,6 +129,7 @@ def test_nothing_else_changes_and_taking_it_out_gives_the_file_back(text: str) -
 @example("- item\n  1. - inner\n</pre>\n<pre>\n")
 @example("---\n</pre>\n```\n\n```")
 @settings(max_examples=300)
+@pytest.mark.slow
 def test_a_note_is_never_inside_code_or_html(text: str) -> None:
     edit = append(text, "zzz note")
     front = re.match(r"---[ \t]*\r?\n(.*?\r?\n)??(---|\.\.\.)[ \t]*(\r?\n|$)", text.lstrip("\ufeff"), re.S)

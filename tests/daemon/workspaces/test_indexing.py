@@ -344,6 +344,7 @@ def test_an_index_built_anew_has_the_same_ids(folder: Path, root: Path) -> None:
     assert len(ids[0]) >= 6
 
 
+@pytest.mark.slow
 def test_what_is_read_later_wins_however_many_read_at_once(core: Core, root: Path) -> None:
     path = write(root, "memory/a.md", "version 0\n")
     workspace = added(core, root)

@@ -201,6 +201,7 @@ def test_a_late_copy_is_made(doctor: Doctor, memctl: Memctl, own: Any) -> None:
     assert (mended["mended"], mended["message"]) == (True, "2 copies of the database")
 
 
+@pytest.mark.slow
 def test_a_database_without_copies_is_told(doctor: Doctor, resting: Path, folder: Path) -> None:
     spoil(resting, "INSERT INTO sqlite_sequence (name, seq) VALUES ('operations', 3)")
     os.utime(resting, (time.time() - 2 * 86400,) * 2)
@@ -210,6 +211,7 @@ def test_a_database_without_copies_is_told(doctor: Doctor, resting: Path, folder
     assert doctor("backup")["backup"]["message"].startswith("no copies of the database are made")
 
 
+@pytest.mark.slow
 def test_a_copy_that_does_not_open_is_told(doctor: Doctor, resting: Path) -> None:
     copy = resting.parent / "backups" / "memoryd-20260101T000000Z.sqlite"
     copy.parent.mkdir()

@@ -38,6 +38,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3000).map(mak
 
 @pytest.mark.parametrize("count", COUNTERS)
 @given(texts=st.lists(TEXTS, max_size=4), limit=st.integers(24, 400))
+@pytest.mark.slow
 def test_a_shortened_text_fits_and_one_that_fits_stays(
     count: Callable[[str], int], texts: list[str], limit: int
 ) -> None:
