@@ -40,8 +40,10 @@ Alone = Callable[[Core, Step, StopCheck], dict[str, int]]
 
 
 class Work(NamedTuple):
-    """A job's implementation: a plan, and `apply` or `alone`. One whose `apply` changes only what is derived records no
-    history.
+    """A job's implementation: a plan, and `apply` or `alone`.
+
+    One whose `apply` changes no memories, only what is derived or tables of a capability, records no history: `undo`
+    cannot take it back.
 
     The keys of the counts are for people: "moved", "joined", "skipped" (for steps that held no more) … A job that
     removes, or takes no room, runs also `at_limit` of the database's size, and may take the file over it.

@@ -1,5 +1,6 @@
 """The stages as functions, with literal candidates, against numbers worked out by hand."""
 
+import re
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from absent import needs
 from conversing import talk
 from memoryd.client.protocol import Explain, Search
 from memoryd.daemon import search as package
+from memoryd.daemon.capability import installed_by_name
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.candidates import candidates
@@ -37,6 +40,16 @@ def test_every_module_of_a_stage_is_listed_in_the_pipeline() -> None:
     assert listed == modules, "list a stage in the pipeline, another module of the package in NO_STAGE"
     told = str(package.__doc__)
     assert [name for name in listed if f"*{name}*" not in told] == [], "say in daemon/search/__init__.py what it does"
+
+
+@needs()
+def test_each_stage_of_a_capability_is_one_that_it_lists() -> None:
+    folder = Path(str(package.__file__)).parents[1]
+    pattern = re.compile(r"^def ([a-z]\w*)\(retrieval: Retrieval, sources: Sources\)", re.MULTILINE)
+    for name, capability in installed_by_name().items():
+        made = {found for path in (folder / name).rglob("*.py") for found in pattern.findall(path.read_text())}
+        listed = {one.__name__ for one in (*capability.stages.values(), capability.ask, capability.note_hits)}
+        assert made <= listed, f"list each of these in the stages of daemon/{name}/capability.py"
 
 
 def retrieval(core: Core, *given: Candidate, vector: Any = 1, **options: Any) -> Retrieval:
