@@ -80,8 +80,7 @@ NOT_RUN = {
     "botctl list --namespace team/ben --reach subtree": _MACHINE,
     "botctl erase --namespace team/ben --reach subtree --copies": _MACHINE,
     "sudo sed -n 's/^MEMORYD_TOKEN=//p' /etc/memoryd/mcp-ada": _MACHINE,
-    "claude mcp add --transport http memory http://127.0.0.1:879/mcp "
-    '--header "Authorization: Bearer TOKEN"': _MACHINE,
+    'claude mcp add --transport http memory http://127.0.0.1:879/mcp --header "Authorization: Bearer TOKEN"': _MACHINE,
     "sudo MEMORYD_MODEL_DIR=/opt/memoryd/models memctl model pull all-MiniLM-L6-v2": _MACHINE,
     "export MEMORYD_MODEL_DIR=/opt/memoryd/models": "the page goes on with its own",
     "ssh -N -L 8379:127.0.0.1:879 server &": _MACHINE,
