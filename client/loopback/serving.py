@@ -1,6 +1,7 @@
 """The server: its port, its connections, its end."""
 
 import asyncio
+import errno
 import signal
 import socket
 from collections.abc import Callable
@@ -74,8 +75,9 @@ def bind_port(*ports: int) -> socket.socket:
             return listener
         except OSError as error:
             listener.close()
-            reason = error.strerror
-    raise MemorydError(f"Port {ports[0]} of {ADDRESS} cannot be used: {reason}.")
+            reason, is_held = error.strerror, error.errno == errno.EADDRINUSE
+    who = " What listens there is sent the tokens of those who call it; `ss -ltne` shows whose it is."
+    raise MemorydError(f"Port {ports[0]} of {ADDRESS} cannot be used: {reason}.{who if is_held else ''}")
 
 
 def make_config(app: ASGIApp, idle_s: int) -> uvicorn.Config:

@@ -40,7 +40,14 @@ _DECIMAL = compile_late(r"-?[0-9]+\.[0-9]+(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
 
 _COMPARISON = compile_late(r"([^=<>!]+)(=|!=|>=|<=|>|<)(.*)", re.DOTALL)
 _OPERATORS = {"=": "$eq", "!=": "$ne", ">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
-
+# What people try as an option of its own, and what `--where` calls it.
+_FILTERED = {
+    "--tag": "tags",
+    "--tags": "tags",
+    **{f"--{name}": name for name in ("role", "session", "speaker")},
+    **{f"--{name}": f"memory.{name}" for name in ("importance", "key", "pinned")},
+    "--expires-at": "memory.expires_at",
+}
 
 # How argparse says what does not fit, and how a person would.
 _MISSING = compile_late(r"the following arguments are required: (.*)")
@@ -73,7 +80,9 @@ class Parser(argparse.ArgumentParser):
         args, rest = self.parse_known_args(words)
         if rest and rest[0].startswith("-"):
             name = rest[0].partition("=")[0]
-            self.error(f"there is no option {name}{_ask_whether(name, self._option_string_actions)}")
+            field = _FILTERED.get(name) if "--where" in self._option_string_actions else None
+            hint = f"; write `--where {field}=…`" if field else _ask_whether(name, self._option_string_actions)
+            self.error(f"there is no option {name}{hint}")
         if rest:
             self.error(f"{rest[0]!r} is one word too many{self._advise(rest[0])}")
         return args

@@ -67,7 +67,9 @@ _KERNEL: dict[str, dict[str, CommandRow]] = {
         "hooks status": CommandRow(
             "hooks.commands", "what is installed where, and what waits for the daemon", "agents"
         ),
-        "hooks preview": CommandRow("hooks.commands", "what an agent would be told here and now, and why", "agents"),
+        "hooks preview": CommandRow(
+            "hooks.commands", "what a new session would be told here and now, and why", "agents"
+        ),
         "hooks retry": CommandRow(
             "hooks.commands",
             "send again what was set aside: the daemon died or hung at it twice",

@@ -7,7 +7,7 @@ from memoryd.client.memctl.arguments import filters_of
 from memoryd.client.memctl.link import client_for, named_namespace, send
 from memoryd.client.memctl.output import make_printable
 from memoryd.client.memctl.table import count_text
-from memoryd.client.protocol import Count, GetStats
+from memoryd.client.protocol import Count, GetStats, Stats
 
 _SHOWN = 12  # values of a filter that are named
 _ELSEWHERE = "`memctl namespaces` shows where there are some"
@@ -15,10 +15,7 @@ _ELSEWHERE = "`memctl namespaces` shows where there are some"
 
 def explain_empty(args: Namespace) -> str:
     """Return why nothing matches the filters of a command, in one sentence."""
-    stats = send(args, stats_call())
-    if stats.turns:
-        stats.by_type.setdefault("turn", stats.turns)
-        stats.by_tier["L0"] = stats.turns
+    stats = _count(args)
     if stats.turns and (not stats.memories or args.tier == ["L0"]):
         return "What was said last is not a memory yet; `memctl tiers --turns` shows it."
     if not stats.memories:
@@ -27,6 +24,31 @@ def explain_empty(args: Namespace) -> str:
             looked = {"exact": "are in", "subtree": "are in or inside"}.get(args.reach or "", "can be seen from")
             return f"No memories {looked} {there}; {explain_place(args) or _ELSEWHERE}."
         return "No memories yet; `memctl add TEXT` keeps the first."
+    if absent := _name_absent(args, stats):
+        return absent
+    if getattr(args, "mode", None) == "lexical" and not filters_of(args):
+        return 'No memory has a word of it; words like "the" are not looked for.'
+    place, number = explain_place(args), stats.memories
+    if not getattr(args, "all_states", False):
+        number = send(args, Count()).count
+    return f"None of {count_text(number, 'memory')} matches{f'; {place}' if place else ''}."
+
+
+def explain_absent(args: Namespace) -> str:
+    """Return which types, sources or tiers there are, if a filter of a command names only others; else nothing."""
+    return _name_absent(args, _count(args))
+
+
+def _count(args: Namespace) -> Stats:
+    """Return what there is, turns that were said last among the types and tiers."""
+    stats = send(args, stats_call())
+    if stats.turns:
+        stats.by_type.setdefault("turn", stats.turns)
+        stats.by_tier["L0"] = stats.turns
+    return stats
+
+
+def _name_absent(args: Namespace, stats: Stats) -> str:
     for name, counts in (("type", stats.by_type), ("source", stats.by_source), ("tier", stats.by_tier)):
         wanted = getattr(args, name) or []
         if wanted and not counts.keys() & set(wanted):
@@ -34,12 +56,7 @@ def explain_empty(args: Namespace) -> str:
             values = ", ".join(f"{make_printable(value)} ({count:,})" for value, count in commonest[:_SHOWN])
             more = " …" if len(commonest) > _SHOWN else ""
             return f"No memory has the {name} {make_printable(' or '.join(wanted))}; there are: {values}{more}."
-    if getattr(args, "mode", None) == "lexical" and not filters_of(args):
-        return 'No memory has a word of it; words like "the" are not looked for.'
-    place, number = explain_place(args), stats.memories
-    if not getattr(args, "all_states", False):
-        number = send(args, Count()).count
-    return f"None of {count_text(number, 'memory')} matches{f'; {place}' if place else ''}."
+    return ""
 
 
 def count_turns(args: Namespace) -> str:

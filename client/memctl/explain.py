@@ -206,7 +206,21 @@ def _show_why(args: Namespace, meant: list[tuple[str, str]]) -> None:
     head = f"{id[:8]} {is_meant}: {to_one_line(text)[:MEANT_CHARS]}\n" if text else ""
     call = calls.why_not(id, " ".join(args.query), **query_of(args))
     foot = "".join(f"\nOr is {id[:8]} meant? {to_one_line(text)[:MEANT_CHARS]}" for id, text in others)
-    show_result(args, call, lambda why: f"{head}{_why_text(why, args.all)}{_agents_text(args, why)}{foot}")
+    show_result(
+        args,
+        call,
+        lambda why: f"{head}{_why_text(why, args.all)}{_absent_text(args, why)}{_agents_text(args, why)}{foot}",
+    )
+
+
+def _absent_text(args: Namespace, why: Why) -> str:
+    """Return which values there are, where a filter left a memory out that names what no memory has."""
+    if why.stage != "filter":
+        return ""
+    from memoryd.client.memctl.empty import explain_absent  # needed seldom
+
+    absent = explain_absent(args)
+    return f"\n{absent}" if absent else ""
 
 
 def _agents_text(args: Namespace, why: Why) -> str:
@@ -302,17 +316,18 @@ def _why_text(why: Why, shows_all: bool) -> str:
         ("similarity", _format_rank(why.similarity, why.similarity_rank)),
         ("bm25", _format_rank(why.bm25, why.bm25_rank)),
         ("score", _format_number(why.score) + sum_text(why.parts, why.score)),
-        ("confidence", confidence_text(why)),
+        ("confidence", confidence_text(why, shows_all)),
         ("last result", _last_text(why)),
     ]
     return f"{verdict}\n{format_fields([(name, to_one_line(value)) for name, value in rows if value])}"
 
 
-def confidence_text(why: Why) -> str:
+def confidence_text(why: Why, shows_all: bool = False) -> str:
     """Return how sure a memory is, or would be within the limit, and what that comes from; empty where not known."""
     if why.confidence is None or not why.confidence_reason:
         return ""
-    needed = f", {FLOOR:.0%} are needed to be shown" if why.confidence < FLOOR and not why.found else ""
+    is_hidden = why.confidence < FLOOR and not why.found and not shows_all
+    needed = f", {FLOOR:.0%} are needed to be shown" if is_hidden else ""
     return f"{format_share(why.confidence)}{needed}: {why.confidence_reason}"
 
 

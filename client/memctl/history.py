@@ -5,6 +5,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from memoryd.client import methods
+from memoryd.client.errors import AmbiguousId, NotFound
 from memoryd.client.memctl.arguments import Usage, add_optional, add_reach, parse_date, parse_limit, parse_offset
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send, show_result
@@ -43,7 +44,21 @@ def _show_history(args: Namespace) -> None:
         call = methods.operations(args.limit, args.offset, args.after, args.before, args.kind or [])
         show_result(args, call, lambda log: _operations_text(log.operations), lambda log: log.operations)
     else:
-        show_result(args, methods.history(args.id), _changes_text)
+        try:
+            show_result(args, methods.history(args.id), _changes_text)
+        except NotFound:
+            _refuse_operation(args)
+            raise
+
+
+def _refuse_operation(args: Namespace) -> None:
+    """Raise `NotFound` if the id that was given for a memory is that of an operation."""
+    try:
+        operation = send(args, methods.operation(args.id, 1)).operation
+    except (AmbiguousId, NotFound):
+        return
+    short = operation.id[:8]
+    raise NotFound(f"{short} is an operation, not a memory: `memctl history --operation {short}`.") from None
 
 
 def _operations_text(operations: list[Operation]) -> str:

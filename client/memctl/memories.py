@@ -198,6 +198,7 @@ def memory_text(memory: protocol.Memory) -> str:
     rows = [
         ("id", memory.id),
         ("namespace", memory.namespace or "/"),
+        ("key", to_one_line(memory.key or "")),
         ("type", memory.type),
         ("tier", f"{memory.tier}, source {memory.source}, importance {memory.importance:g}"),
         ("created", iso(memory.created_at)),

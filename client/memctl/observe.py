@@ -1,6 +1,7 @@
 """observe, seed: turns of conversations from the command line, from standard input, from a file."""
 
 import os
+import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
@@ -90,13 +91,16 @@ def _change_pauses(args: Namespace) -> None:
 def _pauses_text(pauses: protocol.Observing) -> str:
     if not pauses.pauses:
         return "Everything is observed."
-    lines = [
-        f"{pause.kind} {pause.name or '(all)'}{'' if pause.since else '  (settings, [observe] never)'}"
-        for pause in pauses.pauses
-    ]
     is_all = any(pause.kind == "namespace" and not pause.name for pause in pauses.pauses)
-    rest = [] if is_all else ["Everything else is observed."]
-    return "\n".join(["Nothing is observed in:", *(f"  {line}" for line in lines), *rest])
+    rest = "" if is_all else "Everything else is observed. "
+    return "\n".join([*map(_pause_text, pauses.pauses), f"{rest}What is kept is still given to agents."])
+
+
+def _pause_text(pause: protocol.Pause) -> str:
+    where = f"in the {pause.kind} {pause.name}" if pause.name else "everywhere"
+    option = f" --{pause.kind} {shlex.quote(pause.name)}" if pause.name else ""
+    end = f"`memctl observe on{option}` ends that." if pause.since else "the settings say so ([observe] never)."
+    return f"Observing is paused {where}; {end}"
 
 
 def _join(parts: list[protocol.Observed]) -> protocol.Observed:

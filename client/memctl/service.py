@@ -53,16 +53,18 @@ def _start(args: Namespace) -> None:
         )
     ran = spawn.is_answering(socket_path)
     spawn.start(socket_path, [word for option in options.items() for word in option])
+    before = 0
     with client_for(args, autostart=False) as client:
         status = client.status()
         if ran:
             _check_same(status, args)
         if ran and args.restart:
-            status = restart(client, args.timeout)
+            before, status = status.pid, restart(client, args.timeout)
         if args.wait is not None:
             status = wait_until_ready(client, args.wait)
     what = "runs" if not ran else "restarted" if args.restart else "already runs"
-    show(args, status, lambda: _up_text(status, what))
+    same = " as before" if status.pid == before else ""
+    show(args, status, lambda: _up_text(status, what, same))
 
 
 def restart(client: Client, limit_s: float) -> Status:
@@ -88,9 +90,9 @@ def _check_same(status: Status, args: Namespace) -> None:
         )
 
 
-def _up_text(status: Status, what: str) -> str:
+def _up_text(status: Status, what: str, same: str) -> str:
     rows = [("socket", status.socket), ("data", status.data_dir), ("model", model_text(status.model))]
-    return f"memoryd {status.version} {what}, pid {status.pid}.\n{format_fields(rows)}"
+    return f"memoryd {status.version} {what}, pid {status.pid}{same}.\n{format_fields(rows)}"
 
 
 def wait_until_ready(client: Client, limit_s: float) -> Status:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ADVICE = "choose a socket in a folder of your own with XDG_RUNTIME_DIR or MEMORYD_SOCKET"
+_OTHERS = f"{_ADVICE}. A daemon serves its own user; others use MCP at an address (docs/server.md)"
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -104,7 +105,7 @@ def _is_open(status: os.stat_result) -> bool:
     return status.st_uid == os.getuid() and bool(status.st_mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 
-def _check_user(what: str, uid: int, advice: str = _ADVICE) -> None:
+def _check_user(what: str, uid: int, advice: str = _OTHERS) -> None:
     if is_trusted(uid):
         return
     import pwd

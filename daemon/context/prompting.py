@@ -45,11 +45,13 @@ _FEW = 100
 _STANDS_OUT = 3.0  # standard deviations of its cosine above others
 MORE = 0.15  # how much surer it must be of a second line
 _FOLLOWING = 2  # turns that may take back what was said
+_OF_AGENTS = ("mcp", "file")  # sources of what an agent may save itself while its session runs
 _OTHER_COUNTS = "the other turn of its exchange counts in its place"
 _NOT_TAKEN_UP = (
     "what a user says comes up where an agent's reply says it too, and no reply near the prompt does;"
     " `memctl add` keeps it on purpose"
 )
+_ASKS = "it asks, guesses or does not know"
 
 
 class PromptLines(NamedTuple):
@@ -83,10 +85,12 @@ class PromptLines(NamedTuple):
         """Return what came nearest to the prompt of all that stays out, and why it does.
 
         A turn for which the other one of its exchange counts is passed over: that one has a reason, or is given.
+        A question or request is named only where there is nothing else, as it never comes up.
         """
-        row = next((row for row in self.rows if self.left_out.get(row.id, _OTHER_COUNTS) != _OTHER_COUNTS), None)
-        if row is None:
+        rows = [row for row in self.rows if self.left_out.get(row.id, _OTHER_COUNTS) != _OTHER_COUNTS]
+        if not rows:
             return None
+        row = next(filter(_may_state, rows), rows[0])
         return UnaskedLine(id=row.id, text=" ".join(row.content[:MOST_CHARS].split()), why=self.left_out[row.id])
 
 
@@ -246,7 +250,7 @@ def _choose_of_exchanges(rated: Sequence[_Rated], left_out: dict[str, str]) -> l
             left_out[one.row.id] = _OTHER_COUNTS
         elif one.row.id not in there:
             is_users = CandidateTurn.read(one.row).role == "user"
-            left_out[one.row.id] = _NOT_TAKEN_UP if is_users else "it asks, guesses or does not know"
+            left_out[one.row.id] = _NOT_TAKEN_UP if is_users and _may_state(one.row) else _ASKS
     return left
 
 
@@ -266,6 +270,13 @@ def _holds_word(connection: Connection, retrieval: Retrieval, text: str) -> bool
 
 def _is_question(text: str) -> bool:
     return any(map(claims.is_question, claims.split_sentences(text)))
+
+
+def _may_state(row: Row) -> bool:
+    """Return whether a memory was not said in a session, or has a sentence that states something."""
+    if _find_kind(row) != "said":
+        return True
+    return any(claims.is_whole(one) and not claims.is_asking(one) for one in claims.split_sentences(row.content))
 
 
 def _find_kind(row: Row) -> Provenance | None:
@@ -300,11 +311,17 @@ def _find_beginning(core: Core, call: GetUnasked) -> float | None:
 
 
 def _is_of_session(core: Core, row: Row, call: GetUnasked, began: float | None) -> bool:
-    """Return whether a memory came out of the session itself: said in it, or saved for its project meanwhile."""
+    """Return whether a memory came out of the session itself: said in it, or kept for its project meanwhile.
+
+    What is saved on purpose meanwhile counts only if agents save so: the user may have saved the rest elsewhere.
+    """
     if not call.session:
         return False
+    if CandidateTurn.read(row).session == call.session:
+        return True
     is_own = core.store.namespaces.name(row.namespace) == call.namespace
-    return CandidateTurn.read(row).session == call.session or (is_own and began is not None and row.created_at >= began)
+    may_be_agents = _find_kind(row) != "saved" or row.source in _OF_AGENTS
+    return is_own and may_be_agents and began is not None and row.created_at >= began
 
 
 def _make_line(

@@ -130,6 +130,11 @@ def is_guess(text: str) -> bool:
     return _GUESSED.search(text[:READ_CHARS]) is not None
 
 
+def is_asking(sentence: str) -> bool:
+    """Return whether a sentence asks, orders or guesses, so that it states nothing."""
+    return is_question(sentence) or is_order(sentence) or is_guess(sentence)
+
+
 def is_denial(text: str) -> bool:
     """Return whether a message begins by taking back, or contradicting, what was said before it."""
     return _DENIED.search(text[:_DENIAL_CHARS].strip()) is not None
@@ -165,7 +170,7 @@ def list_taken_up(text: str, reply: str) -> list[str]:
         return []
     repeated = find_stems(" ".join(list_statements("assistant", reply)))
     sentences = [one for one in split_sentences(text) if is_whole(one)]
-    return [one for one in sentences if not _is_asking(one) and _is_among(find_stems(one), repeated)]
+    return [one for one in sentences if not is_asking(one) and _is_among(find_stems(one), repeated)]
 
 
 @lru_cache(_KEPT)
@@ -194,10 +199,6 @@ def is_changed(sentence: str, changes: Sequence[str]) -> bool:
     """Return whether one of some later sentences that tell a change tells it of what a sentence says."""
     words = find_stems(sentence) if changes else frozenset[str]()
     return any(_is_among(words, find_stems(one)) and statements.tells_change(sentence, one) for one in changes)
-
-
-def _is_asking(sentence: str) -> bool:
-    return is_question(sentence) or is_order(sentence) or is_guess(sentence)
 
 
 def _is_among(words: frozenset[str], others: frozenset[str]) -> bool:

@@ -21,7 +21,7 @@ from memoryd.client.memctl.running import run
 from memoryd.client.transport import paths, spawn, trust
 from memoryd.daemon.system import listen
 
-WHOSE = "belongs to .*, not to you; .*MEMORYD_SOCKET"
+WHOSE = r"belongs to .*, not to you; .*MEMORYD_SOCKET\. .*others use MCP at an address \(docs/server\.md\)\."
 
 
 @pytest.fixture

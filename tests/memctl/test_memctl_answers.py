@@ -427,6 +427,34 @@ def test_why_not_says_of_a_hit_how_sure_it_is_and_what_its_score_is_made_of(memc
     out = memctl("why-not", "3f9a", "cache").out
     assert "  confidence   1% sure, 2% are needed to be shown: meaning 0.10\n" in out
     assert "  last result  0.900, 40% sure\n" in out
+    assert "  confidence   1% sure: meaning 0.10\n" in memctl("why-not", "3f9a", "cache", "--all").out
+
+
+def test_why_not_names_the_types_there_are_where_no_memory_has_the_one_of_the_filter(
+    memctl: Memctl, daemon: Any
+) -> None:
+    with daemon.client() as client:
+        id = client.add("We deploy on Tuesdays").id
+        client.add("We deploy from main", type="decision")
+    out = memctl("why-not", id, "when do we deploy", "--type", "decison").out
+    assert "its type is fact, not decison (stage filter)" in out
+    assert "\nNo memory has the type decison; there are: fact (1), decision (1).\n" in out
+    assert "there are" not in memctl("why-not", id, "when do we deploy", "--type", "decision").out
+
+
+def test_the_id_of_an_operation_in_place_of_a_memorys_is_explained(memctl: Memctl, daemon: Any) -> None:
+    with daemon.client() as client:
+        operation = client.delete(client.add("We deploy on Tuesdays").id).operation[:8]
+    told = f"{operation} is an operation, not a memory: `memctl history --operation {operation}`."
+    assert memctl("history", operation).err == f"memctl: {told}\n"
+    assert "No memory has an id that begins with ffff" in memctl("history", "ffff").err
+
+
+def test_the_key_of_a_memory_is_shown(memctl: Memctl, daemon: Any) -> None:
+    with daemon.client() as client:
+        keyed, other = client.put("drinks", "Ada drinks tea").id, client.add("Ada works in Lyon").id
+    assert "\nkey        drinks\n" in memctl("get", keyed).out
+    assert "\nkey " not in memctl("get", other).out
 
 
 def test_why_not_says_where_a_memory_is_that_is_not_seen_from_here(memctl: Memctl, daemon: Any) -> None:

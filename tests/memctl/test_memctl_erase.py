@@ -73,7 +73,12 @@ def test_all_that_mentions_a_word_is_shown_and_erased(memctl: Memctl, client: An
 
 def test_observing_is_paused_shown_and_resumed(memctl: Memctl, client: Any, folder: Path) -> None:
     assert memctl("observe", "status").out == "Everything is observed.\n"
-    assert "folder" in memctl("observe", "off", "--folder", str(folder)).out
+    given = "What is kept is still given to agents."
+    assert memctl("observe", "off").out == f"Observing is paused everywhere; `memctl observe on` ends that.\n{given}\n"
+    memctl("observe", "on")
+    paused = f"Observing is paused in the folder {folder}; `memctl observe on --folder {folder}` ends that."
+    told = memctl("observe", "off", "--folder", str(folder)).out
+    assert told == f"{paused}\nEverything else is observed. {given}\n"
     assert memctl("observe", "off", "--session", "s1", "--json").json["pauses"][-1]["name"] == "s1"
     assert memctl("observe", "We decided to ship on Monday", "--session", "s1", "--json").json["accepted"] == 0
     assert memctl("observe", "We decided to ship on Monday", "--folder", str(folder)).code == 2

@@ -41,7 +41,7 @@ def test_up_and_down(memctl: Memctl, folder: Path) -> None:
         assert "stop it with `memctl down`" in memctl("up", "--data-dir", "/elsewhere").err
         assert "The model is none, missing" in memctl("up", "--wait").err
         assert memctl("add", "x").code == 0
-        assert f"restarted, pid {started['pid']}" in memctl("up", "--restart").out
+        assert f"restarted, pid {started['pid']} as before." in memctl("up", "--restart").out
     finally:
         stopped = memctl("down")
     assert stopped.out == f"memoryd has stopped (pid {started['pid']}).\n"

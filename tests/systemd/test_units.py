@@ -209,7 +209,7 @@ botctl() { echo "botctl $*" >> CALLS; [ "$2" != add ] || echo mt_new; }
 sudo() { "$@"; }
 systemctl() { echo "systemctl $*" >> CALLS; }
 start() { echo "start $*" >> CALLS; }
-serve ada 8379 --namespace team/ada
+serve ada 879 --namespace team/ada
 """
 
 
@@ -226,7 +226,7 @@ def test_serve_of_the_guide_writes_the_token_or_revokes_it(folder: Path, title: 
         assert (folder / "calls").read_text().splitlines() == ["botctl token add ada --namespace team/ada", after]
         (folder / "calls").unlink()
         (folder / "memoryd").mkdir(exist_ok=True)
-    assert (folder / "memoryd/mcp-ada").read_text() == "PORT=8379\nMEMORYD_TOKEN=mt_new\n"
+    assert (folder / "memoryd/mcp-ada").read_text() == "PORT=879\nMEMORYD_TOKEN=mt_new\n"
 
 
 if __name__ == "__main__":

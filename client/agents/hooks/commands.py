@@ -233,7 +233,11 @@ def _retry(args: Namespace) -> int:
 
 def _declare_preview(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--prompt", default="", metavar="TEXT", help="what comes with this prompt (default: with a session's start)"
+        "--prompt",
+        default="",
+        metavar="TEXT",
+        help="what comes with this prompt (default: with a session's start); for what a running session was given and"
+        " what it was not: memctl explain --recent, then --last ID",
     )
 
 

@@ -94,10 +94,25 @@ def test_what_changed_later_is_not_said(core: Core) -> None:
 
 def test_one_true_reason_is_given_where_nothing_is_said(core: Core) -> None:
     assert at_prompt(core, touch=False).refused is None
-    say(core, ("user", "please look at the nightly import and the lock of the billing worker"))
+    say(core, ("user", STATED))
     nearest = at_prompt(core, ASKED, touch=False).refused
     assert nearest is not None
     assert "no reply near the prompt does" in nearest.why
+
+
+def test_a_request_is_named_as_the_nearest_only_where_there_is_nothing_else(
+    core: Core, set_hooks: Callable[..., None]
+) -> None:
+    request = "please look at the nightly import and the lock of the billing worker"
+    say(core, ("user", request))
+    nearest = at_prompt(core, ASKED, touch=False).refused
+    assert nearest is not None
+    assert (nearest.text, nearest.why) == (request, "it asks, guesses or does not know")
+    made = add(core, "The canteen opens at noon.", PLACE, type="fact")
+    set_hooks(prompt_floor=1.0)
+    nearest = at_prompt(core, ASKED, touch=False).refused
+    assert nearest is not None
+    assert (nearest.id, "% needed" in nearest.why) == (made.id, True)
 
 
 def test_what_comes_up_never_is_named_too_if_it_is_the_nearest(core: Core) -> None:
@@ -204,12 +219,15 @@ def test_requests_and_tools_are_not_said(core: Core) -> None:
     assert texts(at_prompt(core, ASKED, session="s2")) == []
 
 
-def test_what_was_saved_while_the_session_ran_is_no_news_to_it(core: Core, clock: Clock) -> None:
+@pytest.mark.parametrize(("source", "comes_up"), [("mcp", False), ("manual", True), ("handbook", True)])
+def test_of_what_is_saved_while_a_session_runs_only_its_own_is_no_news_to_it(
+    core: Core, clock: Clock, source: str, comes_up: bool
+) -> None:
     fill(core)
     observe(core, NewTurn(role="user", content="good morning to the birds"), session="s", namespace=PLACE)
     clock.now += 60
-    add(core, PORT, PLACE, type="fact")
-    assert texts(at_prompt(core, session="s")) == []
+    add(core, PORT, PLACE, type="fact", source=source)
+    assert texts(at_prompt(core, session="s")) == ([PORT] if comes_up else [])
     assert texts(at_prompt(core, session="another")) == [PORT]
 
 

@@ -397,12 +397,14 @@ def test_a_server_does_not_start_with_a_token_that_is_not_known(
     assert (done.code, done.err) == (1, f"memctl: {REVOKED} Start the server with another MEMORYD_TOKEN.\n")
 
 
-def test_a_port_that_is_in_use_is_an_error_in_one_sentence(memctl: Memctl) -> None:
+def test_a_port_that_is_in_use_is_an_error_that_says_who_hears_the_token(memctl: Memctl) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         done = memctl("mcp", "--http", "--port", str(port))
-    assert (done.code, done.err) == (1, f"memctl: Port {port} of 127.0.0.1 cannot be used: Address already in use.\n")
+    who = "What listens there is sent the tokens of those who call it; `ss -ltne` shows whose it is."
+    said = f"memctl: Port {port} of 127.0.0.1 cannot be used: Address already in use. {who}\n"
+    assert (done.code, done.err) == (1, said)
 
 
 @pytest.mark.parametrize("words", [("--port", "9000"), ("--allow-host", "box")])

@@ -31,6 +31,7 @@ def tokens(text: str) -> int:
 async def test_few_tools_each_with_title_description_and_hints(daemon: Any) -> None:
     async with agent() as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools if tool.name in TOOLS}
+        instructions = client.instructions
     assert list(tools) == list(TOOLS)
     assert len(tools) <= 6
     assert all(tool.title and tool.description and tool.annotations for tool in tools.values())
@@ -43,7 +44,9 @@ async def test_few_tools_each_with_title_description_and_hints(daemon: Any) -> N
     assert {name for name, hint in hints.items() if hint.destructive_hint} == {"memory_update", "memory_forget"}
     assert all(hint.idempotent_hint and hint.open_world_hint is False for hint in hints.values())
     seen_by_model = [[tool.name, tool.description, tool.input_schema] for tool in tools.values()]
-    assert len(msgspec.json.encode(seen_by_model)) < 5500  # each agent pays for it in each session
+    # each agent pays for it in each session: docs/agents.md
+    assert len(msgspec.json.encode(seen_by_model)) < 5500
+    assert len(instructions or "") < 900
 
 
 async def test_what_is_saved_is_found_by_the_next_agent_with_date_id_and_source(memory: Client) -> None:
