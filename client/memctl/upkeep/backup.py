@@ -14,6 +14,7 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.local import BACKUPS, Copy, list_copies, list_with_former
 from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.progress import ProgressBar, send_with_bar
+from memoryd.client.memctl.spooled import send_spooled
 from memoryd.client.memctl.table import count_kept, count_text, format_table, size_text
 from memoryd.client.memctl.upkeep.restart import exchange, folder_of, get_status, rescue
 from memoryd.client.protocol import BackedUp
@@ -37,6 +38,7 @@ def _backup(args: Namespace) -> None:
         folder = folder_of(get_status(args))
         found = list_with_former(folder)
         return show(args, found, lambda: _copies_text(found, folder))
+    send_spooled(args, autostart=True)
     made = send_with_bar(args, backup_call(args.path or ""), "backup", "", LIMIT_S)
     return show(args, made, lambda: _made_text(made))
 
