@@ -41,7 +41,9 @@ _SAID = compile_late(
     rf"(?:[: ][ \t]{{0,2}}|:?{_NEXT_LINE}){_VALUE}",
     re.IGNORECASE,
 )
-_SETS = compile_late(r"\b(?:set|chang|reset|updat|rotat|mak|made)\w{0,4} (?:[\w'-]{1,20} ){0,4}\Z", re.IGNORECASE)
+_SETS = compile_late(
+    r"\b(?:set|change|changing|reset|update|updating|rotate|make|made)\w{0,4} (?:[\w'-]{1,20} ){0,4}\Z", re.IGNORECASE
+)
 _SAID_ABROAD = compile_late(rf"[ \t]?(?:是|为|為|は|が|이|은|는|это|είναι|je|jest|to)[ \t:：]{{0,2}}{_VALUE}")
 _NEAR = compile_late(rf"(?:[\"'`]?[ \t]{{0,2}}[,|][ \t]{{0,2}}|\((?=[\"'`])|[ \t]{{1,2}})(?:\*\*)?{_VALUE}")
 _PARAMETER = compile_late(r"&\w{1,40}=|%26\w{1,40}%3D", re.IGNORECASE)
