@@ -36,10 +36,13 @@ _ASSIGNED = compile_late(
 _BEFORE_ENTRY = compile_late(r"(?P<variable>(?:^|\s)[A-Z0-9_]*\Z)|[?&;]\w*\Z")
 _BEFORE_YAML = compile_late(r"(?:^|\n)[ \t]*(?:- )?[\w.-]{0,40}\Z")
 _SAID = compile_late(
-    rf" (?:{_OF}(?:[\w'.:/-]{{1,40}} ){{0,4}}?)?"
-    r"(?:(?:(?:is |was )?(?:changed |set |reset ))?to|is|was|=|lautet|ist|est|es)(?: now| still| just)?"
+    rf" (?:{_OF}(?:[\w'.:/-]{{1,40}} ){{0,7}}?)?"
+    r"(?:(?:is |was |has been )?(?:changed |set |reset )to|(?P<to>to)|is|was|=|lautet|ist|est|es)(?: now| still| just)?"
     rf"(?:[: ][ \t]{{0,2}}|:?{_NEXT_LINE}){_VALUE}",
     re.IGNORECASE,
+)
+_SETS = compile_late(
+    r"\b(?:set|change|changing|reset|update|updating|rotate|make|made)\w{0,4} (?:[\w'-]{1,20} ){0,4}\Z", re.IGNORECASE
 )
 _SAID_ABROAD = compile_late(rf"[ \t]?(?:是|为|為|は|が|이|은|는|это|είναι|je|jest|to)[ \t:：]{{0,2}}{_VALUE}")
 _NEAR = compile_late(rf"(?:[\"'`]?[ \t]{{0,2}}[,|][ \t]{{0,2}}|\((?=[\"'`])|[ \t]{{1,2}})(?:\*\*)?{_VALUE}")
@@ -100,7 +103,10 @@ def _find_beside(name: TellingName, text: str) -> CredentialMatch | None:
             return _judge(name, match, BARE, words=True)
         code = match["sign"] == "=" and " = " in between and match["quoted"] is None
         return _judge(name, match, SAID if code or "\n" in between or not name.exact else BARE)
-    if match := _SAID.match(text, name.end) or _SAID_ABROAD.match(text, name.end):
+    match = _SAID.match(text, name.end)
+    if match and not (match["to"] and not _SETS.search(before)):  # else `to` says what it opens
+        return _judge(name, match, SAID)
+    if match := _SAID_ABROAD.match(text, name.end):
         return _judge(name, match, SAID)
     return _judge(name, match, NEAR) if (match := _NEAR.match(text, name.end)) else None
 

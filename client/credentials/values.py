@@ -17,7 +17,8 @@ _REFERENCE = compile_late(
 )
 _TECHNICAL = compile_late(
     r"(?:[vxhsp]\d{1,4}(?![a-z0-9])|(?:base|sha|md|utf|ascii|latin|rsa|ed|aes|blake|argon|bcrypt|scrypt|pbkdf|hs|rs|es"
-    r"|oauth|http|ipv?|py|u?int|float|mp|ec|k8|win|log|web|i18n|l10n|saml|tls|ssl|ldap|ntlm|wpa|pkcs|rfc|pep|python|cl)[_-]?\d)",
+    r"|oauth|http|ipv?|py|u?int|float|mp|ec|k8|win|log|web|i18n|l10n|saml|tls|ssl|ldap|ntlm|wpa|pkcs|rfc|pep|python|cl"
+    r"|nist|fips|iso|bip|issue|ticket)[_-]?\d|\d{1,4}-(?:char|word|digit|letter|byte|bit|day|hour|minute|month|year))",
     re.IGNORECASE,
 )
 _IDENTIFIER = compile_late(r"[A-Za-z_]+\d{0,2}(?:[.:>-]+[A-Za-z_]+\d{0,2})*[.:]?")
@@ -27,6 +28,12 @@ _PHRASE = compile_late(r"[a-z]{3,12}(?:[-_.][a-z]{3,12}){2,7}")
 _NUMBERED = compile_late(  # a word with a number among the first: `us-east-1` has none
     r"(?=\D{0,100}(?<=[A-Za-z])\d)[A-Za-z]{2,12}\d{0,4}(?:-(?:[A-Za-z]{2,12}\d{0,4}|\d{1,4})){2,7}"
 )
+_FILE = compile_late(
+    r"\.(?:txt|md|rst|json|ya?ml|toml|ini|cfg|conf|env|py|js|ts|sh|sql|sqlite|db|csv|log|pdf|docx?|png|jpe?g|zip|kdbx?"
+    r"|gpg|asc|pem|pub|key)\Z",
+    re.IGNORECASE,
+)
+_CHAIN = compile_late(r"(?=[A-Za-z-]{0,100}\d)[A-Za-z]{3,12}(?:-(?:[A-Za-z]{3,12}|\d{1,4})){3,7}")
 _ENTRY = compile_late(r"[^\W\d_]{8,}|(?=[^\d]*\d)[A-Za-z0-9]{2,24}(?:-[A-Za-z0-9]{1,24}){1,7}")
 _STRONG = compile_late(r"[!@#$%^&*?~+=|]")
 _TYPED = compile_late(r"[!@#$%^&]")  # signs that are in passwords more than in expressions of code
@@ -37,6 +44,11 @@ _MEANT = compile_late(  # what has these too: code, addresses, versions, issues,
     r"|\d{8}T\d{6}Z?|(?:\d+(?:st|nd|rd|th|ms|min|[hdwsmy]))+)\Z"
     r"|\A(?i:test|(?:x?chacha|secp|sect|prime|curve|ec?dsa|h26|iso|bip|ntlmv|i18n|k8s|node|mfa|rgb|bgr|rg|depth|astc)"
     r"[a-z]?\d)"
+)
+# What a number is beside in names of places, times and amounts: no word of a chain of words that is a passphrase.
+_COUNTED = frozenset(
+    "test tests case cases step steps section chapter page version build node host rack issue ticket word words digit"
+    " digits hour hours minute minutes days week weeks month months year years since".split()
 )
 _HEX = compile_late(r"[0-9A-Fa-f-]+")
 _MIN_NEAR, _MIN_TOKEN, _MIN_SECRET, _MIN_MADE_UP, _MIN_PASSWORD = 20, 16, 8, 8, 6
@@ -49,7 +61,10 @@ def is_credential(name: str, value: str, place: int, words: bool = False) -> boo
     if len(value) < _MIN_PASSWORD or _REFERENCE.match(value) or is_placeholder(value):
         return False
     if kind == "password":
-        return _is_password(name, value, place) or (place > NEAR and _is_passphrase(value, words))
+        if place < QUOTED and _FILE.search(value):
+            return False
+        may_be_words = place > NEAR or (name != "pass" and _is_chain(value))
+        return _is_password(name, value, place) or (may_be_words and _is_passphrase(value, words))
     if _TYPE_OF_KEY.search(value) or not is_made(value):
         return False
     if kind == "secret" and place >= BARE:
@@ -89,12 +104,19 @@ def _is_made_up(value: str) -> bool:
 def _is_passphrase(value: str, words: bool) -> bool:
     """Return whether a value is a phrase of three words or more, perhaps with numbers, or with `words` also a long word
     or a few with digits, none of which speaks of passwords."""
-    has_digits = _NUMBERED.fullmatch(value) or (words and _ENTRY.fullmatch(value))
+    has_digits = _is_chain(value) or _NUMBERED.fullmatch(value) or (words and _ENTRY.fullmatch(value))
     if not _PHRASE.fullmatch(value) and not (has_digits and not _TECHNICAL.match(value)):
         return False
     lowered = value.lower()
     parts = [part.rstrip("0123456789") for part in re.split("[-_.]", lowered)]
     return WORDS.isdisjoint(parts) and not any(name in (lowered if value.isalpha() else parts) for name in NAMES)
+
+
+def _is_chain(value: str) -> bool:
+    """Return whether a value is three long words or more, and numbers that belong to none of them."""
+    parts = value.lower().split("-")
+    long_words = sum(len(part) > 3 and part.isalpha() for part in parts)
+    return bool(_CHAIN.fullmatch(value)) and long_words > 2 and _COUNTED.isdisjoint(parts)
 
 
 def is_made(value: str) -> bool:

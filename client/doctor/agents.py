@@ -11,13 +11,13 @@ from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.doctor.patient import Finding, Patient, fail, quote_path, report_ok, warn
 from memoryd.client.errors import MemorydError
 from memoryd.client.extras import advise
+from memoryd.client.memctl.spooled import describe_waiting
 from memoryd.client.memctl.strayed import describe_strayed, find_strayed, mend_strayed
 from memoryd.client.memctl.table import count_text
 from memoryd.client.transport import paths
 
 FULL = 0.8
 OUTDATED = "outdated"
-LOOK = "memctl up; memctl hooks status"
 
 
 def check_hooks(patient: Patient) -> Finding | None:
@@ -64,14 +64,12 @@ def check_spooled(patient: Patient) -> Finding | None:
     if not path.exists():
         return None
     waiting, size = spool.count_waiting(), path.stat().st_size
-    message = f"{count_text(waiting, 'call')} of hooks wait" if waiting != 1 else "1 call of a hook waits"
+    message = describe_waiting(waiting)
     if size > FULL * spool.MAX_BYTES:
-        return warn(
-            f"{message}, and there is hardly room for more: the next hook that finds the daemon sends them", LOOK
-        )
+        return warn(f"{message}, and there is hardly room for more", safe=[["memctl", "up"]])
     if waiting and not patient.status:
         return warn(f"{message} for the daemon", safe=[["memctl", "up"]])
-    return report_ok(f"{message}, the next hook sends them" if waiting else "nothing waits")
+    return report_ok(f"{message}, `memctl up` or the next hook sends them" if waiting else "nothing waits")
 
 
 def check_set_aside(patient: Patient) -> Finding | None:

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memoryd.client.agents.hooks import folders, installing
+from memoryd.client.agents.hooks import folders, installing, spool
 from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.agents.hooks.installing import FileChange, Refusal, Target
 from memoryd.client.doctor.patient import DATABASE, PROC, examine_file
@@ -259,7 +259,9 @@ def _count_kept(data: Iterable[OwnFiles]) -> str:
 def _describe_data(own: OwnFiles, kept: str) -> str:
     copies = len(list((own.folder / "backups").glob("*.sqlite")))
     copied = f"{count_text(copies, 'copy')} in backups/" if copies else ""
-    return ", ".join(filter(None, [kept, copied]))
+    waiting = spool.count_waiting() if own.folder.resolve() == paths.data_dir().resolve() else 0
+    unsent = f"{count_text(waiting, 'call')} of hooks not sent" if waiting else ""
+    return ", ".join(filter(None, [kept, copied, unsent]))
 
 
 def _list_roots(stats: Stats | None) -> list[SharedRoot]:

@@ -13,8 +13,9 @@ from memoryd.client.memctl.confirming import confirm
 from memoryd.client.memctl.link import client_for, named_namespace, send
 from memoryd.client.memctl.memories import read_content
 from memoryd.client.memctl.output import columns, complain, make_printable, show
-from memoryd.client.memctl.table import count_text, list_texts, shorten, to_one_line
-from memoryd.client.protocol import Erase, Erased, List, Memory, Mentioned, StandingName, Turns
+from memoryd.client.memctl.table import GAP, count_text, shorten, to_one_line
+from memoryd.client.protocol import Erase, Erased, List, Memory, Mentioned, StandingName, Turn, Turns
+from memoryd.client.times import iso
 from memoryd.client.wording import Wording
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ _SHOWN = 20
 _NAMED = 3  # sessions in a line
 _EMPTY = "empty namespace"
 _TURNS = 1000  # of L0, the newest
+_LEAST = 30  # columns of a text
+_ROLES = {"user": "prompt", "assistant": "answer"}
 _PLACES = {
     "summary": "its summary",
     "key": "its key",
@@ -171,13 +174,15 @@ def _count_all(report: Erased, unsent: int) -> str:
 
 def _found_text(args: Namespace, preview: Erased, unsent: "list[Said]", places: str) -> str:
     """Return what would be erased: each with its beginning, what was made of it, what else holds it."""
-    lines = _list_mentions(preview) if preview.mentions else _list_memories(args, preview.ids, preview.count)
+    lines = _list_mentions(args, preview) if preview.mentions else _list_memories(args, preview.ids, preview.count)
     if preview.derived:
-        made = _list_memories(args, preview.derived, len(preview.derived))
+        made = _list_memories(args, preview.derived, len(preview.derived), is_made=True)
         lines += [f"With it goes what was made of it{places}:", *map("  {}".format, made)]
     if preview.around:
         lines.append("These memories stay; what was said around them, by which a search finds them too, is taken out:")
-        lines += [f"  {_format_mention(one)}" for one in preview.around[:_SHOWN]]
+        shown = preview.around[:_SHOWN]
+        records = _read_records(args, [one.id for one in shown])
+        lines += [f"  {_format_mention(one, records.get(one.id))}" for one in shown]
         lines += [f"  … and {len(preview.around) - _SHOWN} more"] if len(preview.around) > _SHOWN else []
     if unsent:
         said = [shorten(to_one_line(one.text), columns() - 2) for one in unsent]
@@ -191,12 +196,14 @@ def _found_text(args: Namespace, preview: Erased, unsent: "list[Said]", places: 
     return "\n".join([*_describe_notes(preview), *lines])
 
 
-def _list_mentions(preview: Erased) -> list[str]:
-    lines = [_format_mention(one) for one in preview.mentions[:_SHOWN]]
+def _list_mentions(args: Namespace, preview: Erased) -> list[str]:
+    shown = preview.mentions[:_SHOWN]
+    records = _read_records(args, [one.id for one in shown])
+    lines = [_format_mention(one, records.get(one.id)) for one in shown]
     return [*lines, *([f"… and {preview.count - len(lines):,} more"] if preview.count > len(lines) else [])]
 
 
-def _format_mention(one: Mentioned) -> str:
+def _format_mention(one: Mentioned, record: Memory | Turn | None) -> str:
     """Return a line for a memory: the words around the text, and why it is meant where that is not plain."""
     why = [f"in {_PLACES[one.place]}"] if one.place in _PLACES else []
     if one.is_deleted:
@@ -204,20 +211,49 @@ def _format_mention(one: Mentioned) -> str:
     elif one.is_former:
         why.insert(0, "only in a former version")
     reason = f"({', '.join(why)}) " if why else ""
-    return f"{one.id[:8]}  {reason}{to_one_line(one.text)}"
+    return f"{_head(one.id, record)}{reason}{to_one_line(one.text)}"
 
 
-def _list_memories(args: Namespace, every: list[str], total: int) -> list[str]:
-    ids = every[:_SHOWN]
-    if not ids:
-        return []
-    texts = {memory.id: memory.content for memory in _read(args, ids)}
-    if not texts.keys() >= set(ids):
-        with client_for(args) as client:
-            texts |= {
-                turn.id: turn.content for turn in client.call(Turns(limit=_TURNS, namespace="", reach="all")).turns
-            }
-    return list_texts([(id, texts.get(id, f"(deleted; `memctl history {id[:8]}` shows it)")) for id in ids], total)
+def _list_memories(args: Namespace, every: list[str], total: int, is_made: bool = False) -> list[str]:
+    """Return a line for each; `is_made` says of those that were made of others where they do not hold the text."""
+    records = _read_records(args, every[:_SHOWN])
+    wording, lines = Wording(args.matching) if is_made and args.matching else None, []
+    for id in every[:_SHOWN]:
+        record = records.get(id)
+        text = record.content if record else f"(deleted; `memctl history {id[:8]}` shows it)"
+        if wording and record and not _holds(record, wording):
+            text = f"(does not hold the text) {text}"
+        head = _head(id, record)
+        lines.append(head + shorten(to_one_line(text), max(columns() - 2 - len(head), _LEAST)))
+    return [*lines, *([f"… and {total - len(lines):,} more"] if total > len(lines) else [])]
+
+
+def _head(id: str, record: Memory | Turn | None) -> str:
+    """Return the beginning of a line: the id, whether it is a prompt, an answer or of which type, where, from when."""
+    if record is None:
+        return f"{id[:8]}{GAP}"
+    role = record.role if isinstance(record, Turn) else str(record.metadata.get("role") or "")
+    kind = _ROLES.get(role, role) or (record.type if isinstance(record, Memory) else "turn")
+    about = [id[:8], kind, record.namespace or "/", (iso(record.created_at) or "")[:10], ""]
+    return GAP.join(map(make_printable, about))
+
+
+def _holds(record: Memory | Turn, wording: Wording) -> bool:
+    if isinstance(record, Turn) or record.content_bytes is not None:
+        return True  # a shortened text may
+    return any(
+        map(wording.is_in, (record.content, record.summary, record.key or "", *map(str, record.metadata.values())))
+    )
+
+
+def _read_records(args: Namespace, ids: list[str]) -> dict[str, Memory | Turn]:
+    """Return by id the memories and turns that there are."""
+    found: dict[str, Memory | Turn] = {memory.id: memory for memory in _read(args, ids)} if ids else {}
+    if found.keys() >= set(ids):
+        return found
+    with client_for(args) as client:
+        active = client.call(Turns(limit=_TURNS, namespace="", reach="all")).turns
+    return {turn.id: turn for turn in active} | found
 
 
 def _find_places(args: Namespace, ids: list[str]) -> str:

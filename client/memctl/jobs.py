@@ -108,7 +108,7 @@ def _fill(client: Client, run: JobRun, number: int) -> None:
 
 
 def _plan_text(run: JobRun, limit: int) -> str:
-    if not run.total:
+    if run.counts.keys() <= {"note"} and not run.more:  # a job's own notes are no change of what is kept
         return f"{run.job} would do nothing now."
     more = "; there is more to do than a plan holds" if run.more else ""
     head = f"{run.job} would do {count_text(run.total, 'step')} ({counts_text(run.counts)}){more}. Nothing was changed."

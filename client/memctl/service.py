@@ -12,6 +12,7 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import ask_running, client_for
 from memoryd.client.memctl.output import make_printable, paint, paused_text, show
 from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.memctl.spooled import send_spooled
 from memoryd.client.memctl.table import count_text, duration_text, format_fields, size_text, to_one_line
 from memoryd.client.protocol import ClockState, Done, ModelState, Restart, Shutdown, Status, ThreadState
 from memoryd.client.times import iso
@@ -60,6 +61,7 @@ def _start(args: Namespace) -> None:
             _check_same(status, args)
         if ran and args.restart:
             before, status = status.pid, restart(client, args.timeout)
+        send_spooled(args)
         if args.wait is not None:
             status = wait_until_ready(client, args.wait)
     what = "runs" if not ran else "restarted" if args.restart else "already runs"

@@ -46,7 +46,7 @@ def look(core: Core, now: float) -> Iterator[Step]:
         yield from plan(core, now)
         return
     for step in _check(core, find_version(core), []):
-        if step.action != "note" or step.data[1]:
+        if step.action not in ("note", "continue") or step.data[1]:
             yield step
 
 
@@ -67,7 +67,7 @@ def _check(core: Core, version: str, place: Sequence[str]) -> Iterator[Step]:
             )
         if time.monotonic() > until:
             state = f"{version} {text.table} {text.key}"
-            yield Step("note", "rules", "the next run continues with the rest", (state, any_found))
+            yield Step("continue", "rules", "the next run continues with the rest", (state, any_found))
             return
     yield Step("note", "rules", "all that is kept was checked by the present rules", (version, any_found))
 
@@ -76,7 +76,7 @@ def apply(core: Core, step: Step, check: StopCheck) -> dict[str, int]:
     """Redact one text, or note that all were checked and take the words out of full text and free pages."""
     if step.action == "leave":
         return {"left": 1}
-    if step.action == "note":
+    if step.action in ("note", "continue"):
         state, any_found = step.data
         for _ in erasing.clean(core) if any_found else ():
             check()

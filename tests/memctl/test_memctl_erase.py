@@ -36,7 +36,7 @@ def test_it_asks_shows_and_erases(memctl: Memctl, client: Any) -> None:
     assert (refused.code, "cannot be undone" in refused.err) == (2, True)
     assert memctl("erase", "--session", "work-1", "--dry-run", "--json").json["count"] == 2
     told = memctl("erase", kept[:8], "--dry-run").out
-    assert told == f"{kept[:8]}  Herons fish at dawn\n"
+    assert told == f"{kept[:8]}  fact  /  2027-01-15  Herons fish at dawn\n"
     assert "Erased 2 memories." in memctl("erase", "--session", "work-1", "--yes").out
     assert [memory["id"] for memory in memctl("list", "--json").json] == [kept]
     assert memctl("erase", "--where", "nothing=here", "--yes").out == NOTHING
@@ -64,7 +64,8 @@ def test_all_that_mentions_a_word_is_shown_and_erased(memctl: Memctl, client: An
     client.observe(SAID, session="work-1")
     kept = client.add("Herons fish at dawn").id
     shown = memctl("erase", "--matching", "VAULT", "--dry-run").out
-    assert "abababab  We decided that the vault is behind the painting." in shown
+    assert "abababab  prompt  /  2027-01-15  We decided that the vault is behind the painting." in shown
+    assert "cdcdcdcd  answer  /  2027-01-15  Noted: the vault is behind the painting." in shown
     assert "Erased 2 memories." in memctl("erase", "--matching", "vault", "--yes").out
     assert [memory["id"] for memory in memctl("list", "--json").json] == [kept]
     assert memctl("erase", "--matching", "vault").out == NOTHING
@@ -196,7 +197,7 @@ def test_what_was_said_around_others_is_shown_and_erased(memctl: Memctl, client:
     id = client.add("Herons fish at dawn", neighbours=["The vault is behind the painting"]).id
     assert memctl("erase", "--matching", "vault", "--dry-run").out.splitlines() == [
         "These memories stay; what was said around them, by which a search finds them too, is taken out:",
-        f"  {id[:8]}  (in what was said around it) The vault is behind the painting",
+        f"  {id[:8]}  fact  /  2027-01-15  (in what was said around it) The vault is behind the painting",
         "In all: what was said around 1 memory.",
     ]
     done = memctl("erase", "--matching", "vault", "--yes")
@@ -280,7 +281,7 @@ def test_each_line_says_why_it_is_meant(memctl: Memctl, client: Any) -> None:
     client.delete(gone)
     lines = memctl("erase", "--matching", "Quagmire", "--dry-run").out.splitlines()
     assert any("(in the name of its session) quagmire-1" in line for line in lines)
-    assert f"{former[:8]}  (only in a former version) It was quagmire" in lines
+    assert f"{former[:8]}  fact  /  2027-01-15  (only in a former version) It was quagmire" in lines
     [deleted] = [line for line in lines if line.startswith(gone[:8])]
     assert f"(deleted; `memctl history {gone[:8]}` shows it) …" in deleted
     assert deleted.endswith("quagmire")
@@ -361,7 +362,7 @@ def test_a_note_of_feedback_that_says_a_text_is_found(memctl: Memctl, client: An
     memctl("feedback", id, "--useful", "--note", "The quagmire says so")
     copy = client.backup().path
     told = memctl("erase", "--matching", "quagmire", "--dry-run").out
-    assert f"{id[:8]}  (in a note of feedback on it) The quagmire says so" in told
+    assert f"{id[:8]}  fact  /  2027-01-15  (in a note of feedback on it) The quagmire says so" in told
     assert "Erased 1 memory." in memctl("erase", "--matching", "quagmire", "--copies", "--yes").out
     files = [*daemon.core.folder.glob("memoryd.sqlite*"), Path(copy)]
     assert b"quagmire" not in b"".join(path.read_bytes() for path in files)
@@ -400,7 +401,8 @@ def test_all_that_would_go_is_shown(memctl: Memctl, client: Any, daemon: Any) ->
     assert spool.append({"method": "observe", "turns": SAID, "session": "work-1"})
     assert spool.append({"method": "end_session", "session": "work-1"})
     lines = memctl("erase", "--session", "work-1", "--dry-run").out.splitlines()
-    assert all(turn["content"] in "\n".join(lines) for turn in turns)
+    assert all(any(turn["content"][:60] in line for line in lines) for turn in turns)
+    assert sorted(line.split("  ")[1] for line in lines[:4]) == ["note", "prompt", "prompt", "prompt"]
     assert lines[4:] == [
         "Of what hooks have not sent yet:",
         f"  {SAID[0]['content']} {SAID[1]['content']}",
@@ -411,11 +413,13 @@ def test_all_that_would_go_is_shown(memctl: Memctl, client: Any, daemon: Any) ->
     turn = client.turns().turns[0].id
     made = memctl("erase", turn, "--dry-run").out.splitlines()[1:]
     assert made[0] == "With it goes what was made of it (in /):"
-    assert made[1].startswith(f"  {summary.id[:8]}  Session work-1, ")
+    assert made[1].startswith(f"  {summary.id[:8]}  note  /  2027-01-15  Session work-1, ")
+    about = memctl("erase", "--matching", "plan 2 of", "--dry-run").out.splitlines()
+    assert f"  {summary.id[:8]}  note  /  2027-01-15  (does not hold the text) Session work-1, " in about[2]
     assert "This erases 1 memory, with 1 memory made of it, for good;" in memctl("erase", turn).err
     deleted = memctl("delete", turn).out.splitlines()
     assert deleted[1] == "With it went what was made of it:"
-    assert deleted[2] == made[1]
+    assert deleted[2].startswith(f"  {summary.id[:8]}  Session work-1, ")
 
 
 def test_a_project_that_is_called_so_is_named_once(memctl: Memctl, client: Any) -> None:

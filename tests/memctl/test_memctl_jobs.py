@@ -130,6 +130,13 @@ def test_a_dry_run_with_nothing_to_do_says_so(fake: FakeDaemon, memctl: Memctl) 
     assert memctl("jobs", "run", "sweep", "--dry-run").out == "sweep would do nothing now.\n"
 
 
+def test_a_plan_of_notes_alone_is_nothing_to_do(fake: FakeDaemon, memctl: Memctl) -> None:
+    fake.replies[protocol.RunJob] = msgspec.structs.replace(plan(1, 1), counts={"note": 1})
+    assert memctl("jobs", "run", "redact", "--dry-run").out == "sweep would do nothing now.\n"
+    fake.replies[protocol.RunJob] = msgspec.structs.replace(plan(2, 2), counts={"note": 1, "move": 1})
+    assert "would do 2 steps" in memctl("jobs", "run", "sweep", "--dry-run").out
+
+
 def test_a_long_plan_is_cut_for_people_and_whole_as_json(fake: FakeDaemon, memctl: Memctl) -> None:
     fake.replies[protocol.RunJob] = plan(2500, 1000)
     assert "… and 2,450 more (--limit N shows more, --json all)" in memctl("jobs", "run", "sweep", "--dry-run").out

@@ -18,6 +18,7 @@ from fake_daemon import Memctl
 
 from configs import NO_JOBS, NO_MODEL
 from hosting import Agent
+from memoryd.client.agents.hooks import spool
 from memoryd.client.agents.hooks.hosts import HOSTS
 from memoryd.client.errors import MemorydError
 from memoryd.client.leaving.commands import _check_gone, _find_program_command
@@ -118,6 +119,14 @@ def test_a_dry_run_names_everything_and_changes_nothing(installed: Path, memctl:
     assert str(installed / ".cache/memoryd/models") in paths_of
     assert "Would be removed:" in memctl("uninstall", "--dry-run").out
     assert {name: data for name, data in contents(installed).items() if "memoryd.sqlite" not in name} == before
+
+
+def test_calls_of_hooks_that_were_not_sent_are_named_before_and_after(home: Path, memctl: Memctl) -> None:
+    spool.append({"method": "end_session", "namespace": "", "session": "s"})
+    told = "data      ~/.local/share/memoryd  (0 memories, 1 call of hooks not sent, "
+    assert told in memctl("uninstall", "--dry-run").out
+    assert told in memctl("uninstall", "--yes").out
+    assert spool.count_waiting() == 0
 
 
 def test_without_a_terminal_it_wants_yes_and_does_nothing(installed: Path, memctl: Memctl) -> None:

@@ -38,7 +38,7 @@ def everything(client: Client) -> list[Record]:
 
 
 def test_a_backup_is_checked_and_listed(memctl: Memctl, client: Client, daemon: "Daemon", clock: Any) -> None:
-    assert "There are no copies yet" in memctl("backup", "--list").out
+    assert "There are no copies in " in memctl("backup", "--list").out
     added = client.add("Herons fish at dawn")
     made = memctl("backup", "--json").json
     assert (made["memories"], made["operation"]) == (1, added.operation)
@@ -359,7 +359,8 @@ def test_a_copy_knows_how_the_projects_are_called(
         give_name(table["projects"][0], "acme/api")
     done = memctl("restore", copy)
     assert f"No longer a folder of acme/api, which is another project in the copy: {other}." in done.out
-    assert f"`memctl project rename {other} acme/api --join` lets it be one again." in done.out
+    assert f"If both are the same project: `memctl project rename {other} acme/api --join`." in done.out
+    assert f"If not: `memctl project rename {other} NEW` gives this one another name." in done.out
     assert "Projects without a folder here: acme/api (example.com/acme/api), shop. A checkout" in done.out
     memctl("up")
     assert place_project(folder / "new/api", url) == "acme/api"

@@ -30,6 +30,7 @@ from memoryd.client.memctl.output import (
     show,
 )
 from memoryd.client.memctl.place import shorten_home
+from memoryd.client.memctl.spooled import describe_waiting, send_spooled
 from memoryd.client.memctl.table import count_text, format_table, shorten
 from memoryd.client.memctl.upkeep.restart import get_status
 from memoryd.client.methods import get_unasked
@@ -107,6 +108,8 @@ def _uninstall(args: Namespace) -> int:
     done = _change(args, targets, lambda target: installing.plan_uninstall(target, command))
     if done == 0 and args.project and not args.dry_run and not list_hooked(args.project):
         folders.forget_folder(args.project)
+    if done == 0 and not args.dry_run:
+        send_spooled(args)
     if done == 0 and not args.json and not args.dry_run and was_there:
         print_note("memctl: Sessions that run keep the hooks until they end. Memories and the daemon stay:")
         print_note("memctl: `memctl uninstall` removes all of memoryd.")
@@ -209,10 +212,10 @@ def _status_text(files: Sequence[dict[str, str]], spooled: int, set_aside: int, 
     rows = [[one["agent"], shorten_home(one["path"]), one["state"]] for one in files]
     text = format_table(["AGENT", "FILE", "STATE"], rows, flexible=0)  # whose names are short: no state is cut
     if spooled:
-        waiting = f"{spooled:,} calls of hooks wait" if spooled > 1 else "1 call of a hook waits"
         them = "them" if spooled > 1 else "it"
         text += (
-            f"\n{waiting} for the daemon; the next hook that finds it sends {them} (not at a prompt: you wait there)."
+            f"\n{describe_waiting(spooled)} for the daemon; `memctl up` sends {them}, as does the next hook that finds"
+            " it (not at a prompt: you wait there)."
         )
     if lost := set_aside - foreign:
         text += f"\n{count_text(lost, 'call')} set aside, at which the daemon died or hung: {spool.aside_path()}"
@@ -223,10 +226,9 @@ def _status_text(files: Sequence[dict[str, str]], spooled: int, set_aside: int, 
 
 def _retry(args: Namespace) -> int:
     if (number := spool.put_back()) is None:
-        return complain(
-            "The spool of the hooks is full. Run `memctl up`, let a hook send what waits, and try again.", 1
-        )
-    text = f"{count_text(number, 'call')} will be sent again by the next hook." if number else "Nothing was set aside."
+        return complain("The spool of the hooks is full. Run `memctl up`, which sends what waits, and try again.", 1)
+    again = f"{count_text(number, 'call')} will be sent again by `memctl up` or the next hook."
+    text = again if number else "Nothing was set aside."
     show(args, {"retried": number}, lambda: text)
     return 0
 

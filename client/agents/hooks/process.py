@@ -2,7 +2,7 @@
 
 Whatever happens, it ends with exit code 0 within its limit and has written an answer of the host's shape or what is
 for none. An alarm sees to that where the daemon hangs, or whoever started the hook gives it no input. What could not be
-sent to the daemon by then is spooled, and sent by the next hook that finds it, other than at a prompt.
+sent to the daemon by then is spooled, and sent by the next hook that finds it, other than at a prompt, or by memctl.
 """
 
 import os

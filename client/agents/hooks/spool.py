@@ -192,30 +192,41 @@ def _digest(line: bytes) -> str:
 # Sending -------------------------------------------------------------------------------------------------------------
 
 
-def replay(link: DaemonLink, until: float) -> None:
-    """Send what waits, oldest first, to a moment of the monotonic clock; what the daemon has is taken out."""
+def replay(link: DaemonLink, until: float) -> int:
+    """Send what waits, oldest first, to a moment of the monotonic clock; what the daemon has is taken out.
+
+    Return how many calls were sent.
+    """
     if not _size(path()):
-        return
+        return 0
     with hold_attempts() as tried:
         if tried is None or not _is_answering(link):
-            return  # a daemon that hangs already hangs at none of these
-        data, taken = _read(path()), 0
+            return 0  # a daemon that hangs already hangs at none of these
+        data, taken, sent = _read(path()), 0, 0
         try:
             for line in data.splitlines(keepends=True):
-                if time.monotonic() > until or not _send_line(link, line, tried):
+                if time.monotonic() > until:
+                    break
+                if _is_foreign(line) or tried.is_hopeless(line):
+                    _set_aside(line, tried)
+                elif _send_line(link, line, tried):
+                    sent += 1
+                else:
                     break
                 taken += len(line)
         finally:
             _take_out(path(), data[:taken])
+        return sent
+
+
+def _set_aside(line: bytes, tried: Attempts) -> None:
+    if line not in _read(aside_path()).splitlines(keepends=True):  # a hook killed in between does it once more
+        _add(aside_path(), line, sys.maxsize)
+    tried.forget(line)
 
 
 def _send_line(link: DaemonLink, line: bytes, tried: Attempts) -> bool:
-    """Send one line, or set it aside; say whether it is done with. Half a line never becomes a whole one."""
-    if _is_foreign(line) or tried.is_hopeless(line):
-        if line not in _read(aside_path()).splitlines(keepends=True):  # a hook killed in between does it once more
-            _add(aside_path(), line, sys.maxsize)
-        tried.forget(line)
-        return True
+    """Send one line; say whether it is done with. Half a line never becomes a whole one."""
     tried.begin(line)
     try:
         call = _decode(line)

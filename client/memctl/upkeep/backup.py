@@ -14,6 +14,7 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.local import BACKUPS, Copy, list_copies, list_with_former
 from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.progress import ProgressBar, send_with_bar
+from memoryd.client.memctl.spooled import send_spooled
 from memoryd.client.memctl.table import count_kept, count_text, format_table, size_text
 from memoryd.client.memctl.upkeep.restart import exchange, folder_of, get_status, rescue
 from memoryd.client.protocol import BackedUp
@@ -37,13 +38,14 @@ def _backup(args: Namespace) -> None:
         folder = folder_of(get_status(args))
         found = list_with_former(folder)
         return show(args, found, lambda: _copies_text(found, folder))
+    send_spooled(args, autostart=True)
     made = send_with_bar(args, backup_call(args.path or ""), "backup", "", LIMIT_S)
     return show(args, made, lambda: _made_text(made))
 
 
 def _copies_text(copies: list[Copy], folder: Path) -> str:
     if not copies:
-        return "There are no copies yet; `memctl backup` makes one."
+        return f"There are no copies in {folder / BACKUPS} yet; `memctl backup` makes one."
     table = format_table(["MADE", "MEMORIES", "SIZE", "NAME"], list(map(_build_row, copies)), flexible=0, right=(1, 2))
     return f"{table}\n`{paint('memctl restore NAME', 'cyan')}` takes one back. They are in {folder}."
 
@@ -136,11 +138,12 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
         names = make_printable(", ".join(report.kept_pauses))
         lines.append(f"Still not observed, as it was paused here after the copy: {names}.")
     for folder, namespace in report.lost_folders.items():
-        again = f"memctl project rename {shlex.quote(folder)} {shlex.quote(namespace)} --join"
+        again = f"memctl project rename {shlex.quote(folder)}"
         lines.append(
             make_printable(
-                f"No longer a folder of {namespace}, which is another project in the copy: {folder}. `{again}` lets it"
-                " be one again."
+                f"No longer a folder of {namespace}, which is another project in the copy: {folder}. If both are the"
+                f" same project: `{again} {shlex.quote(namespace)} --join`. If not: `{again} NEW` gives this one"
+                " another name."
             )
         )
     if report.projects:

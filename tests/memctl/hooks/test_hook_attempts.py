@@ -220,7 +220,7 @@ def test_what_was_set_aside_is_reported_and_can_be_sent_again(own: Path, memctl:
     assert found["fix"] == f"after an upgrade: memctl hooks retry; to drop them: rm {own / 'hooks.aside'}"
     assert memctl("hooks", "status", "--json").json["set_aside"] == 1
     assert "1 call set aside" in memctl("hooks", "status").out
-    assert memctl("hooks", "retry").out == "1 call will be sent again by the next hook.\n"
+    assert memctl("hooks", "retry").out == "1 call will be sent again by `memctl up` or the next hook.\n"
     assert (spool.count_waiting(), spool.count_aside()) == (1, 0)
     assert memctl("hooks", "retry", "--json").json == {"retried": 0}
     assert replayed(Link(how=lambda: spool.CallRefused("conflict"))) == []
@@ -235,7 +235,7 @@ def test_nothing_is_put_back_into_a_full_spool(own: Path, memctl: Memctl, monkey
     done = memctl("hooks", "retry")
     assert (done.code, done.err) == (
         1,
-        "memctl: The spool of the hooks is full. Run `memctl up`, let a hook send what waits, and try again.\n",
+        "memctl: The spool of the hooks is full. Run `memctl up`, which sends what waits, and try again.\n",
     )
     assert spool.count_aside() == 1
 
