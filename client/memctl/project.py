@@ -87,7 +87,7 @@ def _write_name(args: Namespace, new: str) -> None:
         _, entries = _choose_projects(table, args.project)
         _check_free(table, entries, new, args.join)
         for other in _find_projects(table, new):
-            if _is_left(other):
+            if projects.is_gone(other) and not (other["remote"] or other["root"]):  # else a checkout may be it
                 table["projects"].remove(other)
                 projects.inherit_folders(entries[-1], other)  # past sessions name them
         for project in entries:
@@ -133,15 +133,10 @@ def _find_projects(table: ProjectTable, namespace: str) -> list[Project]:
 def _check_free(table: ProjectTable, entries: list[Project], new: str, join: bool) -> None:
     if entries and new == entries[-1]["namespace"]:
         raise Invalid(f"The project is called {new} already.")
-    others = [one for one in _find_projects(table, new) if one not in entries and not _is_left(one)]
-    if others and not join:
-        there = ", ".join(others[0]["folders"]) or others[0]["remote"]
+    others = [one for one in _find_projects(table, new) if one not in entries]
+    if not join and not all(map(projects.is_gone, others)):
+        there = ", ".join(next(one["folders"] for one in others if not projects.is_gone(one)))
         raise Conflict(f"{new} is the namespace of {there}; --join lets both share it.")
-
-
-def _is_left(project: Project) -> bool:
-    """Return whether nothing but a new name for a folder can be this project: one without git, which is gone."""
-    return not project["remote"] and not project["root"] and projects.is_gone(project)
 
 
 def _move(client: Client, old: str, new: str) -> dict[str, Any]:

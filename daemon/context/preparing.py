@@ -78,7 +78,7 @@ def context(core: Core, sources: Sources, call: GetContext) -> "Future[ContextTe
         took_ms=(time.perf_counter() - began) * 1000,
     )
     notes.trace.given = result.ids
-    _say_lost(call, notes.retrieval, {row.row: row.id for row in present.values()}, result)
+    _say_lost(call, notes.retrieval, present, {row.row: row.id for row in always}, result)
     return given.keep(core, call, [(note.id, note.key) for note in fitted.notes], result)
 
 
@@ -229,13 +229,19 @@ def _read_present(core: Core, notes: chosen.RelevantNotes, own: str) -> dict[str
     return {id: row for id, row in present.items() if not own or chosen.session_of(row) != own}
 
 
-def _say_lost(call: GetContext, retrieval: Retrieval, ids: dict[int, str], made: ContextText) -> None:
-    """Note in the trace of a search why its hits are not in the context; `ids` are those that could be, by row."""
+def _say_lost(
+    call: GetContext, retrieval: Retrieval, present: dict[str, Row], always: dict[int, str], made: ContextText
+) -> None:
+    """Note in the trace of a search why its hits are not in the context.
+
+    `present` are those that could be, by id; `always` the ids of those that are in every context, by row.
+    """
+    ids = {row.row: row.id for row in present.values()} | always
     for candidate in retrieval.ranked:
         id = ids.get(candidate.row)
         if id in made.ids:
             continue
-        if not retrieval.is_relevant(candidate.similarity, candidate.bm25):
+        if candidate.row not in always and not retrieval.is_relevant(candidate.similarity, candidate.bm25):
             candidate.lost = "not near enough to the task"
         elif id is None:
             candidate.lost = "the session said it itself"

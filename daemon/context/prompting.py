@@ -75,10 +75,9 @@ class PromptLines(NamedTuple):
             if line not in new:
                 self.left_out[line.id] = "its words are given already"
             else:
+                before = "others come first, and " if most else ""
                 is_many = line not in new[:most]
-                self.left_out[line.id] = (
-                    f"others come first, and `prompt_lines` is {most}" if is_many else "no tokens are left for it"
-                )
+                self.left_out[line.id] = f"{before}`prompt_lines` is {most}" if is_many else "no tokens are left for it"
         self.trace.left_out = self.left_out
 
     def name_nearest(self) -> UnaskedLine | None:

@@ -14,7 +14,8 @@ VARIABLES = {
     "MEMORYD_CONFIG": "the configuration file",
     "MEMORYD_NAMESPACE": "the namespace of a client: `acme/api`, say, or `/` for the root; unset: that of the project",
     "MEMORYD_TOKEN": "the token that a client presents; set but empty is refused",
-    "MEMORYD_MODEL_DIR": "the folder of embedding models",
+    "MEMORYD_MODEL_DIR": "the folder of embedding models. A daemon that a hook starts knows only what the agent was"
+    " started with: `folder` in `[model]` holds for all",
     "MEMORYD_OBSERVE": "when `off`, the hooks of coding agents send no turns and pause the session",
     "MEMORYD_OFFLINE": "when set, nothing leaves this machine, as with `offline` in `[network]`",
     "MEMORYD_LLM_KEY": "the key of the language model, unless `[llm]` names another variable or a file",

@@ -194,6 +194,23 @@ def test_a_folder_without_git_that_is_gone_leaves_its_name_to_another(
     assert held(client, "shop") == ["We sell herons."]
 
 
+def test_a_checkout_that_is_gone_shares_its_name_with_the_folder_that_is_given_it(
+    client: Client, memctl: Memctl, home: Path
+) -> None:
+    (home / "old/shop/.git").mkdir(parents=True)
+    (home / "old/shop/.git/config").write_text('[remote "origin"]\n\turl = https://example.org/ada/shop.git\n')
+    (home / "old/shop/.git/HEAD").write_text("ref: refs/heads/main\n")
+    assert project_namespace(home / "old/shop") == "shop"
+    with Client("shop", socket=client.socket_path, autostart=False) as inside:
+        inside.add("We sell herons.")
+    (home / "old").rename(home / "away")
+    (home / "new/shop").mkdir(parents=True)
+    assert memctl("project", "rename", str(home / "new/shop"), "shop").code == 0
+    assert project_namespace(home / "new/shop") == "shop"
+    assert project_namespace(home / "away/shop") == "shop", "a checkout of it is of the same project still"
+    assert held(client, "shop") == ["We sell herons."]
+
+
 def test_a_path_names_the_project_that_it_is_in(
     daemon: Any, memctl: Memctl, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,7 +52,7 @@ def _declare_project(parser: ArgumentParser) -> None:
 
 
 def _folder(text: str) -> Path:
-    path = Path(text).expanduser().absolute()
+    path = Path(text).expanduser().resolve()
     if not path.is_dir():
         raise Invalid(f"{text} is not a folder.")
     return path

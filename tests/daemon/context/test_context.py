@@ -357,14 +357,16 @@ def test_a_reset_session_is_given_everything_again(core: Core) -> None:
 
 def test_the_trace_says_why_a_hit_is_not_in_the_context(core: Core) -> None:
     near = [add(core, f"the api has a cache number {n} with many words about it", dedup=False).id for n in range(4)]
-    far = add(core, "Anna likes plums").id
-    made = context(core, max_tokens=40, session="s")
+    far, pinned = add(core, "Anna likes plums").id, add(core, "Tea is at four", pinned=True).id
+    made = context(core, max_tokens=50, session="s")
     assert made.ids
-    assert sorted([*made.ids, *made.omitted_ids]) == sorted(near)
+    assert sorted([*made.ids, *made.omitted_ids]) == sorted([*near, pinned])
     lost = {one.id: one.lost for one in trace(core, made.trace).candidates}
     assert {lost[id] for id in made.ids} == {""}
-    assert {lost[id] for id in made.omitted_ids} == {"context: cut by the budget of 40 tokens"}
+    assert {lost[id] for id in made.omitted_ids} == {"context: cut by the budget of 50 tokens"}
     assert lost[far] == "context: not near enough to the task"
+    again = {one.id: one.lost for one in trace(core, context(core, session="s").trace).candidates}
+    assert again[pinned] == "context: the session has it already"
     again = context(core, max_tokens=400, session="s")
     lost = {one.id: one.lost for one in trace(core, again.trace).candidates}
     assert {lost[id] for id in made.ids} == {"context: the session has it already"}
