@@ -90,8 +90,8 @@ def test_a_long_plan_is_read_in_parts(core: Core, jobs: Runner) -> None:
 
 def test_what_an_interrupted_run_left_of_a_plan_is_carried_out_by_the_same_id(core: Core) -> None:
     fill(core, 200)
-    ticks = iter(range(0, 100_000, 15))  # 15 s pass between two looks at the clock
-    hasty = runner(core, Mover(), ticks=lambda: float(next(ticks)))
+    mover = Mover()
+    hasty = runner(core, mover, ticks=lambda: 15.0 * len(mover.slices))  # each slice takes 15 s
     planned = run(hasty, dry_run=True)
     first = run(hasty, plan=planned.plan)
     assert first.outcome == "interrupted"
