@@ -158,6 +158,9 @@ def test_versions_tell_of_a_change_and_look_alikes_hardly_ever() -> None:
         ("The session cache keeps entries for 15 minutes.", "The session cache holds entries for an hour.", True),
         ("The default port of pickle-api is 7070.", "By default pickle-api binds to port 9191.", True),
         ("I'm off on leave next month.", "My leave starts on the 2nd of next month.", False),
+        ("The train to Lyon is late.", "The train to Lyon is not late.", True),
+        ("The train to Lyon was late.", "The train to Lyon was not late.", False),
+        ("Lunch was at the harbour.", "Lunch was at the station.", False),
     ],
 )
 def test_names_lengths_of_time_and_numbers_are_read_as_meant(old: str, new: str, is_linked: bool) -> None:
