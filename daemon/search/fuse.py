@@ -51,14 +51,14 @@ def _weight(retrieval: Retrieval, sources: Sources, method: str) -> float:
 def score_of(candidate: Candidate, retrieval: Retrieval) -> float:
     """Return the weighted score of a candidate, on the scale of this retrieval."""
     words = retrieval.profile.words(candidate.bm25 or 0.0, retrieval.full_bm25)
-    score = weigh(retrieval.rescale(candidate.similarity), words, retrieval.weight)
-    candidate.parts = {"meaning": score - (1 - retrieval.weight) * words, "words": (1 - retrieval.weight) * words}
-    return score
+    by_meaning, by_words = weigh(retrieval.rescale(candidate.similarity), words, retrieval.weight)
+    candidate.parts = {"meaning": by_meaning, "words": by_words}
+    return by_meaning + by_words
 
 
-def weigh(similarity: float | None, words: float, weight: float) -> float:
-    """Return the weighted score of a cosine and words between 0 and 1; a missing cosine counts 0."""
-    return weight * max(0.0, similarity or 0.0) + (1 - weight) * words
+def weigh(similarity: float | None, words: float, weight: float) -> tuple[float, float]:
+    """Return what a cosine and words between 0 and 1 add to a weighted score; a missing cosine adds 0."""
+    return weight * max(0.0, similarity or 0.0), (1 - weight) * words
 
 
 def rrf(*ranks: int | None, last: int | None = None) -> float:

@@ -93,7 +93,7 @@ def test_memweave_decays_daily_files_alone(fields: dict[str, Any], expected: flo
     [(1.0, 1.0, 0.85), (0.5, 0.0, 0.35), (0.0, 3.0, 0.225), (0.8, 4.0, 0.8), (None, 9.0, 0.27), (-0.2, 0.0, 0.0)],
 )
 def test_memweave_weighs_cosine_and_saturated_bm25(similarity: float | None, bm25: float, expected: float) -> None:
-    assert weigh(similarity, saturate(bm25, full=99.0), 0.7) == pytest.approx(expected)
+    assert sum(weigh(similarity, saturate(bm25, full=99.0), 0.7)) == pytest.approx(expected)
     assert PROFILES["memweave"].min_score == 0.35
 
 

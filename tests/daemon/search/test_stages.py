@@ -81,7 +81,7 @@ def scores(state: Retrieval) -> dict[int, float]:
     ],
 )
 def test_weighted(similarity: float | None, bm25: float | None, best: float, weight: float, score: float) -> None:
-    assert weigh(similarity, normalise(bm25 or 0.0, best), weight) == pytest.approx(score)
+    assert sum(weigh(similarity, normalise(bm25 or 0.0, best), weight)) == pytest.approx(score)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_rrf(ranks: tuple[int | None, ...], score: float) -> None:
 def test_a_weighted_score_lies_between_0_and_1(
     similarity: float | None, bm25: float | None, best: float, weight: float
 ) -> None:
-    assert 0 <= weigh(similarity, normalise(bm25 or 0.0, best), weight) <= 1
+    assert 0 <= sum(weigh(similarity, normalise(bm25 or 0.0, best), weight)) <= 1
 
 
 def test_fuse_weighs_cosine_and_bm25_over_the_best_and_ranks(core: Core) -> None:
