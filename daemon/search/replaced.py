@@ -19,10 +19,10 @@ _MOST = 10  # of each arm
 
 def replaced(retrieval: Retrieval, sources: Sources) -> None:
     """Give successors the better of their own and their formers' words and nearness."""
-    facts = sources.store.facts
-    if not facts.has_superseded() or not retrieval.profile.cues:
+    facts, reached = sources.store.facts, retrieval.chosen.reached
+    if not retrieval.profile.cues or not facts.has_superseded(reached, retrieval.passed):
         return
-    mask = facts.build_mask(Filter(retrieval.chosen.reached), retrieval.passed, superseded=True)
+    mask = facts.build_mask(Filter(reached), retrieval.passed, superseded=True)
     if not mask.allowed.any():
         return
     with sources.store.reading() as connection:

@@ -136,9 +136,11 @@ class FilterColumns:
             self._forget(set(part).difference(row for row, *_ in fresh))
         self._follow(connection, numbers)
 
-    def has_superseded(self) -> bool:
-        """Return whether any memory is superseded, or was."""
-        return len(self._superseded.places) > 0
+    def has_superseded(self, reached: frozenset[int] | None, now: float) -> bool:
+        """Return whether a memory in one of these namespaces, None for all, is superseded."""
+        former = self._superseded  # before the column, which holds its positions
+        places = former.places[former.until > now]
+        return len(places) > 0 and (reached is None or bool(_match_any(reached, self._columns.namespace[places]).any()))
 
     def build_mask(self, selection: Filter, now: float, superseded: bool = False) -> Mask:
         """Return which memories namespaces, words, dates and state allow; of the `superseded`, those alone.
