@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 import hypothesis
 import msgspec
@@ -43,6 +44,7 @@ from places import make_folder
 from waiting import wait_until
 
 CHECKOUT = Path(__file__).parent.parent
+PATIENCE_S = 120  # for a reply, where other suites run beside this one
 collect_ignore = find_ignored()
 
 # No test depends on how busy the machine is.
@@ -227,8 +229,8 @@ class Daemon:
             self.core.apart.stopping.set()
             await self.server.stop()
 
-    def client(self, namespace: str | Sequence[str] = "", **options: object) -> Client:
-        return Client(namespace, socket=self.socket, autostart=False, **options)  # type: ignore[arg-type]
+    def client(self, namespace: str | Sequence[str] = "", **options: Any) -> Client:
+        return Client(namespace, socket=self.socket, autostart=False, **{"timeout_s": PATIENCE_S, **options})
 
     def stop(self) -> None:
         if self._thread.is_alive():
@@ -335,8 +337,8 @@ class Process:
             return False
         return True
 
-    def client(self, namespace: str | Sequence[str] = "", **options: object) -> Client:
-        return Client(namespace, socket=self.socket, autostart=False, **options)  # type: ignore[arg-type]
+    def client(self, namespace: str | Sequence[str] = "", **options: Any) -> Client:
+        return Client(namespace, socket=self.socket, autostart=False, **{"timeout_s": PATIENCE_S, **options})
 
     def kill(self) -> None:
         """End it as a crash does."""
