@@ -142,6 +142,11 @@ def _are_two_events(one: Statement, two: Statement) -> bool:
     return bool(times[0] - times[1] and times[1] - times[0] and (one.keys | two.keys) & words.PAST)
 
 
+def _is_past(statement: Statement) -> bool:
+    """Return whether a statement reports what was: `was bought`, and not `is bought`."""
+    return bool(statement.keys & words.PAST) and not statement.keys & words.PRESENT
+
+
 def _is_elsewhere(one: Statement, two: Statement) -> bool:
     """Return whether the statements hold in two places."""
     return bool((one.keys - two.keys) & words.PLACES and (two.keys - one.keys) & words.PLACES)
@@ -155,7 +160,7 @@ def _split(text: str) -> list[str]:
 
 
 def _find_rule(one: Statement, two: Statement) -> Rule | None:
-    if one.keys & words.PAST and two.keys & words.PAST:
+    if _is_past(one) and _is_past(two):
         return None  # two events
     only_old, only_new = _select_only(one, two), _select_only(two, one)
     if one.negative != two.negative:

@@ -1,8 +1,8 @@
 """Words by what they do in a statement, in English, German, Chinese and Japanese: the tables of `statements`.
 
 `STOP` says nothing of content. `NEGATIVE` denies. `LIGHT` is content that a denial may add or drop. `PAST` reports an
-event. `PLACES` hold side by side. `ROLES` have one holder. `OPEN` takes many values beside each other. `MEASURE` has a
-value or says one. `ADDITIVE` says that something is beside something else.
+event, where no word of `PRESENT` is beside it. `PLACES` hold side by side. `ROLES` have one holder. `OPEN` takes many
+values beside each other. `MEASURE` has a value or says one. `ADDITIVE` says that something is beside something else.
 """
 
 import re
@@ -67,6 +67,7 @@ was were had went took gave got saw ate came said did made bought visited ran fo
 finished started dauerte war waren hatte ging kam gab 昨 了
 """
 )
+PRESENT = _set("is are ist sind")
 TIMES = _set(
     """
 monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september

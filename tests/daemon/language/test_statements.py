@@ -161,6 +161,7 @@ def test_versions_tell_of_a_change_and_look_alikes_hardly_ever() -> None:
         ("The train to Lyon is late.", "The train to Lyon is not late.", True),
         ("The train to Lyon was late.", "The train to Lyon was not late.", False),
         ("Lunch was at the harbour.", "Lunch was at the station.", False),
+        ("Fuel is bought in Emden.", "Fuel is bought in Delfzijl.", True),  # what is bought, not what was
     ],
 )
 def test_names_lengths_of_time_and_numbers_are_read_as_meant(old: str, new: str, is_linked: bool) -> None:
