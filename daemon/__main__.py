@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from memoryd.daemon.server.timer import Timer
 
 _SWITCH_INTERVAL_S = 0.0005  # a busy Python thread gives the event loop its turn ten times sooner than by default
+_COLLECTED_AT = 10_000  # objects: a search makes hundreds, hardly any of them garbage in a cycle
 FIRST_JOBS_AFTER_S = 15.0
 _MODEL_LIMIT_S = 5.0
 _RULE_FACTS_LIMIT_S = 10.0
@@ -324,6 +325,7 @@ async def _run(
     # first search is not by words alone.
     await asyncio.to_thread(core.embedding.wait_settled, _MODEL_LIMIT_S if ready_fd is not None else 0.0)
     gc.freeze()  # what stays is not examined again and again, for which all threads wait
+    gc.set_threshold(_COLLECTED_AT)
     gc.enable()
     notify.notify_starter(ready_fd, "READY")
     textfile = Textfile(settings.metrics, lambda: exposition.format_stats(server.perform(GetStats())), core.supervisor)

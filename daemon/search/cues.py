@@ -95,7 +95,7 @@ def cues(retrieval: Retrieval, sources: Sources) -> None:
         for cue in _find_cues(hints, texts.get(candidate.row)):
             candidate.score += cue.bonus
             candidate.parts[cue.name] = cue.bonus
-            candidate.cues.append(cue.name)
+            candidate.cues += (cue.name,)
             counts[cue.name] = counts.get(cue.name, 0) + 1
     retrieval.ranked.sort(key=order)
     retrieval.notes.update(counts)

@@ -163,7 +163,7 @@ class Precedence:
             return
         del waiting[at]
         candidate.rescore(candidate.score * SHARES[cue], _PARTS[cue])
-        candidate.cues.append(cue)
+        candidate.cues += (cue,)
         later = (place for place in range(at, len(waiting)) if waiting[place].score < candidate.score)
         waiting.insert(next(later, len(waiting)), candidate)
 
@@ -262,7 +262,7 @@ def _place(
         other = by_number.get(row)
         if other is None or other.record is None or other.lost:
             continue
-        other.formers += [candidate, *candidate.formers]
+        other.formers += (candidate, *candidate.formers)
         if row not in placed:
             if candidate.record is not None and candidate.score > other.score:
                 other.rescore(candidate.score, f"the place of {candidate.record.id[:8]}")

@@ -134,7 +134,7 @@ def read_answers(retrieval: Retrieval, sources: Sources, ids: Sequence[str]) -> 
 def attach(head: Candidate, row: Row) -> None:
     """Show a memory with a hit."""
     if head.record is not None and row.id != head.record.id and all(row.id != other.id for other in head.related):
-        head.related.append(row)
+        head.related += (row,)
 
 
 def find_shown(candidate: Candidate) -> list[Related]:

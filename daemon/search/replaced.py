@@ -41,7 +41,7 @@ def replaced(retrieval: Retrieval, sources: Sources) -> None:
             candidate.bm25_rank, candidate.bm25 = retrieval.words.get(successor, (None, None))
         candidate.similarity = _best(candidate.similarity, former.similarity)
         candidate.bm25 = _best(candidate.bm25, former.bm25)
-        candidate.formers.append(former)
+        candidate.formers += (former,)
     retrieval.notes["formers"] = len(successor_of)
 
 

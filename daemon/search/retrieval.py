@@ -103,7 +103,7 @@ class Retrieval:
         candidate = self.candidates.get(row)
         if candidate is None:
             candidate = self.candidates[row] = Candidate(row)
-        candidate.origins.append(origin)
+        candidate.origins += (origin,)
         return candidate
 
     def list_alive(self) -> list[Candidate]:

@@ -23,8 +23,11 @@ _FORGOTTEN = "Searches are forgotten when the daemon ends and when something is 
 Origin = Literal["words", "meaning", "hot", "L0", "graph", "L3"]
 
 
-class Candidate(msgspec.Struct):
-    """A memory on its way through the stages. Ranks count from 1; `lost` says why it left, `lost_in` at which."""
+class Candidate(msgspec.Struct, gc=False):
+    """A memory on its way through the stages. Ranks count from 1; `lost` says why it left, `lost_in` at which.
+
+    The garbage collector need not look at them: a search makes a hundred, and `TraceStore.keep` lets go what they hold.
+    """
 
     row: int
     similarity: float | None = None
@@ -35,13 +38,13 @@ class Candidate(msgspec.Struct):
     parts: dict[str, float] = {}  # of the score
     confidence: float = 0.0  # of a hit: how likely it is to the point
     usefulness: float = 1.0  # what feedback made of the score
-    origins: list[Origin] = []
-    cues: list[str] = []  # that hold
+    origins: tuple[Origin, ...] = ()
+    cues: tuple[str, ...] = ()  # that hold
     stems: Collection[str] = ()  # of a turn of L0: the words in it
     record: Row | None = None
-    related: list[Row] = []  # what is shown with it
+    related: tuple[Row, ...] = ()  # what is shown with it
     shown_with: str = ""  # the id of the hit that shows it too
-    formers: "list[Candidate]" = []  # older ones that it stands before or for: it is as likely as they are
+    formers: "tuple[Candidate, ...]" = ()  # older ones that it stands before or for: it is as likely as they are
     lost: str = ""
     lost_in: str = ""
 
@@ -76,7 +79,7 @@ class TraceStore:
     def keep(self, trace: StoredTrace) -> None:
         """Keep a trace; the texts of its candidates are let go."""
         for candidate in trace.candidates:
-            candidate.record, candidate.related, candidate.formers, candidate.stems = None, [], [], ()
+            candidate.record, candidate.related, candidate.formers, candidate.stems = None, (), (), ()
         with self._lock:
             self._kept[trace.trace.id] = trace
             while len(self._kept) > CAPACITY:
@@ -123,6 +126,7 @@ def build_whole(connection: Connection, trace: StoredTrace, seen: frozenset[int]
             preview=" ".join(visible[candidate.row].content[: 2 * _PREVIEW].split())[:_PREVIEW],
             tier=visible[candidate.row].tier,
             origins=list(dict.fromkeys(candidate.origins)),
+            cues=list(candidate.cues),
             machine=trace.origins.get(candidate.row) or origins.get(visible[candidate.row].id, ""),
             lost=f"{candidate.lost_in}: {candidate.lost}" if candidate.lost else "",
         )

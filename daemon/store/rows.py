@@ -26,7 +26,7 @@ _IN_LIMIT = 500  # values per IN list
 _HEX = frozenset("0123456789abcdef")
 
 
-class Row(msgspec.Struct, kw_only=True):
+class Row(msgspec.Struct, kw_only=True, gc=False):
     """One memory as stored; `row` is 0 until it is inserted. Field order = column order of every SELECT here."""
 
     row: int = 0
