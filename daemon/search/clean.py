@@ -37,7 +37,7 @@ def clean(retrieval: Retrieval, sources: Sources) -> None:
     placed = {candidate.row for candidate in hits[:limit]}
     below = [*hits[limit:], *(one for one in waiting if one.row not in placed)]
     for rank, candidate in enumerate(below, start=limit + 1):
-        candidate.lost = f"at rank {rank:,}, below the limit of {limit}"
+        candidate.lost = f"at rank {rank}, below the limit of {limit}"
     retrieval.ranked = hits[retrieval.call.offset : limit]
     complete(retrieval, sources)
     with sources.store.reading() as connection:

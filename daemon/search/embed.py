@@ -30,7 +30,8 @@ def embed(retrieval: Retrieval, sources: Sources) -> None:
         retrieval.degrade("vector")
         retrieval.notes["model"] = "not ready"
         return
-    retrieval.generation, queries = generation, sources.embedding.queries
+    queries = sources.embedding.queries
+    _compare_by(retrieval, generation)
     cached = queries.find(generation, call.query)
     if not sources.caller.bound:  # who does not reach everything must not learn what others have asked
         retrieval.notes["cached"] = cached is not None
@@ -46,8 +47,12 @@ def _use_given(retrieval: Retrieval, sources: Sources) -> None:
         raise Invalid("A search is by a vector or like a memory, not both.")
     if generation is None:
         raise ModelUnavailable("No embedding model is ready, so nothing can be compared with a vector.")
-    retrieval.generation = generation
+    _compare_by(retrieval, generation)
     retrieval.vector = _check(call.vector, generation) if call.vector else _find_like(retrieval, sources, generation)
+
+
+def _compare_by(retrieval: Retrieval, generation: Generation) -> None:
+    retrieval.generation, retrieval.scale = generation, generation.embedder.floors.rescale
 
 
 def _check(numbers: list[float], generation: Generation) -> Vector:

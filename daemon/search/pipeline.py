@@ -150,7 +150,7 @@ def keep_trace(
             touch=call.touch,
             given=[hit.id for hit in retrieval.hits],
         ),
-        sorted(retrieval.candidates.values(), key=lambda candidate: (bool(candidate.lost), -candidate.score)),
+        list(retrieval.candidates.values()),
         retrieval.recent,
         sources.caller.key,
         retrieval.origins,

@@ -12,18 +12,16 @@ from memoryd.daemon.search.traces import Candidate, Origin
 from memoryd.daemon.store import fulltext, rows, successors
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.facts import Mask
-from memoryd.daemon.store.filters import Filter
 
 _MOST = 10  # of each arm
 
 
 def replaced(retrieval: Retrieval, sources: Sources) -> None:
     """Give successors the better of their own and their formers' words and nearness."""
-    facts, reached = sources.store.facts, retrieval.chosen.reached
-    if not retrieval.profile.cues or not facts.has_superseded(reached, retrieval.passed):
+    if not retrieval.profile.cues:
         return
-    mask = facts.build_mask(Filter(reached), retrieval.passed, superseded=True)
-    if not mask.allowed.any():
+    mask = sources.store.facts.find_superseded(retrieval.chosen.reached, retrieval.passed)
+    if mask is None:
         return
     with sources.store.reading() as connection:
         formers = _find(retrieval, connection, sources, mask)

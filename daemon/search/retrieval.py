@@ -76,6 +76,7 @@ class Retrieval:
     within: Mask | None = None  # all that is within reach, None where that is everything
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     generation: Generation | None = None
+    scale: Callable[[float], float] = float  # of its cosines, to that of the default model
     vector: Vector | None = None
     embedding: "Future[Vector] | None" = None  # of the vector
     near: "Future[NearRows] | None" = None  # begun as soon as the vector is there
@@ -122,10 +123,7 @@ class Retrieval:
 
     def rescale(self, similarity: float | None) -> float:
         """Return a cosine on the scale of scores, which is that of the default model; 0 where there is none."""
-        if similarity is None:
-            return 0.0
-        floors = self.generation.embedder.floors if self.generation else None
-        return max(0.0, floors.rescale(similarity) if floors else similarity)
+        return 0.0 if similarity is None else max(0.0, self.scale(similarity))
 
     def degrade(self, part: str) -> None:
         """Note that a part was left out."""

@@ -130,7 +130,7 @@ def build_whole(connection: Connection, trace: StoredTrace, seen: frozenset[int]
             machine=trace.origins.get(candidate.row) or origins.get(visible[candidate.row].id, ""),
             lost=f"{candidate.lost_in}: {candidate.lost}" if candidate.lost else "",
         )
-        for candidate in trace.candidates
+        for candidate in sorted(trace.candidates, key=_rank)
         if candidate.row in visible
     ]
     given_ids, named_ids = trace.trace.given, {candidate.id for candidate in candidates}
@@ -138,3 +138,7 @@ def build_whole(connection: Connection, trace: StoredTrace, seen: frozenset[int]
         given_ids = [id for id in given_ids if id in named_ids]
     left_out = {id: why for id, why in trace.trace.left_out.items() if id in named_ids}
     return msgspec.structs.replace(trace.trace, candidates=candidates, given=given_ids, left_out=left_out)
+
+
+def _rank(candidate: Candidate) -> tuple[bool, float]:
+    return bool(candidate.lost), -candidate.score

@@ -136,14 +136,8 @@ class FilterColumns:
             self._forget(set(part).difference(row for row, *_ in fresh))
         self._follow(connection, numbers)
 
-    def has_superseded(self, reached: frozenset[int] | None, now: float) -> bool:
-        """Return whether a memory in one of these namespaces, None for all, is superseded."""
-        former = self._superseded  # before the column, which holds its positions
-        places = former.places[former.until > now]
-        return len(places) > 0 and (reached is None or bool(_match_any(reached, self._columns.namespace[places]).any()))
-
-    def build_mask(self, selection: Filter, now: float, superseded: bool = False) -> Mask:
-        """Return which memories namespaces, words, dates and state allow; of the `superseded`, those alone.
+    def build_mask(self, selection: Filter, now: float) -> Mask:
+        """Return which memories namespaces, words, dates and state allow.
 
         What `chosen.further` asks is not answered here.
         """
@@ -154,11 +148,7 @@ class FilterColumns:
         allowed = np.zeros(used + 1, np.bool_)
         mask = allowed[:used]
         np.greater(columns.until, now, out=mask)
-        hidden = former.places[former.until > now]
-        alive = mask[hidden]
-        if superseded:
-            mask[:] = False
-        mask[hidden] = alive & superseded
+        mask[former.places[former.until > now]] = False
         if selection.reached is not None:
             mask &= _match_any(selection.reached, columns.namespace)
         for name, values in selection.words.items():
@@ -169,6 +159,20 @@ class FilterColumns:
         if selection.before is not None:
             mask &= columns.created < selection.before
         return Mask(allowed, self._positions, epoch)
+
+    def find_superseded(self, reached: frozenset[int] | None, now: float) -> Mask | None:
+        """Return which memories of some namespaces, None for all, are superseded and have not expired, if any are."""
+        epoch = self._positions.epoch  # in the order of `build_mask`
+        places, until = self._superseded
+        used = self._used
+        if reached is not None:
+            is_reached = _match_any(reached, self._columns.namespace[places])
+            places, until = places[is_reached], until[is_reached]
+        if not len(places):
+            return None
+        allowed = np.zeros(used + 1, np.bool_)
+        allowed[places] = (until > now) & (self._columns.until[places] > now)
+        return Mask(allowed, self._positions, epoch) if allowed.any() else None
 
     def list_places(self) -> Places:
         """Return the positions of all memories."""

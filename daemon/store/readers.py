@@ -7,8 +7,7 @@ Threads: any. A thread reads one state at a time, on a connection that nobody el
 """
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -29,34 +28,9 @@ class Readers:
         self._lent: dict[int, apsw.Connection] = {}  # by thread
         self._closed = False
 
-    @contextmanager
-    def lend(self) -> Iterator[apsw.Connection]:
-        """Lend this thread a connection."""
+    def take(self) -> apsw.Connection:
+        """Lend this thread a connection, until it gives it back."""
         thread = threading.get_ident()
-        connection = self._take(thread)
-        try:
-            yield connection
-        finally:
-            self._give_back(thread, connection)
-
-    def interrupt(self, thread: int) -> None:
-        """Interrupt the statement that a thread reads with, if there is one."""
-        with self._changed:
-            if thread in self._lent:
-                self._lent[thread].interrupt()
-
-    def close(self) -> None:
-        """Close all connections."""
-        with self._changed:
-            self._closed = True
-            connections = [*self._idle, *self._lent.values()]
-            self._idle.clear()
-            self._changed.notify_all()
-        for connection in connections:
-            with suppress(apsw.ThreadingViolationError):  # a call that nothing could end is at it
-                connection.close()
-
-    def _take(self, thread: int) -> apsw.Connection:
         with self._changed:
             if thread in self._lent:
                 raise RuntimeError("This thread is reading already.")
@@ -76,6 +50,37 @@ class Readers:
             self._lent[thread] = connection
         return connection
 
+    def give_back(self, connection: apsw.Connection) -> None:
+        """Keep the connection of this thread for the next read.
+
+        One with a statement that was not read to its end still has its snapshot, which the next read would get.
+        """
+        with self._changed:
+            del self._lent[threading.get_ident()]
+            self._changed.notify()
+            is_wanted = not self._closed and len(self._idle) < _MOST_IDLE
+            if is_wanted and connection.txn_state("main") == apsw.SQLITE_TXN_NONE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def interrupt(self, thread: int) -> None:
+        """Interrupt the statement that a thread reads with, if there is one."""
+        with self._changed:
+            if thread in self._lent:
+                self._lent[thread].interrupt()
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._changed:
+            self._closed = True
+            connections = [*self._idle, *self._lent.values()]
+            self._idle.clear()
+            self._changed.notify_all()
+        for connection in connections:
+            with suppress(apsw.ThreadingViolationError):  # a call that nothing could end is at it
+                connection.close()
+
     def _find_idle(self) -> apsw.Connection | None:
         """Return a connection that nobody uses; raise `Unavailable` once all are closed."""
         if self._closed:
@@ -85,17 +90,3 @@ class Readers:
     def _can_go_on(self) -> bool:
         """Return whether a connection is idle, or none will be."""
         return bool(self._idle) or self._closed or not self._lent
-
-    def _give_back(self, thread: int, connection: apsw.Connection) -> None:
-        """Keep a connection for the next read.
-
-        One with a statement that was not read to its end still has its snapshot, which the next read would get.
-        """
-        with self._changed:
-            del self._lent[thread]
-            self._changed.notify()
-            is_wanted = not self._closed and len(self._idle) < _MOST_IDLE
-            if is_wanted and connection.txn_state("main") == apsw.SQLITE_TXN_NONE:
-                self._idle.append(connection)
-                return
-        connection.close()

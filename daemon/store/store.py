@@ -136,21 +136,24 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
         """Lend this thread a reader, within one snapshot of the database."""
-        with self._readers.lend() as connection:
+        connection = self._readers.take()
+        try:
             self.postings.note_snapshot()
             connection.execute("BEGIN")
+            yield connection
+        except DAMAGE as error:
+            log.error("a part of the database cannot be read: %s", error)
+            self.repair_soon()
+            raise StorageFailed(f"A part of the database is damaged. {self._damage_advice}") from error
+        except apsw.IOError as error:
+            log.error("the database cannot be read: %s", error)
+            raise StorageFailed(f"The database cannot be read: {error}.") from error
+        finally:
             try:
-                yield connection
-            except DAMAGE as error:
-                log.error("a part of the database cannot be read: %s", error)
-                self.repair_soon()
-                raise StorageFailed(f"A part of the database is damaged. {self._damage_advice}") from error
-            except apsw.IOError as error:
-                log.error("the database cannot be read: %s", error)
-                raise StorageFailed(f"The database cannot be read: {error}.") from error
-            finally:
                 if connection.in_transaction:  # SQLite ends it by itself at some errors
                     connection.execute("ROLLBACK")
+            finally:
+                self._readers.give_back(connection)
 
     def interrupt_reading(self, thread: int) -> None:
         """Interrupt the statement that a thread reads with, if there is one."""
