@@ -31,6 +31,10 @@ from memoryd.daemon.config import Config
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.index.vector_index import VectorIndex
 from memoryd.daemon.registry import HANDLERS, finish
+from memoryd.daemon.search.fuse import score_of
+from memoryd.daemon.search.profiles import PROFILES
+from memoryd.daemon.search.retrieval import Retrieval
+from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.server import handlers  # noqa: F401 (they register themselves)
 from memoryd.daemon.store import rows, vectors
 from memoryd.daemon.store.actor import Actor, act_as
@@ -153,6 +157,16 @@ def trace(core: Core, id: str) -> Trace:
 
 def found(core: Core, query: str, **options: Any) -> list[str]:
     return [hit.content for hit in search(core, query, **options)]
+
+
+def weigh(similarity: float | None, bm25: float | None, full: float, weight: float, profile: Any = "default") -> float:
+    """Return the weighted score of a candidate by a cosine and a BM25 of which `full` counts as 1."""
+    none: Any = None
+    state = Retrieval(none, none, 0.0, 0.0, 1, None, none, PROFILES[profile], 1, weight=weight, full_bm25=full)
+    candidate = Candidate(1, similarity=similarity, bm25=bm25)
+    score = score_of(candidate, state)
+    assert sum(candidate.parts.values()) == score
+    return score
 
 
 def make_row(content: str, **fields: Any) -> Row:

@@ -62,8 +62,9 @@ def candidates(retrieval: Retrieval, sources: Sources) -> None:
         if waiting:
             retrieval.degrade("pending_embeddings")
             retrieval.notes["pending_embeddings"] = waiting
+    words = retrieval.words
     for candidate in retrieval.candidates.values():
-        candidate.bm25_rank, candidate.bm25 = retrieval.words.get(candidate.row, (None, None))
+        candidate.bm25_rank, candidate.bm25 = words.get(candidate.row, (None, None))
 
 
 def _count_waiting(retrieval: Retrieval, sources: Sources, generation: Generation) -> int:
@@ -233,7 +234,9 @@ def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation,
         with sources.store.reading() as connection:
             best = generation.parts.measure(connection, vector, near)
         near |= {row: max(cosine, near[row]) for row, cosine in best.items()}
-    return NearRows(sorted(near, key=lambda row: (-round(near[row], 6), row)), near)
+    rows = sorted(near)
+    rows.sort(key=lambda row: round(near[row], 6), reverse=True)
+    return NearRows(rows, near)
 
 
 def cosines(row_vectors: RowVectors, vector: Vector) -> dict[int, float]:

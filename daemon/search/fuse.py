@@ -50,15 +50,11 @@ def _weight(retrieval: Retrieval, sources: Sources, method: str) -> float:
 
 def score_of(candidate: Candidate, retrieval: Retrieval) -> float:
     """Return the weighted score of a candidate, on the scale of this retrieval."""
-    words = retrieval.profile.words(candidate.bm25 or 0.0, retrieval.full_bm25)
-    by_meaning, by_words = weigh(retrieval.rescale(candidate.similarity), words, retrieval.weight)
-    candidate.parts = {"meaning": by_meaning, "words": by_words}
-    return by_meaning + by_words
-
-
-def weigh(similarity: float | None, words: float, weight: float) -> tuple[float, float]:
-    """Return what a cosine and words between 0 and 1 add to a weighted score; a missing cosine adds 0."""
-    return weight * max(0.0, similarity or 0.0), (1 - weight) * words
+    weight = retrieval.weight
+    meaning = weight * retrieval.rescale(candidate.similarity)
+    words = (1 - weight) * retrieval.profile.words(candidate.bm25 or 0.0, retrieval.full_bm25)
+    candidate.parts = {"meaning": meaning, "words": words}
+    return meaning + words
 
 
 def rrf(*ranks: int | None, last: int | None = None) -> float:

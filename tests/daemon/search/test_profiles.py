@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memoryd.daemon.search.fuse import rrf, weigh
+from memoryd.daemon.search.fuse import rrf
 from memoryd.daemon.search.profiles import (
     DAY_S,
     PROFILES,
@@ -18,10 +18,9 @@ from memoryd.daemon.search.profiles import (
     member_score,
     memori_factor,
     normalise,
-    saturate,
     swarm_factor,
 )
-from workbench import make_row
+from workbench import make_row, weigh
 
 NOW = datetime(2026, 3, 31, tzinfo=UTC).timestamp()
 
@@ -93,7 +92,7 @@ def test_memweave_decays_daily_files_alone(fields: dict[str, Any], expected: flo
     [(1.0, 1.0, 0.85), (0.5, 0.0, 0.35), (0.0, 3.0, 0.225), (0.8, 4.0, 0.8), (None, 9.0, 0.27), (-0.2, 0.0, 0.0)],
 )
 def test_memweave_weighs_cosine_and_saturated_bm25(similarity: float | None, bm25: float, expected: float) -> None:
-    assert sum(weigh(similarity, saturate(bm25, full=99.0), 0.7)) == pytest.approx(expected)
+    assert weigh(similarity, bm25, 99.0, 0.7, "memweave") == pytest.approx(expected)
     assert PROFILES["memweave"].min_score == 0.35
 
 

@@ -22,13 +22,12 @@ from memoryd.daemon.search.clean import clean
 from memoryd.daemon.search.confidence import confidence
 from memoryd.daemon.search.cut import cut
 from memoryd.daemon.search.embed import embed
-from memoryd.daemon.search.fuse import fuse, rrf, weigh
-from memoryd.daemon.search.profiles import normalise
+from memoryd.daemon.search.fuse import fuse, rrf
 from memoryd.daemon.search.retrieval import Retrieval
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.fulltext import TextQuery
-from workbench import add, add_many, ask, search
+from workbench import add, add_many, ask, search, weigh
 
 NO_STAGE = set("__init__ effects hints pipeline precedence profiles related retrieval traces whynot".split())
 
@@ -81,7 +80,7 @@ def scores(state: Retrieval) -> dict[int, float]:
     ],
 )
 def test_weighted(similarity: float | None, bm25: float | None, best: float, weight: float, score: float) -> None:
-    assert sum(weigh(similarity, normalise(bm25 or 0.0, best), weight)) == pytest.approx(score)
+    assert weigh(similarity, bm25, best, weight) == pytest.approx(score)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +95,7 @@ def test_rrf(ranks: tuple[int | None, ...], score: float) -> None:
 def test_a_weighted_score_lies_between_0_and_1(
     similarity: float | None, bm25: float | None, best: float, weight: float
 ) -> None:
-    assert 0 <= sum(weigh(similarity, normalise(bm25 or 0.0, best), weight)) <= 1
+    assert 0 <= weigh(similarity, bm25, best, weight) <= 1
 
 
 def test_fuse_weighs_cosine_and_bm25_over_the_best_and_ranks(core: Core) -> None:
