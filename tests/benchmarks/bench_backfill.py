@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ import itertools
 
 from harness import NO_MODEL, Daemon, Report, model_dir, percentile, prepared, progress, timed
 
-from memoryd.client import Client
+from memoryd.client import Client, linux
 from memoryd.client.backfill.building import BETWEEN, HOST, THINKING, TOOLS
 from memoryd.models.catalog import DEFAULT
 from memoryd.models.embedder import load
@@ -40,6 +41,11 @@ _QUESTIONS, _HITS = 60, 5
 _KILLS = 3
 _SAMPLE = 1500  # texts
 _REST_S = 10.0
+_EMBEDDED = (
+    "SELECT content FROM memories UNION SELECT content FROM contexts"
+    " UNION SELECT substr(m.content, 1 + p.start, p.size) FROM parts p JOIN memories m ON m.row = p.memory"
+    " WHERE p.number > 0"
+)
 _OF_FILES = (TOOLS, THINKING, BETWEEN, HOST)  # what was left out before anything was sent
 
 
@@ -114,23 +120,29 @@ def _measure(report: Report, config: str, home: Path, made: MadeHome) -> None:
 
 
 def _compare_rates(daemon: Daemon, took_s: float) -> dict[str, Any]:
-    """Return at which rate the daemon made vectors, and at which the model alone does of some of the same texts."""
+    """Return at which rate the daemon made vectors, and at which the model alone does of some of the same texts.
+
+    The model is measured on one thread, as in `bench_embed.py`, and on as many as the daemon has.
+    """
     with closing(sqlite3.connect(f"file:{daemon.data / 'memoryd.sqlite'}?mode=ro", uri=True)) as connection:
         (made,) = connection.execute("SELECT count(*) FROM vec_embeddings").fetchone()
-        texts = [
-            text for (text,) in connection.execute("SELECT content FROM memories UNION SELECT content FROM contexts")
-        ]
+        texts = [text for (text,) in connection.execute(_EMBEDDED)]
     embedder = load(DEFAULT, model_dir())
     sample = random.Random(5).sample(texts, min(_SAMPLE, len(texts)))
     embedder.embed_texts(sample[:20])
-    alone_s = timed(lambda: embedder.embed_texts(sample)) / 1000
-    daemons, models = made / took_s, len(sample) / alone_s
+    one_thread = len(sample) * 1000 / timed(lambda: embedder.embed_texts(sample))
+    with ThreadPoolExecutor(linux.count_processors()) as pool:
+        whole_ms = timed(lambda: list(pool.map(lambda text: embedder.embed_texts([text]), sample)))
+    all_threads = len(sample) * 1000 / whole_ms
+    rate = made / took_s
     return {
         "vectors": made,
         "s": took_s,
-        "per s": daemons,
-        "model alone per s": models,
-        "share %": 100 * daemons / models,
+        "per s": rate,
+        "model on one thread": one_thread,
+        "share %": 100 * rate / one_thread,
+        "on all": all_threads,
+        "share of these %": 100 * rate / all_threads,
     }
 
 
