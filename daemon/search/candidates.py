@@ -7,7 +7,7 @@ times deeper than the rows that it makes candidates).
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from datetime import UTC, datetime
@@ -50,7 +50,7 @@ def candidates(retrieval: Retrieval, sources: Sources) -> None:
         by_words = _find_nearest_beside_words(retrieval, sources, generation)
     else:
         _find_nearest_when_embedded(retrieval, sources)
-        by_words = _search_words(retrieval, sources)
+        by_words = _search_words(retrieval, sources, reads=retrieval.near is not None)
         _await_vector(retrieval, sources)
     for capability in installed():
         capability.ask(retrieval, sources)
@@ -79,17 +79,18 @@ def _count_waiting(retrieval: Retrieval, sources: Sources, generation: Generatio
         return len(parts.select_long(connection, touched.tolist()))
 
 
-def _search_words(retrieval: Retrieval, sources: Sources) -> RowVectors | None:
+def _search_words(retrieval: Retrieval, sources: Sources, reads: bool = True) -> RowVectors | None:
     """Make candidates of what full text finds; return their vectors, None if these cannot be read.
 
-    Beside the embedding of the query there is time for that, and for the hints that later stages need.
+    Beside the embedding of the query there is time for that, and for the hints that later stages need; else they are
+    read with the nearest, and not here.
     """
     began = time.perf_counter()
     if retrieval.call.mode != "dense" and retrieval.call.query.strip():
         _add_lexical(retrieval, sources)
     retrieval.notes["fulltext_ms"] = elapsed_ms(began)
     retrieval.hints = read_hints(retrieval.call.query, datetime.fromtimestamp(retrieval.now, UTC))
-    if retrieval.generation is None:
+    if retrieval.generation is None or not reads:
         return _NONE
     try:
         return _read_stored(sources, retrieval.generation, list(retrieval.candidates))
@@ -195,11 +196,12 @@ def _add_dense(
 ) -> None:
     """Make candidates of the nearest rows, and give every candidate its exact cosine."""
     began = time.perf_counter()
-    near = retrieval.near.result() if retrieval.near else find_nearest(retrieval, sources, generation, vector)
+    begun = retrieval.near
+    near = begun.result() if begun else find_nearest(retrieval, sources, generation, vector, _list_by_words(retrieval))
     retrieval.nearest = near.similarities
     for rank, row in enumerate(near.rows[: retrieval.depth], start=1):
         retrieval.ensure_candidate(row, "meaning").similarity_rank = rank
-    similarities = {**near.similarities, **cosines(by_words, vector)}
+    similarities = {**near.measured, **cosines(by_words, vector)}
     with sources.store.reading() as connection:
         similarities |= find_nearer_alone(connection, generation, vector, similarities)
     for candidate in retrieval.candidates.values():
@@ -220,8 +222,15 @@ def find_nearer_alone(
     return {row: similarity for row, similarity in nearer.items() if similarity > similarities[row]}
 
 
-def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector) -> NearRows:
-    """Return the rows nearest to the query that pass the filters.
+def _list_by_words(retrieval: Retrieval) -> list[int]:
+    """Return the rows that full text made candidates."""
+    return list(retrieval.words)[: retrieval.depth]
+
+
+def find_nearest(
+    retrieval: Retrieval, sources: Sources, generation: Generation, vector: Vector, others: Sequence[int] = ()
+) -> NearRows:
+    """Return the rows nearest to the query that pass the filters, and measure some others.
 
     All get their exact cosine: that of the index is exact to about 0.001, and depends a little on all that is stored,
     also on what the caller may not see.
@@ -229,17 +238,19 @@ def find_nearest(retrieval: Retrieval, sources: Sources, generation: Generation,
     depth = max(RESCORE, retrieval.depth + RESCORE // 4)
     nearest = generation.index.find_nearest(vector, depth, retrieval.allowed)
     by_parts = generation.parts.find_nearest(vector, RESCORE, retrieval.allowed)
-    near = cosines(_read_stored(sources, generation, sorted({*nearest.rows.tolist(), *by_parts})), vector)
+    nearest_rows = {*nearest.rows.tolist(), *by_parts}
+    measured = cosines(_read_stored(sources, generation, sorted(nearest_rows.union(others))), vector)
+    near = {row: measured[row] for row in nearest_rows & measured.keys()}
     if by_parts:
         with sources.store.reading() as connection:
             best = generation.parts.measure(connection, vector, near)
         near |= {row: max(cosine, near[row]) for row, cosine in best.items()}
     rows = sorted(near)
     rows.sort(key=lambda row: round(near[row], 6), reverse=True)
-    return NearRows(rows, near)
+    return NearRows(rows, near, measured | near)
 
 
 def cosines(row_vectors: RowVectors, vector: Vector) -> dict[int, float]:
-    """Return the cosines of rows with a vector."""
+    """Return the cosines of rows with a vector, each the same whatever the other rows are."""
     rows, matrix = row_vectors
-    return dict(zip(rows, (matrix @ vector).tolist(), strict=True)) if rows else {}
+    return dict(zip(rows, np.vecdot(matrix, vector).tolist(), strict=True)) if rows else {}

@@ -53,10 +53,11 @@ def elapsed_ms(began: float) -> float:
 
 
 class NearRows(NamedTuple):
-    """The rows nearest to the query, nearest first, with their exact cosines."""
+    """The rows nearest to the query, nearest first, with their exact cosines; `measured` has those of others, too."""
 
     rows: list[int]
     similarities: dict[int, float]
+    measured: dict[int, float]
 
 
 @dataclass(slots=True)
