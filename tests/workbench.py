@@ -172,6 +172,7 @@ def weigh(similarity: float | None, bm25: float | None, full: float, weight: flo
 def make_row(content: str, **fields: Any) -> Row:
     """Return a row with the fields that a test is about; of the others any that will do."""
     given: dict[str, Any] = {
+        "row": 0,
         "id": "0" * 32,
         "namespace": 1,
         "type": "fact",

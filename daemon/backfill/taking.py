@@ -186,6 +186,7 @@ def _make_row(core: Core, call: Backfill, number: int, one: PlannedTurn, stored:
         files="\n".join(turn.files),
     )
     return Row(
+        row=0,
         id=described.key,
         namespace=number,
         type=turns.TYPE,

@@ -77,6 +77,7 @@ def leave(
 def _row(core: Core, leaving: Leaving, following: str) -> Row:
     turn = leaving.turn
     return Row(
+        row=0,
         id=turn.key,
         namespace=turn.namespace,
         type=turns.TYPE,

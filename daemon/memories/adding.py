@@ -199,6 +199,7 @@ def new_row(core: Core, place: AddTarget, memory: NewMemory, key: bytes) -> Row:
     """Return a memory as a row that is not inserted yet."""
     created_at = core.clock() if memory.created_at is None else memory.created_at
     return Row(
+        row=0,
         id=memory.id or core.new_id(),
         namespace=place.number,
         type=memory.type,

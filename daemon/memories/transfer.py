@@ -266,6 +266,7 @@ def _row(record: Record) -> Row:
     return present.convert_to(
         Row,
         record,
+        row=0,
         namespace=-1,  # its number is asked for when it is compared
         pinned=int(record.pinned),
         feedback=feedback.text(record.votes),

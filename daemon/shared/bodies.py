@@ -79,6 +79,7 @@ def make_row(id: str, namespace: int, body: Body) -> Row:
     return convert_to(
         Row,
         body,
+        row=0,
         id=id,
         namespace=namespace,
         tier=L1,

@@ -1,6 +1,7 @@
 """Rows of the table `memories`: read, insert, change, delete. Every function takes the connection to work on."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import starmap
 from typing import Any, NamedTuple
 
 import apsw
@@ -26,10 +27,10 @@ _IN_LIMIT = 500  # values per IN list
 _HEX = frozenset("0123456789abcdef")
 
 
-class Row(msgspec.Struct, kw_only=True, gc=False):
+class Row(msgspec.Struct, gc=False):
     """One memory as stored; `row` is 0 until it is inserted. Field order = column order of every SELECT here."""
 
-    row: int = 0
+    row: int
     id: str
     namespace: int
     type: str
@@ -38,6 +39,9 @@ class Row(msgspec.Struct, kw_only=True, gc=False):
     importance: float
     created_at: float
     updated_at: float
+    content_hash: bytes
+    text_hash: bytes
+    content: str
     last_accessed_at: float | None = None
     access_count: int = 0
     expires_at: float | None = None
@@ -48,12 +52,9 @@ class Row(msgspec.Struct, kw_only=True, gc=False):
     end_line: int | None = None
     turns: int = 0
     feedback: str = ""
-    content_hash: bytes
-    text_hash: bytes
     summary: str = ""
     metadata: str = "{}"
     neighbours: str = ""
-    content: str
     key: str | None = None
     searchable: int = 1
     ttl_s: float | None = None
@@ -63,24 +64,20 @@ COLUMNS: tuple[str, ...] = Row.__struct_fields__
 _SELECT = "SELECT " + ", ".join(f"m.{column}" for column in COLUMNS) + " FROM memories m"
 
 
-def _row(values: Sequence[Any]) -> Row:
-    return Row(**dict(zip(COLUMNS, values, strict=True)))
-
-
 def select(connection: apsw.Connection, where: str, values: Sequence[Any]) -> list[Row]:
     """Return the rows for a condition (and ORDER BY, LIMIT) on the alias `m`."""
     return list(iterate(connection, where, values))
 
 
 def iterate(connection: apsw.Connection, where: str, values: Sequence[Any]) -> Iterator[Row]:
-    """Yield the rows for a condition as `select` does, one at a time."""
-    yield from map(_row, connection.execute(f"{_SELECT} WHERE {where}", values))
+    """Return the rows for a condition as `select` does, read one at a time."""
+    return starmap(Row, connection.execute(f"{_SELECT} WHERE {where}", values))
 
 
 def select_beginnings(connection: apsw.Connection, where: str, values: Sequence[Any], chars: int) -> list[Row]:
     """Return the rows for a condition as `select` does, with the first `chars` characters of each content."""
     cut = _SELECT.replace("m.content,", f"substr(m.content, 1, {int(chars)}),", 1)
-    return [_row(cells) for cells in connection.execute(f"{cut} WHERE {where}", values)]
+    return list(starmap(Row, connection.execute(f"{cut} WHERE {where}", values)))
 
 
 def build_embedded_text(content: str, heading: str = "", turns: int = 0) -> str:

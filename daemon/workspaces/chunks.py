@@ -87,6 +87,7 @@ def build_file(workspace: StoredWorkspace, relative: str, document: Document) ->
         text_hash = vectors.text_hash(rows.build_embedded_text(chunk.content, chunk.heading))
         taken[text_hash] = taken.get(text_hash, 0) + 1
         row = Row(
+            row=0,
             id=_id(path, text_hash, taken[text_hash]),
             namespace=0,  # its number is known to the writer
             type=front.type,

@@ -114,13 +114,13 @@ class Descriptors:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.used_up = False
-        self._lend = Readers.lend
-        patch.setattr(Readers, "lend", lambda readers: self._open(readers))
+        self._take = Readers.take
+        patch.setattr(Readers, "take", lambda readers: self._open(readers))
 
     def _open(self, readers: Readers) -> Any:
         if self.used_up and threading.current_thread() is not threading.main_thread():
             raise apsw.CantOpenError("unable to open database file")
-        return self._lend(readers)
+        return self._take(readers)
 
     @contextmanager
     def used_up_for(self, supervisor: Supervisor, name: str) -> Iterator[None]:

@@ -96,6 +96,7 @@ def _draw_part(core: Core, part: list[NewMemory], first: int, transaction: Trans
         at, key = memory.created_at or NOON, stored.text_hash(memory.content)
         stored.put(connection, generation.model, key, vector)
         row = Row(
+            row=0,
             id=key.hex()[:32],
             namespace=places[number % len(places)],
             type=memory.type,
