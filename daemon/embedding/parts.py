@@ -33,6 +33,7 @@ _TOLERATED = 1.1  # so much of a window is no reason for a second one
 _LOOKED_AT, _CUT = 500, 2  # rows at once
 _END = re.compile(r"\n+|(?<=[.!?…;])\s+|(?<=[。！？])")  # where a text is cut; else between words
 _WORD_END = re.compile(r"\s+")
+_CODE = re.compile(r"\n[ \t]*(?:```|~~~)")
 
 log = logging.getLogger(__name__)
 
@@ -188,8 +189,17 @@ def _list_texts(long: Long, pieces: Sequence[TextSpan]) -> list[str]:
 
 
 def split(text: str, count: Callable[[str], int], room: int) -> list[TextSpan]:
-    """Cut a text into parts of about equal size that a model reads whole, at ends of sentences where there are some."""
+    """Cut a text into parts of about equal size that a model reads whole, at ends of sentences where there are some.
+
+    What is said before code is a part as well, the last: beside the code it would count for little.
+    """
     text = text[:_READ_CHARS]
+    pieces = _split_evenly(text, count, room)
+    code = _CODE.search(text, 0, pieces[0][1])
+    return [*pieces, (0, code.start())] if code else pieces
+
+
+def _split_evenly(text: str, count: Callable[[str], int], room: int) -> list[TextSpan]:
     total = count(text)
     if total <= _TOLERATED * room:
         return [(0, len(text))]

@@ -1,7 +1,8 @@
 """Parts of long texts: what is beyond the window of a model has vectors of its own, found by the hash of the part.
 
 A text of more than 1,000 characters is cut once; its first part (number 0) has no vector of its own, for that of the
-text is of its beginning. All of it is derived: it is deleted with the memory and when its text changes, and cut again.
+text is of its beginning. What stands before a block of code is a part as well, the last. All of it is derived: it is
+deleted with the memory and when its text changes, and cut again.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -151,6 +151,18 @@ def test_a_text_is_cut_at_the_ends_of_sentences() -> None:
     assert len(split("word " * 100_000, WordEmbedder().count_tokens, 100)) <= 64
 
 
+def test_what_is_said_before_code_is_found_as_if_it_stood_alone(folder: Path) -> None:
+    code = " ".join(f"name{number} = {number};" for number in range(200))
+    with running(folder, Window()) as core:
+        id = add(core, f"The zebra quagga crossed.\n```\n{code}\n```\nWhy?").id
+        add(core, f"The zebra quagga crossed. {code} Why?")
+        wait(core)
+        best, other = search(core, "the zebra quagga crossed", mode="dense")
+        assert best.id == id
+        assert best.similarity == pytest.approx(1.0)
+        assert (other.similarity or 0.0) < 0.6
+
+
 @pytest.mark.slow
 def test_a_fact_at_the_end_of_a_turn_of_3000_words_is_found_by_meaning(real: Process) -> None:
     """With the default model; the words of the question are others than those of the fact."""
