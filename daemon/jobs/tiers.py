@@ -76,6 +76,7 @@ def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.T
         }
     on_servers = reported.pop(SHARED, None)
     active = core.active.list_turns(reached)
+    core.effects.take_in()
     hot = {
         name: fill
         for name, fill in core.hot.fill().items()

@@ -50,6 +50,7 @@ class Effects:
         self._written_at = 0.0
         self._wake, self._closing = threading.Event(), threading.Event()
         self._one = threading.Lock()  # one batch at a time
+        self._taking = threading.Lock()  # of the two lists; within `_one`, never held at the disk
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -62,10 +63,23 @@ class Effects:
             self._noted.append(mark)
             self._wake.set()
 
+    def take_in(self) -> None:
+        """Have the hot buffer and the sessions know what is noted; nothing is written. If that fails the marks wait."""
+        with self._taking:
+            marks, self._noted = self._noted, []
+            try:
+                self._notify(mark for mark in marks if mark.session)
+            except BaseException:
+                self._noted = marks + self._noted
+                raise
+            for mark in (one for one in marks if one.rows):
+                self._hot.put(mark.namespace, reversed(mark.rows))
+            self._unwritten += marks
+
     def flush(self) -> None:
         """Run what is noted and wait until it is on disk."""
         with self._one:
-            self._take_in()
+            self.take_in()
             self._write_down()
 
     def close(self) -> None:
@@ -80,25 +94,14 @@ class Effects:
         if self._noted or self._unwritten:
             self._closing.wait(SOON_S)
             with self._one:
-                self._take_in()
+                self.take_in()
                 if time.monotonic() - self._written_at >= PAUSE_S:
                     self._write_down()
         return PAUSE_S if self._unwritten else None
 
-    def _take_in(self) -> None:
-        """Have the hot buffer and the sessions know; nothing is written. If that fails the marks wait."""
-        marks, self._noted = self._noted, []
-        try:
-            self._notify(mark for mark in marks if mark.session)
-        except BaseException:
-            self._noted = marks + self._noted
-            raise
-        for mark in (one for one in marks if one.rows):
-            self._hot.put(mark.namespace, reversed(mark.rows))
-        self._unwritten += marks
-
     def _write_down(self) -> None:
-        marks, self._unwritten = self._unwritten, []
+        with self._taking:
+            marks, self._unwritten = self._unwritten, []
         self._written_at = time.monotonic()
         if not marks:
             return

@@ -61,6 +61,13 @@ def test_a_client_sees_the_turns_within_its_reach(daemon: Any) -> None:
         }
 
 
+def test_what_a_search_returned_is_in_the_hot_buffer_for_who_asks_next(daemon: Any) -> None:
+    with daemon.client("acme") as client:
+        client.add(FACTS[0])
+        assert len(client.search("sessions", limit=1)) == 1
+        assert next(tier.count for tier in client.tiers().tiers if tier.name == "hot") == 1
+
+
 def test_a_turn_can_be_read_by_its_id_wherever_it_is(daemon: Any, core: Core) -> None:
     with daemon.client("acme") as client:
         id = client.observe([{"role": "user", "content": FACTS[0]}], session="s").ids[0]
