@@ -12,7 +12,7 @@ from memoryd.daemon.store import rows as row_store
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.writer import Transaction
 
-BATCH = 16  # texts per write
+BATCH = 64  # texts per write
 _COMPLETED, _ALL = "contexts_completed", "all"  # setting: up to which row memories of former versions have contexts
 _COMPLETED_AT_ONCE = 2000  # rows
 

@@ -30,7 +30,8 @@ _MOST = 64  # parts of a text; what is beyond them is found by its words
 _READ_CHARS = 200_000
 _FRAME = 8  # tokens of the window that a text does not get
 _TOLERATED = 1.1  # so much of a window is no reason for a second one
-_LOOKED_AT, _CUT = 500, 2  # rows at once
+_LOOKED_AT, _CUT = 500, 32  # rows at once
+_EMBEDDED = 64  # parts after which no further row is cut
 _END = re.compile(r"\n+|(?<=[.!?…;])\s+|(?<=[。！？])")  # where a text is cut; else between words
 _WORD_END = re.compile(r"\s+")
 _CODE = re.compile(r"\n[ \t]*(?:```|~~~)")
@@ -145,8 +146,13 @@ def work_off(store: Store, bulk: BulkPool, found: PartVectors, model: int, embed
     found.waiting.update(long)
     if not long:
         return True
-    ready = [(one, split(one.content, embedder.count_tokens, embedder.max_tokens - _FRAME)) for one in cut]
-    texts = {text for one, pieces in ready for text in _list_texts(one, pieces)}
+    ready, texts = list[tuple[Long, list[TextSpan]]](), set[str]()
+    for one in cut:
+        pieces = split(one.content, embedder.count_tokens, embedder.max_tokens - _FRAME)
+        ready.append((one, pieces))
+        texts.update(_list_texts(one, pieces))
+        if len(texts) >= _EMBEDDED:
+            break
     made = _embed(store, bulk, (model, embedder), sorted(texts))
     if made is None:
         return False
@@ -159,7 +165,7 @@ def work_off(store: Store, bulk: BulkPool, found: PartVectors, model: int, embed
                 parts.put(transaction.connection, one, pieces)
 
     store.write(write).result()
-    rows = [one.row for one in cut]
+    rows = [one.row for one, _ in ready]
     with store.reading() as connection:
         stored = list(parts.iterate_vectors(connection, model, rows))
     for row in rows:

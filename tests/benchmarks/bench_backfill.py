@@ -85,11 +85,9 @@ def _measure(report: Report, config: str, home: Path, made: MadeHome) -> None:
     with prepared(config=config) as daemon:
         daemon.start()
         dry_s, _ = take_in(daemon, home, "--dry-run")
-        began = time.perf_counter()
         whole_s, done = take_in(daemon, home)
         if daemon.has_model:
-            wait_for_vectors(daemon)
-            report.table("Vectors", [_compare_rates(daemon, time.perf_counter() - began)])
+            report.table("Vectors that come after the words", [_compare_rates(daemon)])
         again_s, again = take_in(daemon, home)
         with daemon.client() as client:
             hits = _count_hits(client, questions)
@@ -119,13 +117,15 @@ def _measure(report: Report, config: str, home: Path, made: MadeHome) -> None:
     report.note(f"To observe them took {observe_s:.0f} s.")
 
 
-def _compare_rates(daemon: Daemon, took_s: float) -> dict[str, Any]:
-    """Return at which rate the daemon made vectors, and at which the model alone does of some of the same texts.
+def _compare_rates(daemon: Daemon) -> dict[str, Any]:
+    """Return at which rate the daemon makes the vectors that lack, and the model alone those of some of these texts.
 
     The model is measured on one thread, as in `bench_embed.py`, and on as many as the daemon has.
     """
     with closing(sqlite3.connect(f"file:{daemon.data / 'memoryd.sqlite'}?mode=ro", uri=True)) as connection:
-        (made,) = connection.execute("SELECT count(*) FROM vec_embeddings").fetchone()
+        began, before = time.perf_counter(), _count_vectors(connection)
+        wait_for_vectors(daemon)
+        took_s, made = time.perf_counter() - began, _count_vectors(connection) - before
         texts = [text for (text,) in connection.execute(_EMBEDDED)]
     embedder = load(DEFAULT, model_dir())
     sample = random.Random(5).sample(texts, min(_SAMPLE, len(texts)))
@@ -136,7 +136,8 @@ def _compare_rates(daemon: Daemon, took_s: float) -> dict[str, Any]:
     all_threads = len(sample) * 1000 / whole_ms
     rate = made / took_s
     return {
-        "vectors": made,
+        "there": before,
+        "made": made,
         "s": took_s,
         "per s": rate,
         "model on one thread": one_thread,
@@ -144,6 +145,11 @@ def _compare_rates(daemon: Daemon, took_s: float) -> dict[str, Any]:
         "on all": all_threads,
         "share of these %": 100 * rate / all_threads,
     }
+
+
+def _count_vectors(connection: sqlite3.Connection) -> int:
+    (count,) = connection.execute("SELECT count(*) FROM vec_embeddings").fetchone()
+    return int(count)
 
 
 def _choose_questions(made: MadeHome) -> list[tuple[str, str]]:
