@@ -18,9 +18,15 @@ def importers(*modules: str, folders: tuple[str, ...] = OURS) -> list[str]:
 
 
 @cache
+def parse(path: Path) -> ast.Module:
+    """Return the tree of a file."""
+    return ast.parse(path.read_bytes())
+
+
+@cache
 def list_imports(path: Path) -> tuple[str, ...]:
     """Return what a file imports anywhere: for types alone and within functions too."""
-    return tuple(_find_imports(ast.parse(path.read_bytes())))
+    return tuple(_find_imports(parse(path)))
 
 
 def _find_imports(tree: ast.Module) -> Iterator[str]:

@@ -98,6 +98,7 @@ def test_what_changed_before_a_daemon_ever_answered_is_indexed_when_it_does(
     assert client.workspace_status("notes").workspace.namespace == "notes"
 
 
+@pytest.mark.slow
 def test_what_changed_while_the_daemon_was_away_is_indexed_when_it_is_back(
     process: Process, notes: FollowedFolder, client: Client
 ) -> None:

@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from imports import CHECKOUT, OURS, importers, list_imports
+from imports import CHECKOUT, OURS, importers, list_imports, parse
 from memoryd.client.capabilities import CAPABILITIES
 
 SHARED = "daemon/shared/"  # speaks PostgreSQL
@@ -22,7 +22,7 @@ STATEMENT = re.compile(
 def modules() -> dict[str, ast.Module]:
     """Return the tree of each module by its path."""
     paths = sorted(path for folder in OURS for path in (CHECKOUT / folder).rglob("*.py"))
-    return {str(path.relative_to(CHECKOUT)): ast.parse(path.read_text()) for path in paths}
+    return {str(path.relative_to(CHECKOUT)): parse(path) for path in paths}
 
 
 def strings(tree: ast.Module) -> Iterator[tuple[int, str]]:

@@ -55,6 +55,7 @@ def demo(folder: Path, *options: str, models: Path | None = None, **variables: s
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=110, check=False)
 
 
+@pytest.mark.slow
 def test_the_decay_demo_shows_both_rankings_and_leaves_nothing_behind(folder: Path) -> None:
     done = demo(folder, "--decay")
     assert done.returncode == 0, done.stderr
@@ -72,6 +73,7 @@ def test_the_decay_demo_prints_one_document(folder: Path) -> None:
     assert figures["model"] == "words only"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", ["[model]\nfetch = false\n", "[network]\noffline = true\n"])
 def test_the_demo_fetches_no_model_where_the_settings_forbid_it(setting: str, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(setting)

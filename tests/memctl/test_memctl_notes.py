@@ -102,6 +102,7 @@ def test_a_part_of_a_file_is_not_deleted_but_forgotten(memctl: Memctl, notes: Pa
         assert (refused.code, f"memctl forget {hit['id'][:8]}" in refused.err) == (1, True)
 
 
+@pytest.mark.slow
 def test_diff_is_silent_about_what_is_equal_and_exits_as_diff_does(memctl: Memctl, daemon: Any, notes: Path) -> None:
     equal = memctl("diff")
     assert (equal.code, equal.out, equal.err) == (0, "The index agrees with 1 file.\n", "")

@@ -135,6 +135,7 @@ def test_tail_starts_no_daemon(memctl: Memctl, folder: Path) -> None:
     assert not (folder / "s").exists()
 
 
+@pytest.mark.slow
 def test_tail_goes_on_after_a_restart_and_ends_with_ctrl_c(process: "Process") -> None:
     words = [sys.executable, "-m", "memoryd.client.memctl", "tail", "--json", "--kind", "created"]
     tail = subprocess.Popen(

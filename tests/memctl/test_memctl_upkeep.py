@@ -117,6 +117,7 @@ def test_tokens_that_are_left_out_are_kept_by_the_same_restore_with_an_option() 
     assert "robot (writer of api). To keep them: `memctl restore '/disk/a copy.sqlite' --tokens`, now" in said
 
 
+@pytest.mark.slow
 def test_the_copy_with_the_newest_content_is_the_latest_whatever_its_date(
     memctl: Memctl, client: Client, daemon: "Daemon", clock: Any
 ) -> None:

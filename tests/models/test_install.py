@@ -240,6 +240,7 @@ def test_an_unreadable_manifest_is_broken_and_not_listed(checkpoint: Path, model
     assert models.installed(models_dir) == {}
 
 
+@pytest.mark.slow
 def test_the_fingerprint_changes_with_whatever_moves_vectors(checkpoint: Path, models_dir: Path) -> None:
     def fingerprint() -> str:
         import_directory(checkpoint, models_dir, None)

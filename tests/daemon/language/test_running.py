@@ -244,6 +244,7 @@ def conversations(draw: st.DrawFn) -> list[Message]:
     return made
 
 
+@pytest.mark.slow
 @given(conversations(), st.integers(80, 300), st.integers(1, 400), st.integers(1, 4))
 def test_never_over_budget_the_newest_kept_and_no_result_alone(
     messages: list[Message], budget: int, before: int, rounds: int

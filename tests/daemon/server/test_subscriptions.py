@@ -193,6 +193,7 @@ def test_what_was_taken_back_is_never_told(daemon: "Daemon", client: Client, fol
 # Which ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_filters_leave_only_what_was_asked_for(daemon: "Daemon", client: Client) -> None:
     with (
         client.subscribe(["deleted", "job"]) as kinds,

@@ -258,6 +258,7 @@ def test_another_model_builds_the_graph_anew(folder, monkeypatch: pytest.MonkeyP
         check(core)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4), st.floats(0.5, 1), st.booleans()), max_size=70))
 def test_whatever_comes_and_goes_maintenance_keeps_its_promises(folder, found) -> None:

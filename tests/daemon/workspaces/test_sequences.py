@@ -63,6 +63,7 @@ def settle(core: Core) -> None:
     wait_until(lambda: core.embedding.count_pending() == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_after_any_sequence_of_edits_the_index_is_what_a_new_one_would_be(folder: Path, root: Path, seed: int) -> None:
     dice = random.Random(seed)

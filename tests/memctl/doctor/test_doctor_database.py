@@ -63,6 +63,7 @@ def test_a_file_that_is_no_database_is_told(doctor: Doctor, resting: Path) -> No
     assert {"schema", "size", "clock"}.isdisjoint(found), "nothing can be told of them"
 
 
+@pytest.mark.slow
 def test_a_database_that_was_emptied_is_told_and_not_begun_anew_while_there_are_copies(
     doctor: Doctor, memctl: Memctl, resting: Path, folder: Path
 ) -> None:
@@ -170,6 +171,7 @@ def test_memories_from_the_future_are_told(doctor: Doctor, memctl: Memctl) -> No
     assert found["message"].startswith("the newest memory is from 2027-01-15T08:00:00Z, the clock says")
 
 
+@pytest.mark.slow
 def test_a_database_with_another_model_than_the_settings_is_told(doctor: Doctor, resting: Path) -> None:
     assert "model-choice" not in doctor("model-choice"), "a new database has none"
     spoil(resting, "INSERT INTO settings (name, value) VALUES ('model', 'static')")

@@ -97,6 +97,7 @@ def url() -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_a_language_model_that_does_not_answer_is_told(
     doctor: Doctor, folder: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

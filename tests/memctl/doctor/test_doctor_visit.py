@@ -29,6 +29,7 @@ def test_a_healthy_daemon_is_well(doctor: Doctor, alive: Any) -> None:
     assert len(found) > 30
 
 
+@pytest.mark.slow
 def test_what_is_the_owners_to_check_is_no_problem(doctor: Doctor, alive: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with alive.client() as client:
         monkeypatch.setenv("MEMORYD_TOKEN", client.call(AddToken(name="a", namespace="acme", role="agent")).token)

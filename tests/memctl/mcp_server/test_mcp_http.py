@@ -276,6 +276,7 @@ def test_a_wrong_body_gets_an_error_and_the_server_goes_on(served: ServedMcp, bo
     assert ask(served, PLAIN)[0] == 200
 
 
+@pytest.mark.slow
 def test_a_container_reaches_it_by_a_name_that_was_allowed(process: Any) -> None:
     words = ("--socket", str(process.socket), "--allow-host", "host.docker.internal", "--allow-host", "box:9000")
     words += ("--allow-host", "memory.example:443")
@@ -429,6 +430,7 @@ def read_what_is_said(*, on_terminal: bool) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 def test_people_read_the_address_the_header_and_what_to_give_their_agent(folder: Path) -> None:
     lines = read_what_is_said(on_terminal=True)
     text, token = "".join(lines), (folder / "data/mcp.token").read_text().strip()
@@ -439,6 +441,7 @@ def test_people_read_the_address_the_header_and_what_to_give_their_agent(folder:
     assert str(folder / "data/mcp.token") in text
 
 
+@pytest.mark.slow
 def test_a_log_has_no_token(folder: Path) -> None:
     text = "".join(read_what_is_said(on_terminal=False))
     assert (folder / "data/mcp.token").read_text().strip() not in text

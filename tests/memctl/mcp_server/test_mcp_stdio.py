@@ -68,6 +68,7 @@ async def test_a_client_of_the_latest_protocol_needs_no_handshake(process: Any) 
     assert [item["text"] for item in found.structured_content["memories"]] == ["modern"]
 
 
+@pytest.mark.slow
 def test_replies_are_printed_when_the_input_has_ended(process: Any) -> None:
     asked = [*HELLO, *(request(number, "memory_save", content=f"note {number}") for number in range(2, 12))]
     done = piped(*asked, MEMORYD_SOCKET=str(process.socket), MEMORYD_NAMESPACE="pipe")

@@ -49,6 +49,7 @@ class Stream:
         return self._answer.readline() == b""
 
 
+@pytest.mark.slow
 def test_events_come_as_they_happen_and_it_ends_by_sigterm_with_a_stream_open(served: Served, daemon: Any) -> None:
     stream = Stream(served)
     assert stream.read() == ("open", {})
