@@ -4,6 +4,9 @@
 # make docs: the guides as a site, in build/site.
 # make release: the source distribution and the wheel in dist/, each tried in an environment of its own.
 # make stress: the long forms of tests, some twenty minutes.
+# make quality: how good the answers are; SETS=FOLDER adds the public sets that are in a folder, SAVE=FILE names where all
+# figures go (.cache/quality.json), BEFORE=FILE has it say what changed since a saved run. make quality-quick: the same on
+# a few sets, at most ten minutes.
 # make fuzz: ten minutes of random input for each target; FUZZ_S=180 makes that three.
 # make soak: 200,000 mixed calls on one daemon, and what becomes of its memory (ten to thirty minutes).
 PYTHON ?= python3
@@ -17,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
 export MEMORYD_MODEL_DIR ?= $(CURDIR)/.cache/models
 
-.PHONY: demo demo-team test check stress fuzz bench soak format protocol docs release clean
+.PHONY: demo demo-team test check stress fuzz bench quality quality-quick soak format protocol docs release clean
 
 demo: $(VENV)/installed
 	$(BIN)/memctl demo
@@ -42,6 +45,10 @@ stress: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/all.py
+
+quality quality-quick: $(VENV)/installed
+	$(BIN)/python tests/quality/run.py $(if $(findstring quick,$@),--quick) $(if $(SETS),--sets $(SETS)) \
+	  --save $(or $(SAVE),.cache/$@.json) $(if $(BEFORE),--before $(BEFORE))
 
 fuzz: $(VENV)/installed
 	FUZZ_S=$(FUZZ_S) $(BIN)/python -m pytest $(PARALLEL) --dist load -rP tests/fuzz

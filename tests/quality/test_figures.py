@@ -1,0 +1,441 @@
+"""The figures of an evaluation, against numbers worked out by hand, and the data of each kind as memories and turns."""
+
+import gzip
+import json
+from math import inf, log2
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from evaluate import drop_neutral
+from pairs import JudgedPair, Pair, count_figures
+from scoring import (
+    ContextScore,
+    RankingFigures,
+    Score,
+    hit_at,
+    ndcg_at,
+    percentile,
+    rank_answers,
+    rank_figures,
+    recall_at,
+    reciprocal_rank,
+    share_held,
+    summarise,
+    summarise_unanswerable,
+)
+from sets import TURN_S, Material, kind_of, read_material, seconds_of
+
+from memoryd.client.errors import Invalid
+from memoryd.client.protocol import NewMemory, NewTurn
+
+A, B = frozenset({"a"}), frozenset({"b"})
+
+LINE = {
+    "id": "q1",
+    "type": "single",
+    "question": "Where?",
+    "question_date": "2023/05/22 (Mon) 10:00",
+    "gold_sessions": ["s2"],
+    "sessions": [
+        {"id": "s1", "date": "2023/05/20 (Sat) 02:21", "turns": [{"role": "assistant", "content": "Hello"}]},
+        {
+            "id": "s2",
+            "date": "2023/05/21 (Sun) 03:00",
+            "turns": [
+                {"role": "user", "content": "In Rome", "has_answer": True},
+                {"role": "assistant", "content": " "},
+                {"role": "user", "content": "Thanks"},
+            ],
+        },
+    ],
+}
+
+
+@pytest.fixture
+def question(tmp_path: Path) -> Path:
+    path = tmp_path / "question.jsonl"
+    path.write_bytes(msgspec.json.encode(LINE))
+    return path
+
+
+def test_the_rank_of_gold_is_that_of_the_first_hit_that_gives_it() -> None:
+    assert rank_answers([{"x"}, {"b"}, {"a", "b"}], [A, B]) == [3, 2]
+    assert rank_answers([{"x"}], [A]) == [inf]
+    assert rank_answers([{"x"}, {"other"}], [frozenset({"a", "other"})]) == [2], "an alternative answers as well"
+
+
+def test_recall_counts_the_share_of_right_answers_found() -> None:
+    assert recall_at(1, [1, 3]) == 0.5
+    assert recall_at(3, [1, 3]) == 1.0
+    assert recall_at(3, [inf, inf]) == 0.0
+
+
+def test_a_hit_is_any_right_answer() -> None:
+    assert hit_at(2, [inf, 2]) == 1.0
+    assert hit_at(1, [inf, 2]) == 0.0
+
+
+def test_the_gain_is_discounted_by_rank_and_set_against_a_perfect_ranking() -> None:
+    assert ndcg_at(10, [1, 2]) == pytest.approx(1.0)
+    assert ndcg_at(10, [3, 2]) == pytest.approx((1 / log2(3) + 1 / 2) / (1 + 1 / log2(3)))
+    assert ndcg_at(1, [1, inf]) == 1.0
+    assert ndcg_at(10, [inf, inf]) == 0.0
+
+
+def test_a_hit_that_gives_two_right_answers_is_no_better_than_perfect() -> None:
+    assert ndcg_at(10, [1, 1]) == pytest.approx(1.0)
+    assert ndcg_at(10, [3, 3]) == pytest.approx(1 / (1 + 1 / log2(3)))
+
+
+def test_the_reciprocal_rank_is_of_the_first_right_answer() -> None:
+    assert reciprocal_rank([3, 2]) == 0.5
+    assert reciprocal_rank([inf]) == 0.0
+
+
+def test_a_ranking_has_all_figures_and_only_zeros_where_nothing_is_right() -> None:
+    found = rank_figures([{"a"}, {"x"}, {"b"}], [A, B])
+    assert (found["recall_1"], found["recall_5"], found["all_5"], found["mrr"]) == (0.5, 1, 1, 1)
+    assert (found["hit_1"], found["hit_5"]) == (1, 1)
+    assert set(rank_figures([{"x"}], []).values()) == {0.0}
+
+
+def test_what_is_held_is_the_share_of_right_answers_among_keys() -> None:
+    assert share_held({"a", "x"}, [A, B]) == 0.5
+    assert share_held({"a"}, []) == 0.0
+
+
+def test_percentiles_are_values_that_were_measured() -> None:
+    assert percentile([3.0], 0.95) == 3.0
+    assert percentile([4.0, 1.0, 3.0, 2.0], 0.5) == 3.0
+    assert percentile([float(n) for n in range(100)], 0.95) == 95.0
+
+
+def test_a_session_is_what_the_user_said_and_its_date_stays_out_of_the_text(question: Path) -> None:
+    (material,) = read_material(question, "session")
+    assert [item.key for item in material.items] == [("q1", "s2")]
+    memory = material.items[0].what
+    assert isinstance(memory, NewMemory)
+    assert memory.content == "In Rome\nThanks"
+    assert memory.created_at == 1684638000.0
+    assert material.questions[0].gold == (frozenset([("q1", "s2")]),)
+
+
+def test_a_turn_keeps_its_speaker_and_knows_where_it_stood(question: Path) -> None:
+    (material,) = read_material(question, "turn")
+    assert [item.what.content for item in material.items] == ["assistant: Hello", "user: In Rome", "user: Thanks"]
+    memory = material.items[1].what
+    assert isinstance(memory, NewMemory)
+    assert memory.metadata == {"session": "s2", "turn": 0, "role": "user"}
+    assert material.questions[0].gold == (frozenset([material.items[1].key]),)
+
+
+@pytest.mark.parametrize("name", ["q.jsonl", "q.jsonl.gz"])
+def test_questions_are_read_plain_or_compressed(tmp_path: Path, name: str) -> None:
+    data = msgspec.json.encode(LINE) + b"\n\n" + msgspec.json.encode(LINE) + b"\n"
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    assert [found.name for found in read_material(path, "turn")] == ["q1", "q1"]
+
+
+def test_a_line_that_is_no_question_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_bytes(msgspec.json.encode(LINE) + b'\n\n{"id": 3}\n')
+    with pytest.raises(Invalid, match="line 3 is not a question"):
+        read_material(path, "turn")
+    path.write_bytes(msgspec.json.encode(LINE) + b"\nnonsense\n")
+    with pytest.raises(Invalid, match="line 2 is not a JSON object"):
+        read_material(path, "turn")
+    packed = tmp_path / "q.jsonl.gz"
+    packed.write_bytes(b"nothing compressed")
+    with pytest.raises(Invalid, match="not a whole gzip file"):
+        read_material(packed, "turn")
+
+
+def test_a_date_that_is_none_is_named() -> None:
+    with pytest.raises(Invalid, match="'yesterday' is not a date like 2023-05-20T14:21:00Z"):
+        seconds_of("yesterday")
+
+
+# Conversations and a team's set --------------------------------------------------------------------------------------
+
+CONVERSATION = {
+    "id": "c1",
+    "speakers": ["Ada", "Ben"],
+    "sessions": [
+        {
+            "id": "c1/S1",
+            "date": "1:56 pm on 8 May, 2023",
+            "turns": [
+                {"id": "c1/D1:1", "speaker": "Ada", "text": "Hello", "image": "a dog"},
+                {"id": "c1/D1:2", "speaker": "Ben", "text": "A mast"},
+                {"id": "c1/D1:3", "speaker": "Ada", "text": "Good"},
+            ],
+        }
+    ],
+    "questions": [
+        {"id": "c1/q1", "category": "single-hop", "question": "What?", "answer": 7, "gold_turns": ["c1/D1:2"]},
+        {"id": "c1/q2", "category": "adversarial", "question": "Who?", "answer": "x", "gold_turns": ["c1/D1:1"]},
+        {"id": "c1/q3", "category": "open-domain", "question": "Why?", "answer": "y", "gold_turns": []},
+    ],
+}
+AT = 1683554160.0  # 8 May 2023, 13:56
+
+
+@pytest.fixture
+def conversation(tmp_path: Path) -> Path:
+    path = tmp_path / "c.jsonl"
+    path.write_bytes(msgspec.json.encode(CONVERSATION))
+    return path
+
+
+def test_a_conversation_is_added_raw_or_with_what_is_around_it(conversation: Path) -> None:
+    (raw,) = read_material(conversation, "add")
+    assert [item.what for item in raw.items][:2] == [NewMemory(content="Ada: Hello"), NewMemory(content="Ben: A mast")]
+    (full,) = read_material(conversation, "neighbours")
+    assert full.items[1].what == NewMemory(
+        content="Ben: A mast",
+        type="conversation",
+        metadata={"session": "c1/S1", "speaker": "Ben"},
+        created_at=AT + 30,
+        neighbours=["Ada: Hello", "Ada: Good"],
+    )
+
+
+def test_the_first_speaker_of_an_observed_conversation_is_the_user(conversation: Path) -> None:
+    (material,) = read_material(conversation, "observe")
+    assert [item.what for item in material.items][:2] == [
+        NewTurn(role="user", content="Ada: Hello", created_at=AT),
+        NewTurn(role="assistant", content="Ben: A mast", created_at=AT + 30),
+    ]
+    assert {item.session for item in material.items} == {"c1/S1"}
+
+
+def test_nothing_answers_an_adversarial_question_and_others_need_gold(conversation: Path) -> None:
+    (material,) = read_material(conversation, "add")
+    assert [(asked.id, asked.gold) for asked in material.questions] == [
+        ("c1/q1", (frozenset({"c1/D1:2"}),)),
+        ("c1/q2", ()),
+    ]
+
+
+def test_a_limit_counts_questions_of_all_conversations(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_bytes(msgspec.json.encode(CONVERSATION) + b"\n" + msgspec.json.encode({**CONVERSATION, "id": "c2"}))
+    asked = [[one.id for one in made.questions] for made in read_material(path, "add", 3)]
+    assert asked == [["c1/q1", "c1/q2"], ["c1/q1"]]
+    assert len(read_material(path, "add", 2)) == 1
+
+
+def write_team(folder: Path) -> None:
+    """Write a team's set of two memories and a session, with one half of four questions and one of one."""
+    at = "2026-05-0{}T10:00:00Z"
+    files = {
+        "memories": [
+            {
+                "id": "m1",
+                "type": "decision",
+                "created_at": at.format(1),
+                "language": "en",
+                "content": "Billing is Priya",
+            },
+            {"id": "m2", "type": "fact", "created_at": at.format(4), "language": "de", "content": "Lager in Porto"},
+        ],
+        "turns": [
+            {
+                "id": "t1",
+                "session": "s",
+                "role": "user",
+                "speaker": "Tom",
+                "created_at": at.format(2),
+                "content": "I sail",
+            },
+            {"id": "t2", "session": "s", "role": "assistant", "created_at": at.format(3), "content": "Noted"},
+        ],
+        "questions-seen": [
+            {"id": "q1", "category": "name", "gold": ["m1"], "alternatives": ["t2"], "context": ["t1"]},
+            {"id": "q2", "category": "multi-hop", "gold": ["m1", "t1"]},
+            {"id": "q3", "category": "unanswerable", "gold": []},
+        ],
+        "questions-unseen": [{"id": "q9", "category": "name", "gold": ["m2"]}],
+    }
+    for name, rows in files.items():
+        asked = {"question": "Who?", "asked_at": "2026-05-29T07:01:00Z", "language": "en"}
+        rows = [{**asked, **row} for row in rows] if name.startswith("questions") else rows
+        (folder / f"{name}.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, rows)))
+
+
+def test_a_teams_set_is_stored_in_the_order_of_time_with_who_spoke(tmp_path: Path) -> None:
+    write_team(tmp_path)
+    (material,) = read_material(tmp_path, "team")
+    assert [(item.key, item.session, item.what.content, item.text) for item in material.items] == [
+        ("m1", "", "Billing is Priya", "Billing is Priya"),
+        ("t1", "s", "Tom: I sail", "I sail"),
+        ("t2", "s", "Noted", "Noted"),
+        ("m2", "", "Lager in Porto", "Lager in Porto"),
+    ]
+    memory, turn = material.items[0].what, material.items[1].what
+    assert memory == NewMemory(content="Billing is Priya", type="decision", created_at=1777629600.0)
+    assert turn == NewTurn(role="user", content="Tom: I sail", created_at=1777716000.0)
+
+
+def test_an_alternative_answers_as_well_and_two_gold_items_are_both_needed(tmp_path: Path) -> None:
+    write_team(tmp_path)
+    (material,) = read_material(tmp_path, "team")
+    assert [asked.gold for asked in material.questions] == [
+        (frozenset({"m1", "t2"}),),
+        (frozenset({"m1"}), frozenset({"t1"})),
+        (),
+    ]
+    assert [asked.id for asked in read_material(tmp_path, "team", 1, "unseen")[0].questions] == ["q9"]
+
+
+def test_questions_of_a_teams_set_are_asked_at_their_time(tmp_path: Path, conversation: Path) -> None:
+    (untimed,) = read_material(conversation, "observe")
+    assert untimed.began_at is None
+    write_team(tmp_path)
+    (material,) = read_material(tmp_path, "team")
+    assert material.began_at == 1777629600.0
+    assert material.questions[0].at == 1780038060.0
+
+
+def test_turns_are_observed_session_after_session_by_their_dates(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_bytes(msgspec.json.encode({**LINE, "sessions": LINE["sessions"][::-1]}))
+    (made,) = read_material(path, "observe")
+    assert made.way == "observe"
+    assert [(item.session, item.what.content, item.text) for item in made.items] == [
+        ("s1", "Hello", "Hello"),
+        ("s2", "In Rome", "In Rome"),
+        ("s2", "Thanks", "Thanks"),
+    ]
+    assert [item.what.role for item in made.items if isinstance(item.what, NewTurn)] == ["assistant", "user", "user"]
+    began = 1684638000.0
+    assert [item.what.created_at for item in made.items[1:]] == [began, began + 2 * TURN_S]
+    assert made.questions[0].gold == (frozenset([made.items[1].key]),)
+
+
+def test_data_is_known_by_what_is_in_it(tmp_path: Path, conversation: Path, question: Path) -> None:
+    (tmp_path / "empty").write_bytes(b"")
+    assert [kind_of(path) for path in (tmp_path, conversation, question, tmp_path / "empty")] == [
+        "team",
+        "conversations",
+        "questions",
+        "questions",
+    ]
+
+
+# Sets as they are published ------------------------------------------------------------------------------------------
+
+PUBLISHED_CHAT = {
+    "question_id": "q1",
+    "question_type": "single-session-user",
+    "question": "Which tea do I drink?",
+    "answer": "green tea",
+    "question_date": "2023/05/30 (Tue) 23:40",
+    "haystack_session_ids": ["s1", "s2"],
+    "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/21 (Sun) 10:00"],
+    "haystack_sessions": [
+        [{"role": "user", "content": "I drink green tea", "has_answer": True}],
+        [{"role": "user", "content": "It rains"}],
+    ],
+    "answer_session_ids": ["s1"],
+}
+PUBLISHED_CONVERSATION = {
+    "sample_id": "conv-1",
+    "conversation": {
+        "speaker_a": "Ada",
+        "speaker_b": "Ben",
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_1": [{"speaker": "Ada", "dia_id": "D1:1", "text": "I adopted a cat"}],
+        "session_2_date_time": "2:00 pm on 9 May, 2023",
+    },
+    "qa": [{"question": "What did Ada adopt?", "answer": "a cat", "evidence": ["D1:1"], "category": 4}],
+}
+
+
+def publish(folder: Path, published: Any, way: str) -> Material:
+    path = folder / "set.json"
+    path.write_text(json.dumps([published]))
+    (material,) = read_material(path, way)
+    return material
+
+
+def test_a_question_of_longmemeval_keeps_its_sessions_and_which_hold_the_answer(tmp_path: Path) -> None:
+    sessions = publish(tmp_path, PUBLISHED_CHAT, "session")
+    assert [item.key for item in sessions.items] == [("q1", "s1"), ("q1", "s2")]
+    assert sessions.questions[0].gold == (frozenset({("q1", "s1")}),)
+    turns = publish(tmp_path, PUBLISHED_CHAT, "turn")
+    assert turns.questions[0].gold == (frozenset({("q1", 0, 0)}),)
+
+
+def test_a_conversation_of_locomo_keeps_turns_and_questions(tmp_path: Path) -> None:
+    made = publish(tmp_path, PUBLISHED_CONVERSATION, "add")
+    assert [(item.key, item.what.content) for item in made.items] == [("D1:1", "Ada: I adopted a cat")]
+    [asked] = made.questions
+    assert (asked.id, asked.type, asked.gold) == ("conv-1-0", "single-hop", (frozenset({"D1:1"}),))
+
+
+# Means ---------------------------------------------------------------------------------------------------------------
+
+
+def make_score(question: str, **others: Any) -> Score:
+    given: dict[str, Any] = {"memories": 1, "latency_ms": 0.0, **dict.fromkeys(RankingFigures.__struct_fields__, 0.0)}
+    return Score(question=question, type="t", way="add", **given | others)
+
+
+def test_a_summary_holds_the_means() -> None:
+    whole = {"recall_1": 1.0, "recall_5": 1.0, "ndcg_10": 1.0, "mrr": 1.0}
+    part = {"recall_1": 0.0, "recall_5": 0.5, "ndcg_10": 0.5, "mrr": 0.25}
+    one = make_score("a", memories=10, latency_ms=2.0, kept=1.0, **whole)
+    two = make_score("b", memories=20, latency_ms=4.0, kept=0.5, **part)
+    total = summarise([one, two])
+    assert total.kept == 0.75
+    assert (total.questions, total.memories) == (2, 30)
+    assert (total.recall_1, total.recall_5, total.ndcg_10, total.mrr) == (0.5, 0.75, 0.75, 0.625)
+    assert (total.p50_ms, total.p95_ms) == (4.0, 4.0)
+
+
+def test_memories_of_one_place_count_once() -> None:
+    scores = [make_score(id, memories=10, store="s") for id in "ab"]
+    assert summarise(scores).memories == 10
+
+
+def test_contexts_are_summed_up_by_their_size() -> None:
+    one = ContextScore(400, 2.0, 1.0, 0.5, 0.75, 300, {"answer": 60, "heads": 40})
+    other = ContextScore(400, 3.0, tokens=50, kinds={"rest": 100}, disputed=True)
+    scores = [make_score("a", empty=True, contexts=[made]) for made in (one, other)]
+    made = summarise(scores).contexts["400"]
+    assert (made.hit, made.recall, made.share, made.tokens) == (0.5, 0.25, 0.375, 175.0)
+    assert (made.median_tokens, made.small, made.disputed) == (50, 0.5, 0.5)
+    assert made.kinds == {"answer": 0.3, "neighbours": 0.0, "heads": 0.2, "rest": 0.5}
+    assert summarise_unanswerable(scores).empty == 1.0
+
+
+def test_links_are_set_against_the_labels_of_pairs() -> None:
+    def judged(label: str, linked: bool, merged: bool = False) -> JudgedPair:
+        return JudgedPair(Pair("p", "older", "newer", label), linked, merged)  # type: ignore[arg-type]
+
+    given = [
+        judged("contradicts", True),
+        judged("contradicts", False),
+        judged("contradicts", False),
+        judged("compatible", True),
+        judged("compatible", False, merged=True),
+    ]
+    made = count_figures(given)
+    assert (made.pairs, made.contradicts, made.linked, made.merged) == (5, 3, 2, 1)
+    assert (made.precision, made.recall) == (1 / 2, 1 / 3)
+    assert [one.wrong for one in given] == [False, True, True, True, False]
+    none = count_figures([judged("compatible", False)])
+    assert (none.precision, none.recall) == (None, None)
+
+
+def test_what_a_gold_turn_replies_to_takes_no_place_in_the_ranking(tmp_path: Path) -> None:
+    write_team(tmp_path)
+    (material,) = read_material(tmp_path, "team")
+    neutral, with_answer, unknown = frozenset({"t1"}), frozenset({"t1", "t2"}), frozenset[str]()
+    hits = [neutral, with_answer, unknown]
+    assert drop_neutral(hits, material.questions[0]) == [with_answer, unknown]
+    assert drop_neutral(hits, material.questions[1]) == hits
