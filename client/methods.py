@@ -241,7 +241,7 @@ def tiers(*, reach: Reach | None = None) -> protocol.Tiers:
 
 
 def consolidate(dry_run: bool = False, *, reach: Reach | None = None) -> protocol.Consolidate:
-    """Judge, promote, move to the registry and cluster everything within reach now, whatever its age."""
+    """Move all turns within reach from L0 to L1 or L2 now, by their importance, and group what is in L2."""
     return protocol.Consolidate(dry_run=dry_run, reach=reach)
 
 

@@ -41,6 +41,7 @@ from memoryd.daemon.store.actor import Actor, act_as
 from memoryd.daemon.store.hashes import content_hash
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.store import Store
+from memoryd.daemon.store.writer import Transaction
 from memoryd.models import ModelMissing
 
 # Several folders have a conftest, so this one cannot be imported by its name.
@@ -121,6 +122,16 @@ def ask(core: Core, call: Call[R], **beside: Any) -> R:
         result = finish(result)
     answer: R = result.result(LIMIT_S) if isinstance(result, Future) else result
     return answer
+
+
+def move_to_l2(core: Core) -> None:
+    """Move all of L1 to L2, as the sweep does with what was not used for long."""
+
+    def move(transaction: Transaction) -> None:
+        for row in rows.select(transaction.connection, "m.tier = 'L1'", ()):
+            rows.change(transaction.connection, row.row, {"tier": "L2"})
+
+    core.store.write(move).result(LIMIT_S)
 
 
 def add(core: Core, content: str, namespace: str = "", **options: Any) -> Added:

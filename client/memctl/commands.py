@@ -91,7 +91,7 @@ _KERNEL: dict[str, dict[str, CommandRow]] = {
     },
     "Tiers": {
         "tiers": CommandRow("tiers", "what L0, the hot buffer, L1 and L2 hold, and how turns flowed"),
-        "consolidate": CommandRow("tiers", "rate turns, move them on and group memories now, without waiting"),
+        "consolidate": CommandRow("tiers", "move all turns out of L0 now, to L1 or L2 by their importance"),
     },
     "Database": {
         "backup": CommandRow("upkeep.backup", "copy the whole database while it is in use, and check the copy"),

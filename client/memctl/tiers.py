@@ -1,4 +1,4 @@
-"""tiers, consolidate: what L0, the hot buffer, L1 and L2 hold, how turns flowed, moving everything on now."""
+"""tiers, consolidate: what L0, the hot buffer, L1 and L2 hold, how turns flowed, emptying L0 now."""
 
 import math
 from argparse import ArgumentParser, Namespace
@@ -163,9 +163,8 @@ def _consolidate(args: Namespace) -> None:
 def _consolidated_text(report: protocol.Consolidated) -> str:
     rows = [
         ("judged", f"{report.judged:,}", "judgements that were waiting"),
-        ("promoted", f"{report.promoted:,}", "turns of L0, now memories"),
+        ("promoted", f"{report.promoted:,}", "turns of L0, now memories of L1 or L2"),
         ("dropped", f"{report.dropped:,}", "turns of L0 that matter too little (`drop_unimportant`)"),
-        ("moved", f"{report.moved:,}", "other memories from L1 to L2"),
     ]
     rows += [
         (name, f"{number:,}", "nodes or topics of the graph") for name, number in report.clustered.items() if number

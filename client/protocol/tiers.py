@@ -191,7 +191,7 @@ class Consolidated(Struct, kw_only=True):
     dropped: int
     """turns that mattered too little, with `[tiers] drop_unimportant`"""
     moved: int
-    """memories that went from L1 to L2 as they are"""
+    """always 0: the job `sweep` moves memories from L1 to L2"""
     paired: int
     """always 0: a question and its answer stay two memories, which a search shows as one hit"""
     clustered: dict[str, int] = {}
@@ -263,9 +263,10 @@ class Tiers(Scoped[TierReport], kw_only=True, frozen=True):
 
 @rpc("owner", grows=True, lane="bulk", page=False)
 class Consolidate(Scoped[Consolidated], kw_only=True, frozen=True):
-    """Judge, promote, move to the registry and cluster everything within reach now, whatever its age.
+    """Move all turns within reach from L0 to L1 or L2 now, by their importance, and group what is in L2.
 
-    Sends progress. With `dry_run` nothing is changed.
+    What is in L1 stays there; the job `sweep` moves it to L2 when it was not used for long. Sends progress. With
+    `dry_run` nothing is changed.
     """
 
     dry_run: bool = False

@@ -1,13 +1,13 @@
-"""Consolidation by hand: everything within reach moves through all tiers now, whatever its age.
+"""Consolidation by hand: L0 is emptied now, however new its turns are.
 
-Judge what waits, empty L0, move all of L1 to the registry, cluster. The moves are one
-operation. The facts of what was said and not processed yet are due then.
+Judge what waits, move the turns of L0 to L1 or L2, cluster. The moves are one operation. What is in L1 stays there: the
+sweep moves it by its age. The facts of what was said and not processed yet are due then.
 A dry run counts what would happen to what is there now; turns that are not judged yet count as they are.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -15,15 +15,11 @@ from memoryd.client.errors import Conflict
 from memoryd.client.protocol import Consolidate, Consolidated, JobRun, Progress, RunJob
 from memoryd.daemon.conversations import judging, promoting, thinking
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.core.work import Apply, Step
-from memoryd.daemon.jobs import sweeping
+from memoryd.daemon.core.work import Step
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.jobs.table import list_jobs
-from memoryd.daemon.memories.adding import compute_expiry
 from memoryd.daemon.registry import ReportProgress, handles
-from memoryd.daemon.store import history, namespaces, rows
-from memoryd.daemon.store.namespaces import condition
-from memoryd.daemon.store.tiers import L1
+from memoryd.daemon.store import history, namespaces
 from memoryd.daemon.store.writer import Transaction
 
 SLICE = 32  # steps per transaction: a few ms of the writer
@@ -41,7 +37,7 @@ class Tools(NamedTuple):
 
 @handles(Consolidate)
 def handle(core: Core, report: ReportProgress, jobs: Runner, call: Consolidate) -> Consolidated:
-    """Move everything on."""
+    """Empty L0 and cluster."""
 
     def cluster() -> JobRun | None:
         try:
@@ -56,15 +52,16 @@ def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
     """Consolidate, or count what would be done."""
     began = time.perf_counter()
     reached = core.store.namespaces.reach(namespaces.check(call.namespace), call.reach)
-    run, clustered = _Moves(core, call.namespace, tools.report), None
+    operation: str | None = None
+    clustered: JobRun | None = None
     if call.dry_run:
         counts = predict(core, reached)
     else:
-        counts = run.counts
-        counts["judged"] = _judge_all(core, tools.report)
+        judged = _judge_all(core, tools.report)
         concerned = [number for number in core.active.fill() if reached is None or number in reached]
-        run.apply_stage("promote", promoting.plan_steps(core, concerned, "asked for"), promoting.apply)
-        run.apply_stage("move", sweeping.plan_all(core, core.clock(), reached), sweeping.apply)
+        steps = list(promoting.plan_steps(core, concerned, "asked for"))
+        operation, counts = _promote(core, call.namespace, steps, tools.report)
+        counts["judged"] = judged
         _embed_all(core, tools.report)
         if _CLUSTER in list_jobs():
             tools.report(Progress(stage=_CLUSTER, done=0, total=1))
@@ -75,10 +72,10 @@ def consolidate(core: Core, call: Consolidate, tools: Tools) -> Consolidated:
         judged=counts["judged"],
         promoted=counts["promoted"],
         dropped=counts["dropped"],
-        moved=counts["moved"],
+        moved=0,
         paired=0,
         clustered=clustered.counts if clustered else {},
-        operation=run.operation,
+        operation=operation,
         took_ms=(time.perf_counter() - began) * 1000,
     )
 
@@ -116,30 +113,26 @@ def _count_unjudged(core: Core) -> int:
     return waiting.get("rate", 0) + waiting.get("embed", 0)
 
 
-class _Moves:
-    """Steps applied in slices, as one operation."""
+def _promote(
+    core: Core, namespace: str, steps: Sequence[Step], report: ReportProgress
+) -> tuple[str | None, Counter[str]]:
+    """Apply all steps as one operation; between two slices the other writers have their turn."""
+    operation: str | None = None
+    counts: Counter[str] = Counter()
+    for start in range(0, len(steps), SLICE):
+        report(Progress(stage="promote", done=start, total=len(steps)))
+        part = steps[start : start + SLICE]
+        operation, done = core.store.write(partial(_apply_slice, core, namespace, operation, part)).result()
+        counts.update(done)
+    return operation, counts
 
-    def __init__(self, core: Core, namespace: str, report: ReportProgress) -> None:
-        self._core, self._namespace, self._report = core, namespace, report
-        self.counts: Counter[str] = Counter()
-        self.operation: str | None = None
 
-    def apply_stage(self, stage: str, planned: Iterable[Step], apply: Apply) -> None:
-        """Apply all steps; between two slices the other writers have their turn."""
-        steps = list(planned)
-        for start in range(0, len(steps), SLICE):
-            self._report(Progress(stage=stage, done=start, total=len(steps)))
-            part = steps[start : start + SLICE]
-            write = partial(self._apply_slice, part=part, apply=apply)
-            self.operation, counts = self._core.store.write(write).result()
-            self.counts.update(counts)
-
-    def _apply_slice(self, transaction: Transaction, part: Sequence[Step], apply: Apply) -> tuple[str, dict[str, int]]:
-        operation = self.operation
-        if operation is None:
-            connection = transaction.connection
-            operation = history.begin(connection, "consolidate", self._namespace, self._core.clock())
-        return operation, apply(self._core, transaction, part, operation)
+def _apply_slice(
+    core: Core, namespace: str, operation: str | None, part: Sequence[Step], transaction: Transaction
+) -> tuple[str, Counter[str]]:
+    if operation is None:
+        operation = history.begin(transaction.connection, "consolidate", namespace, core.clock())
+    return operation, promoting.apply(core, transaction, part, operation)
 
 
 # Dry run -------------------------------------------------------------------------------------------------------------
@@ -151,10 +144,4 @@ def predict(core: Core, reached: frozenset[int] | None) -> Counter[str]:
     leaving = [promoting.judge(core, turn) for turn in core.active.list_turns(reached)]
     dropped = sum(one.dropped is not None for one in leaving)
     counts.update(promoted=len(leaving) - dropped, dropped=dropped)
-    promoted = [one.turn for one in leaving if one.tier == L1]
-    now = core.clock()
-    ends = (compute_expiry(core, turn.source, turn.created_at) for turn in promoted)  # as it is promoted
-    moved = sum(end is None or end > now for end in ends)
-    with core.store.reading() as connection:
-        counts.update(moved=moved + rows.count_leaving(connection, condition(reached), now))
     return counts

@@ -49,12 +49,6 @@ def plan(core: Core, now: float) -> Iterator[Step]:
         yield from plan_steps(aging.find_unused(connection, now, line, born), reason)
 
 
-def plan_all(core: Core, now: float, reached: frozenset[int] | None) -> Iterator[Step]:
-    """Plan to move everything of L1 in some namespaces, whatever its age."""
-    with core.store.reading() as connection:
-        yield from plan_steps(aging.find_recent(connection, now, reached), lambda leaf: "asked for")
-
-
 def plan_steps(leaving: Iterator[Leaf], reason: Callable[[Leaf], str]) -> Iterator[Step]:
     """Plan the moves of memories."""
     return (Step("move", leaf.id, reason(leaf), leaf) for leaf in leaving)

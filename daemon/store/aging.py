@@ -5,16 +5,14 @@ from typing import Any, Literal, NamedTuple
 
 import apsw
 
-from memoryd.daemon.store import namespaces
 from memoryd.daemon.store.local import build_own
 from memoryd.daemon.store.tiers import DOCUMENTS, L1
 
 _USED = "max(m.updated_at, coalesce(m.last_accessed_at, 0))"  # when a memory was last used
-_LIVING = "NOT m.pinned AND (m.expires_at IS NULL OR m.expires_at > ?1)"
 # The literal tier lets the index of L1 alone be used.
-_RECENT = f"SELECT m.row, m.id, {_USED} FROM memories m WHERE m.tier = {L1!r}"
-_UNUSED = f"{_RECENT} AND {_LIVING} AND {_USED} < ?2 AND m.created_at < ?3"
-_LEAST_RECENT = f"{_RECENT} AND m.namespace = ? AND NOT m.pinned ORDER BY {_USED}, m.importance, m.row LIMIT ?"
+_RECENT = f"SELECT m.row, m.id, {_USED} FROM memories m WHERE m.tier = {L1!r} AND NOT m.pinned"
+_UNUSED = f"{_RECENT} AND (m.expires_at IS NULL OR m.expires_at > ?1) AND {_USED} < ?2 AND m.created_at < ?3"
+_LEAST_RECENT = f"{_RECENT} AND m.namespace = ? ORDER BY {_USED}, m.importance, m.row LIMIT ?"
 _CONFIDENCE = (
     "CASE WHEN json_type(m.metadata, '$.confidence') IN ('integer', 'real')"
     " THEN min(max(json_extract(m.metadata, '$.confidence'), 0), 1) ELSE m.importance END"
@@ -64,11 +62,6 @@ class Group(NamedTuple):
 def find_unused(connection: apsw.Connection, now: float, used_before: float, created_before: float) -> Iterator[Leaf]:
     """Yield the memories of L1 that were last used and created before some times; pinned and expired ones stay."""
     return _read_leaves(connection, _UNUSED, (now, used_before, created_before))
-
-
-def find_recent(connection: apsw.Connection, now: float, reached: frozenset[int] | None) -> Iterator[Leaf]:
-    """Yield the memories of L1 in the reached namespaces; pinned and expired ones stay."""
-    return _read_leaves(connection, f"{_RECENT} AND {_LIVING} AND {namespaces.condition(reached)}", (now,))
 
 
 def find_least_recent(connection: apsw.Connection, namespace: int, count: int) -> Iterator[Leaf]:

@@ -11,7 +11,7 @@ from memoryd.client.errors import AmbiguousId, Invalid, NotFound
 from memoryd.client.protocol import MAX_METADATA_BYTES, MAX_VALUE_BYTES
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.store import contexts
-from memoryd.daemon.store.tiers import DOCUMENTS, L1
+from memoryd.daemon.store.tiers import DOCUMENTS
 
 # A question and its answer as one memory: how its content begins, and what is between the two.
 ASKED, ANSWERED = "User: ", "\nAssistant: "
@@ -258,15 +258,6 @@ def read_without_vector(connection: apsw.Connection, model: int, among: list[int
         " WHERE NOT EXISTS (SELECT 1 FROM vec_embeddings e WHERE e.model = ? AND e.text_hash = m.text_hash)"
     )
     return list(connection.execute(sql, values))
-
-
-def count_leaving(connection: apsw.Connection, within: str, now: float) -> int:
-    """Return how many memories a consolidation moves out of L1."""
-    sql = (
-        f"SELECT count(*) FROM memories m WHERE m.tier = {L1!r} AND NOT m.pinned"
-        f" AND (m.expires_at IS NULL OR m.expires_at > ?) AND {within}"
-    )
-    return int(connection.execute(sql, (now,)).get)
 
 
 def is_true(connection: apsw.Connection, number: int, condition: str, values: Sequence[Any] = ()) -> bool:

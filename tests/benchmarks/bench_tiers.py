@@ -1,7 +1,7 @@
 """What tiers and graph do to quality: the same conversations observed, and stored as one memory per turn.
 
 Each question's conversations are seeded as turns into a namespace of its own, so that they go their whole way: rated,
-from L0 through L1 to the registry, where question and answer become one memory, and clustered. Beside it every turn is
+from L0 to L1 or L2 by their importance, and clustered. Beside it every turn is
 added as a memory of its own, all in L1. An exchange is what a user says and what is answered; figures count exchanges,
 in %. The data set is that of `memctl bench eval`.
 

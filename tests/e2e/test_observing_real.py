@@ -47,9 +47,9 @@ def test_turns_are_judged_with_the_real_model_and_are_back_after_a_restart(real:
         assert client.turns().turns == before
         wait_until(lambda: client.status().model.state == "ready")
         done = client.consolidate()
-        assert (done.promoted, done.dropped, done.moved) == (4, 0, 5)
+        assert (done.promoted, done.dropped, done.moved) == (4, 0, 0)
         wait_until(lambda: judged(client))
-        found = client.search("how many redirects does the crawler follow", tier="L2")[0]
+        found = client.search("how many redirects does the crawler follow", tier="L1")[0]
         assert "five redirects" in found.content
         assert "crawler" in found.summary
         assert len(found.summary) < len(LONG) / 2

@@ -123,6 +123,7 @@ def test_no_acknowledged_turn_is_lost_or_half_moved_however_often_the_daemon_is_
     check(process, account)
     with process.client() as client:  # however few runs the lives were long enough for
         client.consolidate()
+        client.run_job("sweep")
     check(process, account)
     assert process.stop() == 0
     assert account.calls > 100

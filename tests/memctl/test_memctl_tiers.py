@@ -205,12 +205,14 @@ def test_tiers_as_json_is_one_document(memctl: Memctl) -> None:
 def test_consolidate_tells_what_it_did_or_would_do(memctl: Memctl) -> None:
     memctl("observe", FACT, "--session", "s")
     memctl("observe", ANSWER, "--role", "assistant", "--session", "s")
+    added = memctl("add", "We use Valkey", "--json").json["id"]
     dry = memctl("consolidate", "--dry-run").out
     assert "WOULD DO" in dry
     assert "Nothing was changed." in dry
     assert memctl("tiers", "--turns", "--json").json != []
     done = memctl("consolidate", "--json").json
-    assert (done["promoted"], done["paired"], done["moved"]) == (2, 0, 2)
+    assert (done["promoted"], done["paired"], done["moved"]) == (2, 0, 0)
+    assert memctl("get", added, "--json").json["tier"] == "L1"
     assert memctl("tiers", "--turns").out == "L0 is empty.\n"
     assert "takes the moves back" not in memctl("consolidate").out
     assert memctl("undo", done["operation"]).code == 0

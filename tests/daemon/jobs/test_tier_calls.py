@@ -120,21 +120,21 @@ def test_an_empty_memory_has_empty_tiers(client: Any) -> None:
     assert client.consolidate().operation is None
 
 
-def test_consolidation_moves_everything_on_at_once_and_can_be_undone(client: Any, core: Core) -> None:
+def test_consolidation_empties_L0_alone_and_can_be_undone(client: Any, core: Core) -> None:
     client.observe([{"role": "user", "content": FACTS[0]}, {"role": "assistant", "content": FACTS[1]}], session="s")
     client.observe([{"role": "user", "content": "What is the weather like today?"}])
     client.add("We use Valkey")
     client.add("The pin stays", pinned=True)
     judged(core)
     foreseen = client.consolidate(dry_run=True)
-    assert (foreseen.promoted, foreseen.dropped, foreseen.moved) == (3, 0, 3)
+    assert (foreseen.promoted, foreseen.dropped, foreseen.moved) == (3, 0, 0)
     assert {row.tier for row in memories(core)} == {"L1"}
     events: list[Progress] = []
 
     done = client.call(Consolidate(), events.append)
-    assert (done.promoted, done.dropped, done.moved) == (3, 0, 3)
-    assert {"judge", "promote", "move"} <= {event.stage for event in events}
-    assert sorted(row.tier for row in memories(core)) == ["L1", "L2", "L2", "L2", "L2"]
+    assert (done.promoted, done.dropped, done.moved) == (3, 0, 0)
+    assert {"judge", "promote", "cluster"} <= {event.stage for event in events}
+    assert sorted(row.tier for row in memories(core)) == ["L1", "L1", "L1", "L1", "L2"]
     assert client.turns().total == 0
     assert problems(core) == []
     client.undo(done.operation)

@@ -139,10 +139,11 @@ def test_turns_are_told_when_they_come_and_when_they_become_memories(client: Cli
     assert (promoted.id, promoted.came_from, promoted.tier) == (first.id, "L0", "L1")
 
 
-def test_moves_between_tiers_and_namespaces_are_told(client: Client, followed: Subscription) -> None:
+def test_moves_between_tiers_and_namespaces_are_told(client: Client, followed: Subscription, clock: "Clock") -> None:
     id = _added(client, "We use Valkey", "acme/api")
     client.call(Share(ids=[id], to="acme", move=True))
-    client.call(Consolidate())
+    clock.advance(20 * 86400)
+    client.call(RunJob(name="sweep"))
     events = rest(followed)
     assert [(event.kind, event.came_from, event.namespace, event.tier) for event in events if event.kind != "job"] == [
         ("created", "", "acme/api", "L1"),

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.protocol import Consolidate, Delete, GetStats, List
+from memoryd.client.protocol import Delete, GetStats, List
 from memoryd.client.topics.calls import GraphNodes
 from memoryd.daemon.config import Config, LlmConfig
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.jobs import consolidating
 from memoryd.daemon.llm import chat
 from memoryd.daemon.llm.chat import Chat, ChatFailed
 from memoryd.daemon.memories import reading
@@ -20,7 +19,8 @@ from memoryd.daemon.topics import clustering
 from memoryd.daemon.topics.labels import ask_labels
 from memoryd.daemon.topics.naming import BATCH, Naming
 from model_server import Behaviour, ModelServer, Request, fails, says
-from workbench import LIMIT_S, CountingEmbedder, add, ask, running
+from waiting import wait_until
+from workbench import LIMIT_S, CountingEmbedder, add, ask, move_to_l2, running
 
 SUBJECTS = ("harbour crane", "tax ledger", "garden hose")
 
@@ -47,7 +47,8 @@ def cluster(core: Core) -> None:
         operation = history.begin(transaction.connection, "job:cluster", "", core.clock())
         clustering.apply(core, transaction, list(clustering.plan(core, core.clock())), operation)
 
-    consolidating.consolidate(core, Consolidate(), consolidating.Tools(lambda _: None, lambda: None))
+    wait_until(lambda: core.embedding.count_pending() == 0)
+    move_to_l2(core)
     core.store.write(job).result(LIMIT_S)
 
 

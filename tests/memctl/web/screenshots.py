@@ -23,7 +23,7 @@ import numpy as np  # noqa: E402
 from page import Browser, Served, Tab  # noqa: E402
 from shelf import NOON, fill, invent  # noqa: E402
 
-from memoryd.client.protocol import Consolidate, NewMemory  # noqa: E402
+from memoryd.client.protocol import NewMemory, RunJob  # noqa: E402
 from memoryd.daemon.config import Config  # noqa: E402
 from memoryd.daemon.core.core import Core  # noqa: E402
 from memoryd.daemon.store import rows  # noqa: E402
@@ -32,7 +32,7 @@ from memoryd.daemon.store.hashes import content_hash  # noqa: E402
 from memoryd.daemon.store.rows import Row  # noqa: E402
 from memoryd.daemon.store.tiers import L2  # noqa: E402
 from memoryd.daemon.store.writer import Transaction  # noqa: E402
-from workbench import Clock, Daemon, WordEmbedder, wait_until  # noqa: E402
+from workbench import Clock, Daemon, WordEmbedder, move_to_l2, wait_until  # noqa: E402
 
 VIEWS = {
     "today": "today",
@@ -124,7 +124,8 @@ def serve(many: int) -> Iterator[tuple[Served, str]]:
     with daemon.client(timeout_s=600) as client:
         fill(client, clock, min(many, ADDED))
         if many:
-            client.call(Consolidate())
+            move_to_l2(core)
+            client.call(RunJob(name="cluster"))
         told = client.search("Please move the session cache", limit=1, touch=False)
     served = Served(folder / "s")
     yield served, told[0].id if len(told) else "0" * 32

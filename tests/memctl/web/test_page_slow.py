@@ -11,6 +11,8 @@ from shelf import fill
 from test_page import VIEWS
 from walking import Walk
 
+from workbench import move_to_l2
+
 pytestmark = pytest.mark.slow
 PATHS = [
     *VIEWS,
@@ -270,10 +272,11 @@ def test_without_the_code_a_tab_says_what_to_do(browser: Browser, served: Served
 def test_the_map_is_drawn_in_the_page_and_a_node_shows_its_memories(tab: Tab, morning: Any) -> None:
     from playwright.sync_api import expect
 
-    from memoryd.client.protocol import Consolidate
+    from memoryd.client.protocol import RunJob
 
+    move_to_l2(morning.core)
     with morning.client() as client:
-        client.call(Consolidate())
+        client.call(RunJob(name="cluster"))
 
     def steps(page: Any) -> None:
         show(page, "topics")

@@ -9,13 +9,14 @@ from shelf import HOSTILE
 from absent import needs
 from memoryd.client import AsyncClient
 from memoryd.client.errors import Invalid, MemorydError
-from memoryd.client.protocol import Consolidate, GetStatus, Jobs, Progress, SharedRoot, Tiers, TierState
+from memoryd.client.protocol import Consolidate, GetStatus, Jobs, Progress, RunJob, SharedRoot, Tiers, TierState
 from memoryd.client.shared.calls import GetSharing, ListConflicts, SharedConflict, SharedConflicts, Sharing
 from memoryd.client.topics.calls import GraphNodes
 from memoryd.client.web.reports import list_reports
 from memoryd.client.web.reports.health import read_health, read_progress, show_findings
 from memoryd.client.web.reports.memory import compare_words
 from memoryd.client.web.reports.tiers import read_tiers
+from workbench import move_to_l2
 
 TAGS = set("a article b br code dd del details div dl dt h2 ins li p section span summary ul".split())
 NAMED = set("act bar emit go link table time undo".split())
@@ -70,7 +71,8 @@ async def test_reports_are_made_of_known_parts_whatever_memories_hold(morning: A
         agent.search("right to left onerror", limit=3)
     async with AsyncClient(socket=morning.socket, autostart=False) as client:
         [trace, *_] = (await client.traces(limit=1)).traces
-        await client.call(Consolidate(reach="all"))
+        move_to_l2(morning.core)
+        await client.call(RunJob(name="cluster"))
         node = (await client.call(GraphNodes(reach="all"))).nodes[0]
         queries: dict[str, dict[str, str]] = {
             "found": {"id": added.id, "trace": trace.id},
@@ -264,6 +266,8 @@ async def test_topics_hold_what_is_not_in_l2_yet(morning: Any) -> None:
     async with AsyncClient(socket=morning.socket, autostart=False) as client:
         young = await list_reports()["topics"](client, {})
         await client.call(Consolidate(reach="all"))
+        move_to_l2(morning.core)
+        await client.call(RunJob(name="cluster"))
         await client.add("The deploy window moves to Tuesday at noon", dedup=False)
         grown = await list_reports()["topics"](client, {})
     assert young["topics"] == []
