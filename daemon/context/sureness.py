@@ -8,7 +8,7 @@ weigh that it has in common with the prompt, how many words the prompt has (of f
 others there are, of which one may stand out by chance. What an agent said in passing is held to more than what was
 saved on purpose.
 
-A logistic regression; `tests/benchmarks/fit_sureness.py` fits it and prints what it gives to projects that were left
+A logistic regression; `tests/quality/fit_sureness.py` fits it and prints what it gives to projects that were left
 out of the fit.
 """
 

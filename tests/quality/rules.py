@@ -2,28 +2,31 @@
 
 `RULES` is the table. Each rule is taken out of a temporary daemon, which then stores and answers the seen half of
 `tests/data/team`, and the conversations of `--conversations FILE` where it is given: as turns that are observed, ended
-and consolidated. `memctl bench pairs` judges the seen half of `tests/data/pairs`. Of the pairs of `tests/data/versions`
-it says in how many the one that is asked for is found before the other. Of the turns of `tests/data/unasked`
-(but its unseen half) it says which are held back from coming up: of those that ask or order, that are refuted, that
-should come up. All figures are in %.
+and consolidated; and judges the seen half of `tests/data/pairs`. Of the pairs of `tests/data/versions` it says in how
+many the one that is asked for is found before the other. Of the turns of `tests/data/unasked` (but its unseen half) it
+says which are held back from coming up: of those that ask or order, that are refuted, that should come up. All figures
+are in %.
 """
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness import CHECKOUT, Daemon, Report, progress
+from evaluate import evaluate_file
+from pairs import judge_file
+from printing import percent
+from temporary import run_daemon
 
 from memoryd.client import Client
 
-_DATA = CHECKOUT / "tests" / "data"
-_MEMCTL = [sys.executable, "-P", "-m", "memoryd.client.memctl"]
-_LIMIT_S = 1800
+_DATA = Path(__file__).resolve().parents[1] / "data"
 _AT, _MONTH_S = 1_780_000_000.0, 30 * 86_400.0
 
 
@@ -127,101 +130,85 @@ RULES = (
 
 
 def main() -> None:
-    """Measure each rule."""
-    sys.argv, conversations = _take_option(sys.argv)
-    report = Report(__doc__)
-    rows = []
-    for rule in RULES[:2] if report.quick else RULES:
-        progress(rule.name)
-        rows.append(
-            {"without": rule.name, "languages": rule.languages, "it": rule.purpose, **_measure(rule, conversations)}
-        )
-    report.table("Rules about language", rows)
-    report.close()
+    """Measure each rule, or the named ones."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--conversations", type=Path, metavar="FILE", help="conversations to measure on as well")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these rules, like 'cue: date'")
+    args = parser.parse_args()
+    for rule in RULES:
+        if not args.names or rule.name in args.names:
+            print(f"without {rule.name} ({rule.languages}): {rule.purpose}")
+            for name, figures in _measure(rule, args.conversations).items():
+                print(f"  {name}: {figures}", flush=True)
 
 
-def _take_option(arguments: list[str]) -> tuple[list[str], str]:
-    if "--conversations" not in arguments:
-        return arguments, ""
-    at = arguments.index("--conversations")
-    return arguments[:at] + arguments[at + 2 :], arguments[at + 1]
-
-
-def _measure(rule: Rule, conversations: str) -> dict[str, str]:
-    with tempfile.TemporaryDirectory(prefix="mb-") as name:
-        folder = Path(name)
-        (folder / "sitecustomize.py").write_text(rule.without + "\n")
-        found = {"team: at rank 1 · hit@5 · unasked": _rate_team(folder)}
-        pairs = _run(folder, "bench", "pairs", str(_DATA / "pairs" / "pairs-seen.jsonl"))["total"]
-        found["pairs: precision · recall"] = " · ".join(_percent(pairs[key]) for key in ("precision", "recall"))
-        found["versions: in order"] = _rate_versions(folder)
-        found["held back: asking · refuted · wanted"] = _rate_claims(folder)
+def _measure(rule: Rule, conversations: Path | None) -> dict[str, str]:
+    with _take_out(rule):
+        found = {"team: at rank 1 · hit@5 · unasked": _rate_team()}
+        pairs = judge_file(_DATA / "pairs" / "pairs-seen.jsonl")["total"]
+        found["pairs: precision · recall"] = _join(pairs.precision, pairs.recall)
+        found["versions: in order"] = _rate_versions()
+        found["held back: asking · refuted · wanted"] = _rate_claims()
         if conversations:
-            found["conversations: nDCG@10 · recall@10 · context of 400"] = _rate(folder, conversations)
+            found["conversations: nDCG@10 · recall@10 · context of 400"] = _rate_conversations(conversations)
     return found
 
 
-def _rate_team(folder: Path) -> str:
-    total = _run(folder, "bench", "eval", str(_DATA / "team"))["ways"]["team"]["total"]
-    unasked = total["contexts"]["250 unasked"]["hit"]
-    return " · ".join(map(_percent, (total["hit_1"], total["hit_5"], unasked)))
+@contextmanager
+def _take_out(rule: Rule) -> Iterator[None]:
+    """Have every Python that is started meanwhile run without a rule."""
+    former = os.environ.get("PYTHONPATH")
+    with tempfile.TemporaryDirectory(prefix="rule-") as folder:
+        (Path(folder) / "sitecustomize.py").write_text(rule.without + "\n")
+        os.environ["PYTHONPATH"] = folder
+        try:
+            yield
+        finally:
+            del os.environ["PYTHONPATH"]
+            os.environ.update({"PYTHONPATH": former} if former else {})
 
 
-def _rate(folder: Path, conversations: str) -> str:
-    total = _run(folder, "bench", "eval", conversations, "--way", "observe")["ways"]["observe"]["total"]
-    return " · ".join(map(_percent, (total["ndcg_10"], total["recall_10"], total["contexts"]["400"]["hit"])))
+def _rate_team() -> str:
+    total = evaluate_file(_DATA / "team")["ways"]["team"]["total"]
+    return _join(total.hit_1, total.hit_5, total.contexts["250 unasked"].hit)
 
 
-def _rate_versions(folder: Path) -> str:
-    place = folder / "versions"
-    place.mkdir()
-    daemon = Daemon(place)
-    daemon.environment["PYTHONPATH"] = str(folder)
-    counts = []
-    try:
-        daemon.start()
+def _rate_conversations(path: Path) -> str:
+    total = evaluate_file(path, "observe")["ways"]["observe"]["total"]
+    return _join(total.ndcg_10, total.recall_10, total.contexts["400"].hit)
+
+
+def _rate_versions() -> str:
+    shares = []
+    with run_daemon() as (place, _):
         for file in sorted((_DATA / "versions").glob("*.jsonl"), key=lambda path: path.stem):
             pairs = [json.loads(line) for line in file.read_text().splitlines()]
-            with daemon.client(file.stem) as client:
-                counts.append(sum(_count_in_order(client, pairs)) / len(pairs))
-    finally:
-        daemon.stop()
-    return " · ".join(map(_percent, counts))
+            with place.connect(file.stem) as client:
+                shares.append(sum(_list_in_order(client, pairs)) / len(pairs))
+    return _join(*shares)
 
 
-def _count_in_order(client: Client, pairs: Sequence[dict[str, str]]) -> Iterator[bool]:
-    """Yield for each pair, all added to one namespace, whether the one that is asked for is found first."""
+def _list_in_order(client: Client, pairs: Sequence[dict[str, Any]]) -> list[bool]:
+    """Return for each pair, all added to one namespace, whether the one that is asked for is found first."""
     added = [
         [client.add(pair[name], created_at=_AT + age_s).id for name, age_s in (("older", 0.0), ("newer", _MONTH_S))]
         for pair in pairs
     ]
+    in_order = []
     for pair, ids in zip(pairs, added, strict=True):
         found = [hit.id for hit in client.search(pair["question"], limit=10) if hit.id in ids]
-        yield found[:1] == [ids[0] if pair.get("asks") == "before" else ids[1]]
+        in_order.append(found[:1] == [ids[0] if pair.get("asks") == "before" else ids[1]])
+    return in_order
 
 
-def _rate_claims(folder: Path) -> str:
-    counts = _run_in(folder, [sys.executable, "-P", str(Path(__file__).with_name("claims_side.py"))])
-    return " · ".join(_percent(held / all_) for held, all_ in counts.values())
+def _rate_claims() -> str:
+    command = [sys.executable, "-P", str(Path(__file__).with_name("claims_side.py"))]
+    counts = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    return _join(*(held / all_ for held, all_ in counts.values()))
 
 
-def _run(folder: Path, *arguments: str) -> Any:
-    """Return what memctl prints, whose daemon runs without the rule."""
-    return _run_in(folder, [*_MEMCTL, *arguments, "--json"])
-
-
-def _run_in(folder: Path, command: Sequence[str]) -> Any:
-    """Return the JSON that a command prints, without the rule, in folders of its own."""
-    own = {name: str(folder) for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")}
-    environment = os.environ | own | {"PYTHONPATH": str(folder), "MEMORYD_SOCKET": str(folder / "s")}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout)
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.1f}"
+def _join(*shares: float | None) -> str:
+    return " · ".join(map(percent, shares))
 
 
 if __name__ == "__main__":

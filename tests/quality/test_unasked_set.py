@@ -1,4 +1,4 @@
-"""The evaluation data in `unasked/`: valid, and as its README file says. Nothing here prints a text of it."""
+"""The evaluation data in `tests/data/unasked`: valid, and as its README says. Nothing here prints a text of it."""
 
 from collections import Counter
 from functools import cache
@@ -6,20 +6,20 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-
-from memoryd.client.bench.unasked import (
+from timeline import (
     MemoryEvent,
     Point,
     Prompt,
     SessionEndEvent,
     Space,
     Start,
+    TimelineEvent,
     TimelineRow,
     TurnEvent,
     read_rows,
 )
 
-HERE = Path(__file__).parent / "unasked"
+HERE = Path(__file__).parents[1] / "data" / "unasked"
 HALVES = ("seen", "unseen")
 FILES = (*HALVES, "practice-2")
 SHORT = 20  # characters: "thanks" is in both
@@ -40,6 +40,36 @@ def test_the_table_of_the_readme_holds(name: str) -> None:
     line = f"| `{name}.jsonl` | {len(rows)} | {' | '.join(map(str, counts))} |"
     assert line in (HERE / "README.md").read_text(encoding="utf-8").splitlines()
     assert kinds[SessionEndEvent] == sessions
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_times_ids_and_references_fit_together(name: str) -> None:
+    rows = read(name)
+    events = [row for row in rows if isinstance(row, TimelineEvent)]
+    spaces = {row.name for row in rows if isinstance(row, Space)}
+    ids = [row.id for row in events if isinstance(row, MemoryEvent | TurnEvent | Point)]
+    wrong = [f"{id} is there twice" for id, times in Counter(ids).items() if times > 1]
+    known: set[str] = set()
+    last = 0.0
+    for number, row in enumerate(events):
+        name = getattr(row, "id", row.namespace)
+        if row.seconds < last:
+            wrong.append(f"{name} is before what precedes it")
+        last = row.seconds
+        if row.namespace not in spaces:
+            wrong.append(f"{name} is in an unknown namespace")
+        later = (row.refuted_by, row.superseded_by, row.answered_by) if isinstance(row, TurnEvent) else ()
+        wrong += [f"{name} names {ref}, which is nowhere" for ref in later if ref and ref not in ids]
+        earlier = [row.supersedes] if isinstance(row, MemoryEvent) and row.supersedes else []
+        if isinstance(row, Point):
+            earlier = [*row.wanted, *row.helps, *(harm.ref for harm in row.harms)]
+        wrong += [f"{name} names {ref}, which is not there yet" for ref in earlier if ref not in known]
+        if isinstance(row, Prompt):
+            following = events[number + 1]
+            if not (isinstance(following, TurnEvent) and (following.role, following.content) == ("user", row.content)):
+                wrong.append(f"{name} is not followed by its turn")
+        known.add(f"summary:{row.session}" if isinstance(row, SessionEndEvent) else name)
+    assert wrong == []
 
 
 @pytest.mark.parametrize("name", FILES)

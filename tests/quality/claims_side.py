@@ -1,4 +1,4 @@
-"""The figures of `language.claims` for bench_rules: which turns of the unasked sets it holds back from coming up.
+"""The figures of `language.claims` for `rules`: which turns of the unasked sets it holds back from coming up.
 
 Runs by itself, so that a rule can be taken out of it. Prints counts as JSON: of the turns that ask or order, of those
 that a later one refutes, and of those that should come up somewhere, (held back, all).

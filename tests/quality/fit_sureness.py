@@ -1,6 +1,6 @@
 """Fit how sure it is that a memory is about a prompt (`daemon/context/sureness.py`), and show what the fit is worth.
 
-`python tests/benchmarks/fit_sureness.py [PATH ...]`: replays data of `bench unasked`, by default all that may be read,
+python tests/quality/fit_sureness.py [PATH ...]: replays data as `timeline` describes it, by default what may be read,
 and reads from the traces what was measured of everything that might have come up at each prompt. It prints what each
 project gets at several floors by the factors of a fit on all other projects, and the factors of a fit on all of them.
 """
@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from judging import judge_all
 from numpy.typing import NDArray
+from printing import format_table
+from replaying import make_id, replay
+from timeline import MemoryEvent, Prompt, TurnEvent, read_rows
 
-from memoryd.client.bench import judging, replaying
-from memoryd.client.bench.command import replay_alone
-from memoryd.client.bench.unasked import MemoryEvent, Prompt, TurnEvent, read_rows
-from memoryd.client.memctl.table import format_table
 from memoryd.client.protocol import GetTrace, Trace, Traces
 from memoryd.daemon.context.prompting import MORE
 from memoryd.daemon.context.sureness import Measured
@@ -54,21 +54,21 @@ def main() -> None:
     """Replay, fit, print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("paths", type=Path, nargs="*", metavar="PATH", default=[DATA / name for name in READ])
-    points = [point for path in parser.parse_args().paths for point in replay(path)]
+    points = [point for path in parser.parse_args().paths for point in measure(path)]
     print_worth(points)
     constant, factors = fit(points)
     print(f"\n_CONSTANT, _FACTORS = {constant:.3f}, ({', '.join(f'{factor:.3f}' for factor in factors)})")
 
 
-def replay(path: Path) -> Iterator[Point]:
+def measure(path: Path) -> Iterator[Point]:
     """Yield the prompts of a file, with what was measured there."""
     rows = read_rows(path)
     persons = {row.id for row in rows if isinstance(row, MemoryEvent) and row.namespace == "/"}  # they help everywhere
-    refs = {replaying.make_id(row.id): row.id for row in rows if isinstance(row, MemoryEvent | TurnEvent)}
-    with replay_alone(Path("/dev/null"), rows) as (place, injections), place.connect("") as client:
+    refs = {make_id(row.id): row.id for row in rows if isinstance(row, MemoryEvent | TurnEvent)}
+    with replay(rows) as (place, injections), place.connect("") as client:
         asked = client.call(Traces(kind=["get_unasked"], limit=256)).traces
         traces = [client.call(GetTrace(id=one.id)) for one in asked]
-        judged = judging.judge_all(rows, injections)
+        judged = judge_all(rows, injections)
     measured = {(trace.namespace, trace.session, trace.query): trace for trace in traces}
     given: dict[tuple[str, str], frozenset[str]] = {}
     for injection, one in zip(injections, judged, strict=True):
@@ -123,7 +123,7 @@ def print_worth(points: Sequence[Point]) -> None:
         for floor in (FLOORS if name == "all" else [0.4])
     ]
     headers = ["LEFT OUT OF THE FIT", "FLOOR", "LINES", "HELP", "GOT", "OR HAD", "SILENT"]
-    print(format_table(headers, rows, right=range(1, len(headers))))
+    print(format_table(headers, rows))
 
 
 def rate(point: Point, constant: float, factors: Numbers) -> list[float]:
@@ -132,7 +132,7 @@ def rate(point: Point, constant: float, factors: Numbers) -> list[float]:
 
 
 def count(prompts: Sequence[tuple[Point, list[float]]], floor: float) -> list[str]:
-    """Return the figures of some prompts in percent, as `bench unasked` counts them."""
+    """Return the figures of some prompts in percent, as `judging` counts them."""
     given: dict[tuple[str, str], set[str]] = {}
     lines, helping, got, had, silent = 0, 0, 0, 0, 0
     for point, sure in prompts:
