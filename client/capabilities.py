@@ -54,7 +54,6 @@ CAPABILITIES: dict[str, CapabilityEntry] = {
     "importing": CapabilityEntry("memories of other systems, by `memctl import --from`"),
     "backfill": CapabilityEntry("past sessions of coding agents, taken in", ("backfill",)),
     "integrations": CapabilityEntry("adapters for LangGraph, the OpenAI Agents SDK and Anthropic's memory tool"),
-    "bench": CapabilityEntry("the quality of retrieval, measured", ("bench", "model")),
     "demo": CapabilityEntry("a demonstration", ("demo",)),
 }
 

@@ -8,7 +8,6 @@ switches the telemetry of these libraries off; `session` alone imports ONNX Runt
 
 import os
 
-from memoryd.models.bench import BenchRow, bench
 from memoryd.models.calibration import Calibration, Floors, calibrate, edition
 from memoryd.models.catalog import CATALOG, DEFAULT, ModelSpec
 from memoryd.models.embedder import Embedder, load
@@ -19,7 +18,6 @@ from memoryd.models.install import ReportStage, import_directory, pull, remove, 
 __all__ = [
     "CATALOG",
     "DEFAULT",
-    "BenchRow",
     "Calibration",
     "Embedder",
     "Floors",
@@ -30,7 +28,6 @@ __all__ = [
     "ModelSpec",
     "ModelUnreachable",
     "ReportStage",
-    "bench",
     "calibrate",
     "default_models_dir",
     "edition",

@@ -1,4 +1,4 @@
-"""`python -m memoryd.models list|pull|import|bench|show|set|path`: models, in a process of its own.
+"""`python -m memoryd.models list|pull|import|path`: models, in a process of its own.
 
 The daemon runs `pull` to fetch a missing model in the background; memctl runs all of it. Every command prints one JSON
 document on stdout, with --json or without (`path` and, for people, `pull` and `import` without it: a path). Progress
@@ -16,11 +16,9 @@ from typing import Any
 
 import msgspec
 
-from memoryd.models.bench import measure
-from memoryd.models.calibration.calibrate import read_set
 from memoryd.models.catalog import CATALOG, DEFAULT, ModelSpec
 from memoryd.models.errors import ModelError
-from memoryd.models.folder import Manifest, default_models_dir, installed, read_manifest
+from memoryd.models.folder import Manifest, default_models_dir, installed
 from memoryd.models.install import import_directory, pull
 
 BAR_WIDTH = 30
@@ -79,9 +77,6 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], Any]] = {
     "list": _list_models,
     "pull": lambda options: pull(options.name, options.dir, Reporter(), options.force),
     "import": lambda options: import_directory(options.source, options.dir, options.name, Reporter()),
-    "bench": lambda options: measure(options.name, options.dir),
-    "show": lambda options: read_manifest(options.name, options.dir),
-    "set": lambda options: read_set(),
     "path": lambda options: options.dir,
 }
 
@@ -113,15 +108,14 @@ class Reporter:
 
 
 def _make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m memoryd.models", description="Install and measure models.")
+    parser = argparse.ArgumentParser(prog="python -m memoryd.models", description="Install models.")
     commands = parser.add_subparsers(dest="command", required=True)
     for command in COMMANDS:
         sub = commands.add_parser(command)
         sub.add_argument("--dir", type=Path, default=default_models_dir())
         sub.add_argument("--json", action="store_true", help="print one JSON document on stdout")
-        if command in ("pull", "bench", "show"):
-            sub.add_argument("name", nargs="?", default=DEFAULT)
         if command == "pull":
+            sub.add_argument("name", nargs="?", default=DEFAULT)
             sub.add_argument("--force", action="store_true", help="fetch again even when installed")
         if command == "import":
             sub.add_argument("source", type=Path)

@@ -35,7 +35,7 @@ from places import make_folder
 CHECKOUT = Path(__file__).parents[1]
 HOME, RUN = "/home/ada", "/run/user/1000"  # what a page shows for the reader's folders
 SETTLED_S = 100
-_HOURS = "it takes an hour and sets that are not in the checkout; test_quality_sets.py runs its parts"
+_QUALITY = "it takes minutes, or an hour and public sets; tests/quality runs its parts"
 _MACHINE = "it changes the machine; test_memctl_systemd.py runs what is ours of it"
 # Lines of shell blocks that are not run, and why not. Whoever adds one says who runs it instead.
 NOT_RUN = {
@@ -44,7 +44,10 @@ NOT_RUN = {
     'pipx install "dist/memoryd-0.2.0-py3-none-any.whl[daemon,mcp,web]"': "tests/release.py runs it",
     'pip install "dist/memoryd-0.2.0-py3-none-any.whl[daemon,mcp,web]"': "tests/release.py runs it",
     'pip install "dist/memoryd-0.2.0.tar.gz[daemon,mcp,web]"': "tests/release.py runs it",
-    "python tests/benchmarks/quality.py --longmemeval longmemeval_s.json --locomo locomo10.json": _HOURS,
+    "make quality SETS=/path/to/folder": _QUALITY,
+    "python tests/quality/evaluate.py tests/data/team": _QUALITY,
+    "python tests/quality/pairs.py tests/data/pairs/pairs-seen.jsonl": _QUALITY,
+    "python tests/quality/unasked.py tests/data/unasked/seen.jsonl": _QUALITY,
     "memctl service install": "it changes the user's systemd; test_memctl_systemd.py runs it",
     "memctl web": "it serves until it is ended; tests/memctl/web runs it",
     "memctl web --port 9000 --no-open": "it serves until it is ended; tests/memctl/web runs it",

@@ -3,7 +3,7 @@
 from memoryd.client.memctl.commands import CommandRow
 
 GROUPS = {
-    "Trying out and measuring": {
+    "Trying out": {
         "demo": CommandRow("command", "three agents share a memory, in a temporary folder", "demo"),
     },
 }

@@ -136,7 +136,6 @@ _KERNEL: dict[str, dict[str, CommandRow]] = {
         "model pull": CommandRow("model", "install a model of the catalogue"),
         "model import": CommandRow("model", "install a model from a folder"),
         "model use": CommandRow("model", "switch to another installed model"),
-        "model bench": CommandRow("model", "measure the speed of a model on this machine"),
         "config show": CommandRow("config", "the settings in force"),
         "config path": CommandRow("config", "where the configuration file is"),
     },

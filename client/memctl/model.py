@@ -1,4 +1,4 @@
-"""model …: the embedding models. Lists, installs and measures run in a process of their own (`python -m
+"""model …: the embedding models. Lists and installs run in a process of their own (`python -m
 memoryd.models`, which prints JSON); switching is a call to the daemon."""
 
 import os
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from memoryd.client.errors import MemorydError, ModelUnavailable, TimedOut
-from memoryd.client.memctl.arguments import add_optional, declare_nothing
+from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import effective_settings, read_output
@@ -118,23 +118,6 @@ def _import(args: Namespace) -> None:
     show(args, report, lambda: _installed_text(args, report))
 
 
-def _declare_bench(parser: ArgumentParser) -> None:
-    add_optional(parser, "name", "an installed model (default: the default model)")
-
-
-def _bench(args: Namespace) -> None:
-    rows = run_models("bench", *([args.name] if args.name else []), "--json", *folder_options())
-    show(args, rows, lambda: _bench_text(rows))
-
-
-def _bench_text(rows: list[dict[str, Any]]) -> str:
-    first = rows[0]
-    costs = f"loads in {first['load_ms']:.0f} ms and takes {first['rss_mb']:.0f} MB"
-    head = f"{first['name']}: {first['dimensions']} dimensions, {costs}"
-    cells = [[f"{r['tokens']}", f"{r['ms_per_text']:.2f}", f"{1000 / max(r['ms_per_text'], 1e-3):,.0f}"] for r in rows]
-    return f"{head}\n{format_table(['TOKENS', 'MS A TEXT', 'TEXTS A SECOND'], cells, right=(0, 1, 2))}"
-
-
 def _declare_use(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="an installed model, or openai:NAME of one behind [embedding_api]")
     parser.add_argument("--no-wait", action="store_true", help="do not wait until all vectors are computed again")
@@ -178,5 +161,4 @@ COMMANDS = {
     "model use": Command(
         _declare_use, _use, "  memctl model use bge-small-en-v1.5\n  memctl model use openai:text-embedding-3-small"
     ),
-    "model bench": Command(_declare_bench, _bench, "  memctl model bench\n  memctl model bench static"),
 }

@@ -23,7 +23,6 @@ BENCHMARKS = (
     "bench_interference",
     "bench_bulk",
     "bench_backfill",
-    "bench_backfill_quality",
     "bench_cluster",
     "bench_jobs",
     "bench_workspace",

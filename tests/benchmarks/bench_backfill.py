@@ -4,7 +4,7 @@
 (role, content) that `--conversations FILE` names. By words: how long a run takes; how long searches beside a second
 one take, which is killed three times and then made twice; whether the sums agree. Then the same turns are observed in
 another database, and the same questions are asked of both. With `--model` the default model is there, and the rate at
-which vectors come is compared with that of the model alone. Harder questions: `bench_backfill_quality.py`.
+which vectors come is compared with that of the model alone.
 """
 
 import argparse

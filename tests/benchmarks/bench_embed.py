@@ -44,7 +44,7 @@ from memoryd.models.session import open_session
 from memoryd.models.tokens import Tokens
 tokens = Tokens(Path(sys.argv[2]), 256, special=True)
 open_session(Path(sys.argv[1]), 1).run(None, {"input_ids": np.array([tokens.ids("word " * 256)], np.int64)})
-from memoryd.models.bench import rss_bytes
+from memoryd.daemon.system.process import rss_bytes
 print(rss_bytes() / 1e6)
 """
 Vectors = NDArray[np.float32]

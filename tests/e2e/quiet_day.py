@@ -53,7 +53,6 @@ graph export --format html --output graph.html
 backup copy.sqlite
 verify
 repair
-model bench
 up --restart
 search ledger
 stats

@@ -1,16 +1,18 @@
 """What comes up unasked stays clean, with the default model: no question, no request, and next to nothing where
 nothing answers a prompt. On the seen half of the team's set, and on ten sessions of coding."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from memoryd.client import Client
-from memoryd.client.bench import team
-from memoryd.client.bench.material import Selection
 from memoryd.client.protocol import NewMemory, NewTurn
 from workbench import Process, wait_until
+
+sys.path.append(str(Path(__file__).parents[1] / "quality"))
+from sets import read_material
 
 pytestmark = pytest.mark.slow
 TEAM = Path(__file__).parents[1] / "data" / "team"
@@ -53,7 +55,7 @@ def close_sessions(client: Client, sessions: set[str]) -> None:
 
 
 def test_the_team_set_comes_up_clean(client: Client) -> None:
-    [material] = team.make_materials(TEAM, "team", Selection(half="seen"))
+    [material] = read_material(TEAM, "team")
     memories = [item.what for item in material.items if isinstance(item.what, NewMemory)]
     client.add_many(memories)
     turns = [(item.session, item.what) for item in material.items if isinstance(item.what, NewTurn)]

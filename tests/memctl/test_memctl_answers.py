@@ -221,7 +221,6 @@ def test_wrong_usage_is_exit_code_2_and_one_sentence(memctl: Memctl) -> None:
         ["explain", "x", "--last"],
         ["status", "--timeout", "0"],
         ["model", "nothing"],
-        ["bench", "eval", "x.jsonl", "--keep"],
     ):
         found = memctl(*words)
         assert (found.code, found.out) == (2, ""), words

@@ -27,7 +27,7 @@ def test_every_row_of_the_table_has_its_command_and_every_command_its_row() -> N
 
 def test_every_default_verb_is_a_command() -> None:
     assert all(f"{first} {verb}" in list_commands() for first, verb in list_all().default_verbs.items())
-    assert verbs("model") == ["list", "pull", "import", "use", "bench", "try"]
+    assert verbs("model") == ["list", "pull", "import", "use"]
     assert verbs("search") == []
 
 
@@ -55,7 +55,7 @@ def test_the_command_is_found_among_the_options(argv: list[str], name: str | Non
     assert find_command(argv) == (name, rest)
 
 
-@pytest.mark.parametrize("argv", [["nothing"], ["model list"], ["model", "nothing"], ["bench"], ["", "x"]])
+@pytest.mark.parametrize("argv", [["nothing"], ["model list"], ["model", "nothing"], ["graph", "nothing"], ["", "x"]])
 def test_an_unknown_command_is_wrong_usage(argv: list[str]) -> None:
     with pytest.raises(Usage):
         find_command(argv)

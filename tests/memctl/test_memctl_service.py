@@ -1,6 +1,5 @@
-"""up, down, the private daemon, the evaluation and the demo: daemons in processes of their own."""
+"""up, down, the private daemon and the demo: daemons in processes of their own."""
 
-import gzip
 import os
 import signal
 import subprocess
@@ -13,12 +12,10 @@ import pytest
 from fake_daemon import Memctl
 
 from configs import NO_MODEL
-from memoryd.client.bench.evaluation import EvaluatedDaemon, EvaluationRun, evaluate
-from memoryd.client.bench.questions import WAYS, ChatMessage, Question, Session
-from memoryd.client.bench.scoring import summarise
 from memoryd.client.errors import Unavailable
 from memoryd.client.extras import advise
-from memoryd.client.memctl.private import run_private_daemon
+from memoryd.client.memctl.private import make_guarded_folder, run_private_daemon
+from waiting import wait_until
 
 COMMAND = [sys.executable, "-m", "memoryd.client.memctl"]
 
@@ -129,12 +126,11 @@ def test_without_the_daemons_packages_a_sentence_says_what_to_install(
     for words in (
         ["config"],
         ["model", "list"],
-        ["bench", "eval", __file__],
         ["demo", "--path", str(Path(__file__).parent)],
     ):
         failed = memctl(*words)
         assert failed.code == 1
-        assert advise("daemon") in failed.err or words[0] == "bench"
+        assert advise("daemon") in failed.err
 
 
 def test_a_private_daemon_survives_its_kill_and_leaves_nothing() -> None:
@@ -161,55 +157,28 @@ def test_a_private_daemon_that_cannot_start_says_why_and_leaves_nothing() -> Non
     assert not folder.exists()
 
 
-def question(number: int) -> Question:
-    turns = [
-        ChatMessage("user", f"my favourite colour number {number} is green", True),
-        ChatMessage("assistant", "noted"),
-    ]
-    other = [ChatMessage("user", "the weather is fine"), ChatMessage("assistant", "indeed")]
-    sessions = [Session("s1", "2023/05/20 (Sat) 02:21", turns), Session("s2", "2023/05/21 (Sun) 02:21", other)]
-    return Question(f"q{number}", "single", "what is my favourite colour?", ["s1"], sessions)
+@pytest.mark.slow
+def test_a_private_daemon_ends_also_when_its_process_is_killed(folder: Path) -> None:
+    program = (
+        "import time\n"
+        "from memoryd.client.memctl.private import run_private_daemon\n"
+        f"with run_private_daemon(config={NO_MODEL!r}) as daemon:\n"
+        "    print(daemon.folder, daemon.pid, flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert child.stdout
+    made, pid = child.stdout.readline().split()
+    child.kill()
+    child.communicate()
+    wait_until(lambda: not Path(made).exists())
+    wait_until(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text())
 
 
-def test_an_evaluation_scores_each_way_and_cleans_up(daemon: object, folder: Path) -> None:
-    from memoryd.client import Client
-
-    def connect(space: str) -> Client:
-        return Client(space, socket=folder / "s", autostart=False)
-
-    place = EvaluatedDaemon(connect)
-    materials = [make(question(number)) for make in (WAYS["session"], WAYS["turn"]) for number in (1, 2)]
-    scores = evaluate(place, materials, EvaluationRun("bench-eval/run"))
-    assert [(score.way, score.memories, score.hit_5) for score in scores] == [
-        ("session", 2, 1.0),
-        ("session", 2, 1.0),
-        ("turn", 4, 1.0),
-        ("turn", 4, 1.0),
-    ]
-    assert summarise(scores).recall_10 == 1.0
-    with connect("") as client:
-        assert client.list().total == 0
-        turns = WAYS["turn"](question(1))
-        evaluate(place, [turns], EvaluationRun("bench-eval/run", keep=True))
-        kept = client.list()
-    assert kept.total == len(turns.items)
-    assert {memory.namespace for memory in kept} == {"bench-eval/run/q1/turn"}
-
-
-@pytest.mark.usefixtures("daemon")
-def test_bench_eval_prints_tables_and_json(memctl: Memctl, folder: Path) -> None:
-    path = folder / "q.jsonl.gz"
-    path.write_bytes(gzip.compress(b"\n".join(msgspec.json.encode(question(number)) for number in range(3))))
-    report = memctl("bench", "eval", str(path), "--here", "--limit-questions", "2", "--json").json
-    assert report["ways"]["turn"]["total"]["questions"] == 2
-    assert report["ways"]["session"]["by_type"]["single"]["hit_5"] == 1.0
-    text = memctl("bench", "eval", str(path), "--here", "--way", "session").out
-    assert "one memory per session, 6 memories" in text
-    assert max(map(len, text.splitlines())) <= 100
-    assert memctl("list", "--json").json == []
-    (folder / "empty.jsonl").write_text("")
-    assert "holds no questions" in memctl("bench", "eval", str(folder / "empty.jsonl"), "--here").err
-    assert memctl("bench", "eval", str(folder / "none.jsonl")).err.endswith("No such file or directory.\n")
+def test_a_guarded_folder_is_gone_at_the_end() -> None:
+    with make_guarded_folder() as made:
+        (made / "file").write_text("something")
+    assert not made.exists()
 
 
 @pytest.fixture

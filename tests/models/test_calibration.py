@@ -18,7 +18,7 @@ from workbench import WordEmbedder
 
 WORDS = WordEmbedder()
 MEASURED = Floors(duplicate=0.88, relevant=0.35, related=0.35, join=0.50, merge=0.85)
-"""Of the default model, by bench_floors.py and bench_join.py on large sets."""
+"""Of the default model, on large sets: docs/experiments.md."""
 
 cosines = st.floats(-1.0, 1.0)
 

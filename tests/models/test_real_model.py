@@ -77,10 +77,3 @@ def test_more_threads_change_nothing_that_matters(model: Embedder, model_dir: Pa
     other = load(DEFAULT, model_dir, threads=2)
     assert other.fingerprint == model.fingerprint
     assert (model.embed_texts(TEXTS) * other.embed_texts(TEXTS)).sum(axis=1) == pytest.approx(1, abs=1e-4)
-
-
-@pytest.mark.slow
-def test_bench_measures_every_length(model_dir: Path) -> None:
-    rows = models.bench(DEFAULT, model_dir)
-    assert [row.tokens for row in rows] == [8, 32, 128, 256]
-    assert all(row.ms_per_text > 0 and row.dimensions == 384 and row.load_ms > 0 and row.rss_mb > 0 for row in rows)

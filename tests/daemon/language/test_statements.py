@@ -70,7 +70,7 @@ def test_what_may_change_the_meaning_keeps_texts_apart(old: str, new: str) -> No
     ids=["seen", "practice", "practice, reworded"],
 )
 def test_the_rules_hold_their_figures(pairs: list[dict[str, str]], precision: float, recall: float) -> None:
-    """Precision and recall of the rules alone; PERFORMANCE.md has those of `memctl bench pairs`."""
+    """Precision and recall of the rules alone; PERFORMANCE.md has those of tests/quality/pairs.py."""
     claimed = [pair for pair in pairs if find_contradiction(pair["older"], pair["newer"])]
     right = [pair for pair in claimed if pair["label"] == "contradicts"]
     assert len(right) >= precision * len(claimed)

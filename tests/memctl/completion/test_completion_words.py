@@ -65,8 +65,6 @@ def test_the_options_of_every_command_are_completed(words: Any, name: str) -> No
         (("up", "--config", ""), [":file"]),
         (("up", "--config="), [":file"]),
         (("export", "--markdown", ""), [":folder"]),
-        (("bench", "eval", ""), [":file"]),
-        (("bench", "eval", "x", "y", ""), ["--help"]),
         (("model", "import", ""), [":folder"]),
         (("doctor", "dis"), ["disk"]),
         (("doctor", "disk", "Fil"), ["Files"]),
