@@ -1,5 +1,5 @@
 # make demo: several processes remember and find each other's memories.   make test: the test suite.
-# make check: format, lint, types, imports, spelling, guides, slow tests.                   make bench: every benchmark.
+# make check: format, lint, types, imports, spelling, guides, slow tests, model formats.    make bench: every benchmark.
 # make demo-team: three machines share a memory through a PostgreSQL server of its own, which fails over.
 # make docs: the guides as a site, in build/site.
 # make release: the source distribution and the wheel in dist/, each tried in an environment of its own.
@@ -39,6 +39,8 @@ check: $(VENV)/installed
 	$(BIN)/codespell client daemon models scheduler systemd docs *.md
 	$(MAKE) docs
 	$(BIN)/python -m pytest $(PARALLEL) -m "slow and not stress"
+	TEST_MODEL_FORMAT=rows7 $(BIN)/python -m pytest $(PARALLEL) -m "model and not slow and not stress"
+	TEST_MODEL_FORMAT=fp32 $(BIN)/python -m pytest $(PARALLEL) -m "model and not slow and not stress"
 
 stress: $(VENV)/installed
 	$(BIN)/python -m pytest $(PARALLEL) -m stress

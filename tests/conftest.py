@@ -47,6 +47,14 @@ CHECKOUT = Path(__file__).parent.parent
 PATIENCE_S = 120  # for a reply, where other suites run beside this one
 collect_ignore = find_ignored()
 
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what uses a model: `make check` runs it in the formats for other processors too."""
+    for item in items:
+        if item.path.parent.name == "models" or not {"model_dir", "checkpoint"}.isdisjoint(item.fixturenames):
+            item.add_marker("model")
+
+
 # No test depends on how busy the machine is.
 hypothesis.settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
@@ -362,10 +370,25 @@ def process(folder: Path) -> Iterator[Process]:
     running.stop()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _model_format() -> Iterator[None]:
+    """Convert models to the format in TEST_MODEL_FORMAT, if it is set, instead of the best one for this processor."""
+    form = os.environ.get("TEST_MODEL_FORMAT")
+    with pytest.MonkeyPatch.context() as patch:
+        if form:
+            patch.setattr("memoryd.models.convert.convert.best_format", lambda: form)
+            patch.setenv("MEMORYD_MODEL_DIR", f"{_find_models()}-{form}")
+        yield
+
+
+def _find_models() -> Path:
+    return Path(os.environ.get("MEMORYD_MODEL_DIR") or CHECKOUT / ".cache" / "models")
+
+
 @pytest.fixture(scope="session")
-def model_dir() -> Path:
+def model_dir(_model_format: None) -> Path:
     """The folder of models with the default one installed: fetched once, kept between runs."""
-    where = Path(os.environ.get("MEMORYD_MODEL_DIR") or CHECKOUT / ".cache" / "models")
+    where = _find_models()
     try:
         pull(ModelConfig().name, where)
     except ModelError as error:

@@ -200,7 +200,7 @@ def test_blocks_round_to_the_nearest_of_255_codes() -> None:
 
 def test_the_format_of_this_machine_agrees_with_the_reference(checkpoint: Path, tmp_path: Path) -> None:
     """On every processor: what is chosen computes exactly there, whatever the others do."""
-    convert(checkpoint, tmp_path / "model.onnx", "mean", best_format())
+    convert(checkpoint, tmp_path / "model.onnx", "mean", conversion.best_format())
     session = open_session(tmp_path / "model.onnx", threads=1)
     for ids in TEXTS:
         found = session.run(None, {"input_ids": np.array([ids], np.int64)})[0][0]
@@ -248,4 +248,4 @@ def test_the_format_follows_what_the_processor_makes_of_the_largest_codes(
     monkeypatch: pytest.MonkeyPatch, rows: int, most: int, form: Format
 ) -> None:
     monkeypatch.setattr(conversion, "open_session", lambda model, threads: Saturating(model, rows, most))
-    assert conversion.best_format() == form
+    assert best_format() == form

@@ -64,7 +64,7 @@ def test_the_settings_of_sentence_transformers_are_read(checkpoint: Path, models
     assert (manifest.pooling, manifest.max_tokens) == ("cls", 6)
     assert model.embed_query("fox") @ model.embed_texts(["fox"])[0] < 0.9999  # two prefixes
     expected = embed(tiny_tensors(), [2, 8, 7, 7, 7, 3], HEADS, LAYERS, "cls")
-    assert model.embed_query("fox " * 50) @ expected > 0.999
+    assert model.embed_query("fox " * 50) @ expected > 0.99  # 0.98 at most with another pooling, limit or prefix
 
 
 def make_modules(*kinds: str) -> str:

@@ -22,7 +22,7 @@ from memoryd.models import load
 from model_server import ModelServer, fails, says
 from workbench import running
 
-MEMORY = "- Tests go through make\n- Tests go through tox\n"
+MEMORY = "- The tests are run with make\n- The tests are run with tox\n"
 KEEP_NEWEST = {"notes": [{"number": 1, "fate": "outdated", "by": 2}, {"number": 2, "fate": "keep"}]}
 
 
@@ -58,7 +58,7 @@ def usage(core: Core) -> LlmUsage:
 def test_the_model_chooses_and_is_not_asked_again(core: Core, server: ModelServer, root: Path) -> None:
     server.will(says(KEEP_NEWEST))
     assert dream(core).by == "tiny"
-    assert (root / "MEMORY.md").read_text() == "- Tests go through tox\n"
+    assert (root / "MEMORY.md").read_text() == "- The tests are run with tox\n"
     indexing.index(core, registry.list_all(core)[0])
     again = dream_job.dream(core, Dream(place="notes"), DreamTerms()).dreams[0]
     assert (again.outcome, len(server.requests), usage(core).answers) == ("unchanged", 1, 1)
