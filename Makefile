@@ -2,7 +2,8 @@
 # make check: format, lint, types, imports, spelling, guides, slow tests, model formats.    make bench: every benchmark.
 # make demo-team: three machines share a memory through a PostgreSQL server of its own, which fails over.
 # make docs: the guides as a site, in build/site.
-# make release: the source distribution and the wheel in dist/, each tried in an environment of its own.
+# make wheel: the wheel and the source distribution in dist/, to install from.
+# make release: make wheel, then each way to install that README names, in an environment of its own.
 # make stress: the long forms of tests, some twenty minutes.
 # make quality: how good the answers are; SETS=FOLDER adds the public sets that are in a folder, SAVE=FILE names where all
 # figures go (.cache/quality.json), BEFORE=FILE has it say what changed since a saved run. make quality-quick: the same on
@@ -11,6 +12,7 @@
 # make soak: 200,000 mixed calls on one daemon, and what becomes of its memory (ten to thirty minutes).
 PYTHON ?= python3
 VENV := .venv
+DIST := $(CURDIR)/dist
 FUZZ_S ?= 600
 BIN := $(VENV)/bin
 # A file of tests runs in one process, files in one more than there are cores: a third of the time is waiting.
@@ -20,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
 export MEMORYD_MODEL_DIR ?= $(CURDIR)/.cache/models
 
-.PHONY: demo demo-team test check stress fuzz bench quality quality-quick soak format protocol docs release clean
+.PHONY: demo demo-team test check stress fuzz bench quality quality-quick soak format protocol docs wheel release clean
 
 demo: $(VENV)/installed
 	$(BIN)/memctl demo
@@ -78,7 +80,12 @@ protocol: $(VENV)/installed
 docs: $(VENV)/docs-installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
-release: $(VENV)/installed
+wheel: $(VENV)-build/installed
+	rm -f "$(DIST)"/memoryd-*
+	$(VENV)-build/bin/python -m build --quiet --outdir "$(DIST)"
+	@ls "$(DIST)"/memoryd-*
+
+release: wheel $(VENV)/installed
 	$(BIN)/python tests/release.py
 
 $(VENV)/installed: pyproject.toml
@@ -87,9 +94,14 @@ $(VENV)/installed: pyproject.toml
 	$(BIN)/python -m compileall -q client daemon models scheduler
 	touch $@
 
+$(VENV)-build/installed:
+	$(PYTHON) -m venv $(VENV)-build
+	$(VENV)-build/bin/python -m pip install --quiet build
+	touch $@
+
 $(VENV)/docs-installed: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) .cache build dist src/*.egg-info
+	rm -rf $(VENV) $(VENV)-build .cache build dist src/*.egg-info
