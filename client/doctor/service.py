@@ -170,7 +170,7 @@ def check_stale_socket(patient: Patient) -> Finding | None:
         return None
     if not stat.S_ISSOCK(path.lstat().st_mode):
         return fail(f"{path} is there and is not a socket: no daemon can start", f"rm {quote_path(path)}")
-    if patient.status or spawn.is_answering(path):
+    if spawn.is_answering(path):
         return report_ok("somebody listens at it")
     return warn(f"{path} was left by a daemon that no longer runs", safe=[["memctl", "up"]])  # it replaces it
 

@@ -154,7 +154,7 @@ def _find_all(args: Namespace, keep_data: bool, status: Status | None) -> Instal
     units, foreign_units = service.find_units()
     hooks, remains = _find_hooks()
     parts = [*hooks, *(Part("service", path, service.uninstall) for path in units.values())]
-    parts += [*_find_daemon(args, status), *_find_sockets(args, settings)]
+    parts += [*_find_daemon(args, status), *_find_sockets(args, settings, status)]
     remains += [*_find_missing(), *_find_processes(status.pid if status else 0), *_find_gone()]
     remains += [Remains(str(path), "memctl did not write this unit") for path in foreign_units.values()]
     changes = activation.unit_folder() / f"{activation.SERVICE_UNIT}.d"
@@ -200,7 +200,7 @@ def _find_alone(args: Namespace, keep_data: bool, answering: Status | None, fold
     parts = [Part("service", path, service.uninstall) for path in service.find_units_for(folder).values()]
     parts += _find_daemon(args, status)
     if status or (not answering and (args.socket or os.environ.get("MEMORYD_SOCKET"))):
-        parts += _find_sockets(args, None)
+        parts += _find_sockets(args, None, status)
     remains = [_describe_default(), *_find_missing(), *_find_named()]
     remains += _find_processes(status.pid if status else 0, others=False)
     there, note = Installation(parts, remains, kept, [], alone=folder), _describe_data(own, kept)
@@ -443,9 +443,10 @@ def _stop(args: Namespace, status: Status) -> None:
         time.sleep(_POLL_S)
 
 
-def _find_sockets(args: Namespace, settings: dict[str, Any] | None) -> Iterator[Part]:
+def _find_sockets(args: Namespace, settings: dict[str, Any] | None, status: Status | None) -> Iterator[Part]:
     bound = settings["access"]["sockets"] if settings else {}
-    for path in dict.fromkeys([paths.socket_path(args.socket), *map(Path, bound)]):
+    listening = [status.socket] if status else []
+    for path in dict.fromkeys([paths.socket_path(args.socket), *map(Path, [*listening, *bound])]):
         own = OwnFiles(path.parent, (path.name, f"{path.name}.lock", f"{path.name}.start"), _list_own(path.parent))
         if own.list_there():
             yield Part("socket", path, own.delete)

@@ -52,7 +52,7 @@ def _start(args: Namespace) -> None:
             "The daemon is a service, whose options are in its unit: `memctl service install --config FILE`, "
             "or `systemctl --user edit memoryd.service`."
         )
-    ran = spawn.is_answering(socket_path)
+    ran = spawn.locate(socket_path)
     spawn.start(socket_path, [word for option in options.items() for word in option])
     before = 0
     with client_for(args, autostart=False) as client:
@@ -140,12 +140,12 @@ def _stop(args: Namespace) -> None:
     with client_for(args, autostart=False) as client:
         if activation.is_enabled(client.socket_path) and not activation.find_obstacle():
             return _stop_service(args)
-        if not spawn.is_answering(client.socket_path):
+        if not (there := spawn.locate(client.socket_path)):
             return show(args, Done(message="No daemon runs."), lambda: f"No daemon runs at {client.socket_path}.")
         pid = client.status().pid
         client.call(Shutdown())
         give_up_at = time.monotonic() + args.timeout
-        while spawn.is_answering(client.socket_path) or is_alive(pid):
+        while spawn.is_answering(Path(there)) or is_alive(pid):
             if time.monotonic() > give_up_at:
                 raise TimedOut(f"The daemon (pid {pid}) still runs after {args.timeout:g} s.")
             time.sleep(0.02)

@@ -37,7 +37,11 @@ def is_enabled(socket_path: Path) -> bool:
 def read_socket_path(unit: str) -> str:
     """Return the path in a socket unit, its specifiers replaced as the user manager does; empty when there is none."""
     addresses = [line.partition("=")[2].strip() for line in unit.splitlines() if line.startswith("ListenStream=")]
-    known = {"%%": "%", "%t": os.environ.get("XDG_RUNTIME_DIR", ""), "%h": os.path.expanduser("~")}
+    known = {
+        "%%": "%",
+        "%t": os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}",
+        "%h": os.path.expanduser("~"),
+    }
     parts, rest = [], addresses[-1] if addresses else ""
     while rest:
         step = 2 if rest[:2] in known else 1

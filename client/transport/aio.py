@@ -13,7 +13,7 @@ from memoryd.client.fields import GivenMemory, Words
 from memoryd.client.protocol import DECLARED, AddedMany, Call, Progress, Reach, Reply
 from memoryd.client.transport import exchange, trust
 from memoryd.client.transport.batches import extend_error, join_added
-from memoryd.client.transport.endpoint import Endpoint
+from memoryd.client.transport.endpoint import Endpoint, describe_silent
 from memoryd.client.transport.exchange import BrokenStream, OnProgress, encode_call
 from memoryd.client.transport.frames import FrameReader
 
@@ -130,14 +130,11 @@ class AsyncClient(Endpoint):
         try:
             return await _connect_socket(self._address, self.timeout_s)
         except OSError as error:
-            self._check_may_start(error)
-        from memoryd.client.transport import spawn
-
-        await asyncio.to_thread(spawn.start, self.socket_path)
+            address = await asyncio.to_thread(self._find_or_start, error)
         try:
-            return await _connect_socket(self._address, self.timeout_s)
+            return await _connect_socket(address, self.timeout_s)
         except OSError as error:
-            raise self._describe_silent(error) from None
+            raise describe_silent(address, error) from None
 
 
 async def _connect_socket(address: str, timeout_s: float) -> socket.socket:

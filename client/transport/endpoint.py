@@ -45,20 +45,29 @@ class Endpoint(Methods, ABC):
 
     @property
     def socket_path(self) -> "Path":
-        """Where the daemon listens."""
+        """Where the daemon listens; where none does, the lock of the data folder may name another place."""
         return paths.socket_path(self._address)
 
-    def _check_may_start(self, error: OSError) -> None:
-        """Raise `Unavailable` when no daemon answers and this client is not to start one."""
+    def _find_or_start(self, error: OSError) -> str:
+        """Return where the daemon listens when it does not do so at the usual socket; start one where none does.
+
+        Raise `Unavailable` where this client is not to start one.
+        """
+        from memoryd.client.transport import elsewhere, spawn
+
+        if found := elsewhere.find(self._address, self.timeout_s):
+            return found
         if not self.autostart:
             trust.check_denied(error, self._address)
             absent = isinstance(error, FileNotFoundError | ConnectionRefusedError)
             reason = "; start one with `memctl up`" if absent else f": {error.strerror or error}"
             raise Unavailable(f"No daemon answers at {self._address}{reason}.") from None
+        return spawn.start(self.socket_path)
 
-    def _describe_silent(self, error: OSError) -> Unavailable:
-        """Return the error for a daemon that was started and still takes no connection."""
-        return Unavailable(f"The daemon was started but does not answer at {self._address}: {error}.")
+
+def describe_silent(address: str, error: OSError) -> Unavailable:
+    """Return the error for a daemon that was found or started and still takes no connection."""
+    return Unavailable(f"The daemon does not answer at {address}: {error}.")
 
 
 def _check_timeout(timeout_s: float) -> float:

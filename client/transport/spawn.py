@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from memoryd.client.errors import Unavailable
 from memoryd.client.extras import advise
-from memoryd.client.transport import activation, paths, trust
+from memoryd.client.transport import activation, elsewhere, paths, trust
 from memoryd.client.transport.lock import take
 
 START_LIMIT_S = 30.0
@@ -26,8 +26,10 @@ LOCK_LIMIT_S = START_LIMIT_S + 5.0  # whoever waits sees the end of the start, a
 _NOT_INHERITED = ("NOTIFY_SOCKET", "JOURNAL_STREAM", "INVOCATION_ID", "WATCHDOG_PID", "WATCHDOG_USEC")
 
 
-def start(socket_path: Path, arguments: Sequence[str] = ()) -> None:
-    """Start a daemon at `socket_path` unless one answers by now; return when it is ready, raise `Unavailable`.
+def start(socket_path: Path, arguments: Sequence[str] = ()) -> str:
+    """Start a daemon at `socket_path` unless one answers by now; return where it listens once it is ready.
+
+    Raise `Unavailable`.
 
     Whoever does it uses memoryd, so hooks work again if it was uninstalled.
     """
@@ -35,13 +37,22 @@ def start(socket_path: Path, arguments: Sequence[str] = ()) -> None:
     with suppress(OSError):
         os.unlink(paths.removed_mark())
     with _lock(socket_path.with_name(socket_path.name + ".start")):
-        if is_answering(socket_path) or (activation.is_enabled(socket_path) and activation.start()):
-            return
+        if there := locate(socket_path):
+            return there
+        if activation.is_enabled(socket_path) and activation.start():
+            return str(socket_path)
         try:
             _launch(socket_path, arguments)
         except Unavailable:
-            if not is_answering(socket_path):  # somebody else's may have come up meanwhile
-                raise
+            if there := locate(socket_path):  # somebody else's has come up meanwhile
+                return there
+            raise
+    return str(socket_path)
+
+
+def locate(socket_path: Path) -> str:
+    """Return where a daemon listens: at `socket_path`, or where the lock of the data folder says; empty: none does."""
+    return str(socket_path) if is_answering(socket_path) else elsewhere.find(str(socket_path))
 
 
 def is_answering(socket_path: Path) -> bool:

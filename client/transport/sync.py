@@ -14,7 +14,7 @@ from memoryd.client.errors import MemorydError
 from memoryd.client.fields import GivenMemory, Words
 from memoryd.client.protocol import DECLARED, AddedMany, Call, Reach, Reply
 from memoryd.client.transport.batches import extend_error, join_added
-from memoryd.client.transport.endpoint import Endpoint
+from memoryd.client.transport.endpoint import Endpoint, describe_silent
 from memoryd.client.transport.exchange import (
     Breaks,
     BrokenStream,
@@ -150,14 +150,11 @@ class Client(Endpoint):
         try:
             return Stream(self._address, self.timeout_s, self._greeting)
         except OSError as error:
-            self._check_may_start(error)
-        from memoryd.client.transport import spawn
-
-        spawn.start(self.socket_path)
+            address = self._find_or_start(error)
         try:
-            return Stream(self._address, self.timeout_s, self._greeting)
+            return Stream(address, self.timeout_s, self._greeting)
         except OSError as error:
-            raise self._describe_silent(error) from None
+            raise describe_silent(address, error) from None
 
 
 def _pop(pool: list[Stream]) -> Stream | None:

@@ -34,8 +34,11 @@ where that folder is there and `TMPDIR` is not set, else to `/tmp/memoryd-UID/me
 `/tmp` if set), UID being the number of the user. Only processes of the daemon's own user are served. Anybody can
 make the folder in `/tmp` first: see that folder and socket are no symbolic links and belong to the user or root,
 that nobody else may write in the folder (unless it is sticky), and that `SO_PEERCRED` names the user or root,
-before anything is sent. Send the first request at once; a greeting (`hello`) is optional and may go ahead of it
-without waiting for the reply. A connection may stay open for any number of calls.
+before anything is sent. Where `MEMORYD_SOCKET` is not set and nobody answers there, the daemon may have been started
+with other variables: `memoryd.lock` in the data folder holds the path at which it listens. Use that only if the socket
+and the process are the user's own and the reply to `status` names this data folder. Send the first request at once; a
+greeting (`hello`) is optional and may go ahead of it without waiting for the reply. A connection
+may stay open for any number of calls.
 
 **The end of a connection.** A daemon that stops or restarts refuses calls with `unavailable` and `retry_after_ms`, and
 sends each connection that waits for nothing the same in an error with the id 0 before it closes it. Nothing was done

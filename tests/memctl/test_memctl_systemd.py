@@ -120,6 +120,8 @@ def test_the_place_in_a_socket_unit_is_read_as_systemd_reads_it(folder: Path, mo
     monkeypatch.setenv("HOME", "/home/user")
     listens = activation.read_socket_path
     assert listens("[Socket]\nListenStream=%t/memoryd/s\n") == f"{folder}/runtime/memoryd/s"
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    assert listens("[Socket]\nListenStream=%t/memoryd/s\n") == f"/run/user/{os.getuid()}/memoryd/s"
     assert listens("ListenStream=/a/100%%/%h/s") == "/a/100%//home/user/s"
     assert listens("ListenStream=/first\nListenStream= /last ") == "/last"
     assert listens("[Socket]\n") == listens("") == ""

@@ -41,9 +41,7 @@ class DaemonLink:
         try:
             self._check_patience()
             token = paths.environment_token() or paths.owner_token()
-            address = paths.socket_address()
-            self._socket.connect(address)
-            trust.check_connection(self._socket, address)
+            self._connect(paths.socket_address())
         except (OSError, Invalid, Untrusted) as error:
             self.close()
             raise Silent(str(error)) from None
@@ -53,6 +51,18 @@ class DaemonLink:
             except (Silent, CallRefused) as error:  # of a token that is not good now nothing is lost
                 self.close()
                 raise Silent(str(error)) from None
+
+    def _connect(self, address: str) -> None:
+        try:
+            self._socket.connect(address)
+        except OSError:
+            from memoryd.client.transport import elsewhere
+
+            address = elsewhere.find(address, self._give_up_at - time.monotonic())
+            if not address:
+                raise
+            self._socket.connect(address)
+        trust.check_connection(self._socket, address)
 
     def call(self, method: str, **fields: Any) -> dict[str, Any]:
         """Send a call and return its result; raise `Silent` or `CallRefused`."""

@@ -28,7 +28,7 @@ def get_status(args: Namespace) -> Status | None:
     """Return the status of the daemon that answers, None if none does."""
     with client_for(args, autostart=False) as client:
         try:
-            return client.status() if spawn.is_answering(client.socket_path) else None
+            return client.status()
         except Unavailable:
             return None
 
@@ -92,8 +92,7 @@ def wait_until_gone(args: Namespace, pid: int) -> None:
 def start(args: Namespace, arguments: list[str]) -> None:
     """Start a daemon unless one answers by now, as where its socket is held for it."""
     with client_for(args, autostart=False) as client:
-        if not spawn.is_answering(client.socket_path):
-            spawn.start(client.socket_path, arguments)
+        spawn.start(client.socket_path, arguments)
         client.status()
 
 
