@@ -1,6 +1,7 @@
 """What the tools take and return, and the JSON schemas of it: plain ones, since hosts differ in what they know."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -227,8 +228,18 @@ def _simplify(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def parse_arguments(shape: type[S], arguments: Mapping[str, Any] | None) -> S:
-    """Return the arguments of a tool: null counts as left out, digits in quotes as a number. Raise `Invalid`."""
+    """Return the arguments of a tool; raise `Invalid`.
+
+    Null counts as left out, digits in quotes as a number, JSON in quotes as what it says, one id as a list of it.
+    """
     present = {name: value for name, value in (arguments or {}).items() if value is not None}
+    kinds = {"array": list, "object": dict}
+    for name, field in schema(shape)["properties"].items():
+        if (kind := kinds.get(field.get("type"))) and isinstance(text := present.get(name), str):
+            with suppress(msgspec.DecodeError, RecursionError):
+                present[name] = value if isinstance(value := msgspec.json.decode(text), kind) else text
+            if name == "ids" and present[name] is text:
+                present[name] = [text]
     try:
         return msgspec.convert(present, shape, strict=False)
     except msgspec.ValidationError as error:

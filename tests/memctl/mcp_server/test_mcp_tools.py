@@ -49,6 +49,20 @@ async def test_few_tools_each_with_title_description_and_hints(daemon: Any) -> N
     assert len(instructions or "") < 900
 
 
+async def test_a_list_an_object_or_an_id_that_comes_as_text_is_taken(memory: Client) -> None:
+    async with agent() as client:
+        saved = await client.call_tool("memory_save", {"content": "The cache is Valkey", "tags": '["cache"]'})
+        id = saved.structured_content["id"]
+        for ids in (id, f'["{id}"]'):
+            got = await client.call_tool("memory_get", {"ids": ids})
+            assert [one["tags"] for one in got.structured_content["memories"]] == [["cache"]], ids
+        where = {"query": "cache", "where": '{"tags": "no such tag"}'}
+        assert not (await client.call_tool("memory_search", where)).structured_content["memories"]
+        for wrong in ("cache", "{", "[" * 5000, '{"a": 1}'):
+            refused = await client.call_tool("memory_save", {"content": "x", "tags": wrong})
+            assert "`tags` must be a list, not text" in text_of(refused), wrong
+
+
 async def test_what_is_saved_is_found_by_the_next_agent_with_date_id_and_source(memory: Client) -> None:
     async with agent() as client:
         saved = await client.call_tool(
