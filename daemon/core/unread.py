@@ -1,9 +1,7 @@
 """How much of what is stored is in languages that the embedding model does not read, and which model reads them."""
 
-from collections import Counter
-
 from memoryd.client.protocol import Unread
-from memoryd.daemon.language.tongues import LONGEST, find_language
+from memoryd.daemon.language.tongues import LONGEST, count_languages
 from memoryd.daemon.store.queries import read_sample
 from memoryd.daemon.store.rows import find_last_number
 from memoryd.daemon.store.store import Store
@@ -39,7 +37,9 @@ class UnreadSample:
 
 
 def _compare(texts: list[str], read: tuple[str, ...]) -> Unread | None:
-    counts = Counter(language for language in map(find_language, texts) if language and language not in read)
+    counts = count_languages(texts)
+    for name in read:
+        del counts[name]
     number = counts.total()
     if number < max(_FEWEST, _LEAST * len(texts)):
         return None

@@ -5,11 +5,14 @@ It is for shares of many texts, and told by what a model reads: a text that says
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 
 LONGEST = 500  # characters looked at
 _SHARE = 0.2  # of the letters that another script than Latin has at least
 _FEWEST = 2  # different small words that show a language
+_NAMED_WORDS = 40  # of all texts in a language together, from which on it is named to a person
 _WORD = re.compile(r"[^\W\d_]+")
+_PART = re.compile(r"\S*(?:\w[/_]\w|[^\W_]\d|\d[^\W_])\S*")  # a path or an identifier, whose parts are no words
 _SCRIPTS = {  # the first that has letters names the language: Japanese texts have Chinese characters too
     "Japanese": re.compile("[\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f]"),
     "Korean": re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]"),
@@ -72,7 +75,7 @@ for _name, _words in _SMALL_WORDS.items():
 def find_language(text: str) -> str:
     """Return the name of a text's language (Cyrillic: one that is written so), empty where it is not seen."""
     text = text[:LONGEST]
-    words = _WORD.findall(text)
+    words = _WORD.findall(_PART.sub(" ", text))
     if not text.isascii():
         letters = sum(map(len, words)) or 1
         counts = {name: len(script.findall(text)) for name, script in _SCRIPTS.items()}
@@ -83,6 +86,20 @@ def find_language(text: str) -> str:
     if found["English"] == most:
         best = "English"
     return best if most >= _FEWEST else ""
+
+
+def count_languages(texts: Iterable[str]) -> Counter[str]:
+    """Return how many of some texts are in each language, of those languages that may be named to a person.
+
+    Short texts of related languages share their small words, and English ones have some of others: what is in Latin
+    script is named where there is enough of it.
+    """
+    counts, words = Counter[str](), Counter[str]()
+    for text in texts:
+        if language := find_language(text):
+            counts[language] += 1
+            words[language] += len(_WORD.findall(text[:LONGEST]))
+    return Counter({name: n for name, n in counts.items() if name in _SCRIPTS or words[name] >= _NAMED_WORDS})
 
 
 def is_telling(word: str) -> bool:

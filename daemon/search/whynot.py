@@ -9,7 +9,7 @@ from memoryd.client.errors import NotFound
 from memoryd.client.protocol import Why, WhyNot
 from memoryd.client.times import iso
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.language.tongues import find_language
+from memoryd.daemon.language.tongues import count_languages
 from memoryd.daemon.registry import handles
 from memoryd.daemon.search.active import select_turns
 from memoryd.daemon.search.candidates import find_nearer_alone
@@ -150,9 +150,8 @@ def _explain_distance(retrieval: Retrieval, row: Row, candidate: Candidate) -> s
         return ""
     read = CATALOG[generation.name].languages if generation.name in CATALOG else ()
     for what, text in (("question", retrieval.call.query), ("text", row.content)):
-        language = find_language(text) if read else ""
-        if language and language not in read:
-            # Which one it is cannot be told for sure: short texts of related languages share their small words.
+        if read and not count_languages([text]).keys() <= set(read):
+            # Which one it is cannot be told for sure: related languages share their small words.
             reason = f"the {what} seems not to be in a language that {generation.name} reads ({', '.join(read)})"
             return f"{reason}; `memctl model list` names others"
     return "neither its words nor its meaning are near" if candidate.lost else ""
