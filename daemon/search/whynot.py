@@ -61,8 +61,9 @@ def _find_reason(sources: Sources, call: WhyNot) -> tuple[Why, Row]:
         last = retrieval.ranked[-1]
         why.last_hit_score, why.last_hit_confidence = last.score, last.confidence
     if candidate is not None:
-        why.similarity, why.similarity_rank = candidate.similarity, candidate.similarity_rank
-        why.bm25, why.bm25_rank, why.score = candidate.bm25, candidate.bm25_rank, candidate.score
+        why.similarity, why.bm25, why.score = candidate.similarity, candidate.bm25, candidate.score
+        why.similarity_rank = _count_turns_too(retrieval, "similarity", candidate.similarity, candidate.similarity_rank)
+        why.bm25_rank = _count_turns_too(retrieval, "bm25", candidate.bm25, candidate.bm25_rank)
         why.parts = candidate.parts
         why.stage, why.reason = candidate.lost_in, _explain(retrieval, row, candidate)
         why.shown_with = candidate.shown_with
@@ -81,6 +82,14 @@ def _find_reason(sources: Sources, call: WhyNot) -> tuple[Why, Row]:
                 "of the turns said last others are nearer, by their words and their meaning",
             )
     return why, row
+
+
+def _count_turns_too(retrieval: Retrieval, name: str, value: float | None, rank: int | None) -> int | None:
+    """Return the rank of a memory among memories as its rank among all that was searched, turns of L0 included."""
+    if rank is None or value is None:
+        return rank
+    turns = (getattr(one, name) for row, one in retrieval.candidates.items() if row < 0)
+    return rank + len([other for other in turns if other is not None and other > value])
 
 
 def _find_row(sources: Sources, connection: Connection, call: WhyNot) -> Row:
@@ -212,7 +221,8 @@ def _explain_no_candidate(sources: Sources, connection: Connection, retrieval: R
     generation = retrieval.generation
     if generation is None or retrieval.vector is None:
         return f"{words}, and its meaning could not be compared: no model was ready in time"
-    why.similarity, why.similarity_rank = _place_by_meaning(connection, generation, retrieval, row, retrieval.vector)
+    why.similarity, rank = _place_by_meaning(connection, generation, retrieval, row, retrieval.vector)
+    why.similarity_rank = _count_turns_too(retrieval, "similarity", why.similarity, rank)
     if why.similarity is None:
         return f"{words}, and its vector is still waiting in the queue"
     return f"{words}, and by meaning it is number {why.similarity_rank} (candidates: {retrieval.depth})"

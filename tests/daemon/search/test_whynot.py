@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 import pytest
 
-from conversing import observe, talk
+from conversing import observe, settle, talk
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.protocol import Feedback, NewMemory, Why, WhyNot
 from memoryd.daemon.core.core import Core
@@ -28,6 +28,15 @@ def test_a_hit_is_found_with_its_rank_and_scores(core: Core) -> None:
     assert (answer.id, answer.found, answer.rank, answer.stage, answer.reason) == (ids[1], True, 2, "", "")
     assert (answer.score, answer.similarity, answer.bm25) == (hits[1].score, hits[1].similarity, hits[1].bm25)
     assert (answer.similarity_rank, answer.bm25_rank, answer.last_hit_score) == (2, 2, hits[1].score)
+
+
+def test_the_ranks_by_meaning_and_by_words_count_the_turns_of_l0(core: Core) -> None:
+    observe(core, "heron one", "heron one two")
+    stored = add(core, "heron one three four").id
+    settle(core, "L0")
+    assert [hit.id for hit in search(core, "heron one").hits][2] == stored
+    answer = why(core, stored)
+    assert (answer.rank, answer.similarity_rank, answer.bm25_rank) == (3, 3, 3)
 
 
 def test_of_a_memory_out_of_reach_the_owner_is_told_where_it_is(core: Core) -> None:
