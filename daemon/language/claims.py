@@ -59,15 +59,17 @@ _GUESSED = compile_late(
     r"|可能|应该是|也许|大概|或许|估计|我猜|我想|看起来|好像|似乎|恐怕|多半|八成|怀疑|不知道|不清楚",
     2,
 )
-# How a message begins that takes back what was said before.
+# How a message begins that takes back what was said before; "no then", "no problem" agree to it.
 _DENIED = compile_late(
     r"^(?:(?:ah|oh|hm+|argh|ok(?:ay)?|well|yes|so|then|also|right|agreed|you(?:'re| are) right|ja|dann|doch|oui"
     r"|bon|alors)[,.!:]?\s+)*"
-    r"(?:no\b|nope|not\b(?! (?:today|now|yet|known|sure))|it(?:'s| is| was)(?:n't| not)\b"
+    r"(?:no\b(?! (?:then|need|problem|worries|objections?|thanks)\b)|nope"
+    r"|not\b(?! (?:today|now|yet|known|sure))|it(?:'s| is| was)(?:n't| not)\b"
     r"|that(?:'s| is| was)(?:n't| not| wrong)\b|thats not\b"
     r"|(?:so )?(?:it|that) (?:isn't|wasn't|is not|was not)\b|there (?:is|was|are) no\b|wrong\b|i was wrong\b"
     r"|[\w.'’ -]{1,40} (?:is|are|was|were) (?:fine|innocent|not (?:it|the (?:cause|problem|reason)))\b"
-    r"|nein|nicht|kein\w*|doch nicht|ist es nicht|es (?:ist|war|liegt) nicht|[\w. -]{1,40} (?:ist|war) es nicht\b"
+    r"|nein\b(?! (?:dann|danke)\b)"
+    r"|nicht|kein\w*|doch nicht|ist es nicht|es (?:ist|war|liegt) nicht|[\w. -]{1,40} (?:ist|war) es nicht\b"
     r"|das (?:ist|war|stimmt) (?:es )?nicht|non\b|ce n'est (?:pas|plus)|ce n'était pas|pas (?:du|de|la|le|l')|faux\b"
     r"|不是|不对|没有|跟.{1,12}无关|与.{1,12}无关|猜错)"
     r"|(?:刚才|之前).{0,8}(?:不对|猜错|错)|\bthat was (?:wrong|a mistake)\b|\bgeirrt\b|\bje me suis trompée?\b",

@@ -94,7 +94,13 @@ def test_a_message_that_takes_back_what_was_said_is_known(text: str) -> None:
     assert not claims.is_taken_back([("user", "ok"), ("assistant", "ok"), ("assistant", text)])
 
 
-@pytest.mark.parametrize("text", ["Not today, tomorrow.", "Done, nothing else is open.", "Nothing is lost.", "Notes:"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Not today, tomorrow.", "Done, nothing else is open.", "Nothing is lost.", "Notes:"),
+        *("no then. We stay with class A", "No problem, class A it is.", "ok, no need for more", "nein dann nicht"),
+    ],
+)
 def test_other_messages_take_nothing_back(text: str) -> None:
     assert not claims.is_denial(text)
 
