@@ -36,9 +36,11 @@ from memoryd.daemon.system.process import sync
 
 FOLDER = "backups"
 BY_JOB, KEPT = "memoryd-", "kept-"  # how the names of copies begin
+_UNFINISHED = "memoryd-", ".part"  # how the name of a copy begins and ends while it is written
 _PAGES = 256
 _LOOK_S = 0.02
 _DATE = "%Y%m%dT%H%M%SZ"  # in the names of copies, and of the folders of former databases
+_ABANDONED_S = 86400.0  # age of a file that a kill left unfinished, when the next copy removes it
 _ROOM = 1.2  # times the size of the database that must be free for a copy
 _PROGRESS_STEPS = 50_000  # of SQLite's virtual machine between two looks at whether to give up
 LOGS = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a database that was not closed
@@ -153,6 +155,7 @@ def copy_held(
     """Write a copy as `copy` does, after `hold`; `tell` hears of pages done."""
     known_projects.note(store)
     part = _make_part(target)
+    _remove_abandoned(part)
     try:
         return _write(store, part, target, check, tell)
     except (OSError, apsw.Error) as error:
@@ -191,11 +194,20 @@ def _write(
 def _make_part(target: Path) -> Path:
     """Make a private file beside `target`, of a name that no other file has; only a kill leaves it there."""
     try:
-        file, name = tempfile.mkstemp(suffix=".part", prefix="memoryd-", dir=target.parent)
+        file, name = tempfile.mkstemp(suffix=_UNFINISHED[1], prefix=_UNFINISHED[0], dir=target.parent)
     except OSError as error:
         raise StorageFailed(f"The copy {target} cannot be written: {error}.") from None
     os.close(file)
     return Path(name)
+
+
+def _remove_abandoned(part: Path) -> None:
+    """Delete unfinished copies beside `part` that are a day older than it."""
+    begun_at = part.stat().st_mtime
+    for path in part.parent.glob("*".join(_UNFINISHED)):
+        with suppress(FileNotFoundError):
+            if begun_at - path.stat().st_mtime > _ABANDONED_S:
+                path.unlink()
 
 
 def open_plain(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:

@@ -65,6 +65,18 @@ def test_a_copy_keeps_its_name_and_the_files_beside_it(core: Core, folder: Path,
     assert len(list((folder / "b").iterdir())) == 2
 
 
+def test_the_next_copy_removes_one_that_a_kill_left_unfinished_a_day_ago(core: Core, folder: Path) -> None:
+    (folder / "b").mkdir()
+    abandoned, recent, foreign = (folder / "b" / name for name in ("memoryd-1.part", "memoryd-2.part", "mine.part"))
+    for path in (abandoned, recent, foreign):
+        path.touch()
+    begun_at = recent.stat().st_mtime
+    os.utime(abandoned, (begun_at - 90_000,) * 2)
+    os.utime(foreign, (begun_at - 90_000,) * 2)
+    copies.copy(core.store, folder / "b" / "copy.sqlite", lambda: None)
+    assert {path.name for path in (folder / "b").iterdir()} == {"copy.sqlite", recent.name, foreign.name}
+
+
 def test_the_copies_are_printed_for_memctl(core: Core, folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     added = add(core, "Herons fish at dawn")
     backups = folder / copies.FOLDER
