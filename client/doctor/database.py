@@ -1,4 +1,4 @@
-"""Checks of the database and its copies: is it whole, does its size fit what it holds, do the clocks agree."""
+"""Checks of the database and its copies: is it whole, is it below its limit, is there a copy."""
 
 from pathlib import Path
 from time import time
@@ -7,17 +7,11 @@ from typing import Any
 from memoryd.client.doctor.patient import Finding, Patient, examine_file, fail, quote_path, report_ok, warn
 from memoryd.client.errors import Internal, MemorydError, StorageFailed
 from memoryd.client.extras import advise
-from memoryd.client.memctl.local import BACKUPS, is_installed
+from memoryd.client.memctl.local import is_installed
 from memoryd.client.memctl.table import count_kept, count_text, size_text
 from memoryd.client.protocol import Verify
-from memoryd.client.times import iso
 from memoryd.client.transport import paths
 
-LARGE_BYTES = 1_000_000_000
-LARGE_PER_MEMORY_BYTES = 200_000
-FREE_BYTES, FREE_SHARE = 100_000_000, 0.3
-LOG_BYTES = 256_000_000
-AHEAD_S = 3600.0
 FULL = 0.8
 DAY_S = 86400.0
 LATE = 3  # times the interval of the job `backup`
@@ -81,58 +75,6 @@ def check_size_limit(patient: Patient) -> Finding | None:
     return warn(message, fix) if used > FULL * limit else report_ok(message)
 
 
-def check_size(patient: Patient) -> Finding | None:
-    """Compare the size of the file with what it holds: a file that grows without end is noticed here."""
-    facts = patient.facts
-    if not facts:
-        return None
-    status = patient.database.stat()
-    if status.st_size > LARGE_BYTES and status.st_blocks * 512 < status.st_size / 2:
-        message = f"{patient.database} is said to have {size_text(status.st_size)} and takes half of that: it has holes"
-        return warn(message, "memctl backup  # a copy has none")
-    each = status.st_size / max(facts["memories"], 1)
-    if status.st_size > LARGE_BYTES and each > LARGE_PER_MEMORY_BYTES:
-        message = f"{size_text(status.st_size)} for {_count_held(facts)}, {size_text(int(each))} each"
-        return warn(message, "memctl jobs run trim; memctl stats")
-    return report_ok(f"{size_text(status.st_size)}, {_count_held(facts)}")
-
-
-def check_free_pages(patient: Patient) -> Finding | None:
-    """See how much of the file is empty: it is used again, not given back to the disk."""
-    facts = patient.facts
-    if not facts:
-        return None
-    empty = facts["free_pages"] * facts["page_bytes"]
-    if empty > FREE_BYTES and facts["free_pages"] > FREE_SHARE * facts["pages"]:
-        message = f"{size_text(empty)} of the file are empty: they are used again, and not given back to the disk"
-        return warn(message, f"memctl down; sqlite3 {quote_path(patient.database)} VACUUM; memctl up")
-    return report_ok(f"{size_text(empty)} of it are empty")
-
-
-def check_log_size(patient: Patient) -> Finding | None:
-    """See whether the write-ahead log is folded into the file."""
-    path = Path(f"{patient.database}-wal")
-    if not path.is_file():
-        return None
-    length = path.stat().st_size
-    if length > LOG_BYTES:
-        fix = [["memctl", "jobs", "run", "checkpoint"]] if patient.status else [["memctl", "up"]]
-        return warn(f"the write-ahead log has {size_text(length)}: something reads for very long", safe=fix)
-    return report_ok(size_text(length))
-
-
-def check_clock(patient: Patient) -> Finding | None:
-    """Look for memories from the future: a clock was wrong, then or now."""
-    facts = patient.facts
-    newest_at = facts["newest_at"] if facts else None
-    if newest_at is None:
-        return None
-    if newest_at > time() + AHEAD_S:
-        message = f"the newest memory is from {iso(newest_at)}, the clock says {iso(time())}"
-        return warn(message, "timedatectl  # set the clock right; memories keep their dates")
-    return report_ok("no memory is from the future")
-
-
 # Copies --------------------------------------------------------------------------------------------------------------
 
 
@@ -178,14 +120,3 @@ def check_backup_opens(patient: Patient) -> Finding | None:
     if facts["problems"]:
         return fail(f"{latest} is damaged: {facts['problems'][0]}", aside)
     return report_ok(f"{latest.name} opens and holds {_count_held(facts)}")
-
-
-def check_leftovers(patient: Patient) -> Finding | None:
-    """Look for copies that were given up half-way."""
-    folder = patient.data_dir / BACKUPS
-    parts = sorted(folder.glob("*.part")) if folder.is_dir() else []
-    old = [path for path in parts if time() - path.stat().st_mtime > DAY_S]
-    if old:
-        size = size_text(sum(path.stat().st_size for path in old))
-        return warn(f"{count_text(len(old), 'unfinished copy')}, {size}", safe=[["rm", "-f", *map(str, old)]])
-    return report_ok("nothing was left half-done") if folder.is_dir() else None

@@ -1,10 +1,9 @@
-"""Checks of the daemon as a process and as a service of systemd: does it answer, is it one, has it room.
+"""Checks of the daemon as a process and as a service of systemd: does it answer, is it one.
 
 Without a service, clients start the daemon: nothing is amiss.
 """
 
 import os
-import re
 import stat
 from pathlib import Path
 
@@ -13,24 +12,12 @@ from memoryd.client.doctor.patient import Finding, Patient, check_access, fail, 
 from memoryd.client.errors import Unavailable, Untrusted, VersionMismatch
 from memoryd.client.extras import advise
 from memoryd.client.memctl.local import is_installed
-from memoryd.client.memctl.service import threads_text
-from memoryd.client.memctl.table import count_text, shorten, size_text, to_one_line
 from memoryd.client.protocol import PROTOCOL_VERSION
-from memoryd.client.protocol.base import MAX_QUEUED
 from memoryd.client.systemd.installing import read_state
 from memoryd.client.systemd.units import current_place, format_units, is_ours
-from memoryd.client.times import iso
 from memoryd.client.transport import activation, paths, spawn
 
 REPLACE = [["memctl", "down"], ["memctl", "up"]]  # by the daemon of this installation, or one that does not answer
-GROUPS = Path("/sys/fs/cgroup")
-LOG_TAIL_BYTES = 65536
-LOG_LINE = 120
-LOG_MARKS = ("level=error", "level=critical", "Traceback")
-FULL = 0.8
-SWAPPED_BYTES = 50_000_000
-SPARE_BYTES = 200_000_000
-SPARE_FILES = 128  # beside those of connections: the database, the model, watches
 INSTALL = "memctl service install"  # never run by itself: it was perhaps given options
 # Directives that say where things lie on this machine.
 OWN = ("ExecStart=", "Environment=", "MemoryMax=", "ListenStream=")
@@ -173,102 +160,3 @@ def check_stale_socket(patient: Patient) -> Finding | None:
     if spawn.is_answering(path):
         return report_ok("somebody listens at it")
     return warn(f"{path} was left by a daemon that no longer runs", safe=[["memctl", "up"]])  # it replaces it
-
-
-def check_load(patient: Patient) -> Finding | None:
-    """Compare connections and queues with their limits."""
-    if not patient.status or not patient.settings:
-        return None
-    status, limits = patient.status, patient.settings["server"]
-    most = max(status.queued.values(), default=0)
-    if status.connections > FULL * limits["max_connections"]:
-        message = f"{status.connections} of {limits['max_connections']} connections are open"
-        return warn(message, "raise max_connections in [server], or find who leaves them open: memctl status")
-    if most > FULL * MAX_QUEUED:
-        message = f"{most} of {MAX_QUEUED} calls wait: clients get the error busy"
-        return warn(message, "ask less at once: memctl stats")
-    return report_ok(f"{count_text(status.connections, 'connection')}, {count_text(most, 'call')} waiting")
-
-
-def check_memory(patient: Patient) -> Finding | None:
-    """Compare the daemon's memory with the limit of its group and with what the machine has left."""
-    if not patient.status or not patient.status.rss_bytes:
-        return None
-    used, limit = patient.status.rss_bytes, _limit_bytes(patient)
-    spare = _parse_bytes(patient.read_system_file("meminfo"), "MemAvailable")
-    if limit and used > FULL * limit:
-        message = f"it uses {size_text(used)} of the {size_text(limit)} that its control group may"
-        return warn(message, "raise MemoryMax of its service, or choose a smaller model: memctl model list")
-    if spare is not None and spare < SPARE_BYTES:
-        return warn(f"the machine has {size_text(spare)} of memory left", "ps aux --sort=-rss | head")
-    return report_ok(f"{size_text(used)} in use")
-
-
-def _limit_bytes(patient: Patient) -> int:
-    """Return the limit of the control group, 0 for none."""
-    group = next((line[3:] for line in patient.read_process_file("cgroup").splitlines() if line.startswith("0::")), "")
-    own = GROUPS / group.lstrip("/")
-    for folder in (own, *own.parents) if group else ():
-        try:
-            return int((folder / "memory.max").read_text())
-        except (OSError, ValueError):
-            continue
-    return 0
-
-
-def _parse_bytes(text: str, field: str) -> int | None:
-    """Return a field that is given in kB."""
-    return next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith(f"{field}:")), None)
-
-
-def check_swap(patient: Patient) -> Finding | None:
-    """See whether the daemon's memory was moved to disk: what is in tiers in RAM is meant to be there."""
-    swapped = _parse_bytes(patient.read_process_file("status"), "VmSwap")
-    if swapped is None:
-        return None
-    if swapped > SWAPPED_BYTES:
-        return warn(f"{size_text(swapped)} of it are swapped out: calls wait for the disk", "swapon --show; free -h")
-    return report_ok("nothing of it is swapped out" if not swapped else f"{size_text(swapped)} swapped out")
-
-
-def check_open_files(patient: Patient) -> Finding | None:
-    """Compare the limit of open files with what as many clients as are allowed would need."""
-    found = re.search(r"^Max open files +(\S+)", patient.read_process_file("limits"), re.MULTILINE)
-    if not patient.status or not patient.settings or not found:
-        return None
-    limit = found[1]
-    needed = patient.settings["server"]["max_connections"] + SPARE_FILES
-    if limit != "unlimited" and int(limit) < needed:
-        message = f"the daemon may open {limit} files; {needed} are needed where all connections are in use"
-        return warn(message, f"ulimit -n {max(4096, needed)}; memctl down; memctl up")
-    return report_ok(f"{limit} may be open")
-
-
-def check_threads(patient: Patient) -> Finding | None:
-    """Look for threads of the daemon that fail, and are tried again and again."""
-    if not patient.status or not patient.status.threads:
-        return None
-    failing = [thread for thread in patient.status.threads if thread.is_failing()]
-    if failing:
-        return warn(f"{threads_text(failing)}: it is tried again", "memctl doctor log open-files disk")
-    message = threads_text(patient.status.threads)
-    return report_ok(message or f"{count_text(len(patient.status.threads), 'thread')} at work")
-
-
-def check_log(patient: Patient) -> Finding | None:
-    """Look for errors at the end of the log, of the daemon that runs now if one does."""
-    path = patient.data_dir / "memoryd.log"
-    if not path.is_file():
-        return None
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - LOG_TAIL_BYTES))
-        lines = file.read().decode("utf-8", "replace").splitlines()
-    since = (iso(patient.answered_at - patient.status.uptime_s) or "") if patient.status else ""
-    at, errors = "", list[str]()
-    for line in lines:
-        at = line.removeprefix("time=") if line.startswith("time=") else at  # a traceback has none
-        if at >= since and any(mark in line for mark in LOG_MARKS):
-            errors.append(line)
-    if errors:
-        return warn(f"last error: {shorten(to_one_line(errors[-1]), LOG_LINE)}", f"less +G {quote_path(path)}")
-    return report_ok(f"no errors lately in {path}")

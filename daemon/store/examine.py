@@ -24,7 +24,6 @@ _COUNTS = {
     "memories": "SELECT count(*) FROM memories",
     "turns": "SELECT count(*) FROM turns",
     "parts": f"SELECT count(*) FROM memories WHERE tier = '{DOCUMENTS}'",
-    "newest_at": "SELECT max(created_at) FROM memories",
     "model": "SELECT value FROM settings WHERE name = 'model'",
 }
 
@@ -38,13 +37,9 @@ class DatabaseFacts(msgspec.Struct, kw_only=True):
 
     version: int
     known_version: int
-    pages: int
-    page_bytes: int
-    free_pages: int
     memories: int = 0
     turns: int = 0
     parts: int = 0
-    newest_at: float | None = None
     model: str | None = None
     marks: list[tuple[str, int]] = []
     problems: list[str] = []
@@ -58,9 +53,6 @@ def read_facts(path: Path, check: bool) -> DatabaseFacts:
         facts = DatabaseFacts(
             version=read_pragma(connection, "user_version"),
             known_version=VERSION,
-            pages=read_pragma(connection, "page_count"),
-            page_bytes=read_pragma(connection, "page_size"),
-            free_pages=read_pragma(connection, "freelist_count"),
         )
         if check:
             facts.problems = [str(line) for (line,) in connection.execute("PRAGMA quick_check(5)") if line != "ok"]

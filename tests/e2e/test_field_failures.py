@@ -81,7 +81,6 @@ A store of exactly one memory crashed:
   here: test_every_call_works_on_stores_of_none_one_and_two_memories
 The store grew to terabytes:
   daemon/store/test_room.py: test_at_the_limit_nothing_is_added_while_reading_and_deleting_go_on
-  memctl/doctor/test_doctor_database.py: test_a_file_with_holes_or_far_too_large_is_told
 """  # noqa: E501  names of tests
 
 

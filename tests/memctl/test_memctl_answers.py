@@ -648,6 +648,15 @@ def test_status_and_stats(memctl: Memctl, fake: FakeDaemon, folder: Path) -> Non
     assert "tiny: 3 answers, 1,200 tokens asked, 0 answered, 1 failed (the latest: no answer)" in shown
 
 
+def test_status_names_threads_that_failed(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
+    thread = protocol.ThreadState(name="effects", restarts=3, error="OSError: no", failed_at=5.0)
+    well = protocol.ThreadState(name="judge")
+    fake.replies[protocol.GetStatus] = msgspec.structs.replace(status(folder), threads=[well, thread])
+    assert "effects failed 3 times (OSError: no)\n" in memctl("status").out
+    thread.works_since = 6.0
+    assert "effects failed 3 times, works since 1970-01-01T00:00:06Z (OSError: no)\n" in memctl("status").out
+
+
 def test_a_change_of_model_is_followed_to_its_end(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
     half = protocol.Progress(stage="new", done=1, total=2)
     preparing = {"name": "old", "reembedding": half}

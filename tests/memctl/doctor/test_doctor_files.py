@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import msgspec
@@ -95,16 +94,3 @@ def test_a_network_file_system_is_refused(doctor: Doctor, folder: Path, proc: Pa
     found = doctor("filesystem")["filesystem"]
     assert found["state"] == "fail"
     assert "fuse.sshfs, a network file system" in found["message"]
-
-
-def test_unfinished_copies_are_removed(doctor: Doctor, folder: Path) -> None:
-    copies = folder / "data" / "backups"
-    copies.mkdir(parents=True)
-    old, fresh = copies / "memoryd-1.part", copies / "memoryd-2.part"
-    for path in (old, fresh):
-        path.write_bytes(b"x" * 2000)
-    os.utime(old, (time.time() - 2 * 86400,) * 2)
-    found = doctor("leftovers")["leftovers"]
-    assert (found["state"], found["message"]) == ("warn", "1 unfinished copy, 2.0 kB")
-    assert doctor("leftovers", "--fix", "--yes")["leftovers"]["mended"] is True
-    assert [path.name for path in copies.iterdir()] == ["memoryd-2.part"]

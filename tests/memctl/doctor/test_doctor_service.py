@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import resource
 import socket
 import subprocess
 import threading
@@ -15,8 +14,7 @@ from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
 from configs import NO_MODEL
-from memoryd.client.doctor import service
-from memoryd.client.protocol import Done, GetStatus, Shutdown, ThreadState
+from memoryd.client.protocol import Done, GetStatus, Shutdown
 
 
 def make_database(folder: Path) -> None:
@@ -118,80 +116,3 @@ def test_a_daemon_with_other_data_is_told(doctor: Doctor, alive: Any, monkeypatc
     monkeypatch.setenv("MEMORYD_DATA_DIR", "/elsewhere")
     found = doctor("data-folder")["data-folder"]
     assert (found["state"], found["fix"]) == ("warn", f"export MEMORYD_DATA_DIR={alive.data}")
-
-
-def test_a_daemon_near_its_limits_is_told(doctor: Doctor, told: FakeDaemon) -> None:
-    assert doctor("load")["load"]["state"] == "ok"
-    changed(told, connections=500)
-    assert "500 of 512 connections" in doctor("load")["load"]["message"]
-    changed(told, connections=5, queued={"interactive": 250, "bulk": 0})
-    assert "250 of 256 calls wait" in doctor("load")["load"]["message"]
-
-
-def test_little_memory_is_told(
-    doctor: Doctor, told: FakeDaemon, folder: Path, proc: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    changed(told, rss_bytes=900_000_000, pid=7)
-    (proc / "7").mkdir()
-    (proc / "7" / "cgroup").write_text("0::/user.slice/memoryd.service\n")
-    (proc / "meminfo").write_text("MemTotal: 8000000 kB\nMemAvailable: 100000 kB\n")
-    monkeypatch.setattr(service, "GROUPS", folder / "groups")
-    (folder / "groups" / "user.slice" / "memoryd.service").mkdir(parents=True)
-    assert doctor("memory")["memory"]["message"] == "the machine has 102 MB of memory left"
-    (folder / "groups" / "user.slice" / "memoryd.service" / "memory.max").write_text("max\n")
-    (folder / "groups" / "user.slice" / "memory.max").write_text("1000000000\n")
-    assert "900 MB of the 1.0 GB that its control group may" in doctor("memory")["memory"]["message"]
-
-
-def test_memory_that_was_swapped_out_is_told(doctor: Doctor, told: FakeDaemon, proc: Path) -> None:
-    changed(told, pid=7)
-    (proc / "7").mkdir()
-    (proc / "7" / "status").write_text("Name: memoryd\nVmSwap:\t  60000 kB\n")
-    assert doctor("swap")["swap"]["message"] == "61.4 MB of it are swapped out: calls wait for the disk"
-
-
-def test_a_low_limit_of_open_files_is_told(doctor: Doctor, alive: Any) -> None:
-    before = resource.prlimit(alive.child.pid, resource.RLIMIT_NOFILE)
-    try:
-        resource.prlimit(alive.child.pid, resource.RLIMIT_NOFILE, (256, before[1]))
-        found = doctor("open-files")["open-files"]
-        resource.prlimit(alive.child.pid, resource.RLIMIT_NOFILE, (4096, before[1]))
-        assert doctor("open-files")["open-files"]["state"] == "ok"
-    finally:
-        resource.prlimit(alive.child.pid, resource.RLIMIT_NOFILE, before)
-    assert found["state"] == "warn"
-    assert "may open 256 files" in found["message"]
-
-
-def test_errors_in_the_log_are_told(doctor: Doctor, folder: Path) -> None:
-    (folder / "data").mkdir()
-    log = folder / "data" / "memoryd.log"
-    log.write_text('level=info msg=fine\nlevel=error msg="disk on fire"\n')
-    found = doctor("log")
-    assert (found["log"]["state"], "disk on fire" in found["log"]["message"]) == ("warn", True)
-
-
-def test_an_error_of_a_former_daemon_is_past_once_another_one_runs(
-    doctor: Doctor, folder: Path, told: FakeDaemon
-) -> None:
-    (folder / "data").mkdir(exist_ok=True)
-    changed(told, data_dir=str(folder / "data"))
-    log = folder / "data" / "memoryd.log"
-    log.write_text('time=2026-01-01T00:00:00.000Z level=error msg="a page is damaged"\nTraceback\n')
-    assert doctor("log")["log"]["state"] == "ok"
-    log.write_text(f'{log.read_text()}time=9999-01-01T00:00:00.000Z level=error msg="disk on fire"\n')
-    assert "disk on fire" in doctor("log")["log"]["message"]
-
-
-def test_threads_that_fail_are_told_with_what_is_looked_at_next(doctor: Doctor, told: FakeDaemon) -> None:
-    assert "threads" not in doctor("threads"), "an older daemon says nothing of them"
-    threads = [ThreadState(name="judge"), ThreadState(name="effects", restarts=3, error="OSError: no", failed_at=5.0)]
-    changed(told, threads=threads)
-    found = doctor("threads")["threads"]
-    assert (found["state"], found["message"]) == ("warn", "effects failed 3 times (OSError: no): it is tried again")
-    threads[1].works_since = 6.0
-    found = doctor("threads")["threads"]
-    assert found["state"] == "ok"
-    assert found["message"] == "effects failed 3 times, works since 1970-01-01T00:00:06Z (OSError: no)"
-    threads[1] = ThreadState(name="effects")
-    assert doctor("threads")["threads"]["message"] == "2 threads at work"
