@@ -21,7 +21,7 @@ OUTDATED = "outdated"
 
 
 def check_hooks(patient: Patient) -> Finding | None:
-    """Look at the configuration of each agent: are the hooks there whole, and do they call this memctl."""
+    """See whether each agent's hooks are whole and call this memctl, and whether what they recorded was sent."""
     files = _list_files()
     for file in files:
         if file["state"] not in ("installed", "not installed") and not file["state"].startswith(OUTDATED):
@@ -37,7 +37,7 @@ def check_hooks(patient: Patient) -> Finding | None:
     names = dict.fromkeys(file["agent"] for file in files if file["state"] == "installed")
     number = sum(any(file["state"] == "installed" for file in found) for found in of_projects.values())
     places = ["for " + ", ".join(names)] * bool(names) + [f"in {count_text(number, 'project')}"] * bool(number)
-    return report_ok(f"installed {' and '.join(places)}") if places else None
+    return _check_spooled(patient) or (report_ok(f"installed {' and '.join(places)}") if places else None)
 
 
 def _list_wrong(files: list[dict[str, str]], hooked: bool = False) -> list[str]:
@@ -58,27 +58,21 @@ def _list_files(project: Path | None = None) -> list[dict[str, str]]:
     return [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, project)]
 
 
-def check_spooled(patient: Patient) -> Finding | None:
-    """Check for calls that hooks spooled while the daemon did not run."""
-    path = Path(spool.path())
-    if not path.exists():
+def _check_spooled(patient: Patient) -> Finding | None:
+    """Return a finding about calls that hooks spooled while the daemon did not run, or could not send at all."""
+    if number := spool.count_aside():
+        path, calls = quote_path(Path(spool.aside_path())), count_text(number, "call")
+        message = f"{calls} of hooks set aside, because the daemon died, hung or never answered: {path}"
+        return warn(message, f"after an upgrade: memctl hooks retry; to drop them: rm {path}")
+    waiting = spool.count_waiting()
+    if not waiting:
         return None
-    waiting, size = spool.count_waiting(), path.stat().st_size
     message = describe_waiting(waiting)
-    if size > FULL * spool.MAX_BYTES:
+    if Path(spool.path()).stat().st_size > FULL * spool.MAX_BYTES:
         return warn(f"{message}, and there is hardly room for more", safe=[["memctl", "up"]])
-    if waiting and not patient.status:
+    if not patient.status:
         return warn(f"{message} for the daemon", safe=[["memctl", "up"]])
-    return report_ok(f"{message}, `memctl up` or the next hook sends them" if waiting else "nothing waits")
-
-
-def check_set_aside(patient: Patient) -> Finding | None:
-    """See whether calls of hooks were set aside because the daemon died or hung at them."""
-    if not (number := spool.count_aside()):
-        return None
-    path, calls = quote_path(Path(spool.aside_path())), count_text(number, "call")
-    message = f"{calls} of hooks set aside, because the daemon died, hung or never answered: {path}"
-    return warn(message, f"after an upgrade: memctl hooks retry; to drop them: rm {path}")
+    return report_ok(f"{message}, `memctl up` or the next hook sends them")
 
 
 def check_known_projects(patient: Patient) -> Finding | None:

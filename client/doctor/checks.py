@@ -13,62 +13,43 @@ Check = Callable[[Patient], Finding | None]
 _KERNEL: dict[str, dict[str, Check]] = {
     "Setup": {
         "installation": installation.check_installation,
-        "packages": installation.check_packages,
         "command": installation.check_command,
         "environment": installation.check_environment,
     },
     "Settings": {
         "configuration": settings.check_configuration,
-        "configuration-file": settings.check_configuration_file,
-        "in-force": settings.check_in_force,
         "key-files": settings.check_keys,
-        "embedding-key": settings.check_embedding_key,
         "language-model": settings.check_language_model,
-        "llm-answers": settings.check_language_model_answers,
     },
     "Process": {
         "daemon": service.check_daemon,
         "version": service.check_version,
         "service": service.check_service,
-        "service-units": service.check_service_units,
-        "instance": service.check_instance,
         "socket": service.check_socket,
-        "stale-socket": service.check_stale_socket,
         "data-folder": service.check_data_folder,
     },
     "Files": {
         "data": files.check_data,
-        "writable": files.check_writable,
         "disk": files.check_disk,
-        "inodes": files.check_inodes,
-        "filesystem": files.check_filesystem,
         "backup": database.check_backup,
-        "backup-opens": database.check_backup_opens,
     },
     "Storage": {
         "database": database.check_database,
-        "schema": database.check_schema,
         "size-limit": database.check_size_limit,
     },
     "Embedding": {
         "model": models.check_model,
-        "model-files": models.check_model_files,
-        "model-choice": models.check_model_choice,
         "languages": models.check_languages,
         "embeddings": models.check_embeddings,
     },
     "Agents": {
         "hooks": agents.check_hooks,
-        "hooks-waiting": agents.check_spooled,
-        "hooks-set-aside": agents.check_set_aside,
         "projects": agents.check_known_projects,
         "mcp": agents.check_mcp,
     },
     "Work": {
         "jobs": work.check_jobs,
-        "overdue": work.check_overdue,
-        "tokens": work.check_tokens,
-        "tokens-required": work.check_tokens_required,
+        "tokens-required": work.check_tokens,
     },
 }
 

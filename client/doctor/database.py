@@ -7,7 +7,6 @@ from typing import Any
 from memoryd.client.doctor.patient import Finding, Patient, examine_file, fail, quote_path, report_ok, warn
 from memoryd.client.errors import Internal, MemorydError, StorageFailed
 from memoryd.client.extras import advise
-from memoryd.client.memctl.local import is_installed
 from memoryd.client.memctl.table import count_kept, count_text, size_text
 from memoryd.client.protocol import Verify
 from memoryd.client.transport import paths
@@ -34,6 +33,10 @@ def check_database(patient: Patient) -> Finding | None:
     if isinstance(patient.examination, MemorydError):
         return fail(f"it cannot be read: {patient.examination.message}", _restore_command(patient))
     facts = patient.facts
+    if facts and facts["version"] > facts["known_version"]:
+        known = facts["known_version"]
+        message = f"the database was written by a newer memoryd (schema {facts['version']}, this one knows {known})"
+        return fail(message, f"with the newer memoryd: {advise('daemon')}")
     if facts and facts["problems"]:
         return fail(f"{patient.database} is damaged: {facts['problems'][0]}", _restore_command(patient))
     if facts and patient.copies and not patient.database.stat().st_size:
@@ -47,20 +50,6 @@ def _count_held(facts: dict[str, Any]) -> str:
 
 def _restore_command(patient: Patient) -> str:
     return "memctl restore latest" if patient.copies else "memctl repair --recover"
-
-
-def check_schema(patient: Patient) -> Finding | None:
-    """Compare the version of the database with the one that this memoryd knows."""
-    facts = patient.facts
-    if not facts:
-        return None
-    version, known = facts["version"], facts["known_version"]
-    if version > known:
-        message = f"the database was written by a newer memoryd (schema {version}, this one knows {known})"
-        return fail(message, f"with the newer memoryd: {advise('daemon')}")
-    if version < known and patient.status is None:
-        return report_ok(f"schema {version}; the daemon brings it to {known} when it starts")
-    return report_ok(f"schema {version}")
 
 
 def check_size_limit(patient: Patient) -> Finding | None:
@@ -79,7 +68,9 @@ def check_size_limit(patient: Patient) -> Finding | None:
 
 
 def check_backup(patient: Patient) -> Finding | None:
-    """See that what was changed long ago is in a copy of the database."""
+    """See that the latest copy of the database opens, and that what was changed long ago is in it."""
+    if wrong := _check_latest_copy(patient.copies):
+        return wrong
     if not patient.settings or not patient.facts:
         return None
     jobs = patient.settings["jobs"]
@@ -106,17 +97,14 @@ def _file_marks(path: Path) -> object:
         return None
 
 
-def check_backup_opens(patient: Patient) -> Finding | None:
-    """Open the latest copy and check it."""
-    found = patient.copies
-    if not found or not is_installed():
+def _check_latest_copy(copies: list[Path]) -> Finding | None:
+    """Return a finding when the latest copy is damaged."""
+    if not copies:
         return None
-    latest = found[-1]
+    latest = copies[-1]
     aside = f"mv {quote_path(latest)} {quote_path(latest)}.broken; memctl backup"
     try:
-        facts = examine_file(latest, check=True)
+        problems = examine_file(latest, check=True)["problems"]
     except MemorydError as error:
         return fail(f"the latest copy cannot be read: {error.message}", aside)
-    if facts["problems"]:
-        return fail(f"{latest} is damaged: {facts['problems'][0]}", aside)
-    return report_ok(f"{latest.name} opens and holds {_count_held(facts)}")
+    return fail(f"{latest} is damaged: {problems[0]}", aside) if problems else None

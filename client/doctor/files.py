@@ -19,10 +19,29 @@ VOLATILE = frozenset({"tmpfs", "ramfs"})
 
 
 def check_data(patient: Patient) -> Finding | None:
-    """See that the data directory is private: whatever modes its files have, others do not get at them then."""
-    folder = patient.data_dir
-    if not folder.exists():
-        return None
+    """See that the data directory is on a disk of this machine, can be written and is private.
+
+    Where the folder is private, others do not get at its files whatever modes these have.
+    """
+    folder = _nearest_folder(patient.data_dir).resolve()
+    kind = filesystem_kind(patient.read_system_file("self/mountinfo"), folder)
+    if kind in NETWORK:
+        message = f"{folder} is on {kind}, a network file system: SQLite's write-ahead log is not safe there"
+        return fail(message, "memctl down; move the folder to a local disk and set MEMORYD_DATA_DIR")
+    if patient.data_dir.exists() and (wrong := _check_own(patient.data_dir)):
+        return wrong
+    if kind in VOLATILE:
+        message = f"{folder} is on {kind}, in memory: everything is lost after a restart of the machine"
+        return warn(message, "choose a folder on a disk with MEMORYD_DATA_DIR")
+    return report_ok(f"{patient.data_dir}, private to you") if patient.data_dir.exists() else None
+
+
+def _check_own(folder: Path) -> Finding | None:
+    """Return a finding when a folder cannot be written, or others may get at it."""
+    if os.statvfs(folder).f_flag & os.ST_RDONLY:
+        return fail(f"the file system of {folder} is read-only", "dmesg | tail  # then: mount -o remount,rw")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return fail(f"you may not write in {folder}", safe=[["chmod", "u+rwx", str(folder)]])
     wanted = [(folder, 0o700)]
     private = check_access(folder, 0o700) is None
     for path in sorted(folder.iterdir()):
@@ -30,7 +49,7 @@ def check_data(patient: Patient) -> Finding | None:
         if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
             wanted.append((path, 0o777 if private else 0o700 if stat.S_ISDIR(kind) else 0o600))
     wrong = [found for path, mode in wanted if (found := check_access(path, mode))]
-    return _merge_findings(wrong) if wrong else report_ok(f"{folder}, private to you")
+    return _merge_findings(wrong) if wrong else None
 
 
 def _merge_findings(wrong: list[Finding]) -> Finding:
@@ -43,55 +62,22 @@ def _merge_findings(wrong: list[Finding]) -> Finding:
     return fail(f"{foreign.message}{more}", foreign.fix)
 
 
-def check_writable(patient: Patient) -> Finding | None:
-    """See that the data directory can be written."""
-    folder = patient.data_dir
-    if not folder.exists():
-        return None
-    if os.statvfs(folder).f_flag & os.ST_RDONLY:
-        return fail(f"the file system of {folder} is read-only", "dmesg | tail  # then: mount -o remount,rw")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        return fail(f"you may not write in {folder}", safe=[["chmod", "u+rwx", str(folder)]])
-    return report_ok("writable")
-
-
 def check_disk(patient: Patient) -> Finding:
-    """See how much room there is."""
+    """See how much room there is, and for how many files; some file systems have no such limit."""
     folder = _nearest_folder(patient.data_dir)
     space = os.statvfs(folder)
-    free = space.f_bavail * space.f_frsize
-    message, fix = f"{size_text(free)} free", f"free space on the disk of {folder}: df -h {quote_path(folder)}"
+    free, files = space.f_bavail * space.f_frsize, space.f_favail if space.f_files else LITTLE_INODES
+    room, fix = f"{size_text(free)} free", f"free space on the disk of {folder}: df -h {quote_path(folder)}"
+    more, fix_files = f"{files:,} more files fit", f"delete small files: du --inodes -xs {quote_path(folder.parent)}/*"
     if patient.status and patient.status.disk_full:
-        return fail(f"{message}: the disk was full, nothing is added until there is room", fix)
+        return fail(f"{room}: the disk was full, nothing is added until there is room", fix)
     if free < LOW_BYTES:
-        return fail(message, fix)
-    return warn(message, fix) if free < LITTLE_BYTES else report_ok(message)
-
-
-def check_inodes(patient: Patient) -> Finding | None:
-    """See how many files the disk can still take; some file systems have no such limit."""
-    folder = _nearest_folder(patient.data_dir)
-    space = os.statvfs(folder)
-    if not space.f_files:
-        return None
-    message = f"{space.f_favail:,} more files fit"
-    fix = f"delete many small files: du --inodes -xs {quote_path(folder.parent)}/*"
-    if space.f_favail < LOW_INODES:
-        return fail(message, fix)
-    return warn(message, fix) if space.f_favail < LITTLE_INODES else report_ok(message)
-
-
-def check_filesystem(patient: Patient) -> Finding | None:
-    """See that the data is on a disk of this machine."""
-    folder = _nearest_folder(patient.data_dir).resolve()
-    kind = filesystem_kind(patient.read_system_file("self/mountinfo"), folder)
-    if kind in NETWORK:
-        message = f"{folder} is on {kind}, a network file system: SQLite's write-ahead log is not safe there"
-        return fail(message, "memctl down; move the folder to a local disk and set MEMORYD_DATA_DIR")
-    if kind in VOLATILE:
-        message = f"{folder} is on {kind}, in memory: everything is lost after a restart of the machine"
-        return warn(message, "choose a folder on a disk with MEMORYD_DATA_DIR")
-    return report_ok(f"{kind}, local") if kind else None
+        return fail(room, fix)
+    if files < LOW_INODES:
+        return fail(more, fix_files)
+    if free < LITTLE_BYTES:
+        return warn(room, fix)
+    return warn(more, fix_files) if files < LITTLE_INODES else report_ok(room)
 
 
 def filesystem_kind(mounts: str, folder: Path) -> str:

@@ -10,7 +10,6 @@ import memoryd
 from memoryd.client.doctor.patient import Finding, Patient, fail, report_ok, warn
 from memoryd.client.extras import advise
 from memoryd.client.memctl.local import MISSING, is_installed
-from memoryd.client.memctl.table import count_text
 from memoryd.client.transport import paths
 
 # What the environment may hold; a test compares it with what the source asks for.
@@ -22,25 +21,22 @@ _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,]*\])?(?P<versions>[^;]*)(
 
 
 def check_installation(patient: Patient) -> Finding:
-    """Look for the daemon's packages."""
-    if is_installed():
-        return report_ok(f"memoryd {memoryd.__version__} with the daemon's packages")
-    return warn(MISSING.split(";")[0], advise("daemon"))
-
-
-def check_packages(patient: Patient) -> Finding | None:
-    """Compare the daemon's packages with the versions that memoryd wants."""
+    """Look for the daemon's packages, in the versions that memoryd wants."""
     if not is_installed():
-        return None
+        return warn(MISSING.split(";")[0], advise("daemon"))
+    if wrong := _list_wrong_packages():
+        return fail("; ".join(wrong[:4]), advise("daemon"))
+    return report_ok(f"memoryd {memoryd.__version__} with the daemon's packages")
+
+
+def _list_wrong_packages() -> list[str]:
+    """Return what is wrong with the daemon's packages; nothing where memoryd is run from a folder."""
     try:
         wanted = [_REQUIREMENT.fullmatch(line) for line in requires("memoryd") or []]
-    except PackageNotFoundError:  # run from a folder
-        return None
+    except PackageNotFoundError:
+        return []
     chosen = [found for found in wanted if found and "extra == 'daemon'" in _normalise(found["markers"])]
-    wrong = [text for found in chosen if _is_applicable(found["markers"]) and (text := _missing_text(found))]
-    if wrong:
-        return fail("; ".join(wrong[:4]), advise("daemon"))
-    return report_ok(f"{count_text(len(chosen), 'package')} as wanted")
+    return [text for found in chosen if _is_applicable(found["markers"]) and (text := _missing_text(found))]
 
 
 def _normalise(markers: str | None) -> str:

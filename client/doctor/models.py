@@ -16,7 +16,17 @@ IMPORT = "memctl model import DIR"
 
 
 def check_model(patient: Patient) -> Finding | None:
-    """Ask the daemon how its model is."""
+    """Ask the daemon how its model is, else look for its files; compare it with the settings."""
+    found = _check_running(patient) if patient.status else _check_files(patient)
+    kept = patient.facts["model"] if patient.facts else None
+    wanted = patient.settings["model"]["name"] if patient.settings else None
+    if kept and wanted and wanted not in NO_MODEL and kept != wanted and (found is None or found.state == "ok"):
+        message = f"the settings name {wanted}, the database uses {kept}: `name` in [model] is for new databases"
+        return warn(message, f"memctl model use {wanted}")
+    return found
+
+
+def _check_running(patient: Patient) -> Finding | None:
     if not patient.status:
         return None
     state = patient.status.model
@@ -30,20 +40,10 @@ def check_model(patient: Patient) -> Finding | None:
     return fail(f"{model_text(state)}: searches use words alone", fix, safe=safe)
 
 
-def _mend(patient: Patient, name: str) -> tuple[str, list[list[str]]]:
-    """Return what brings a model that is missing or broken: words for a person, commands that can be run."""
-    if name.startswith(API):
-        return LOOK_AT_API, []
-    if name in NO_MODEL:
-        return "memctl model list", []
-    if patient.settings and patient.settings["network"]["offline"]:
-        return IMPORT, []
-    return "", [["memctl", "model", "pull", name]]
-
-
-def check_model_files(patient: Patient) -> Finding | None:
-    """See whether the model that a daemon will load is installed, or can be fetched."""
-    name = _model_in_use(patient)
+def _check_files(patient: Patient) -> Finding | None:
+    """See whether the model that a daemon would load is installed, or can be fetched."""
+    kept = patient.facts["model"] if patient.facts else None
+    name = str(kept or (patient.settings["model"]["name"] if patient.settings else ""))
     if not is_installed() or not patient.settings or name in NO_MODEL or name.startswith(API):
         return None
     row_in_list = next((row for row in run_models("list", "--json", *folder_options()) if row["name"] == name), None)
@@ -59,24 +59,15 @@ def check_model_files(patient: Patient) -> Finding | None:
     return warn(f"{name} is not installed; the daemon fetches it ({row_in_list['size_mb']} MB)", safe=pull)
 
 
-def _model_in_use(patient: Patient) -> str:
-    """Return the name of the model in use: the daemon's, the database's, else that of the settings."""
-    if patient.status:
-        return patient.status.model.name
-    kept = patient.facts["model"] if patient.facts else None
-    return str(kept or (patient.settings["model"]["name"] if patient.settings else ""))
-
-
-def check_model_choice(patient: Patient) -> Finding | None:
-    """Compare the model of the settings with that of the database: the settings count for a new database only."""
-    kept = patient.facts["model"] if patient.facts else None
-    wanted = patient.settings["model"]["name"] if patient.settings else None
-    if not kept or not wanted or wanted in NO_MODEL:
-        return None
-    if kept != wanted:
-        message = f"the settings name {wanted}, the database uses {kept}: `name` in [model] is for new databases"
-        return warn(message, f"memctl model use {wanted}")
-    return report_ok(f"{kept}, as the settings say")
+def _mend(patient: Patient, name: str) -> tuple[str, list[list[str]]]:
+    """Return what brings a model that is missing or broken: words for a person, commands that can be run."""
+    if name.startswith(API):
+        return LOOK_AT_API, []
+    if name in NO_MODEL:
+        return "memctl model list", []
+    if patient.settings and patient.settings["network"]["offline"]:
+        return IMPORT, []
+    return "", [["memctl", "model", "pull", name]]
 
 
 def check_languages(patient: Patient) -> Finding | None:

@@ -53,7 +53,7 @@ def check_version(patient: Patient) -> Finding | None:
 
 
 def check_service(patient: Patient) -> Finding | None:
-    """See whether the service that is installed can start and listens where clients ask."""
+    """See whether the service that is installed can start, listens where clients ask, and is that of this version."""
     state = read_state()
     if not state.installed:
         return None
@@ -64,55 +64,33 @@ def check_service(patient: Patient) -> Finding | None:
         return warn("its socket is not enabled, so systemd does not start it for a client", INSTALL)
     if state.socket and state.socket != socket:
         return warn(f"the service listens at {state.socket}, clients ask at {socket}", INSTALL)
-    if state.manager:
-        return warn(f"the service is installed, and {state.manager}", "memctl service status")
     if state.socket_state == "failed":
         return fail("its socket was closed after too many failed starts", f"memctl service logs; {INSTALL}")
     if state.result not in ("", "success"):
         return warn(f"its last run ended badly ({state.result})", "memctl service logs")
+    if other := _list_other_units(patient):
+        return warn(f"{', '.join(other)} differs from what this version writes", INSTALL)
+    if state.manager:
+        return warn(f"the service is installed, and {state.manager}", "memctl service status")
     last = "" if state.lingering else "; it ends with your last session unless you `loginctl enable-linger`"
     return report_ok(f"installed, {state.service_state or 'not started'}{last}")
 
 
-def check_service_units(patient: Patient) -> Finding | None:
-    """Compare the units with those that this version would write, but for the places in them."""
-    folder = activation.unit_folder()
-    texts = {name: (folder / name) for name in (activation.SOCKET_UNIT, activation.SERVICE_UNIT)}
-    present = {name: path.read_text("utf-8", "replace") for name, path in texts.items() if path.is_file()}
-    if not present:
-        return None
-    foreign = [name for name, text in present.items() if not is_ours(text)]
-    if foreign:
-        return report_ok(f"{', '.join(foreign)} was not written by memctl and is left alone")
+def _list_other_units(patient: Patient) -> list[str]:
+    """Return the units that this version would write otherwise, but for the places in them; none of a person's own."""
+    files = {name: activation.unit_folder() / name for name in (activation.SOCKET_UNIT, activation.SERVICE_UNIT)}
+    present = {name: path.read_text("utf-8", "replace") for name, path in files.items() if path.is_file()}
+    if not all(map(is_ours, present.values())):
+        return []
     wanted = format_units(current_place(patient.client.socket_path, None, None, ""))
-    other = [
-        name for name, text in wanted.items() if _parse_directives(present.get(name, "")) != _parse_directives(text)
-    ]
-    if other:
-        return warn(f"{', '.join(other)} differs from what this version writes", INSTALL)
-    return report_ok("as this version writes them")
+    given = {name: _parse_directives(present.get(name, "")) for name in wanted}
+    return [name for name, text in wanted.items() if given[name] != _parse_directives(text)]
 
 
 def _parse_directives(text: str) -> list[str]:
     """Return what a unit says, without comments and what belongs to this machine."""
     lines = (line.strip() for line in text.splitlines())
     return [line for line in lines if line and not line.startswith(("#", *OWN))]
-
-
-def check_instance(patient: Patient) -> Finding | None:
-    """Compare who holds the lock of the data directory with who answers."""
-    lock = patient.data_dir / "memoryd.lock"
-    holder = _find_holder(lock)
-    if holder is None:
-        return None
-    if patient.status and patient.status.pid == holder:
-        return report_ok(f"one daemon, pid {holder}, holds {patient.data_dir}")
-    here, there = str(patient.client.socket_path), lock.read_text(errors="replace")
-    if there not in ("", here):
-        message = f"process {holder} serves {patient.data_dir} at {there}; this environment asks at {here}"
-        return fail(message, f"export MEMORYD_SOCKET={quote_path(Path(there))}")
-    message = f"process {holder} holds {patient.data_dir} and does not answer at {here}: it just starts or hangs"
-    return fail(message, f"ps -fp {holder}  # then: kill {holder}")
 
 
 def _find_holder(lock: Path) -> int | None:
@@ -137,26 +115,34 @@ def check_data_folder(patient: Patient) -> Finding | None:
 
 
 def check_socket(patient: Patient) -> Finding | None:
-    """See that the socket and its folder are private."""
+    """See that the daemon that has the data answers at the socket, and that the socket and its folder are private."""
     path = patient.client.socket_path
-    if not path.exists():
+    if finding := _check_holder(patient):
+        return finding
+    if not os.path.lexists(path) or isinstance(patient.error, Untrusted):  # which `daemon` reports
         return None
-    folder = path.parent.stat()
+    if not stat.S_ISSOCK(path.lstat().st_mode):
+        return fail(f"{path} is there and is not a socket: no daemon can start", f"rm {quote_path(path)}")
+    if not spawn.is_answering(path):
+        return warn(f"{path} was left by a daemon that no longer runs", safe=[["memctl", "up"]])  # it replaces it
     if finding := check_access(path, 0o600):
         return finding
+    folder = path.parent.stat()
     if folder.st_uid != os.getuid() or stat.S_IMODE(folder.st_mode) & 0o077:
         message = f"others may enter {path.parent}; only the socket itself is private"
         return warn(message, "choose a socket in a folder of its own with MEMORYD_SOCKET")
     return report_ok(f"{path}, private to you")
 
 
-def check_stale_socket(patient: Patient) -> Finding | None:
-    """Look for a socket that a killed daemon left."""
-    path = patient.client.socket_path
-    if not os.path.lexists(path) or isinstance(patient.error, Untrusted):  # which `daemon` reports
+def _check_holder(patient: Patient) -> Finding | None:
+    """Return a finding when the process that holds the lock of the data directory is not the one that answers."""
+    lock = patient.data_dir / "memoryd.lock"
+    holder = _find_holder(lock)
+    if holder is None or (patient.status and patient.status.pid == holder):
         return None
-    if not stat.S_ISSOCK(path.lstat().st_mode):
-        return fail(f"{path} is there and is not a socket: no daemon can start", f"rm {quote_path(path)}")
-    if spawn.is_answering(path):
-        return report_ok("somebody listens at it")
-    return warn(f"{path} was left by a daemon that no longer runs", safe=[["memctl", "up"]])  # it replaces it
+    here, there = str(patient.client.socket_path), lock.read_text(errors="replace")
+    if there not in ("", here):
+        message = f"process {holder} serves {patient.data_dir} at {there}; this environment asks at {here}"
+        return fail(message, f"export MEMORYD_SOCKET={quote_path(Path(there))}")
+    message = f"process {holder} holds {patient.data_dir} and does not answer at {here}: it just starts or hangs"
+    return fail(message, f"ps -fp {holder}  # then: kill {holder}")

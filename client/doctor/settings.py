@@ -21,15 +21,26 @@ MANY_FAILURES = 0.2
 
 
 def check_configuration(patient: Patient) -> Finding | None:
-    """Read the configuration as the daemon would: unknown names, wrong types and values out of range are reported."""
+    """Read the configuration as the daemon would; see that nobody else can change it, and that it is in force.
+
+    It names addresses that texts are sent to.
+    """
     path = paths.config_path()
-    if not is_installed():
-        return None
-    try:
-        read_output("memoryd.daemon", ["--print-config"])
-    except MemorydError as error:
-        return fail(_message_of(error.message), f'"${{EDITOR:-vi}}" {quote_path(path)}')
-    return report_ok(f"{path}" if path.is_file() else "no file, the defaults hold")
+    if is_installed():
+        try:
+            read_output("memoryd.daemon", ["--print-config"])
+        except MemorydError as error:
+            return fail(_message_of(error.message), f'"${{EDITOR:-vi}}" {quote_path(path)}')
+    if not path.is_file():
+        return report_ok("no file, the defaults hold") if is_installed() else None
+    status = path.stat()
+    if status.st_uid not in (os.getuid(), 0):
+        return fail(f"{path} belongs to another user", f"sudo chown {os.getuid()} {quote_path(path)}")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return fail(f"others may change {path}", safe=[["chmod", "go-w", str(path)]])
+    if patient.status and status.st_mtime > patient.answered_at - patient.status.uptime_s:
+        return warn(f"{path} was changed after the daemon started: the changes are not in force", safe=RESTART)
+    return report_ok(str(path))
 
 
 def _message_of(line: str) -> str:
@@ -38,65 +49,33 @@ def _message_of(line: str) -> str:
     return message[:-1].replace('\\"', '"').replace("\\\\", "\\") if message.endswith('"') else line
 
 
-def check_configuration_file(patient: Patient) -> Finding | None:
-    """See that nobody else can change the configuration: it names addresses that texts are sent to."""
-    path = paths.config_path()
-    if not path.is_file():
-        return None
-    status = path.stat()
-    if status.st_uid not in (os.getuid(), 0):
-        return fail(f"{path} belongs to another user", f"sudo chown {os.getuid()} {quote_path(path)}")
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return fail(f"others may change {path}", safe=[["chmod", "go-w", str(path)]])
-    return report_ok("nobody else may change it")
-
-
-def check_in_force(patient: Patient) -> Finding | None:
-    """See whether the daemon was started after the configuration was changed last."""
-    path = paths.config_path()
-    if not patient.status or not path.is_file():
-        return None
-    if path.stat().st_mtime > patient.answered_at - patient.status.uptime_s:
-        return warn(f"{path} was changed after the daemon started: the changes are not in force", safe=RESTART)
-    return report_ok("the daemon started after the last change of its settings")
-
-
 def check_keys(patient: Patient) -> Finding | None:
-    """See that nobody else can read the files with keys."""
+    """See that nobody else can read the files with keys, and that an embedding model behind an API has one."""
     if not patient.settings:
         return None
     named = [patient.settings[section]["key_file"] for section in ("llm", "embedding_api")]
     files = [path for name in named if name and (path := Path(name).expanduser()).is_file()]
-    if not files:
-        return None
-    wrong = next((found for path in files if (found := check_access(path, 0o600))), None)
-    return wrong or report_ok(f"{', '.join(map(str, files))}: private to you")
-
-
-def check_embedding_key(patient: Patient) -> Finding | None:
-    """Look for the key of an embedding model behind an API; one on this machine needs none."""
-    if not patient.settings:
-        return None
+    for path in files:
+        if wrong := check_access(path, 0o600):
+            return wrong
     name = patient.status.model.name if patient.status else patient.settings["model"]["name"]
     api = patient.settings["embedding_api"]
-    if not name.startswith(API) or is_here(urlsplit(api["url"]).hostname or ""):
-        return None
-    return _check_key(api, "[embedding_api]")
-
-
-def _check_key(api: dict[str, Any], section: str) -> Finding:
-    if api["key_file"]:
-        message = f"the key is in {api['key_file']}"
-        readable = os.access(Path(api["key_file"]).expanduser(), os.R_OK)
-        return report_ok(message) if readable else fail(f"{message}, which cannot be read", SHOW)
-    if os.environ.get(api["key_env"]):
-        return report_ok(f"the key is in ${api['key_env']}; the daemon must have been started with it")
-    message = f"there is no key for {api['url']}: neither `key_file` in {section} nor ${api['key_env']} here"
-    return warn(message, f"set `key_file` in {paths.config_path()}, then: memctl up --restart")
+    if name.startswith(API) and not is_here(urlsplit(api["url"]).hostname or ""):  # one on this machine needs none
+        if api["key_file"] and not os.access(Path(api["key_file"]).expanduser(), os.R_OK):
+            return fail(f"the key is in {api['key_file']}, which cannot be read", SHOW)
+        if not api["key_file"] and not os.environ.get(api["key_env"]):
+            neither = f"neither `key_file` in [embedding_api] nor ${api['key_env']} here"
+            return warn(
+                f"there is no key for {api['url']}: {neither}",
+                f"set `key_file` in {paths.config_path()}, then: memctl up --restart",
+            )
+        if not files:
+            return report_ok(f"the key is in ${api['key_env']}; the daemon must have been started with it")
+    return report_ok(f"{', '.join(map(str, files))}: private to you") if files else None
 
 
 def check_language_model(patient: Patient) -> Finding | None:
-    """Ask the language model's server for its list of models."""
+    """Ask the language model's server for its list of models; see how often it failed since the daemon started."""
     settings = patient.settings or {}
     llm = settings.get("llm", {})
     if not llm.get("url"):
@@ -107,6 +86,11 @@ def check_language_model(patient: Patient) -> Finding | None:
         return warn(f"{llm['url']} is not asked, since `offline` is set: rules do its work", SHOW)
     if (reason := _ask_models(llm)) is not None:
         return fail(f"{llm['url']}: {reason}; rules do its work meanwhile", f"curl {llm['url'].rstrip('/')}/models")
+    usage = patient.stats.llm if patient.stats else None
+    if usage and usage.failures > MANY_FAILURES * usage.requests:
+        latest = shorten(to_one_line(usage.last_error), 120)
+        message = f"{usage.failures:,} of {usage.requests:,} questions failed, the latest: {latest}"
+        return warn(message, "memctl stats")
     return report_ok(f"{llm['model']} at {llm['url']} answers")
 
 
@@ -126,14 +110,3 @@ def _ask_models(llm: dict[str, Any]) -> str | None:
     except (URLError, OSError, ValueError) as error:
         return str(getattr(error, "reason", error))
     return None
-
-
-def check_language_model_answers(patient: Patient) -> Finding | None:
-    """See how often the language model failed since the daemon started."""
-    usage = patient.stats.llm if patient.stats else None
-    if not usage or not usage.requests:
-        return None
-    message = f"{usage.failures:,} of {usage.requests:,} questions failed"
-    if usage.failures > MANY_FAILURES * usage.requests:
-        return warn(f"{message}, the latest: {shorten(to_one_line(usage.last_error), 120)}", "memctl stats")
-    return report_ok(message)

@@ -4,34 +4,32 @@ from pathlib import Path
 
 from memoryd.client.doctor.patient import Finding, Patient, quote_path, report_ok, warn
 from memoryd.client.memctl.table import count_text
-from memoryd.client.workspaces.calls import GetWorkspace, Workspace, Workspaces
+from memoryd.client.workspaces.calls import GetWorkspace, Workspaces, WorkspaceStatus
 
 WATCHED = 0.8  # of what the system allows
 WATCH_LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
 
 
 def check_workspaces(patient: Patient) -> Finding | None:
-    """Look for workspaces whose folder no longer exists or cannot be read."""
-    found = _list_workspaces(patient)
+    """Look for workspaces whose folder no longer exists, cannot be read or cannot be watched."""
+    found = patient.client.call(Workspaces()).workspaces if patient.status else []
     if not found:
         return None
     gone = next((space for space in found if space.watching == "gone" or not Path(space.root).is_dir()), None)
     if gone:
         message = f"the folder of {gone.namespace}, {gone.root}, is not there; what is indexed of it stays"
         return warn(message, f"memctl workspace remove {quote_path(Path(gone.root))}")
-    for space in found:
-        if problems := patient.client.call(GetWorkspace(workspace=space.root)).problems:
-            message = f"{space.namespace}: {problems[0].path}: {problems[0].problem}"
+    states = [patient.client.call(GetWorkspace(workspace=space.root)) for space in found]
+    for state in states:
+        if problems := state.problems:
+            message = f"{state.workspace.namespace}: {problems[0].path}: {problems[0].problem}"
             more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-            return warn(f"{message}{more}", f"memctl workspace status {space.namespace}")
-    return report_ok(f"{count_text(len(found), 'workspace')} in order")
+            return warn(f"{message}{more}", f"memctl workspace status {state.workspace.namespace}")
+    return _check_watches(states) or report_ok(f"{count_text(len(found), 'workspace')} in order")
 
 
-def check_watches(patient: Patient) -> Finding | None:
+def _check_watches(states: list[WorkspaceStatus]) -> Finding | None:
     """Compare the watches of workspaces with what the system allows; without one, a folder is scanned instead."""
-    states = [patient.client.call(GetWorkspace(workspace=space.root)) for space in _list_workspaces(patient)]
-    if not states:
-        return None
     try:
         limit = int(WATCH_LIMIT.read_text())
     except (OSError, ValueError):
@@ -46,12 +44,7 @@ def check_watches(patient: Patient) -> Finding | None:
         return warn(message, raised if "watch" in reason else look)
     if limit and used > WATCHED * limit:
         return warn(f"{used:,} of {limit:,} watches are in use", raised)
-    return report_ok(f"{count_text(used, 'folder')} watched" + (f", {limit:,} are allowed" if limit else ""))
+    return None
 
 
-def _list_workspaces(patient: Patient) -> list[Workspace]:
-    """Return the daemon's workspaces; none while none answers."""
-    return patient.client.call(Workspaces()).workspaces if patient.status else []
-
-
-AREAS = {"Work": {"workspaces": check_workspaces, "watches": check_watches}}
+AREAS = {"Work": {"workspaces": check_workspaces}}

@@ -46,12 +46,12 @@ def test_a_file_of_an_agent_that_does_not_parse_is_told(doctor: Doctor, home: Pa
 
 def test_calls_that_wait_for_the_daemon_are_told(doctor: Doctor, memctl: Memctl, folder: Path) -> None:
     (folder / "config.toml").write_text(NO_MODEL)
-    assert "hooks-waiting" not in doctor("hooks-waiting")
-    spool.append({"method": "status"})
-    found = doctor("hooks-waiting")["hooks-waiting"]
+    assert "hooks" not in doctor("hooks")
+    spool.append({"method": "end_session", "namespace": "", "session": "s"})
+    found = doctor("hooks")["hooks"]
     assert (found["message"], found["fix"]) == ("1 call of a hook waits for the daemon", "memctl up")
     try:
-        assert doctor("hooks-waiting", "--fix", "--yes")["hooks-waiting"]["mended"] is True
+        assert doctor("hooks", "--fix", "--yes")["hooks"]["mended"] is True
     finally:
         memctl("down")
 
@@ -105,7 +105,7 @@ def test_a_spool_that_is_nearly_full_is_told(doctor: Doctor, monkeypatch: pytest
     spool.append({"method": "status"})
     spool.append({"method": "status"})
     monkeypatch.setattr(spool, "MAX_BYTES", 40)
-    assert "2 calls of hooks wait, and there is hardly room" in doctor("hooks-waiting")["hooks-waiting"]["message"]
+    assert "2 calls of hooks wait, and there is hardly room" in doctor("hooks")["hooks"]["message"]
 
 
 def test_a_missing_package_for_the_server_that_agents_start_is_told(

@@ -18,20 +18,20 @@ def test_missing_packages_of_the_daemon_are_told(doctor: Doctor, monkeypatch: py
     monkeypatch.setattr("memoryd.client.memctl.local.find_spec", lambda name: None)
     found = doctor()
     assert found["installation"]["fix"] == advise("daemon")
-    assert {"packages", "configuration", "model-files"}.isdisjoint(found), "nothing can be told of them"
+    assert {"configuration", "model"}.isdisjoint(found), "nothing can be told of them"
 
 
 def test_packages_that_are_missing_or_too_old_are_told(
     doctor: Doctor, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert doctor("packages")["packages"]["state"] == "ok"
+    assert doctor("installation")["installation"]["state"] == "ok"
     wanted = ["apsw>=999.1", "no-such-package>=1", "numpy>=1; python_version >= '3.11'", "old; python_version < '3.8'"]
     lines = [f'Requires-Dist: {line}{" and" if ";" in line else ";"} extra == "daemon"' for line in wanted]
     info = folder / "memoryd-0.1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("\n".join(["Metadata-Version: 2.1", "Name: memoryd", "Version: 0.1.0", *lines]))
     monkeypatch.syspath_prepend(str(folder))
-    found = doctor("packages")["packages"]
+    found = doctor("installation")["installation"]
     assert found["state"] == "fail"
     assert re.fullmatch(r"apsw [\d.]+ is older than 999\.1; no-such-package is missing", found["message"])
     assert found["commands"] == [], "what is installed is for a person to decide"

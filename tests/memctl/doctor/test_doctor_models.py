@@ -57,22 +57,22 @@ def test_a_model_that_is_loading_is_waited_for(doctor: Doctor, told: FakeDaemon)
 def test_a_model_that_is_not_installed_is_told(doctor: Doctor, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORYD_MODEL_DIR", str(folder / "models"))
     monkeypatch.delenv("MEMORYD_OFFLINE", raising=False)
-    found = doctor("model-files")["model-files"]
+    found = doctor("model")["model"]
     assert (found["state"], "the daemon fetches it" in found["message"]) == ("warn", True)
     monkeypatch.setenv("MEMORYD_OFFLINE", "1")
-    found = doctor("model-files")["model-files"]
+    found = doctor("model")["model"]
     assert (found["state"], found["fix"]) == ("fail", "memctl model import DIR")
     monkeypatch.setenv("MEMORYD_OFFLINE", "0")
     (folder / "config.toml").write_text("[model]\nfetch = false\n")
-    found = doctor("model-files")["model-files"]
+    found = doctor("model")["model"]
     assert (found["state"], found["fix"]) == ("fail", "memctl model pull all-MiniLM-L6-v2")
     (folder / "config.toml").write_text('[model]\nname = "no-such"\n')
-    assert "neither installed nor in the catalogue" in doctor("model-files")["model-files"]["message"]
+    assert "neither installed nor in the catalogue" in doctor("model")["model"]["message"]
 
 
 def test_an_installed_model_is_found(doctor: Doctor, model_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORYD_MODEL_DIR", str(model_dir))
-    assert doctor("model-files")["model-files"]["message"] == "all-MiniLM-L6-v2 is installed"
+    assert doctor("model")["model"]["message"] == "all-MiniLM-L6-v2 is installed"
 
 
 def test_memories_that_wait_for_vectors_in_vain_are_queued_again(doctor: Doctor, told: FakeDaemon) -> None:

@@ -46,10 +46,10 @@ def test_a_socket_that_is_not_to_be_trusted_is_told_and_nothing_is_started(docto
         listener.bind(str(folder / "real"))
         listener.listen()
         (folder / "s").symlink_to(folder / "real")
-        found = doctor("daemon", "stale-socket")
+        found = doctor("daemon", "socket")
     assert "is a symbolic link" in found["daemon"]["message"]
     assert (found["daemon"]["state"], found["daemon"]["fix"]) == ("fail", "")
-    assert "stale-socket" not in found
+    assert "socket" not in found
 
 
 def test_a_daemon_of_another_version_is_replaced(
@@ -75,12 +75,12 @@ def test_a_daemon_of_another_version_is_replaced(
 def test_a_lock_that_somebody_else_holds_is_told(doctor: Doctor, folder: Path) -> None:
     (folder / "data").mkdir(mode=0o700)
     with (folder / "data" / "memoryd.lock").open("w") as lock:
-        assert "instance" not in doctor("instance"), "nobody holds it"
+        assert "socket" not in doctor("socket"), "nobody holds it"
         fcntl.flock(lock, fcntl.LOCK_EX)
-        found = doctor("instance")["instance"]
+        found = doctor("socket")["socket"]
         lock.write("/run/other.sock")
         lock.flush()
-        elsewhere = doctor("instance")["instance"]["message"]
+        elsewhere = doctor("socket")["socket"]["message"]
     assert elsewhere.startswith(f"process {os.getpid()} serves {folder / 'data'} at /run/other.sock; this environment")
     assert found["state"] == "fail"
     assert found["message"].startswith(f"process {os.getpid()} holds {folder / 'data'} and does not answer")
@@ -101,13 +101,13 @@ def test_a_socket_that_a_killed_daemon_left_is_taken_over(doctor: Doctor, memctl
     (folder / "config.toml").write_text(NO_MODEL)
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(folder / "s"))
-    found = doctor("stale-socket")["stale-socket"]
+    found = doctor("socket")["socket"]
     assert (found["state"], found["fix"]) == ("warn", "memctl up")
-    mended = doctor("daemon", "stale-socket", "--fix", "--yes")
-    assert [mended[name]["mended"] for name in ("daemon", "stale-socket")] == [True, True]
+    mended = doctor("daemon", "socket", "--fix", "--yes")
+    assert [mended[name]["mended"] for name in ("daemon", "socket")] == [True, True]
     memctl("down")
     (folder / "s").write_text("a file")
-    assert "is not a socket" in doctor("stale-socket", "--fix", "--yes")["stale-socket"]["message"]
+    assert "is not a socket" in doctor("socket", "--fix", "--yes")["socket"]["message"]
     assert (folder / "s").exists(), "it may be anybody's"
 
 

@@ -15,7 +15,7 @@ from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
 from configs import NO_MODEL
-from memoryd.client.doctor.settings import check_in_force
+from memoryd.client.doctor.settings import check_configuration
 from memoryd.client.protocol import GetStats, LlmUsage
 
 
@@ -35,8 +35,8 @@ def test_a_configuration_that_is_wrong_is_explained(doctor: Doctor, folder: Path
 def test_a_configuration_that_others_may_change_is_closed(doctor: Doctor, folder: Path) -> None:
     (folder / "config.toml").touch()
     (folder / "config.toml").chmod(0o666)
-    assert doctor("configuration-file")["configuration-file"]["state"] == "fail"
-    assert doctor("configuration-file", "--fix", "--yes")["configuration-file"]["mended"] is True
+    assert doctor("configuration")["configuration"]["state"] == "fail"
+    assert doctor("configuration", "--fix", "--yes")["configuration"]["mended"] is True
     assert (folder / "config.toml").stat().st_mode & 0o777 == 0o644
 
 
@@ -44,12 +44,12 @@ def test_settings_that_are_not_in_force_yet_are_told_and_taken(doctor: Doctor, m
     (folder / "config.toml").write_text(NO_MODEL)
     try:
         first = memctl("up", "--json").json["pid"]
-        assert doctor("in-force")["in-force"]["state"] == "ok"
+        assert doctor("configuration")["configuration"]["state"] == "ok"
         os.utime(folder / "config.toml", (time.time() + 1,) * 2)
-        found = doctor("in-force")["in-force"]
+        found = doctor("configuration")["configuration"]
         assert (found["state"], found["fix"]) == ("warn", "memctl up --restart")
         os.utime(folder / "config.toml")
-        assert doctor("in-force", "--fix", "--yes")["in-force"]["mended"] is True
+        assert doctor("configuration", "--fix", "--yes")["configuration"]["mended"] is True
         assert memctl("status", "--json").json["pid"] == first
     finally:
         memctl("down")
@@ -59,11 +59,11 @@ def test_a_start_is_dated_by_when_the_daemon_answered_not_by_when_a_slow_visit_g
     (folder / "config.toml").touch()
     os.utime(folder / "config.toml", (time.time() - 30,) * 2)
     patient: Any = SimpleNamespace(status=SimpleNamespace(uptime_s=10.0), answered_at=time.time() - 60)
-    found = check_in_force(patient)
+    found = check_configuration(patient)
     assert found is not None
     assert found.state == "warn"
     os.utime(folder / "config.toml", (time.time() - 80,) * 2)
-    found = check_in_force(patient)
+    found = check_configuration(patient)
     assert found is not None
     assert found.state == "ok"
 
@@ -122,11 +122,15 @@ def test_a_language_model_that_does_not_answer_is_told(
     assert elsewhere == ("warn", "https://llm.invalid/v1 is not asked, since `offline` is set: rules do its work")
 
 
-def test_a_language_model_that_often_fails_is_told(doctor: Doctor, told: FakeDaemon) -> None:
+def test_a_language_model_that_often_fails_is_told(
+    doctor: Doctor, told: FakeDaemon, folder: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "config.toml").write_text(f'[llm]\nurl = "{url}"\nmodel = "m"\n')
+    monkeypatch.setenv("MEMORYD_LLM_KEY", "200")
     stats = told.replies[GetStats]
     usage = LlmUsage(model="m", requests=10, answers=9, failures=1, last_error="too slow")
     told.replies[GetStats] = msgspec.structs.replace(stats, llm=usage)
-    assert doctor("llm-answers")["llm-answers"]["state"] == "ok"
+    assert doctor("language-model")["language-model"]["state"] == "ok"
     told.replies[GetStats] = msgspec.structs.replace(stats, llm=msgspec.structs.replace(usage, failures=5))
-    found = doctor("llm-answers")["llm-answers"]
+    found = doctor("language-model")["language-model"]
     assert (found["state"], found["message"]) == ("warn", "5 of 10 questions failed, the latest: too slow")

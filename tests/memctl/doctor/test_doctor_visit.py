@@ -19,14 +19,14 @@ COMMAND = [sys.executable, "-m", "memoryd.client.memctl", "doctor"]
 
 
 def test_there_are_many_checks_each_with_a_name_of_its_own() -> None:
-    assert len(list_checks()) == sum(map(len, list_areas().values())) >= 40
+    assert len(list_checks()) == sum(map(len, list_areas().values())) >= 20
     assert {name.casefold() for name in list_areas()}.isdisjoint(list_checks()), "a word means an area or a check"
 
 
 def test_a_healthy_daemon_is_well(doctor: Doctor, alive: Any) -> None:
     found = doctor()
     assert {name for name, finding in found.items() if finding["state"] == "fail"} == {"model"}, "it has none"
-    assert len(found) > 30
+    assert len(found) > 15
 
 
 @pytest.mark.slow
@@ -48,7 +48,7 @@ def test_checks_are_chosen_by_name_and_area(doctor: Doctor, memctl: Memctl) -> N
 
 def test_only_what_is_wrong_is_shown_if_asked_for(memctl: Memctl, folder: Path) -> None:
     (folder / "s").write_text("a file")
-    shown = memctl("doctor", "--wrong", "disk", "stale-socket")
+    shown = memctl("doctor", "--wrong", "disk", "socket")
     assert (shown.code, "disk" in shown.out, "fix it: rm" in shown.out) == (1, False, True)
     assert "1 problem in 2 checks" in shown.out
     assert memctl("doctor", "--wrong", "environment").out == "All is well (1 check).\n"
@@ -94,7 +94,7 @@ def test_doctor_works_when_everything_is_broken(doctor: Doctor, folder: Path) ->
     (folder / "data" / "memoryd.sqlite").write_bytes(b"nonsense" * 1000)
     (folder / "s").write_text("a file")
     states = {name: finding["state"] for name, finding in doctor().items()}
-    broken = ("configuration", "daemon", "stale-socket", "data", "database")
+    broken = ("configuration", "daemon", "socket", "data", "database")
     assert {states[name] for name in broken} == {"fail"}
 
 

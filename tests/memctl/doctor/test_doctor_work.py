@@ -42,18 +42,18 @@ def test_jobs_that_gave_up_are_resumed(doctor: Doctor, told: FakeDaemon) -> None
 def test_jobs_that_should_have_run_long_ago_are_run(doctor: Doctor, told: FakeDaemon) -> None:
     at = 1e6
     told.replies[Jobs] = JobList(jobs=[job("sweep", next_run_at=at - 7200), job("caps", next_run_at=at - 60)], at=at)
-    assert doctor("overdue")["overdue"]["message"] == "sweep should have run long ago"
+    assert doctor("jobs")["jobs"]["message"] == "sweep should have run long ago"
 
     def ran() -> JobRun:
         told.replies[Jobs] = JobList(jobs=[job("sweep", next_run_at=at + 60)], at=at)
         return run("sweep")
 
     told.replies[RunJob] = ran
-    assert doctor("overdue", "--fix", "--yes")["overdue"]["mended"] is True
+    assert doctor("jobs", "--fix", "--yes")["jobs"]["mended"] is True
 
 
 def test_jobs_that_are_switched_off_are_told(doctor: Doctor, alive: Any) -> None:
-    found = doctor("overdue")["overdue"]
+    found = doctor("jobs")["jobs"]
     assert (found["state"], "`enabled` is false" in found["message"]) == ("warn", True)
 
 
@@ -83,17 +83,18 @@ def test_too_few_watches_are_told(
     told.replies[GetWorkspace] = WorkspaceStatus(workspace=space, pending_embeddings=0, watches=9)
     monkeypatch.setattr(workspace_checks, "WATCH_LIMIT", folder / "limit")
     (folder / "limit").write_text("10\n")
-    assert doctor("watches")["watches"]["message"] == "9 of 10 watches are in use"
+    assert doctor("workspaces")["workspaces"]["message"] == "9 of 10 watches are in use"
     (folder / "limit").write_text("100\n")
-    assert doctor("watches")["watches"]["state"] == "ok"
+    assert doctor("workspaces")["workspaces"]["state"] == "ok"
     scanned = msgspec.structs.replace(space, watching="scanning")
     told.replies[GetWorkspace] = WorkspaceStatus(workspace=scanned, pending_embeddings=0, reason="no watches are left")
-    found = doctor("watches")["watches"]
+    found = doctor("workspaces")["workspaces"]
     assert found["message"] == "notes is scanned every few seconds: no watches are left"
     assert found["fix"].startswith("sudo sysctl fs.inotify.max_user_watches=524288")
 
 
-def test_tokens_that_nobody_uses_are_told(doctor: Doctor, told: FakeDaemon) -> None:
+def test_tokens_that_nobody_uses_are_told(doctor: Doctor, told: FakeDaemon, folder: Path) -> None:
+    (folder / "config.toml").write_text("[access]\nrequire_token = true\n")
     now, long_ago = time.time(), time.time() - 100 * 86400
     tokens = [
         Token(name="used", namespace="a", role="agent", created_at=long_ago, last_used_at=now),
@@ -101,10 +102,10 @@ def test_tokens_that_nobody_uses_are_told(doctor: Doctor, told: FakeDaemon) -> N
         Token(name="idle", namespace="a", role="agent", created_at=long_ago),
     ]
     told.replies[ListTokens] = TokenList(tokens=tokens[:2])
-    found = doctor("tokens")["tokens"]
+    found = doctor("tokens-required")["tokens-required"]
     assert (found["state"], found["message"]) == ("ok", "2 tokens, none idle for 90 days")
     told.replies[ListTokens] = TokenList(tokens=tokens)
-    found = doctor("tokens")["tokens"]
+    found = doctor("tokens-required")["tokens-required"]
     assert (found["message"], found["fix"]) == ("idle: not used for 90 days", "memctl token revoke idle")
 
 

@@ -209,12 +209,12 @@ def test_a_file_of_attempts_that_says_nothing_is_begun_again(written: bytes, own
 
 
 def test_what_was_set_aside_is_reported_and_can_be_sent_again(own: Path, memctl: Memctl) -> None:
-    assert memctl("doctor", "hooks-set-aside", "--json").json == []
+    assert memctl("doctor", "hooks", "--json").json == []
     for number in (1, 2):
         spool.append(call(number, POISON if number == 1 else ""))
     for _ in range(3):
         replayed(Link())
-    [found] = memctl("doctor", "hooks-set-aside", "--json").json
+    [found] = memctl("doctor", "hooks", "--json").json
     assert found["state"] == "warn"
     assert found["message"].startswith("1 call of hooks set aside, because the daemon died, hung or never answered")
     assert found["fix"] == f"after an upgrade: memctl hooks retry; to drop them: rm {own / 'hooks.aside'}"
