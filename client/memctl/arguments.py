@@ -38,7 +38,7 @@ _WITH_VALUE = ("--socket", "--namespace", "--timeout")
 _INTEGER = compile_late(r"-?(0|[1-9][0-9]{0,17})")
 _DECIMAL = compile_late(r"-?[0-9]+\.[0-9]+(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
 
-_COMPARISON = compile_late(r"([^=<>!]+)(=|!=|>=|<=|>|<)(.*)", re.DOTALL)
+_COMPARISON = compile_late(r"([^=<>!]+)([=<>!]+)(.*)", re.DOTALL)
 _OPERATORS = {"=": "$eq", "!=": "$ne", ">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
 # What people try as an option of its own, and what `--where` calls it.
 _FILTERED = {
@@ -90,6 +90,8 @@ class Parser(argparse.ArgumentParser):
     def _advise(self, word: str) -> str:
         if "--content" in self._option_string_actions:
             return "; a new text is given with --content"
+        if self.prog == "memctl export":
+            return "; it writes to standard output: `memctl export > FILE`"
         return "; quote a text of several words" if self._get_positional_actions() and " " not in word else ""
 
     def error(self, message: str) -> NoReturn:
@@ -459,13 +461,18 @@ _TIMES = ("memory.created_at", "memory.updated_at", "memory.last_accessed_at", "
 
 
 def parse_where(text: str) -> dict[str, Any]:
-    """Return the conditions that JSON text is, or `KEY=VALUE` and the like with != > >= < <=."""
+    """Return the conditions that JSON text is, or `KEY=VALUE` and the like with != > >= < <=.
+
+    A value that begins with one of these signs has a space before it.
+    """
     if text.lstrip().startswith("{"):
         return parse_metadata(text)
     match = _COMPARISON.fullmatch(text)
     if not match:
         raise argparse.ArgumentTypeError(f"must be like KEY=VALUE or KEY>=4, or a JSON object, not {text!r}")
     key, sign, text = match.groups()
+    if sign not in _OPERATORS:
+        raise argparse.ArgumentTypeError(f"{sign} is no comparison; there are {', '.join(_OPERATORS)}")
     value: Any = parse_scalar(text.strip())
     if key.strip() in _TIMES and isinstance(value, str):
         value = parse_date(value)

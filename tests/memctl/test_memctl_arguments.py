@@ -135,6 +135,7 @@ def test_a_timeout_is_a_positive_number_of_seconds() -> None:
         ("list --session x", "there is no option --session; write `--where session=…`"),
         ("list --key x", "there is no option --key; write `--where memory.key=…`"),
         ("list x", "'x' is one word too many"),
+        ("export a.jsonl", "'a.jsonl' is one word too many; it writes to standard output: `memctl export > FILE`"),
         ("add x y", "'y' is one word too many; quote a text of several words"),
         ('update 3f9a "We use Valkey"', "'We use Valkey' is one word too many; a new text is given with --content"),
         ('get 3f9a "We use Valkey"', "'We use Valkey' is one word too many"),
@@ -183,6 +184,7 @@ def test_the_examples_of_a_command_are_calls_of_it_that_its_parser_takes(name: s
         ("score < 4.5", {"score": {"$lt": 4.5}}),
         ("open!=true", {"open": {"$ne": True}}),
         ("note=a=b", {"note": {"$eq": "a=b"}}),
+        ("from= <ada@example.org>", {"from": {"$eq": "<ada@example.org>"}}),
         ("memory.expires_at < 2026-12-01T00:00:00Z", {"memory.expires_at": {"$lt": 1796083200.0}}),
         ("memory.created_at>=1796083200", {"memory.created_at": {"$gte": 1796083200}}),
         ('{"a": {"$in": [1, 2]}}', {"a": {"$in": [1, 2]}}),
@@ -196,3 +198,9 @@ def test_conditions_are_comparisons_or_json(text: str, where: object) -> None:
 def test_what_is_no_condition_is_wrong_usage(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         parse_where(text)
+
+
+@pytest.mark.parametrize("sign", ["==", "=>", "=<", "<>", ">>", "<<", "!==", ">=="])
+def test_a_comparison_that_does_not_exist_is_refused(sign: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=f"{sign} is no comparison; there are =, !=, >, >=, <, <="):
+        parse_where(f"score{sign}2")
