@@ -49,6 +49,7 @@ def test_a_backup_is_checked_and_listed(memctl: Memctl, client: Client, daemon: 
         memctl("backup")
     listed = memctl("backup", "--list", "--json").json
     assert listed[0]["path"] == made["path"]
+    assert memctl("backup", "--list").out.endswith(f" The copies are in {daemon.core.folder / 'backups'}.\n")
     assert len(listed) == 4, "none is deleted that was asked for"
     assert f"memctl restore {daemon.core.folder}" in memctl("backup", str(daemon.core.folder / "one.sqlite")).out
     assert (daemon.core.folder / "one.sqlite").exists()
@@ -66,7 +67,11 @@ def test_the_names_in_the_list_are_whole_and_those_that_restore_takes(
     former.parent.mkdir()
     shutil.copy(copy, former)
     monkeypatch.setenv("COLUMNS", "40")
-    head, first, second, _ = memctl("backup", "--list").out.splitlines()
+    head, first, second, last = memctl("backup", "--list").out.splitlines()
+    where = daemon.core.folder
+    assert (
+        last == f"`memctl restore NAME` takes one back. The copies are in {where / 'backups'}, `before-…` in {where}."
+    )
     assert head.split() == ["MADE", "MEMORIES", "SIZE", "NAME"]
     assert first.split()[:2] == ["2027-01-15T08:00:00Z", "1"]
     assert (first.split()[-1], second.split()[-1]) == (copy.name, former.parent.name)
@@ -559,6 +564,7 @@ def test_a_restore_keeps_pauses_and_says_how_its_workspaces_are_added_again(
     copy, diary = str(folder / "copy.sqlite"), str(folder / "diary")
     memctl("observe", "We decided that the cache is Valkey")
     assert memctl("backup", copy).out.startswith("Copied 1 turn, 1 part of files (")
+    (folder / "diary").mkdir()
     memctl("observe", "off", "--folder", diary)
     done = memctl("restore", copy).out
     assert done.startswith("Restored 1 turn, 1 part of files from ")

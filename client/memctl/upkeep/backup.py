@@ -47,7 +47,9 @@ def _copies_text(copies: list[Copy], folder: Path) -> str:
     if not copies:
         return f"There are no copies in {folder / BACKUPS} yet; `memctl backup` makes one."
     table = format_table(["MADE", "MEMORIES", "SIZE", "NAME"], list(map(_build_row, copies)), flexible=0, right=(1, 2))
-    return f"{table}\n`{paint('memctl restore NAME', 'cyan')}` takes one back. They are in {folder}."
+    former = f", `before-…` in {folder}" if any(copy.former for copy in copies) else ""
+    where = f"The copies are in {folder / BACKUPS}{former}."
+    return f"{table}\n`{paint('memctl restore NAME', 'cyan')}` takes one back. {where}"
 
 
 def _build_row(copy: Copy) -> list[str]:
