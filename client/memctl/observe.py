@@ -35,6 +35,7 @@ from memoryd.client.transport.batches import split_batches, sum_kinds
 
 PER_CALL = 200  # lines of a seed
 SHOWN = 5  # namespaces of a seed
+SESSIONS = 3  # paused ones that are shown: a pause of a session outlives it
 
 
 # observe -------------------------------------------------------------------------------------------------------------
@@ -80,6 +81,8 @@ def _change_pauses(args: Namespace) -> None:
     kind, name = ("session", args.session) if args.session else ("namespace", named_namespace(args) or "")
     if args.folder:
         kind, name = "folder", os.path.realpath(args.folder)
+        if args.turns == ["off"] and not os.path.isdir(name):
+            raise Invalid(f"There is no folder {name}, so nothing is paused.")
     calls: dict[str, protocol.Call[protocol.Observing]] = {
         "off": protocol.PauseObserving(kind=kind, name=name),  # type: ignore[arg-type]
         "on": protocol.ResumeObserving(kind=kind, name=name),  # type: ignore[arg-type]
@@ -93,7 +96,14 @@ def _pauses_text(pauses: protocol.Observing) -> str:
         return "Everything is observed."
     is_all = any(pause.kind == "namespace" and not pause.name for pause in pauses.pauses)
     rest = "" if is_all else "Everything else is observed. "
-    return "\n".join([*map(_pause_text, pauses.pauses), f"{rest}What is kept is still given to agents."])
+    earlier = [pause for pause in pauses.pauses if pause.kind == "session"][:-SESSIONS]
+    lines = [_pause_text(pause) for pause in pauses.pauses if pause not in earlier]
+    if earlier:
+        be = "is" if len(earlier) == 1 else "are"
+        lines.append(
+            f"{count_text(len(earlier), 'earlier session')} {be} paused too; `memctl observe status --json` lists them."
+        )
+    return "\n".join([*lines, f"{rest}What is kept is still given to agents."])
 
 
 def _pause_text(pause: protocol.Pause) -> str:

@@ -87,6 +87,37 @@ def test_observing_is_paused_shown_and_resumed(memctl: Memctl, client: Any, fold
     assert memctl("observe", "We decided to ship on Monday", "--session", "s1", "--json").json["accepted"] == 1
 
 
+def test_a_folder_that_does_not_exist_is_not_paused(memctl: Memctl, folder: Path) -> None:
+    (folder / "file").touch()
+    for name in ("none", "file"):
+        refused = memctl("observe", "off", "--folder", str(folder / name))
+        assert (refused.code, refused.out) == (1, "")
+        assert refused.err.startswith(f"memctl: There is no folder {folder / name}, so nothing is paused.")
+    assert memctl("observe", "status").out == "Everything is observed.\n"
+    (folder / "gone").mkdir()
+    memctl("observe", "off", "--folder", str(folder / "gone"))
+    (folder / "gone").rmdir()
+    assert memctl("observe", "on", "--folder", str(folder / "gone")).out == "Everything is observed.\n"
+
+
+def test_of_many_paused_sessions_the_latest_are_shown_and_the_others_counted(
+    memctl: Memctl, client: Any, folder: Path
+) -> None:
+    for number in range(1, 6):
+        client.call(PauseObserving(kind="session", name=f"s{number}"))
+    client.call(PauseObserving(kind="folder", name=str(folder)))
+    *shown, last = memctl("observe", "status").out.splitlines()
+    assert [line.partition(";")[0] for line in shown[:-1]] == [
+        f"Observing is paused in the folder {folder}",
+        "Observing is paused in the session s3",
+        "Observing is paused in the session s4",
+        "Observing is paused in the session s5",
+    ]
+    assert shown[-1] == "2 earlier sessions are paused too; `memctl observe status --json` lists them."
+    assert last.startswith("Everything else is observed.")
+    assert len(memctl("observe", "status", "--json").json["pauses"]) == 6
+
+
 def test_what_waits_to_be_sent_is_erased_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORYD_DATA_DIR", str(folder))
     call = {"method": "observe", "turns": SAID, "session": "work-1"}

@@ -60,15 +60,15 @@ def test_it_says_which_agents_have_hooks_and_what_to_do_where_nothing_is_kept(me
     assert lines[3].startswith('Next: memctl add "…"')
 
 
-def test_a_pause_is_shown(memctl: Memctl, client: Client) -> None:
-    for command in (("observe", "off", "--folder", "/home/me/private"), ("observe", "off")):
+def test_a_pause_is_shown(memctl: Memctl, client: Client, folder: Path) -> None:
+    for command in (("observe", "off", "--folder", str(folder)), ("observe", "off")):
         memctl(*command)
     for command in ((), ("status",), ("hooks", "status")):
         assert "paused everywhere since 20" in memctl(*command).out, command
     memctl("observe", "on")
     for command in ((), ("status",), ("hooks", "status")):
-        assert "paused in /home/me/private; see `memctl observe status`" in memctl(*command).out, command
-    memctl("observe", "on", "--folder", "/home/me/private")
+        assert f"paused in {folder}; see `memctl observe status`" in memctl(*command).out, command
+    memctl("observe", "on", "--folder", str(folder))
     assert "paused" not in memctl().out
 
 
