@@ -216,6 +216,27 @@ def test_a_change_since_a_saved_run_is_printed_with_its_questions(plain: Any, fo
     ]
 
 
+def test_changed_pairs_and_test_points_are_named_as_well() -> None:
+    now = {"total": {"precision": None, "recall": 0.5}, "linked": {"p1": True, "p2": False}}
+    then = {"total": {"precision": None, "recall": 1.0}, "linked": {"p1": True, "p2": True}}
+    assert compare(now, then) == [
+        "  precision                    –",
+        "  recall                    50.0  (was 100.0, -50.0)",
+        "  1 of 2 questions changed",
+        "    p2: linked → not linked",
+    ]
+    point = {"id": "s1", "lines": 3, "helping": 2, "harmful": 1, "there": 1}
+    figures = dict.fromkeys(("helping", "harmful", "wanted"), 0.5) | dict.fromkeys(("got", "silent"), None)
+    at_start = {"points": [point], "figures": {"start": figures}}
+    calmer = {**at_start, "points": [{**point, "lines": 2, "harmful": 0}]}
+    lines = compare(calmer, at_start)
+    assert lines[0] == "  starts helping            50.0  (was 50.0, +0.0)"
+    assert lines[-2:] == [
+        "  1 of 1 questions changed",
+        "    s1: 3 lines, 2 helping, 1 harmful, 1 there → 2 lines, 2 helping, 0 harmful, 1 there",
+    ]
+
+
 def test_public_sets_that_are_not_there_are_known_and_skipped(folder: Path) -> None:
     (folder / "locomo10.json").write_text("[]")
     there = {name: measure is not None for name, measure in list_sets(folder)}
