@@ -82,7 +82,7 @@ docs: $(VENV)/docs-installed
 
 wheel: $(VENV)-build/installed
 	rm -f "$(DIST)"/memoryd-*
-	$(VENV)-build/bin/python -m build --quiet --outdir "$(DIST)"
+	$(VENV)-build/bin/python -m build --quiet --no-isolation --outdir "$(DIST)"
 	@ls "$(DIST)"/memoryd-*
 
 release: wheel $(VENV)/installed
@@ -94,9 +94,9 @@ $(VENV)/installed: pyproject.toml
 	$(BIN)/python -m compileall -q client daemon models scheduler
 	touch $@
 
-$(VENV)-build/installed:
+$(VENV)-build/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-build
-	$(VENV)-build/bin/python -m pip install --quiet build
+	$(VENV)-build/bin/python -m pip install --quiet --upgrade build setuptools
 	touch $@
 
 $(VENV)/docs-installed: $(VENV)/installed
