@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from memoryd.models.calibration import Calibration
-from memoryd.models.catalog import ModelFacts
+from memoryd.models.catalog import CATALOG, ModelFacts
 from memoryd.models.errors import ModelBroken, ModelError, ModelMissing
 
 MANIFEST = "manifest.json"
@@ -85,7 +85,11 @@ def read_manifest(name: str, models_dir: Path) -> Manifest:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Manifest)
     except (FileNotFoundError, NotADirectoryError):
-        raise ModelMissing(f"Model {name} is not installed; run: memctl model pull {name}") from None
+        if name in CATALOG:
+            raise ModelMissing(f"Model {name} is not installed; run: memctl model pull {name}") from None
+        raise ModelMissing(
+            f"Model {name} is neither installed nor in the catalogue: `memctl model list` shows which there are."
+        ) from None
     except (OSError, msgspec.MsgspecError) as error:
         raise describe_damage(name, f"its manifest cannot be read ({error})") from error
 

@@ -39,17 +39,21 @@ def pull(*arguments: str) -> Any:
 
 
 def _list(args: Namespace) -> None:
-    models = run_models("list", "--json", *folder_options()) + _list_api_models(args)
+    used: ModelState | None = None
+    with suppress(MemorydError), client_for(args, autostart=False) as client:
+        used = client.status().model
+    models = run_models("list", "--json", *folder_options()) + _list_api_models(used)
+    for model in models:
+        model["in_use"] = used is not None and used.state == "ready" and model["name"] == used.name
     show(args, models, lambda: _list_text(models))
 
 
-def _list_api_models(args: Namespace) -> list[dict[str, Any]]:
+def _list_api_models(used: ModelState | None) -> list[dict[str, Any]]:
     """Return the models behind an API that the settings name or the daemon uses."""
     settings = effective_settings()
-    used: dict[str, int | None] = {settings["model"]["name"]: settings["embedding_api"]["dimensions"] or None}
-    with suppress(MemorydError), client_for(args, autostart=False) as client:
-        model = client.status().model
-        used[model.name] = model.dimensions or used.get(model.name)
+    names: dict[str, int | None] = {settings["model"]["name"]: settings["embedding_api"]["dimensions"] or None}
+    if used:
+        names[used.name] = used.dimensions or names.get(used.name)
     return [
         {
             "name": name,
@@ -62,7 +66,7 @@ def _list_api_models(args: Namespace) -> list[dict[str, Any]]:
             "licence": "",
             "description": f"behind {settings['embedding_api']['url']}",
         }
-        for name, dimensions in used.items()
+        for name, dimensions in names.items()
         if name.startswith(API)
     ]
 
@@ -70,8 +74,8 @@ def _list_api_models(args: Namespace) -> list[dict[str, Any]]:
 def _list_text(models: list[dict[str, Any]]) -> str:
     rows, size = [], max(columns() - 2 * len(GAP), 40)
     for m in models:
-        installed = "API" if m["name"].startswith(API) else "yes" if m["installed"] else ""
-        rows.append([m["name"], installed, f"{m['dimensions'] or '?'}", f"{m['size_mb']:.0f}"])
+        state = "API" if m["name"].startswith(API) else "yes" if m["installed"] else ""
+        rows.append([m["name"], "in use" if m["in_use"] else state, f"{m['dimensions'] or '?'}", f"{m['size_mb']:.0f}"])
     first, *lines = format_table(["NAME", "INSTALLED", "DIM", "MB"], rows, right=(2, 3)).splitlines()
     parts = [first]
     for line, m in zip(lines, models, strict=True):

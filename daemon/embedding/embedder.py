@@ -35,7 +35,7 @@ from memoryd.daemon.store import codes, parts, vectors
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
 from memoryd.daemon.store.writer import Transaction
-from memoryd.models import Embedder, ModelError, ModelMissing, installed
+from memoryd.models import Embedder, ModelError, ModelMissing, installed, read_manifest
 
 _CLOSE_LIMIT_S = 2.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 300.0
@@ -175,7 +175,10 @@ class Embedding:
     def use(self, name: str) -> None:
         """Switch to another model in the background; raise `ModelUnavailable` when it is not installed."""
         if not is_api(name) and name not in installed(self._folder):
-            raise ModelUnavailable(f"The model {name} is not installed; run: memctl model pull {name}")
+            try:
+                read_manifest(name, self._folder)  # says what is missing
+            except ModelError as error:
+                raise ModelUnavailable(str(error)) from None
         if self._state.state in ("missing", "failed", "fetching"):  # there are no vectors to go on with
             self._store.set_setting("model", name).result()
             self._state = ModelState(name=name, state="loading")

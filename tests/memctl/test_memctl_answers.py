@@ -657,6 +657,16 @@ def test_status_names_threads_that_failed(memctl: Memctl, fake: FakeDaemon, fold
     assert "effects failed 3 times, works since 1970-01-01T00:00:06Z (OSError: no)\n" in memctl("status").out
 
 
+def test_the_list_of_models_says_which_one_is_in_use(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
+    for name in ("bge-small-en-v1.5", "openai:tiny"):
+        fake.replies[protocol.GetStatus] = status(folder, name=name)
+        assert [row["name"] for row in memctl("model", "list", "--json").json if row["in_use"]] == [name]
+        [line] = [line for line in memctl("model", "list").out.splitlines() if "in use" in line]
+        assert line.startswith(f"{name} ")
+    fake.replies[protocol.GetStatus] = status(folder, name="bge-small-en-v1.5", state="missing")
+    assert "in use" not in memctl("model", "list").out
+
+
 def test_a_change_of_model_is_followed_to_its_end(memctl: Memctl, fake: FakeDaemon, folder: Path) -> None:
     half = protocol.Progress(stage="new", done=1, total=2)
     preparing = {"name": "old", "reembedding": half}

@@ -201,6 +201,8 @@ def test_a_missing_model_names_the_command(models_dir: Path) -> None:
         load("all-MiniLM-L6-v2", models_dir)
     with pytest.raises(ModelMissing):
         models.remove("all-MiniLM-L6-v2", models_dir)
+    with pytest.raises(ModelMissing, match="neither installed nor in the catalogue: `memctl model list`"):
+        load("gpt-4", models_dir)
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json"])

@@ -259,8 +259,10 @@ def test_a_restart_in_the_middle_that_finds_the_old_model_gone_fetches_the_old_o
 
 def test_a_model_that_is_not_installed_is_refused_and_nothing_changes(folder: Path, models: Models) -> None:
     with running(folder, models) as core:
-        with pytest.raises(ModelUnavailable, match="not installed"):
-            core.embedding.use("absent")
+        with pytest.raises(ModelUnavailable, match="not installed; run: memctl model pull static"):
+            core.embedding.use("static")
+        with pytest.raises(ModelUnavailable, match="neither installed nor in the catalogue: `memctl model list`"):
+            core.embedding.use("gpt-4")
         assert core.store.read_setting("next_model") is None
 
 
