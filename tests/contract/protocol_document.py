@@ -130,7 +130,7 @@ def _example() -> Iterator[str]:
     yield f"that is, after the length: `{_json([protocol.PROTOCOL_VERSION, 1, call])}`. The reply:\n"
     yield "```\n" + _hex(frame(msgspec.msgpack.encode([protocol.RESULT, 1, added]))) + "```\n"
     yield f"that is `{_json([protocol.RESULT, 1, added])}`. A refusal, here of an unknown method:\n"
-    refusal = [protocol.ERROR, 2, "unknown_method", "There is no method 'forget'.", {}]
+    refusal = [protocol.ERROR, 2, "unknown_method", "There is no method 'rename'.", {}]
     yield "```\n" + _hex(frame(msgspec.msgpack.encode(refusal))) + "```\n"
     yield f"that is `{_json(refusal)}`.\n"
 

@@ -1,6 +1,7 @@
 """PROTOCOL.md says what the code does: it is generated, complete, and enough to write a client."""
 
 import os
+import re
 import socket
 from inspect import get_annotations
 from pathlib import Path
@@ -32,6 +33,11 @@ def test_every_field_has_a_docstring_below_it_that_says_what_it_means() -> None:
 @pytest.mark.parametrize("word", [*map(method_name, METHODS), *sorted(ERRORS.keys() - CLIENTS_OWN)])
 def test_every_method_and_error_code_is_in_it(word: str) -> None:
     assert f"`{word}`" in PROTOCOL.read_text(), "run: make protocol"
+
+
+def test_the_refused_method_of_the_example_does_not_exist() -> None:
+    [name] = re.findall(r"There is no method '(\w+)'", PROTOCOL.read_text())
+    assert name not in map(method_name, METHODS)
 
 
 def test_the_worked_example_is_made_of_whole_frames() -> None:

@@ -67,6 +67,12 @@ def test_code_of_a_page_is_in_blocks_that_are_run(name: str) -> None:
     assert re.findall(r"(?m)^ {4,}(?:memctl|\$|pip|python|sudo|systemctl) .*$", outside) == []
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_what_a_command_says_stands_in_blocks(name: str) -> None:
+    outside = re.sub(r"(?ms)^ *```.*?^ *```$", "", PAGES[name])
+    assert re.findall(r"(?m)^(?:memctl:|\$) .*$", outside) == []
+
+
 def test_each_line_that_is_not_run_is_still_there_and_names_what_there_is() -> None:
     assert NOT_RUN.keys() <= {command for page in PAGES.values() for command in list_commands(page)}
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
