@@ -58,7 +58,6 @@ NOT_RUN = {
     "sudo ln -s /opt/memoryd/bin/memctl /opt/memoryd/bin/memoryd /usr/local/bin/": _MACHINE,
     'sudo loginctl enable-linger "$USER"': _MACHINE,
     "memctl service status": _MACHINE,
-    "export MEMORYD_SOCKET=/run/user/$(id -u)/memoryd/memoryd.sock": "the page goes on with its own",
     "sudo useradd --system bot": _MACHINE,
     "sudo systemctl daemon-reload": _MACHINE,
     "sudo systemctl enable --now memoryd": _MACHINE,
