@@ -1,6 +1,5 @@
 # make demo: several processes remember and find each other's memories.   make test: the test suite.
 # make check: format, lint, types, imports, spelling, guides, slow tests, model formats.    make bench: every benchmark.
-# make demo-team: three machines share a memory through a PostgreSQL server of its own, which fails over.
 # make docs: the guides as a site, in build/site.
 # make wheel: the wheel and the source distribution in dist/, to install from.
 # make release: make wheel, then each way to install that README names, in an environment of its own.
@@ -22,13 +21,10 @@ unexport PYTHONDONTWRITEBYTECODE
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
 export MEMORYD_MODEL_DIR ?= $(CURDIR)/.cache/models
 
-.PHONY: demo demo-team test check stress fuzz bench quality quality-quick soak format protocol docs wheel release clean
+.PHONY: demo test check stress fuzz bench quality quality-quick soak format protocol docs wheel release clean
 
 demo: $(VENV)/installed
 	$(BIN)/memctl demo
-
-demo-team: $(VENV)/installed
-	$(BIN)/python tests/demo_team.py
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not stress"

@@ -38,18 +38,6 @@ CAPABILITIES: dict[str, CapabilityEntry] = {
         ("workspaces",),
         ("dreams", "dreamt"),
     ),
-    "shared": CapabilityEntry(
-        "L3: memories of chosen namespaces in PostgreSQL, shared by several machines",
-        ("shared",),
-        tables=(
-            "shared_roots",
-            "shared_namespaces",
-            "shared_entries",
-            "shared_stuck",
-            "shared_unnoticed",
-            "shared_by_name",
-        ),
-    ),
     "web": CapabilityEntry("a page in the browser", ("web",)),
     "importing": CapabilityEntry("memories of other systems, by `memctl import --from`"),
     "backfill": CapabilityEntry("past sessions of coding agents, taken in", ("backfill",)),

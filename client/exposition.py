@@ -7,10 +7,9 @@ label: no namespace and no text, so the file may be read by a collector of anoth
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from memoryd.client.protocol import LATENCY_LIMITS_S, MethodStats, Runtime, SharedRoot, Stats, ThreadState
+from memoryd.client.protocol import LATENCY_LIMITS_S, MethodStats, Runtime, Stats, ThreadState
 
 PREFIX = "memoryd_"
-_SHARED_STATES = ("starting", "ready", "offline", "refused", "old", "unconfirmed")
 _STATES = ("missing", "fetching", "loading", "ready", "failed")
 _JOB_STATES = ("waiting", "running", "queued", "paused", "quarantined", "off")
 _ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
@@ -64,22 +63,6 @@ def _families(stats: Stats) -> Iterator[Family]:
         yield from _process_families(stats.daemon)
         yield from _work_families(stats.daemon)
         yield from _thread_families(stats.daemon.threads)
-        yield from _shared_families(stats.daemon.shared)
-
-
-def _shared_families(roots: Sequence[SharedRoot]) -> Iterator[Family]:
-    """Yield what is shared with other machines, summed up: the name of a root is nobody else's business."""
-    if not roots:
-        return
-    states = [("", {"state": state}, sum(root.state == state for root in roots)) for state in _SHARED_STATES]
-    yield Family("shared_roots", "gauge", "Shared roots by the state of their exchange.", states)
-    yield _make_gauge("shared_memories", "Memories that a server has too.", sum(root.memories for root in roots))
-    yield _make_gauge("shared_waiting", "Changes that are not pushed yet.", sum(root.waiting for root in roots))
-    yield _make_gauge("shared_conflicts", "Memories with two versions.", sum(root.conflicts for root in roots))
-    yield _make_gauge("shared_refused", "Memories that a server refuses.", sum(len(root.refused) for root in roots))
-    pulled, pushed = (sum(getattr(root, name) for root in roots) for name in ("pulled", "pushed"))
-    versions = [("", {"direction": "pulled"}, float(pulled)), ("", {"direction": "pushed"}, float(pushed))]
-    yield Family("shared_versions_total", "counter", "Versions exchanged with servers.", versions)
 
 
 def _stored_families(stats: Stats) -> Iterator[Family]:

@@ -13,7 +13,6 @@ from memoryd.client.times import When
 if TYPE_CHECKING:
     from memoryd.client.backfill import calls as backfill_calls
     from memoryd.client.dreams import calls as dreams_calls
-    from memoryd.client.shared import calls as shared_calls
     from memoryd.client.topics import calls as topics_calls
     from memoryd.client.workspaces import calls as workspaces_calls
 
@@ -456,76 +455,6 @@ def dream(
     return Dream(place=place, facts=facts, dry_run=dry_run, force=force, undo=undo, allow=allow, date=date)
 
 
-def share_root(
-    root: str,
-    server: str = "",
-    passfile: str = "",
-    namespaces: list[str] | None = None,
-    conversations: bool = False,
-    dry_run: bool = False,
-) -> shared_calls.ShareRoot:
-    """Share a root, or more of its namespaces, through a PostgreSQL server. With `dry_run` show what that would
-    do."""
-    from memoryd.client.shared.calls import ShareRoot
-
-    return ShareRoot(
-        root=root, server=server, passfile=passfile, namespaces=namespaces, conversations=conversations, dry_run=dry_run
-    )
-
-
-def sharing() -> shared_calls.GetSharing:
-    """Return the shared roots, how their exchange is, and what waits."""
-    from memoryd.client.shared.calls import GetSharing
-
-    return GetSharing()
-
-
-def shared_conflicts(limit: int = 100) -> shared_calls.ListConflicts:
-    """List memories that were changed on two machines, with both versions."""
-    from memoryd.client.shared.calls import ListConflicts
-
-    return ListConflicts(limit=limit)
-
-
-def resolve_conflict(
-    id: str, content: str = "", both: bool = False, allow_secrets: bool = False
-) -> shared_calls.ResolveConflict:
-    """Keep one version of a memory that was changed on two machines, or a new text; the others are deleted."""
-    from memoryd.client.shared.calls import ResolveConflict
-
-    return ResolveConflict(id=id, content=content, both=both, allow_secrets=allow_secrets)
-
-
-def purge_shared(ids: Words) -> shared_calls.PurgeShared:
-    """Erase shared memories with their history, here and on every machine that shares them. It cannot be undone."""
-    from memoryd.client.shared.calls import PurgeShared
-
-    return PurgeShared(ids=to_list("ids", ids))
-
-
-def grant_root(
-    root: str, role: str, access: Literal["read", "write", "none"] = "write", server: str = "", passfile: str = ""
-) -> shared_calls.GrantRoot:
-    """Let a login role of the server read a root, write it, or do neither. Only the owner of the tables can."""
-    from memoryd.client.shared.calls import GrantRoot
-
-    return GrantRoot(root=root, role=role, access=access, server=server, passfile=passfile)
-
-
-def migrate_server(root: str = "", server: str = "", passfile: str = "") -> shared_calls.MigrateServer:
-    """Make memoryd's tables on a server, or bring them to this version. Only their owner can."""
-    from memoryd.client.shared.calls import MigrateServer
-
-    return MigrateServer(root=root, server=server, passfile=passfile)
-
-
-def unshare_root(root: str, drop: bool = False, force: bool = False) -> shared_calls.UnshareRoot:
-    """Stop sharing a root. The server and other machines keep what they have."""
-    from memoryd.client.shared.calls import UnshareRoot
-
-    return UnshareRoot(root=root, drop=drop, force=force)
-
-
 def backfill(
     namespace: str = "",
     session: str = "",
@@ -607,12 +536,4 @@ class DeclaredMethods:
     remember = method(remember)
     diff_workspaces = method(diff_workspaces)
     dream = method(dream)
-    share_root = method(share_root)
-    sharing = method(sharing)
-    shared_conflicts = method(shared_conflicts)
-    resolve_conflict = method(resolve_conflict)
-    purge_shared = method(purge_shared)
-    grant_root = method(grant_root)
-    migrate_server = method(migrate_server)
-    unshare_root = method(unshare_root)
     backfill = method(backfill)

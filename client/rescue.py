@@ -10,11 +10,11 @@ class RescueReport(msgspec.Struct):
 
     A damaged database had `former` memories, as far as that can be told. `dropped` was in the schema of a copy and is
     not memoryd's. What of a copy is not in force here either: `tokens` and `workspaces` were left out (these, the
-    namespace by the folder, with `chunks` of files), shared `roots` wait until they are confirmed. `pauses` of
-    observing are of folders that are not here; `kept_pauses` are those that are in force here and not in the copy.
-    `projects` are those that the copy knows; memctl leaves those that have no folder here, and notes `lost_folders`,
-    which are no longer of a project (its namespace by the folder). `erased`: ids of what a copy had and was erased
-    again; `copies` still hold these. `changed_at`: the latest change of a copy.
+    namespace by the folder, with `chunks` of files). `pauses` of observing are of folders that are not here;
+    `kept_pauses` are those that are in force here and not in the copy. `projects` are those that the copy knows; memctl
+    leaves those that have no folder here, and notes `lost_folders`, which are no longer of a project (its namespace by
+    the folder). `erased`: ids of what a copy had and was erased again; `copies` still hold these. `changed_at`: the
+    latest change of a copy.
     """
 
     memories: int = 0
@@ -27,7 +27,6 @@ class RescueReport(msgspec.Struct):
     tokens: list[str] = []
     workspaces: dict[str, str] = {}
     chunks: int = 0
-    roots: list[str] = []
     pauses: list[str] = []
     kept_pauses: list[str] = []
     erased: list[str] = []

@@ -6,7 +6,6 @@ lists all that it brings to the kernel. The kernel imports no capability: where 
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -53,22 +52,12 @@ class Capability:
     named: Collection[tuple[str, str, str]] = ()
     """names in its tables that people gave: what is called so, the table, the name as an SQL expression. `erase` lists
     those that hold a text, and takes the rows whose name is not in use any more out of copies of the database"""
-    find_siblings: Callable[[Any, Iterable[str]], Iterable[str]] = lambda connection, ids: ()
-    """(connection, ids of memories) → the ids of what else is to be erased with them"""
     forget: Callable[[Any], None] = lambda core: None
     """(core): forget in RAM what was read of the tables: something was erased or repaired"""
-    shares: str = "FALSE"
-    """SQL condition of memories `m` that other machines have too: limits of this one leave them alone"""
-    change_locally: Callable[[Any], AbstractContextManager[None]] = lambda connection: nullcontext()
-    """(connection) → a context: what is changed within it is changed on this machine alone"""
-    note_shared: Callable[[Any, str], None] = lambda connection, id: None
-    """(connection, id of a memory): somebody moved or copied it outward, into the namespace that it is in"""
     show: Callable[[Any, Any, Any, str], None] = lambda connection, row, memory, reached: None
     """(connection, row, `Memory` made of it, SQL condition of visible rows): add to a memory that is read by its id"""
-    find_origins: Callable[[Any, Sequence[str]], Mapping[str, str]] = lambda connection, ids: {}
-    """(connection, ids of memories) → by id which machine changed it last, of those that another one did"""
     in_force: str = ""
-    """SQL: a value for each thing in its tables that acts by itself, as connecting to a server"""
+    """SQL: a value for each thing in its tables that acts by itself, as watching a folder"""
     disarm: Callable[[Any, Collection[Any]], Mapping[str, Any]] = lambda connection, in_force: {}
     """(connection of a restored copy, values of `in_force` in the former database): have nothing act that did not act
     there → fields of the `Report` of the restore"""
@@ -79,19 +68,13 @@ class Capability:
     note_searches: Callable[[Any, Sequence[Iterable[int]]], None] = lambda connection, searches: None
     """(connection, for each search the rows of its relevant hits): searches were answered"""
     report_tiers: Callable[[Any, str], Mapping[str, int]] = lambda connection, visible: {}
-    """(connection, SQL condition of visible rows) → fields of `TierReport`, and by tier what it holds elsewhere"""
-    report_runtime: Callable[[Any], Mapping[str, Any]] = lambda core: {}
-    """(core) → fields of `Runtime`"""
+    """(connection, SQL condition of visible rows) → fields of `TierReport`"""
     idle: Callable[[Any], Sequence[Idle]] = lambda core: ()
     """(core) → what the extraction worker does while no conversation waits"""
     jobs: Mapping[str, Any] = field(default_factory=dict)
     """jobs by name, each a `JobRow` of `jobs/table`"""
     stages: Mapping[str, Callable[[Any, Any], None]] = field(default_factory=dict)
     """stages of a search, each by the name of the stage that it follows"""
-    ask: Callable[[Any, Any], None] = lambda retrieval, sources: None
-    """(retrieval, sources): the words and the vector of a query are known: begin what a stage will wait for"""
-    note_hits: Callable[[Any, Any], None] = lambda retrieval, sources: None
-    """(retrieval, sources): a search is about to return its hits"""
 
 
 @cache

@@ -222,16 +222,6 @@ class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
     local_dates: Annotated[bool, "`remember` names the day's file by the local date instead of that in UTC"] = False
 
 
-class SharedConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """A root that is shared with other machines: `[shared.acme]`. `memctl shared add acme` begins it."""
-
-    server: Annotated[str, "address of the PostgreSQL server, without a password; empty: as it was added"] = ""
-    passfile: Annotated[str, "file with its password, relative to this one; empty: as it was added, or ~/.pgpass"] = ""
-    poll_s: Annotated[Duration, "the server is asked for changes so often"] = 2.0
-    listen: Annotated[bool, "let the server report changes at once as well, where it can"] = True
-    max_rows: Annotated[NonNegativeInt, "memories of it kept here; searches ask for the rest. 0: all"] = 0
-
-
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """All sections."""
 
@@ -253,7 +243,6 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     metrics: MetricsConfig = MetricsConfig()
     privacy: PrivacyConfig = PrivacyConfig()
     network: NetworkConfig = NetworkConfig()
-    shared: dict[str, SharedConfig] = {}
 
 
 # What was a setting once and is a constant now, by section: it is ignored.
@@ -323,14 +312,9 @@ def _refuse_unknown(sections: dict[str, Any]) -> None:
     for section, settings in sections.items():
         if section not in known:
             raise ValueError(f"there is no section [{section}]{_suggest(section, known)}")
-        parts = {section: settings}
-        if section == "shared" and isinstance(settings, dict):
-            parts = {f"shared.{name}": shared for name, shared in settings.items()}
-            known |= {part: set(SharedConfig.__struct_fields__) for part in parts}
-        for part, values in parts.items():
-            for name in values if isinstance(values, dict) else ():
-                if name not in known[part]:
-                    raise ValueError(f"there is no setting `{name}` in [{part}]{_suggest(name, known[part])}")
+        for name in settings if isinstance(settings, dict) else ():
+            if name not in known[section]:
+                raise ValueError(f"there is no setting `{name}` in [{section}]{_suggest(name, known[section])}")
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
@@ -346,12 +330,7 @@ def _place(config: Config, folder: Path) -> Config:
         if value and not value.startswith(("/", "~")):
             part = msgspec.structs.replace(part, **{field_name: str(folder / value)})
             config = msgspec.structs.replace(config, **{section: part})
-    return msgspec.structs.replace(config, shared={n: _place_passfile(s, folder) for n, s in config.shared.items()})
-
-
-def _place_passfile(shared: SharedConfig, folder: Path) -> SharedConfig:
-    path = shared.passfile
-    return msgspec.structs.replace(shared, passfile=str(folder / Path(path).expanduser()) if path else "")
+    return config
 
 
 def _check(config: Config) -> Config:

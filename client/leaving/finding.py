@@ -30,7 +30,7 @@ from memoryd.client.memctl.local import effective_settings, is_installed
 from memoryd.client.memctl.model import folder_options, run_models
 from memoryd.client.memctl.table import count_kept, count_stored, count_text
 from memoryd.client.memctl.upkeep import restart
-from memoryd.client.protocol import GetStats, SharedRoot, Stats, Status
+from memoryd.client.protocol import GetStats, Stats, Status
 from memoryd.client.systemd import installing as service
 from memoryd.client.transport import activation, paths
 
@@ -169,7 +169,6 @@ def _find_all(args: Namespace, keep_data: bool, status: Status | None) -> Instal
         remains[:0] = [Remains(str(path), ", ".join(filter(None, [f"the {what}", note]))) for path, what, note in there]
     else:
         files = [*own_data[:-1], *files, own_data[-1]]
-        remains += [Remains(root.root, _describe_root(root)) for root in _list_roots(stats)]
     return _add_files(Installation(parts, remains, kept, folders.list_made()), files)
 
 
@@ -206,7 +205,6 @@ def _find_alone(args: Namespace, keep_data: bool, answering: Status | None, fold
     there, note = Installation(parts, remains, kept, [], alone=folder), _describe_data(own, kept)
     if keep_data:
         return there._replace(remains=[Remains(str(folder), ", ".join(filter(None, ["the data", note]))), *remains])
-    remains += [Remains(root.root, _describe_root(root)) for root in _list_roots(stats)]
     return _add_files(there, [("data", own, note)])
 
 
@@ -262,15 +260,6 @@ def _describe_data(own: OwnFiles, kept: str) -> str:
     waiting = spool.count_waiting() if own.folder.resolve() == paths.data_dir().resolve() else 0
     unsent = f"{count_text(waiting, 'call')} of hooks not sent" if waiting else ""
     return ", ".join(filter(None, [kept, copied, unsent]))
-
-
-def _list_roots(stats: Stats | None) -> list[SharedRoot]:
-    return stats.daemon.shared if stats and stats.daemon else []
-
-
-def _describe_root(root: SharedRoot) -> str:
-    unsent = f"; {count_text(root.waiting, 'change')} of this machine never got there" if root.waiting else ""
-    return f"shared: what is on {root.server} stays there{unsent}"
 
 
 # Hooks ---------------------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ _KEPT = 1000  # more traces than are kept
 _ID = compile_late(r"[0-9a-fA-F]{4,32}")
 NOTE_LINES = 4
 TIERS = {"L0": "L0 active", "L1": "L1 recent", "L2": "L2 registry", "documents": "documents"}
-ORIGINS = ("words", "meaning", "hot", "graph", "L0", "L3")
+ORIGINS = ("words", "meaning", "hot", "graph", "L0")
 SURENESS = "sureness"  # the stage that decides what comes up beside a prompt
 MAX_CANDIDATES = 20  # lines; --json has all of them
 
@@ -147,12 +147,11 @@ def _candidates_text(trace: Trace) -> str:
 
 
 def _outcome_text(candidate: CandidateTrace, trace: Trace) -> str:
-    """Return why it was lost or left out, or how sure its finding is; what feedback did to its score; its machine.
+    """Return why it was lost or left out, or how sure its finding is; what feedback did to its score.
 
     Of what comes up beside a prompt it is how sure it is that it is about the prompt, which decides there.
     """
     rated = "" if candidate.usefulness == 1.0 else f" (feedback ×{candidate.usefulness:.3f})"
-    machine = f" (from {to_one_line(candidate.machine)})" if candidate.machine else ""
     sureness = {id: one for stage in trace.stages if stage.name == SURENESS for id, one in stage.notes.items()}
     if candidate.id in trace.left_out:
         outcome = f"not given: {trace.left_out[candidate.id]}"
@@ -164,7 +163,7 @@ def _outcome_text(candidate: CandidateTrace, trace: Trace) -> str:
         else:
             outcome = "given" if candidate.id in trace.given else "found, not given"
         outcome += f", {format_share(candidate.confidence)}"
-    return f"{candidate.lost or outcome}{rated}{machine}"
+    return f"{candidate.lost or outcome}{rated}"
 
 
 def _format_number(value: float | None, digits: int = 3) -> str:

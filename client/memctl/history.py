@@ -77,12 +77,7 @@ def _changes_text(history: Changes) -> str:
 
 
 def _actor_text(change: Change | Operation) -> str:
-    """Return who made a change: the token, another machine and its role, else the program.
-
-    The daemon itself and who is out of reach have neither.
-    """
-    if change.kind == "job:shared":
-        return change.process
+    """Return who made a change: the token, else the program. The daemon itself and who is out of reach have neither."""
     return change.token or change.process.partition(" (")[0] or "–"
 
 

@@ -23,7 +23,6 @@ _SHOWN = compile_late(rf"(\x1b\[[\d;]*m|\x1b\]8;;(?:file://[!-~]*)?\x1b\\)|{_STE
 REASONS = {
     "vector": "by meaning (the embedding model is not ready)",
     "fulltext": "by words (the full-text index is not ready)",
-    "shared": "what is on the server of a shared namespace alone (it did not answer in time)",
     "deadline": "whatever did not finish before the deadline",
     "pending_embeddings": "by meaning, texts that wait for their vector (words find them)",
 }

@@ -16,7 +16,7 @@ MAX_QUEUED = 256  # calls that may wait for a thread; past them a client gets bu
 
 Reach = Literal["visible", "subtree", "exact", "all"]
 Tier = Literal["L0", "L1", "L2", "documents"]
-TierName = Literal["L0", "hot", "L1", "L2", "documents", "L3"]
+TierName = Literal["L0", "hot", "L1", "L2", "documents"]
 MEMORY_TIERS: tuple[Tier, ...] = tuple(name for name in get_args(Tier) if name not in ("L0", "documents"))
 Sort = Literal["created", "updated", "accessed", "count", "importance"]
 Action = Literal["created", "updated", "deleted"]

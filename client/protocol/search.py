@@ -44,25 +44,14 @@ class Hit(Memory, kw_only=True):
     """what belongs to it: its question, its latest answers, facts or turns"""
 
 
-SharedOutcome = Literal["", "asked", "late", "offline", "unasked"]
-
-
 class Hits(Listed[Hit], kw_only=True):
-    """Hits, best first. `degraded` names what was left out (`vector`, `fulltext`, `shared`) or incomplete.
-
-    `shared` is about memories within reach that are on their server and not on this machine. `asked`: the hits include
-    them. `late`: the server did not answer by the deadline. `offline`: it did not answer at all. `unasked`: it was not
-    asked, as the call has no deadline, has no vector, or has filters that only this machine can apply. Empty: there are
-    none.
-    """
+    """Hits, best first. `degraded` names what was left out (`vector`, `fulltext`) or incomplete."""
 
     hits: list[Hit]
     """best first"""
     degraded: list[str] = []
-    """what was left out: `vector`, `fulltext`, `deadline`, `shared`; `pending_embeddings`: some of the texts searched,
+    """what was left out: `vector`, `fulltext`, `deadline`; `pending_embeddings`: some of the texts searched,
     turns of L0 included, have no vector yet, so only words find these"""
-    shared: SharedOutcome = ""
-    """shared memories that are not here: `asked`, `late`, `offline`, `unasked`; empty: there are none"""
     trace: str = ""
     """id of the kept trace, for `get_trace`"""
     took_ms: float = 0.0
@@ -90,7 +79,7 @@ class StageTrace(Struct, kw_only=True):
 class CandidateTrace(Struct, kw_only=True):
     """One candidate's way through the stages. `lost` is empty for a hit, else `stage: reason`.
 
-    `origins` says what brought it: `words`, `meaning`, `hot`, `L0`, `graph`, `L3`. `score` contains the factor
+    `origins` says what brought it: `words`, `meaning`, `hot`, `L0`, `graph`. `score` contains the factor
     `usefulness`.
     """
 
@@ -114,12 +103,10 @@ class CandidateTrace(Struct, kw_only=True):
     tier: str = ""
     """where the memory is kept"""
     origins: list[str] = []
-    """what brought it: `words`, `meaning`, `hot`, `graph`, `L0`, `L3`"""
+    """what brought it: `words`, `meaning`, `hot`, `graph`, `L0`"""
     cues: list[str] = []
     """what in the question raised its score: `speaker`, `subject`, `role`, `date`, `when`, `identifier`; what lowered
     it: `asks` (it is a question that nobody answered), `tool` (a tool printed it)"""
-    machine: str = ""
-    """of a shared memory: which machine and role changed it last; empty: this one"""
     lost: str = ""
     """`stage: reason`, empty for a hit"""
 
@@ -202,8 +189,6 @@ class Explanation(Struct, kw_only=True):
     """best first"""
     trace: Trace
     """how they were found"""
-    shared: SharedOutcome = ""
-    """shared memories that are not here: `asked`, `late`, `offline`, `unasked`; empty: there are none"""
 
 
 class Why(Struct, kw_only=True):

@@ -1,7 +1,5 @@
 """What is stored, how the daemon is used and how it is at this moment: for people, for `top` and for metrics."""
 
-from typing import Literal
-
 from msgspec import Struct
 
 from memoryd.client.protocol.base import Scoped, rpc
@@ -96,57 +94,6 @@ class Connected(Struct, kw_only=True):
     """name of the token that it presented"""
 
 
-class RefusedMemory(Struct, kw_only=True):
-    """A memory that cannot be exchanged as it is: until it changes, here or there."""
-
-    id: str
-    """its id"""
-    reason: str
-    """why not"""
-
-
-class SharedRoot(Struct, kw_only=True):
-    """A root that is shared and how its exchange is."""
-
-    root: str
-    """the root"""
-    server: str
-    """where it is shared"""
-    state: Literal["starting", "ready", "offline", "refused", "old", "unconfirmed"]
-    """`ready`: all was exchanged; `offline`: the server does not answer; `refused`: this role may not, or changes here
-    are not noticed; `old`: it wants a newer memoryd; `unconfirmed`: it came with a restored copy"""
-    error: str = ""
-    """why nothing is exchanged, or nothing is pushed"""
-    namespaces: list[str] = []
-    """which of its namespaces are shared from here"""
-    conversations: bool = False
-    """turns, and what was drawn from them, are shared as well"""
-    writable: bool = True
-    """false: this role may only read it, so changes of its memories are refused here"""
-    memories: int = 0
-    """memories here that the server has too"""
-    partial: bool = False
-    """the server has memories that are not here (`max_rows`); a search with a deadline asks it"""
-    waiting: int = 0
-    """changes here that are not pushed yet"""
-    unread: int = 0
-    """versions on the server that are not read yet, at most: some were replaced since; many during the first copy"""
-    refused: list[RefusedMemory] = []
-    """memories that cannot be exchanged as they are"""
-    conflicts: int = 0
-    """memories with two versions that nobody has resolved"""
-    pulled: int = 0
-    """versions that came from the server since the daemon started"""
-    pushed: int = 0
-    """versions that went there since then"""
-    compared: int = 0
-    """how often the server had lost something, so that all was compared"""
-    ready_at: float | None = None
-    """when everything was last exchanged"""
-    machines: list[str] = []
-    """others that share it, as far as is known"""
-
-
 class Runtime(Struct, kw_only=True):
     """How the daemon is at this moment. `queues` counts what waits: calls by lane, writes, texts without a vector,
     turns to be judged, turns of conversations that are still to be thought about."""
@@ -181,8 +128,6 @@ class Runtime(Struct, kw_only=True):
     """who is connected"""
     threads: list[ThreadState] = []
     """the daemon's threads"""
-    shared: list[SharedRoot] = []
-    """roots that are shared with other machines"""
 
 
 class Stats(Struct, kw_only=True):

@@ -68,10 +68,6 @@ class Privacy:
                 changes[name] = redacted
         return msgspec.structs.replace(call, **changes) if changes else call
 
-    def strip(self, value: V) -> V:
-        """Return something that came from another machine without credentials."""
-        return value if self.mode == "allow" else self._clean(value, Counter())
-
     def text(self, text: str) -> str:
         """Return the text of a file as the index has it: without credentials, with the same lines."""
         return text if self.mode == "allow" else redact(text, allowed=self.allowed, keep_lines=True)

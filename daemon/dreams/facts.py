@@ -20,7 +20,6 @@ from memoryd.daemon.dreams.fates import DreamNote, NoteFate
 from memoryd.daemon.dreams.tables import dreams
 from memoryd.daemon.store import history, queries, rows
 from memoryd.daemon.store.filters import select_living
-from memoryd.daemon.store.local import select_own
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
@@ -61,10 +60,9 @@ def dream(core: Core, namespace: str, terms: DreamTerms, dry_run: bool = False) 
 
 
 def _read_memories(core: Core, namespace: int) -> list[Row]:
-    """Return what a dream is about, the oldest first: not what other machines have too."""
+    """Return what a dream is about, the oldest first."""
     with core.store.reading() as connection:
-        memories = queries.find_unpinned(connection, namespace, MAX_NOTES, core.clock())
-        return select_own(connection, memories[::-1])
+        return queries.find_unpinned(connection, namespace, MAX_NOTES, core.clock())[::-1]
 
 
 def _digest(memories: Sequence[Row]) -> bytes:

@@ -18,14 +18,13 @@ from memoryd.daemon.memories.removing import remove
 from memoryd.daemon.store import aging, rows
 from memoryd.daemon.store.aging import Group
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.local import change_locally
 from memoryd.daemon.store.tiers import L1, L2, TIERS
 from memoryd.daemon.store.turns import TYPE
 from memoryd.daemon.store.writer import Transaction
 
-_L1, _L2 = Group("tier", L1), Group("tier", L2, own=True)
-_TURNS = Group("type", TYPE, own=True)
-_FACTS = Group("source", SOURCE, last_type=CORRECTION, own=True)
+_L1, _L2 = Group("tier", L1), Group("tier", L2)
+_TURNS = Group("type", TYPE)
+_FACTS = Group("source", SOURCE, last_type=CORRECTION)
 
 _CALLED = {SOURCE: "extracted facts", TYPE: "turns"}
 
@@ -66,8 +65,7 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
         for row in present.values()
         if (row.tier == L2 or row.source == SOURCE or row.type == TYPE) and not row.pinned
     ]
-    with change_locally(transaction.connection):  # other machines have limits of their own
-        remove(core, transaction, going, operation)
+    remove(core, transaction, going, operation)
     counts.update(deleted=len(going), skipped=len(weak) - len(going))
     return +counts
 

@@ -10,7 +10,6 @@ from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.memories.removing import remove
 from memoryd.daemon.store import aging, rows
-from memoryd.daemon.store.local import change_locally
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
@@ -39,8 +38,7 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
         for number, before, is_turn in (step.data for step in planned)
         if (row := present.get(number)) is not None and not row.pinned and _is_due(row, before, is_turn)
     ]
-    with change_locally(transaction.connection):  # other machines have limits of their own
-        remove(core, transaction, going, operation)
+    remove(core, transaction, going, operation)
     return +Counter(deleted=len(going), skipped=len(planned) - len(going))
 
 

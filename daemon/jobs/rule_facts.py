@@ -1,8 +1,8 @@
 """Facts that a former memoryd made of turns by rules are deleted, once: most were orders, passing or false.
 
-What somebody has touched since stays: pinned, changed, shared or voted for; so does what other
-machines have too, and what a language model made. The turns that the facts were made of are still there. The
-daemon runs this before it serves anybody; `undo` brings the facts back, and they stay then.
+What somebody has touched since stays: pinned, changed, shared or voted for; so does what a language model made. The
+turns that the facts were made of are still there. The daemon runs this before it serves anybody; `undo` brings the
+facts back, and they stay then.
 """
 
 from collections import Counter
@@ -17,7 +17,6 @@ from memoryd.daemon.memories.removing import remove
 from memoryd.daemon.store import rows, settings
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.local import select_own
 from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.writer import Transaction
 
@@ -49,7 +48,7 @@ def _select(connection: Connection, numbers: Sequence[int]) -> list[Row]:
     """Return those of some memories that rules made and nobody has touched."""
     return [
         row
-        for row in select_own(connection, list(rows.read_rows(connection, numbers).values()))
+        for row in rows.read_rows(connection, numbers).values()
         if row.source == SOURCE
         and msgspec.json.decode(row.metadata).get("by") == "rules"
         and not (row.pinned or row.feedback or row.key is not None or row.updated_at != row.created_at)

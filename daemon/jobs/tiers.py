@@ -14,7 +14,7 @@ from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.facts import TierCount
 from memoryd.daemon.store.namespaces import check
 from memoryd.daemon.store.present import convert_to
-from memoryd.daemon.store.tiers import HOT, L0, SHARED, TIERS
+from memoryd.daemon.store.tiers import HOT, L0, TIERS
 
 _HOT_BYTES = 100  # of an entry of the hot buffer
 _ROW_BYTES = 37  # of the columns that filters read, per memory
@@ -74,7 +74,6 @@ def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.T
             for capability in installed()
             for name, count in capability.report_tiers(connection, condition).items()
         }
-    on_servers = reported.pop(SHARED, None)
     active = core.active.list_turns(reached)
     core.effects.take_in()
     hot = {
@@ -83,7 +82,7 @@ def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.T
         if not caller.bound and (reached is None or core.store.namespaces.find_number(name) in reached)
     }
     return protocol.TierReport(
-        tiers=_build_states(core, counts, active, hot, on_servers),
+        tiers=_build_states(core, counts, active, hot),
         namespaces=_build_namespaces(core, counts, active, account),
         flows=_sum(account),
         waiting=waiting,
@@ -93,7 +92,7 @@ def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.T
 
 
 def _build_states(
-    core: Core, counts: list[TierCount], active: list[turns.StoredTurn], hot: dict[str, int], on_servers: int | None
+    core: Core, counts: list[TierCount], active: list[turns.StoredTurn], hot: dict[str, int]
 ) -> list[protocol.TierState]:
     """Return what each tier holds, in the order of the table."""
     generation, hot_rows = core.embedding.active, sum(hot.values())
@@ -103,9 +102,7 @@ def _build_states(
         L0: _Held(len(active), sum(turn.size_bytes() for turn in active), turn_times, turn_times),
         HOT: _Held(hot_rows, _HOT_BYTES * hot_rows),
     }
-    if on_servers is not None:
-        holdings[SHARED] = _Held(on_servers, 0)
-    for name in TIERS.keys() - holdings.keys() - {SHARED}:
+    for name in TIERS.keys() - holdings.keys():
         parts = [part for part in counts if part.tier == name]
         count = sum(part.memories for part in parts)
         oldest, newest = [part.oldest_at for part in parts], [part.newest_at for part in parts]
@@ -122,7 +119,6 @@ def _build_states(
             newest_at=max(holdings[name].newest, default=None),
         )
         for name, tier in TIERS.items()
-        if name in holdings
     ]
 
 

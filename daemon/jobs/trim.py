@@ -12,7 +12,6 @@ from memoryd.daemon.core.work import Step, Work
 from memoryd.daemon.language.talk import is_turn
 from memoryd.daemon.store import links, rows, trimming
 from memoryd.daemon.store.connection import Connection
-from memoryd.daemon.store.local import select_own
 from memoryd.daemon.store.turns import KEEP_SKIPPED
 from memoryd.daemon.store.writer import Transaction
 
@@ -56,12 +55,11 @@ def plan(core: Core, now: float) -> Iterator[Step]:
 
 
 def _find_links_of_turns(connection: Connection) -> list[tuple[str, str]]:
-    """Return the contradictions with turns, except those between versions of one memory by several machines."""
+    """Return the contradictions with turns."""
     linked = links.list_contradictions(connection)
     by_id = rows.read_ids(connection, sorted({id for pair in linked for id in pair}))
-    own = {row.id for row in select_own(connection, list(by_id.values()))}
     turns = {id for id, row in by_id.items() if is_turn(row)}
-    return [pair for pair in linked if not turns.isdisjoint(pair) and own.issuperset(pair)]
+    return [pair for pair in linked if not turns.isdisjoint(pair)]
 
 
 def _build_steps(what: str, ids: Sequence[Any], reason: str, at: float) -> Iterator[Step]:

@@ -246,16 +246,15 @@ def _erase_beside(core: Core, transaction: Transaction, beside: Beside, unsent: 
 
 
 def _erase_part(core: Core, ids: Sequence[str]) -> tuple[str, list[str]]:
-    """Erase some memories and turns; return the operation and their texts."""
-    return _write(core, lambda transaction: erase_within(core, transaction, ids))
+    """Erase some memories and turns; return the operation and their texts. `clean` is to follow."""
 
+    def write(transaction: Transaction) -> tuple[str, list[str]]:
+        operation, erased = erasing.erase(transaction.connection, ids, core.clock())
+        core.active.follow(transaction, erased.rings)
+        transaction.after_commit(lambda: _forget(core, ids, erased))
+        return operation, erased.texts
 
-def erase_within(core: Core, transaction: Transaction, ids: Sequence[str]) -> tuple[str, list[str]]:
-    """Erase memories and turns within a transaction; return the operation and their texts. `clean` is to follow."""
-    operation, erased = erasing.erase(transaction.connection, ids, core.clock())
-    core.active.follow(transaction, erased.rings)
-    transaction.after_commit(lambda: _forget(core, ids, erased))
-    return operation, erased.texts
+    return _write(core, write)
 
 
 def _forget(core: Core, ids: Sequence[str], erased: erasing.ErasedRows) -> None:

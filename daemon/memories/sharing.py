@@ -12,7 +12,6 @@ import msgspec
 
 from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol import AddMany, NewMemory, Share, Shared, SharedMemory
-from memoryd.daemon.capability import installed
 from memoryd.daemon.core.checks import check_editable
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import adding, duplicates
@@ -140,8 +139,6 @@ def _copy(core: Core, transaction: Transaction, place: AddTarget, going: _Going,
     )
     adding.insert(core, transaction, place, copy, verdict, going.new.embedded, operation)
     links.add(connection, copy.id, source.id, "shared_from", core.clock())
-    for capability in installed():
-        capability.note_shared(connection, copy.id)
     return SharedMemory(id=copy.id, origin=source.id, outcome="copied")
 
 
@@ -162,8 +159,6 @@ def _move(core: Core, transaction: Transaction, place: AddTarget, going: _Going,
     moved = {"namespace": place.number, "neighbours": "", "feedback": votes, "updated_at": core.clock()}
     rows.change(connection, source.row, moved)
     contexts.remove(connection, [source.row])
-    for capability in installed():
-        capability.note_shared(connection, source.id)
     transaction.after_commit(lambda: core.embedding.refresh([source.row]))
     return SharedMemory(id=source.id, origin=source.id, outcome="moved")
 

@@ -16,7 +16,6 @@ from functools import partial
 import numpy as np
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.capability import installed
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.index.vector_index import RESCORE
 from memoryd.daemon.search.hints import read_hints
@@ -52,8 +51,6 @@ def candidates(retrieval: Retrieval, sources: Sources) -> None:
         _find_nearest_when_embedded(retrieval, sources)
         by_words = _search_words(retrieval, sources, reads=retrieval.near is not None)
         _await_vector(retrieval, sources)
-    for capability in installed():
-        capability.ask(retrieval, sources)
     if generation and retrieval.vector is not None and by_words is not None:
         try:
             _add_dense(retrieval, sources, generation, retrieval.vector, by_words)

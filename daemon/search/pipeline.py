@@ -75,12 +75,9 @@ def search(sources: Sources, call: protocol.Search) -> protocol.Hits:
     """Return the hits of a search."""
     retrieval, stored = run(sources, call)
     sources.effects.note(_mark(retrieval))
-    for capability in installed():
-        capability.note_hits(retrieval, sources)
     return protocol.Hits(
         hits=retrieval.hits,
         degraded=stored.trace.degraded,
-        shared=retrieval.shared,
         trace=stored.trace.id,
         took_ms=stored.trace.took_ms,
     )
@@ -92,7 +89,7 @@ def explain(sources: Sources, call: protocol.Explain) -> protocol.Explanation:
     retrieval, stored = run(sources, call)
     with sources.store.reading() as connection:
         trace = build_whole(connection, stored, _list_seen(sources, call))
-    return protocol.Explanation(hits=retrieval.hits, trace=trace, shared=retrieval.shared)
+    return protocol.Explanation(hits=retrieval.hits, trace=trace)
 
 
 @handles(protocol.GetTrace)
@@ -153,7 +150,6 @@ def keep_trace(
         list(retrieval.candidates.values()),
         retrieval.recent,
         sources.caller.key,
-        retrieval.origins,
     )
     sources.traces.keep(stored)
     return stored

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from memoryd.client.protocol import Hit, Query, SharedOutcome
+from memoryd.client.protocol import Hit, Query
 from memoryd.daemon.config import SearchConfig
 from memoryd.daemon.embedding.embedder import Embedding
 from memoryd.daemon.embedding.generation import Generation
@@ -89,9 +89,6 @@ class Retrieval:
     question: TextQuery | None = None  # for full text
     words: dict[int, tuple[int, float]] = field(default_factory=dict)  # row: rank and BM25
     recent: dict[int, Row] = field(default_factory=dict)  # turns of L0, by the negative of their number
-    shared: SharedOutcome = ""  # what became of asking the servers of what is not here
-    asked: list[Any] = field(default_factory=list)  # of them
-    origins: dict[int, str] = field(default_factory=dict)  # of what is not here: which machine changed it last
     excluded: str = ""  # id of the memory that the hits are to be like
     candidates: dict[int, Candidate] = field(default_factory=dict)
     contradictions: dict[str, dict[str, str]] = field(default_factory=dict)  # of the hits, by id

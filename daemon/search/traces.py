@@ -2,15 +2,13 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import CandidateTrace, Trace
-from memoryd.daemon.capability import installed
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.present import convert_to
@@ -20,7 +18,7 @@ CAPACITY = 256
 _PREVIEW = 80
 _FORGOTTEN = "Searches are forgotten when the daemon ends and when something is erased or redacted."
 
-Origin = Literal["words", "meaning", "hot", "L0", "graph", "L3"]
+Origin = Literal["words", "meaning", "hot", "L0", "graph"]
 
 
 class Candidate(msgspec.Struct, gc=False):
@@ -62,7 +60,6 @@ class StoredTrace(NamedTuple):
     candidates: list[Candidate]
     recent: dict[int, Row]  # turns of L0 among them
     owner: bytes = b""  # the token of who searched
-    origins: Mapping[int, str] = MappingProxyType({})  # of what is not here: which machine changed it last
 
     def is_seen_by(self, namespace: str, owner: bytes) -> bool:
         """Return whether a caller may read it: at the root all, elsewhere its namespace's, with a token its own."""
@@ -114,10 +111,6 @@ def build_whole(connection: Connection, trace: StoredTrace, seen: frozenset[int]
     visible = {
         number: row for number, row in {**by_row, **trace.recent}.items() if seen is None or row.namespace in seen
     }
-    ids = [row.id for row in by_row.values()]
-    origins = {
-        id: machine for capability in installed() for id, machine in capability.find_origins(connection, ids).items()
-    }
     candidates = [
         convert_to(
             CandidateTrace,
@@ -127,7 +120,6 @@ def build_whole(connection: Connection, trace: StoredTrace, seen: frozenset[int]
             tier=visible[candidate.row].tier,
             origins=list(dict.fromkeys(candidate.origins)),
             cues=list(candidate.cues),
-            machine=trace.origins.get(candidate.row) or origins.get(visible[candidate.row].id, ""),
             lost=f"{candidate.lost_in}: {candidate.lost}" if candidate.lost else "",
         )
         for candidate in sorted(trace.candidates, key=_rank)

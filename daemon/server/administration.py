@@ -12,7 +12,6 @@ import memoryd
 from memoryd.client import protocol
 from memoryd.client.errors import StorageFailed, Unauthenticated
 from memoryd.client.protocol import NewToken, Subscribed
-from memoryd.daemon.capability import installed
 from memoryd.daemon.jobs import tiers as reporting
 from memoryd.daemon.memories import reading
 from memoryd.daemon.registry import handles
@@ -134,7 +133,6 @@ def _read_runtime(context: CallContext, stats: protocol.Stats) -> protocol.Runti
     core, server = context.core, context.server
     generation = core.embedding.active
     tiers = reporting.tiers(core, protocol.Tiers(reach="all"))
-    reported = {name: value for capability in installed() for name, value in capability.report_runtime(core).items()}
     return protocol.Runtime(
         version=memoryd.__version__,
         pid=os.getpid(),
@@ -151,7 +149,6 @@ def _read_runtime(context: CallContext, stats: protocol.Stats) -> protocol.Runti
         jobs=context.jobs.list().jobs,
         clients=server.clients(),
         threads=core.supervisor.list_states(),
-        **reported,
     )
 
 

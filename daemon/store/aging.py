@@ -5,7 +5,6 @@ from typing import Any, Literal, NamedTuple
 
 import apsw
 
-from memoryd.daemon.store.local import build_own
 from memoryd.daemon.store.tiers import DOCUMENTS, L1
 
 _USED = "max(m.updated_at, coalesce(m.last_accessed_at, 0))"  # when a memory was last used
@@ -44,19 +43,15 @@ class Leaf(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The memories of a tier, a source or a type, which have a limit in each namespace; one type is deleted last.
-
-    What other machines have too does not count with `own`: a limit of this machine deletes nothing of theirs.
-    """
+    """The memories of a tier, a source or a type, which have a limit in each namespace; one type is deleted last."""
 
     column: Literal["tier", "source", "type"]
     value: str
     last_type: str = ""
-    own: bool = False
 
     def condition(self) -> str:
         """Return the condition on the alias `m`. The literal lets the index of one tier be used."""
-        return f"m.{self.column} = '{self.value}'{f' AND {build_own()}' if self.own else ''}"
+        return f"m.{self.column} = '{self.value}'"
 
 
 def find_unused(connection: apsw.Connection, now: float, used_before: float, created_before: float) -> Iterator[Leaf]:

@@ -107,8 +107,6 @@ def find_derived(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
         json = msgspec.json.encode(sorted(new)).decode()
         for sql in (_FACTS, _COPIES):
             every |= _read_ids(connection, sql, (json,))
-        for capability in installed():
-            every.update(capability.find_siblings(connection, new))
         for one in find_past(connection):
             if one.image.row and _is_made_of(one.image.row, previous, sessions):
                 every.add(one.id)

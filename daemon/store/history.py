@@ -325,7 +325,7 @@ def _check_nothing_erased_since(connection: apsw.Connection, operation: str, con
     """Raise `Conflict` where something was erased after an operation: who asks may well mean that."""
     erased: Any = connection.execute(
         f"SELECT o.id FROM operations o WHERE o.kind = '{ERASE}' AND o.number > {NUMBER}"
-        " AND o.token || o.session || o.process <> ''"  # not by the daemon itself, for another machine
+        " AND o.token || o.session || o.process <> ''"  # not by a restore, which erases again what a copy still had
         " AND EXISTS (SELECT 1 FROM history h WHERE h.operation = o.number)"
         f" AND {condition} ORDER BY o.number DESC LIMIT 1",
         (operation,),

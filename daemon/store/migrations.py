@@ -1,8 +1,7 @@
 """Bringing a database to the present schema, and whether it has that and nothing else.
 
-A new database gets the schema as a whole. One of the version before is brought along by `STEP`, which is written anew
-when `VERSION` is raised. Both are one transaction with the number: a start that is killed has changed nothing. Older
-databases are refused, and those of a newer memoryd.
+A new database gets the schema as a whole. One of `FORMER_VERSION` is brought along by `STEP`. Both are one transaction
+with the number: a start that is killed has changed nothing. Other databases are refused.
 
 A copy may come from somebody else: a trigger or view that is not of the schema would act with each write or read, so it
 is dropped. A table that differs from the schema is refused. A table that no part of memoryd has stays in a database
@@ -23,30 +22,22 @@ from memoryd.client.errors import StorageFailed
 from memoryd.daemon.capability import Capability, installed, installed_by_name, list_absent_tables
 from memoryd.daemon.store import settings
 from memoryd.daemon.store.connection import read_pragma
-from memoryd.daemon.store.schema import LATEST_CHANGE, OPERATIONS, VERSION, build_schema
+from memoryd.daemon.store.schema import FORMER_VERSION, VERSION, build_schema
 
-# From the schema before this one. There operations had only numbers, and bound callers
-# were shown others in their place, made by a key.
-STEP = f"""
-ALTER TABLE operations RENAME TO former_operations;
-ALTER TABLE history RENAME TO former_history;
-DROP INDEX IF EXISTS operations_undone;
-DROP INDEX IF EXISTS history_memory;
-DROP INDEX IF EXISTS history_text;
-DROP VIEW IF EXISTS latest_change;
-{OPERATIONS}
-{LATEST_CHANGE}
-INSERT INTO operations (number, id, kind, at, namespace, memories, undone_by, token, session, process)
-  SELECT id, lower(hex(randomblob(16))), kind, at, namespace, memories, undone_by, token, session, process
-  FROM former_operations;
-INSERT INTO history (id, operation, memory, namespace, text_hash, before)
-  SELECT id, operation, memory, namespace, text_hash, before FROM former_history;
-DELETE FROM sqlite_sequence WHERE name = 'operations';
-UPDATE sqlite_sequence SET name = 'operations' WHERE name = 'former_operations';
-DROP TABLE former_history;
-CREATE INDEX former_undone ON former_operations (undone_by);  -- else the drop scans the table for each row
-DROP TABLE former_operations;
-DELETE FROM settings WHERE name = 'numbers_key';
+# From `FORMER_VERSION`. There memories could be shared with other machines; they are this machine's alone now. The
+# tables are missing where that part of memoryd was taken out.
+STEP = """
+DROP TRIGGER IF EXISTS shared_added;
+DROP TRIGGER IF EXISTS shared_changed;
+DROP TRIGGER IF EXISTS shared_deleted;
+DROP TRIGGER IF EXISTS shared_left;
+DROP TABLE IF EXISTS shared_stuck;
+DROP TABLE IF EXISTS shared_entries;
+DROP TABLE IF EXISTS shared_namespaces;
+DROP TABLE IF EXISTS shared_roots;
+DROP TABLE IF EXISTS shared_by_name;
+DROP TABLE IF EXISTS shared_unnoticed;
+DELETE FROM settings WHERE name = 'shared_machine';
 """
 _OBJECTS = (
     "SELECT type, name, sql FROM sqlite_schema"
@@ -188,10 +179,10 @@ def check_version(version: int, what: str) -> None:
             f"{what} was written by a newer memoryd (schema {version}, this one knows {VERSION}); "
             "upgrade memoryd or point it to another data directory."
         )
-    if 0 < version < VERSION - 1:
+    if version not in (0, FORMER_VERSION, VERSION):
         raise StorageFailed(
-            f"{what} was written by an older memoryd (schema {version}, this one reads {VERSION - 1} and {VERSION}). "
-            "With that version run `memctl export > FILE`; then move the database away, and with this one run "
+            f"{what} was written by an older memoryd (schema {version}, this one reads {FORMER_VERSION} and {VERSION})."
+            " With that version run `memctl export > FILE`; then move the database away, and with this one run "
             "`memctl import FILE`."
         )
 

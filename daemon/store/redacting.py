@@ -10,7 +10,6 @@ import apsw
 
 from memoryd.daemon.store import contexts, rows, vectors
 from memoryd.daemon.store.hashes import content_hash
-from memoryd.daemon.store.local import change_locally
 
 _BATCH = 500
 _DERIVED = "turns > 0 OR source IN ('extraction', 'session_summary')"
@@ -68,7 +67,6 @@ def replace(connection: apsw.Connection, entry: StoredText, texts: tuple[str, ..
         fields["text_hash"] = vectors.text_hash(rows.build_embedded_text(texts[0]))
         connection.execute("DELETE FROM contexts WHERE memory = ?", (entry.key,))
     assignments = ", ".join(f"{column} = ?" for column in fields)
-    with change_locally(connection):  # each machine redacts its own copy
-        connection.execute(f"UPDATE {entry.table} SET {assignments} WHERE {key} = ?", (*fields.values(), entry.key))
+    connection.execute(f"UPDATE {entry.table} SET {assignments} WHERE {key} = ?", (*fields.values(), entry.key))
     if entry.table == "memories":
         contexts.add_missing_of(connection, [entry.key])

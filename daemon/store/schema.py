@@ -1,6 +1,6 @@
 """The schema: all tables, indexes and triggers of the kernel as they are in a database of this version.
 
-A change raises `VERSION`, is made here, and is brought to databases of the version before by `STEP` in `migrations`.
+A change raises `VERSION`, is made here, and is brought to databases of `FORMER_VERSION` by `STEP` in `migrations`.
 Those of a capability are in its module `tables`.
 """
 
@@ -9,7 +9,8 @@ from functools import cache
 from memoryd.client.capabilities import CAPABILITIES, list_modules
 from memoryd.daemon.capability import installed
 
-VERSION = 12
+VERSION = 13
+FORMER_VERSION = 12  # which `STEP` brings along
 
 # All that supersedes what `new` is superseded by; `store/successors.py` says what follows from it.
 _LATER = """
@@ -26,39 +27,6 @@ WHEN new.superseded_by IS NOT NULL BEGIN
   UPDATE memories SET superseded_by = NULL WHERE id = new.superseded_by AND new.id IN ({_LATER});
   UPDATE deleted_successors SET superseded_by = NULL WHERE id = new.superseded_by AND new.id IN ({_LATER});
 END;
-"""
-
-OPERATIONS = """
-CREATE TABLE operations (
-  number INTEGER PRIMARY KEY AUTOINCREMENT,  -- their order; it never leaves the daemon, as it counts what others wrote
-  id TEXT NOT NULL UNIQUE,
-  kind TEXT NOT NULL,
-  at REAL NOT NULL,
-  namespace TEXT NOT NULL,
-  memories INTEGER NOT NULL DEFAULT 0,
-  undone_by INTEGER REFERENCES operations (number),
-  token TEXT NOT NULL DEFAULT '',    -- who did it: the name of a token, a session, a process; empty: the daemon itself
-  session TEXT NOT NULL DEFAULT '',
-  process TEXT NOT NULL DEFAULT ''
-) STRICT;
-CREATE INDEX operations_undone ON operations (undone_by) WHERE undone_by IS NOT NULL;  -- else trimming scans for each
-CREATE TABLE history (
-  id INTEGER PRIMARY KEY,            -- the order of changes: a job's operation overlaps those of callers
-  operation INTEGER NOT NULL REFERENCES operations (number) ON DELETE CASCADE,
-  memory TEXT NOT NULL,
-  namespace TEXT NOT NULL,           -- of the memory, so that history of deleted ones obeys reach
-  text_hash BLOB,                    -- of the row before: its vector is kept as long as it can be undone
-  before TEXT,                       -- the row as JSON before the operation; NULL: it did not exist
-  UNIQUE (operation, memory)
-) STRICT;
-CREATE INDEX history_memory ON history (memory, id);
-CREATE INDEX history_text ON history (text_hash) WHERE text_hash IS NOT NULL;
-"""
-LATEST_CHANGE = """
-CREATE VIEW latest_change AS
-  SELECT coalesce(
-    (SELECT o.kind FROM history h JOIN operations o ON o.number = h.operation ORDER BY h.id DESC LIMIT 1), '?')
-    AS kind;
 """
 
 _KERNEL = f"""
@@ -213,7 +181,31 @@ CREATE TABLE links (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX links_target ON links (target);  -- links are shown from both ends
 
-{OPERATIONS}
+CREATE TABLE operations (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,  -- their order; it never leaves the daemon, as it counts what others wrote
+  id TEXT NOT NULL UNIQUE,
+  kind TEXT NOT NULL,
+  at REAL NOT NULL,
+  namespace TEXT NOT NULL,
+  memories INTEGER NOT NULL DEFAULT 0,
+  undone_by INTEGER REFERENCES operations (number),
+  token TEXT NOT NULL DEFAULT '',    -- who did it: the name of a token, a session, a process; empty: the daemon itself
+  session TEXT NOT NULL DEFAULT '',
+  process TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE INDEX operations_undone ON operations (undone_by) WHERE undone_by IS NOT NULL;  -- else trimming scans for each
+CREATE TABLE history (
+  id INTEGER PRIMARY KEY,            -- the order of changes: a job's operation overlaps those of callers
+  operation INTEGER NOT NULL REFERENCES operations (number) ON DELETE CASCADE,
+  memory TEXT NOT NULL,
+  namespace TEXT NOT NULL,           -- of the memory, so that history of deleted ones obeys reach
+  text_hash BLOB,                    -- of the row before: its vector is kept as long as it can be undone
+  before TEXT,                       -- the row as JSON before the operation; NULL: it did not exist
+  UNIQUE (operation, memory)
+) STRICT;
+CREATE INDEX history_memory ON history (memory, id);
+CREATE INDEX history_text ON history (text_hash) WHERE text_hash IS NOT NULL;
+
 -- L0: the journal of observed turns, so that they are back after a restart. A promoted turn keeps its key as its id.
 CREATE TABLE turns (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -284,7 +276,11 @@ CREATE TABLE flows (
 ) STRICT, WITHOUT ROWID;
 -- Triggers, so that the account is right whatever statement changes a memory. A change is recorded in history just
 -- before it is made, so the latest record tells what does it.
-{LATEST_CHANGE}CREATE TRIGGER turns_gone AFTER DELETE ON memories WHEN old.turns > 0 BEGIN
+CREATE VIEW latest_change AS
+  SELECT coalesce(
+    (SELECT o.kind FROM history h JOIN operations o ON o.number = h.operation ORDER BY h.id DESC LIMIT 1), '?')
+    AS kind;
+CREATE TRIGGER turns_gone AFTER DELETE ON memories WHEN old.turns > 0 BEGIN
   INSERT INTO flows SELECT old.namespace, 'gone: ' || kind, old.turns FROM latest_change WHERE TRUE
     ON CONFLICT DO UPDATE SET count = count + excluded.count;
 END;

@@ -83,7 +83,6 @@ class Store:
             damage.note_loss(connection, self.supervisor.clock())
         self._connection = connection
         self.files = hold([self.path, self.path.with_name(f"{FILE_NAME}-wal")])
-        self.on_change: Callable[[], None] | None = None  # called by the writer after memories were changed
         self.on_repair: Callable[[], None] | None = None  # called by the writer after damage was repaired
         most = reserve.max_pages(limit_bytes, self._page_bytes)
         self._writer = Writer(
@@ -169,8 +168,6 @@ class Store:
         self.postings.note_changes(connection, texts)
         if self.limit_bytes:
             self.used_bytes = self._used_size(connection)
-        if rows and self.on_change is not None:
-            self.on_change()
 
     def take_codes(self) -> LoadedCodes | None:
         """Return the codes that the former daemon kept, once."""

@@ -13,7 +13,6 @@ HOT: Final = "hot"
 L1: Final = "L1"
 L2: Final = "L2"
 DOCUMENTS: Final = "documents"
-SHARED: Final = "L3"
 
 HOT_ROWS = 20
 
@@ -76,13 +75,6 @@ TIERS: dict[str, TierSpec] = {
         enters="chunks of the files of workspaces",
         leaves="what is no longer in its file",
         stage="candidates",
-    ),
-    # On a server; what is here of it is in the other tiers too. Shown while something is shared.
-    SHARED: TierSpec(
-        title="L3 shared",
-        enters="memories of shared namespaces, from every machine",
-        leaves="what is deleted on one of them",
-        stage="shared",
     ),
 }
 

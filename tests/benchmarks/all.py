@@ -26,8 +26,6 @@ BENCHMARKS = (
     "bench_cluster",
     "bench_jobs",
     "bench_workspace",
-    "bench_shared",
-    "bench_partial",
     "bench_chroma",
     "bench_peers",
 )

@@ -105,9 +105,8 @@ def document() -> str:
 def _sections() -> Iterator[str]:
     described: Any = types.type_info(Config)
     for part in described.fields:
-        is_named = isinstance(part.type, types.DictType)  # one section for each name, such as [shared.acme]
-        section = part.type.value_type if is_named else part.type
-        yield f"## [{part.name}{'.NAME' * is_named}]\n"
+        section = part.type
+        yield f"## [{part.name}]\n"
         yield str(section.cls.__doc__).splitlines()[0] + "\n"
         yield "| setting | default | allowed | what it does |\n|---|---|---|---|"
         meanings = get_type_hints(section.cls, include_extras=True)

@@ -12,7 +12,6 @@ import pytest
 from imports import CHECKOUT, OURS, importers, list_imports, parse
 from memoryd.client.capabilities import CAPABILITIES
 
-SHARED = "daemon/shared/"  # speaks PostgreSQL
 STATEMENT = re.compile(
     r"\b(SELECT|INSERT|UPDATE|DELETE FROM|PRAGMA|WHERE|ORDER BY)\b|\b[a-z]\.\w+ (=|<>|<|>|<=|>=|IN|IS|LIKE) "
 )
@@ -46,10 +45,6 @@ def test_only_the_store_the_tables_of_capabilities_and_readers_of_other_programs
     }
 
 
-def test_only_the_shared_tier_imports_psycopg() -> None:
-    assert [path for path in importers("psycopg") if not path.startswith(SHARED)] == []
-
-
 @pytest.mark.slow
 def test_what_parses_files_in_a_child_process_imports_nothing_of_the_daemon() -> None:
     found = [
@@ -66,7 +61,7 @@ def test_only_the_store_and_the_tables_of_capabilities_have_sql() -> None:
     found = [
         f"{path}:{line}"
         for path, tree in modules().items()
-        if path.startswith("daemon/") and not (speaks_sql(path) or path.startswith(SHARED))
+        if path.startswith("daemon/") and not speaks_sql(path)
         for line, text in strings(tree)
         if STATEMENT.search(text)
     ]

@@ -5,12 +5,11 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from absent import ABSENT
 from memoryd import daemon
 from memoryd.client.protocol import Tier, TierName
 from memoryd.daemon.search.pipeline import list_stages
 from memoryd.daemon.store import tiers
-from memoryd.daemon.store.tiers import HOT, SHARED, TIERS
+from memoryd.daemon.store.tiers import HOT, TIERS
 
 DAEMON = Path(str(daemon.__file__)).parent
 # A schema that was shipped does not change; names of origins in a trace are no tiers.
@@ -19,15 +18,14 @@ EXEMPT = {"store/tiers.py", "store/migrations.py", "search/traces.py"}
 
 def test_the_protocol_names_the_tiers_of_the_table() -> None:
     assert list(get_args(TierName)) == list(TIERS), "client/protocol/base.py: TierName has the names of TIERS, in order"
-    assert list(get_args(Tier)) == [name for name in TIERS if name not in (HOT, SHARED)], (
+    assert list(get_args(Tier)) == [name for name in TIERS if name != HOT], (
         "client/protocol/base.py: Tier has the names of TIERS that hold turns or memories, in order"
     )
 
 
 def test_each_tier_is_searched_by_a_stage_and_leads_to_a_tier() -> None:
     stages = {stage.__name__ for stage in list_stages()}
-    there = [tier for name, tier in TIERS.items() if name != SHARED or "shared" not in ABSENT]
-    assert {tier.stage for tier in there} - {""} <= stages, "a tier's stage is one of the pipeline"
+    assert {tier.stage for tier in TIERS.values()} - {""} <= stages, "a tier's stage is one of the pipeline"
     assert {tier.to for tier in TIERS.values()} - {""} <= TIERS.keys(), "what leaves a tier goes to one of the table"
 
 

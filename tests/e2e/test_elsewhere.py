@@ -23,18 +23,14 @@ import pytest
 from mcp import Client as Agent
 from mcp.client.streamable_http import streamable_http_client
 
-from absent import needs
 from configs import NO_MODEL
 from memoryd.client import Client
 from places import make_folder
-from postgres import Postgres, find_binaries
 from waiting import wait_until
 from workbench import Process
 
 CHECKOUT = Path(__file__).parents[2]
-CONTAINERS, MACHINES, SHARING = (
-    (CHECKOUT / "docs" / name).read_text() for name in ("containers.md", "machines.md", "sharing.md")
-)
+CONTAINERS, MACHINES = ((CHECKOUT / "docs" / name).read_text() for name in ("containers.md", "machines.md"))
 BOX = "/run/user/1000/memoryd-box"  # of the guides
 PROGRAMS = str(Path(sys.executable).parent)
 _WHEEL = "'/memoryd-0.2.0-py3-none-any.whl[mcp]'"  # of the image: this checkout stands for it here
@@ -311,84 +307,3 @@ async def test_an_agent_of_another_machine_uses_a_forwarded_port(home: Home, awa
 def is_open(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-# A memory on each, by PostgreSQL -------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@needs("shared")
-@pytest.mark.skipif(find_binaries() is None, reason="there are no programs of PostgreSQL that can be run")
-def test_from_nothing_to_a_memory_found_on_the_second_machine_in_six_commands(away: Path) -> None:
-    first, second = blocks(MACHINES, "sh")[2:]
-    assert len(first) + len(second) <= 6
-    assert "docker" not in "".join([*first, *second])
-    server = Postgres().start()
-    machines = []
-    try:
-        for name in ("one", "two"):
-            (away / name).mkdir()
-            machines.append(Process(away / name, f"{NO_MODEL}\n[shared.acme]\npoll_s = 0.2").start())
-        shell = {"SERVER": server.address(), "ROLE": "postgres", "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
-        shell["HOME"] = str(away)
-        for machine, lines in zip(machines, (first, second[:-1]), strict=True):
-            environment = {**machine.environment, **shell}
-            for line in lines:
-                done = subprocess.run(["sh", "-ec", line], env=environment, capture_output=True, text=True, timeout=60)
-                assert done.returncode == 0, (line, done.stderr)
-
-        def search() -> bool:
-            environment = {**machines[1].environment, **shell}
-            done = subprocess.run(["sh", "-ec", second[-1]], env=environment, capture_output=True, text=True)
-            return "The cache is Valkey" in done.stdout
-
-        wait_until(search)
-    finally:
-        for machine in machines:
-            machine.stop()
-        server.stop()
-        server.remove()
-
-
-@pytest.mark.slow
-@needs("shared")
-@pytest.mark.skipif(find_binaries() is None, reason="there are no programs of PostgreSQL that can be run")
-def test_a_root_is_set_up_as_the_page_on_sharing_says(away: Path) -> None:
-    [lines] = blocks(SHARING, "sh")
-    calls = [re.sub(r"\s+# .*", "", line) for line in lines if line.startswith("memctl ")]
-    assert [call.split()[2] for call in calls] == ["migrate", "grant", "add", "status"]
-    anything = ":".join(5 * ["*"])
-    login = away / ".team-password"
-    login.write_text(f"{anything}\n")
-    login.chmod(0o600)
-    server = Postgres().start()
-    machine = Process(away, NO_MODEL).start()
-    try:
-        shell = {**machine.environment, "HOME": str(away), "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
-
-        def type_call(call: str) -> str:
-            call = re.sub(r"'host=db.example [^']*'", shlex.quote(server.address()), call).replace(
-                " ann ", " postgres "
-            )
-            call += " --yes" if call.split()[2] == "add" else ""
-            done = subprocess.run(["sh", "-ec", call], env=shell, capture_output=True, text=True, timeout=60)
-            assert done.returncode == 0, (call, done.stderr)
-            return done.stdout
-
-        for call in calls:
-            type_call(call)
-        wait_until(lambda: "ready" in type_call(calls[-1]))
-    finally:
-        machine.stop()
-        server.stop()
-        server.remove()
-
-
-@pytest.mark.slow
-@needs("shared")
-@pytest.mark.skipif(find_binaries() is None, reason="there are no programs of PostgreSQL that can be run")
-def test_three_machines_are_shown() -> None:
-    command = [sys.executable, "tests/demo_team.py"]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    assert "All three hold the same" in done.stdout

@@ -6,7 +6,7 @@ from memoryd.client.memctl.service import model_text
 from memoryd.client.memctl.stats import client_row, jobs_text, rate_of, rate_text, waiting_text
 from memoryd.client.memctl.table import count_text, duration_text, ms_text, size_text, to_one_line
 from memoryd.client.memctl.top.screen import Line, Section, lay_out
-from memoryd.client.protocol import Connected, Job, MethodStats, Runtime, SharedRoot, Stats
+from memoryd.client.protocol import Connected, Job, MethodStats, Runtime, Stats
 
 ORDERS = ("calls", "p95", "errors", "time")
 _NEEDY = ("quarantined", "paused")
@@ -51,15 +51,6 @@ def _call_rates(stats: Stats, former: Stats | None, seconds: float) -> dict[str,
     return {name: max(0, one.calls - earlier.get(name, 0)) / seconds for name, one in stats.methods.items()}
 
 
-def _shared_lines(roots: list[SharedRoot]) -> list[Line]:
-    """Return a line about what is shared with other machines, none if nothing is."""
-    if not roots:
-        return []
-    parts = [f"{root.root} {root.state}, {count_text(root.waiting, 'change')} waiting" for root in roots]
-    is_well = all(root.state == "ready" for root in roots)
-    return [[_key_cell("shared"), (to_one_line(" · ".join(parts)), () if is_well else ("yellow",))]]
-
-
 def _head_lines(stats: Stats, daemon: Runtime, former: Stats | None, seconds: float, rate: float) -> list[Line]:
     used = ""
     if former and former.daemon and seconds > 0:
@@ -78,7 +69,6 @@ def _head_lines(stats: Stats, daemon: Runtime, former: Stats | None, seconds: fl
         [_key_cell("calls"), (f"{rate_text(rate) or '0'}/s from {count_text(len(daemon.clients), 'client')}", ())],
         [_key_cell("tiers"), (" · ".join(tiers), ())],
         [_key_cell("model"), (model_text(daemon.model), () if ready else ("yellow",))],
-        *_shared_lines(daemon.shared),
         [_key_cell("waiting"), (waits or "nothing", ("yellow",) if waits else ())],
         [_key_cell("jobs"), (jobs_text(daemon.jobs, daemon.at, plain=True), ())],
     ]

@@ -126,9 +126,6 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
         parts = f", with {count_text(report.chunks, 'part')} of files" if report.chunks else ""
         lines.append(f"Left out workspaces that are not indexed here{parts}. To index them:")
         lines += [_build_adding(root, namespace) for root, namespace in report.workspaces.items()]
-    if report.roots:
-        names = make_printable(", ".join(report.roots))
-        lines.append(f"Shared in the copy and not here: {names}. `memctl shared add ROOT` continues that.")
     if report.pauses:
         names = make_printable(", ".join(report.pauses))
         lines.append(

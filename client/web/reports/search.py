@@ -33,7 +33,6 @@ _ORIGINS = {
     "hot": "found for a search lately",
     "L0": "said just now",
     "graph": "often found together with the others",
-    "L3": "shared by another machine",
 }
 _CUES = {
     "speaker": "said by whom you name",
@@ -139,10 +138,9 @@ def describe_reason(
 def _tell_source(memory: protocol.Memory, candidate: protocol.CandidateTrace) -> str:
     """Return who brought a memory, up to the time that follows: `said by Ada on `."""
     speaker = memory.metadata.get("speaker") or memory.metadata.get("role")
-    machine = f" on {candidate.machine}" if candidate.machine else ""
     if memory.path:
         return f"written in {memory.path}, "
-    return f"said by {_WHO.get(str(speaker), speaker)}{machine}, " if speaker else f"saved{machine}, "
+    return f"said by {_WHO.get(str(speaker), speaker)}, " if speaker else "saved, "
 
 
 def _show_stages(trace: protocol.Trace) -> list[parts.Part]:

@@ -1,4 +1,4 @@
-"""Where memories are and how turns moved; the turns in L0; what was not kept, and why; what other machines share."""
+"""Where memories are and how turns moved; the turns in L0; what was not kept, and why."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,7 +16,6 @@ _ABOUT = {
     "L1": "recent: what was added, important turns",
     "L2": "the rest, for good",
     "documents": "parts of files in workspaces",
-    "L3": "shared with other machines",
 }
 _HOOKS = "No turn is in L0: nothing was observed lately. Hooks observe what is said to an agent: "
 
@@ -25,9 +24,7 @@ async def read_tiers(client: AsyncClient, query: Mapping[str, str]) -> Part:
     """Return the view Tiers: what is paused, the tiers, and the list that `tab` names."""
     scope: dict[str, Any] = {"namespace": query.get("namespace", ""), "reach": query.get("reach")}
     tab = query.get("tab", "L0")
-    report, sharing, observing = await asyncio.gather(
-        client.call(protocol.Tiers(**scope)), client.call(protocol.GetSharing()), client.call(protocol.GetObserving())
-    )
+    report, observing = await asyncio.gather(client.call(protocol.Tiers(**scope)), client.call(protocol.GetObserving()))
     if tab == "places":
         shown = _show_places(report)
     elif tab == "skipped":
@@ -36,7 +33,7 @@ async def read_tiers(client: AsyncClient, query: Mapping[str, str]) -> Part:
     else:
         turns = [_show_turn(turn) for turn in await client.call(protocol.Turns(**scope, limit=_SHOWN))]
         shown = ["div", *(turns or [["div.empty", _HOOKS, ["code", "memctl hooks install claude-code"]]])]
-    return [["div", *_show_pauses(observing, scope["namespace"] or ""), *_show_flow(report, sharing)], shown]
+    return [["div", *_show_pauses(observing, scope["namespace"] or ""), *_show_flow(report)], shown]
 
 
 def _show_pauses(observing: protocol.Observing, namespace: str) -> list[Part]:
@@ -60,7 +57,7 @@ def _make_switch(pause: protocol.Pause, text: str, turn: str) -> Part:
     return act(text, f"Observing {said}", f"{turn}_observing", fields, f"{back}_observing")
 
 
-def _show_flow(report: protocol.TierReport, sharing: protocol.Sharing) -> list[Part]:
+def _show_flow(report: protocol.TierReport) -> list[Part]:
     tiers: dict[str, protocol.TierState] = {tier.name: tier for tier in report.tiers}
     line: list[Part] = [
         _make_arrow(report.flows.get("observed", 0), "observed"),
@@ -70,19 +67,10 @@ def _show_flow(report: protocol.TierReport, sharing: protocol.Sharing) -> list[P
         _make_arrow(tiers["L2"].count, "older, or less important"),
         _show_tier(tiers["L2"], f", {count_text(report.nodes, 'node')}"),
     ]
-    if "L3" in tiers:
-        names = ", ".join(place(root.root) for root in sharing)
-        line += [
-            _make_arrow(sum(root.pushed for root in sharing), "pushed"),
-            _show_tier(tiers["L3"], f" ({names})"),
-            _make_arrow(sum(root.pulled for root in sharing), "pulled"),
-        ]
-    return [["div.flow", *line], ["div.flow", *_show_rest(report, sharing, tiers)]]
+    return [["div.flow", *line], ["div.flow", *_show_rest(report, tiers)]]
 
 
-def _show_rest(
-    report: protocol.TierReport, sharing: protocol.Sharing, tiers: Mapping[str, protocol.TierState]
-) -> list[Part]:
+def _show_rest(report: protocol.TierReport, tiers: Mapping[str, protocol.TierState]) -> list[Part]:
     skipped, waiting = _begin(report.flows, "skipped: "), {**report.waiting, **report.heard}
     reasons = sorted(skipped.items(), key=lambda entry: -entry[1])
     cards = [
@@ -91,9 +79,6 @@ def _show_rest(
     ]
     if any(waiting.values()):
         cards.append(_make_card("Waiting", sum(waiting.values()), ["div.dim", format_counts(waiting)]))
-    if unshared := sum(root.waiting + root.conflicts for root in sharing):
-        conflicts = sum(root.conflicts for root in sharing)
-        cards.append(_make_card("Not yet shared", unshared, ["div.dim", f"{conflicts:,} in conflict: see Health"]))
     return cards
 
 

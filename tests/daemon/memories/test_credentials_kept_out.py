@@ -24,9 +24,9 @@ GOLDEN = Path(__file__).parents[2] / "contract" / "golden.jsonl"
 # Names by which things are found and words that are chosen from a list stay as they are given.
 CHOICES = frozenset(
     "method id ids name names namespace namespaces to reach kind role outcome type level tier status order format"
-    " mode model tokenizer path paths folder workspace file server schema passfile origin target by label".split()
+    " mode model tokenizer path paths folder workspace file server schema origin target by label".split()
 )
-ENDING = frozenset({"shutdown", "restart", "repair", "add_shared", "subscribe"})
+ENDING = frozenset({"shutdown", "restart", "repair", "subscribe"})
 TEXTS = {"memory", "text", "content", "summary", "note", "output", "task", "message", "description"} | {
     "turns", "memories", "entries", "records", "metadata", "values", "tags",
 }  # fmt: skip

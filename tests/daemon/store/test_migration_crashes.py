@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from disk import _Change, unreliable
 from past import read_state
-from test_migrations import RELEASES, schema
+from test_migrations import RELEASES, SHARING, schema
 
-from absent import needs
 from memoryd.daemon.store.schema import VERSION
 from memoryd.daemon.store.store import FILE_NAME, Store
 
@@ -66,13 +65,12 @@ def test_a_migration_that_loses_power_is_finished_by_the_next_start(folder: Path
 @pytest.mark.timeout(1200)
 def test_a_migration_that_loses_power_at_any_write_is_finished_by_the_next_start(folder: Path) -> None:
     losses = 0
-    for release in RELEASES:
+    for release in (SHARING, *RELEASES):
         (folder / release.stem).mkdir()
         losses += migrate(release, folder / release.stem, every=1)
         shutil.rmtree(folder / release.stem)
     print(f"{losses} losses of power")
 
 
-@needs("shared")
-def test_the_first_release_migrates_after_a_loss_of_power(folder: Path) -> None:
-    assert migrate(RELEASES[0], folder, every=40) > 0
+def test_a_database_that_shared_memories_migrates_after_a_loss_of_power(folder: Path) -> None:
+    assert migrate(SHARING, folder, every=40) > 0

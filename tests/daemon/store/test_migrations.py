@@ -1,6 +1,5 @@
 """The schema: new, opened again, of the version before, of an older or newer one, of somebody else."""
 
-import re
 import shutil
 import stat
 from contextlib import closing
@@ -12,21 +11,20 @@ import pytest
 
 from absent import needs
 from memoryd.client.errors import StorageFailed
-from memoryd.client.protocol import Get, History, ImportMemories, List, Operations, Record
+from memoryd.client.protocol import Get, History, ImportMemories, List, Record
 from memoryd.daemon.memories import reading
-from memoryd.daemon.store import jobs, migrations
-from memoryd.daemon.store.schema import VERSION
+from memoryd.daemon.store import migrations
+from memoryd.daemon.store.schema import FORMER_VERSION, VERSION
 from memoryd.daemon.store.schema import main as print_schema
 from memoryd.daemon.store.store import FILE_NAME, Store
-from workbench import CountingEmbedder, add, ask, found, running, undo
+from workbench import CountingEmbedder, add, ask, delete, found, running, search, undo, update
 
 RELEASES = sorted(
     (Path(__file__).parents[2] / "data" / "databases").glob("schema_*.sqlite"),
     key=lambda path: int(path.stem.removeprefix("schema_")),
 )
-
-
 FORMER = RELEASES[0]
+SHARING = FORMER.with_name("shared_12.sqlite")  # by make_shared.py
 
 
 def schema(path: Path) -> list[tuple[str, ...]]:
@@ -101,10 +99,10 @@ def test_a_folder_that_is_missing_is_a_clear_error(folder: Path) -> None:
         Store(folder / "missing")
 
 
-def test_there_is_a_database_of_this_schema_and_of_the_one_before() -> None:
+def test_there_is_a_database_of_this_schema_and_of_the_one_that_it_brings_along() -> None:
     """Who raises the version runs tests/data/databases/make.py."""
-    assert [path.name for path in RELEASES] == [f"schema_{number}.sqlite" for number in (VERSION - 1, VERSION)]
-    assert [schema(path)[-1][1] for path in RELEASES] == [str(VERSION - 1), str(VERSION)]
+    assert [path.name for path in RELEASES] == [f"schema_{number}.sqlite" for number in (FORMER_VERSION, VERSION)]
+    assert [schema(path)[-1][1] for path in RELEASES] == [str(FORMER_VERSION), str(VERSION)]
 
 
 @needs()
@@ -121,10 +119,12 @@ def test_an_older_database_is_refused_with_what_to_do_and_left_alone(folder: Pat
     path = folder / FILE_NAME
     shutil.copy(FORMER, path)
     connection = apsw.Connection(str(path))
-    connection.execute(f"PRAGMA user_version = {VERSION - 2}")
+    connection.execute(f"PRAGMA user_version = {FORMER_VERSION - 1}")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(StorageFailed, match=rf"schema {VERSION - 2}, .* `memctl export > FILE`.* `memctl import FILE`"):
+    with pytest.raises(
+        StorageFailed, match=rf"schema {FORMER_VERSION - 1}, .* `memctl export > FILE`.* `memctl import FILE`"
+    ):
         Store(folder)
     assert path.read_bytes() == before
 
@@ -140,35 +140,53 @@ def test_what_an_older_version_exported_is_imported(folder: Path) -> None:
         assert len(ask(core, List(reach="all"))) == 4
 
 
-def test_operations_of_the_schema_before_get_ids_and_keep_order_undos_and_history(folder: Path) -> None:
+def test_memories_that_were_shared_with_other_machines_are_this_machines_alone(folder: Path) -> None:
+    """It has entries pulled, deleted, erased, in conflict, waiting and refused, and a root that it could only read."""
     (folder / "data").mkdir()
-    path = folder / "data" / FILE_NAME
-    shutil.copy(FORMER, path)
-    connection = apsw.Connection(str(path))
-    connection.execute("INSERT INTO settings VALUES ('numbers_key', 'ab')")
-    connection.execute("UPDATE operations SET undone_by = 2 WHERE id = 1")
-    connection.execute(
-        "INSERT INTO runs (job, started_at, took_ms, by, outcome, counts, operation, error)"
-        " VALUES ('sweep', 1.0, 1.0, 'hand', 'done', '{}', 2, '')"
-    )
-    connection.execute("UPDATE sqlite_sequence SET seq = 99 WHERE name = 'operations'")
-    columns = "kind, at, namespace, memories, undone_by, token, session, process"
-    logged = connection.execute(f"SELECT id, {columns} FROM operations ORDER BY id").fetchall()
-    changes = connection.execute("SELECT * FROM history ORDER BY id").fetchall()
-    connection.close()
+    shutil.copy(SHARING, folder / "data" / FILE_NAME)
+    with closing(apsw.Connection(str(SHARING), apsw.SQLITE_OPEN_READONLY)) as connection:
+        assert connection.execute("SELECT count(*) FROM shared_entries").get == 11
+        before = connection.execute(_MEMORIES).fetchall()
+        links = connection.execute("SELECT * FROM links ORDER BY 1, 2").fetchall()
+        past = connection.execute("SELECT * FROM history ORDER BY id").fetchall()
     with running(folder, CountingEmbedder()) as core:
         with core.store.reading() as connection:
-            assert connection.execute(f"SELECT number, {columns} FROM operations ORDER BY number").fetchall() == logged
-            assert connection.execute("SELECT * FROM history ORDER BY id").fetchall() == changes
-            assert connection.execute("SELECT value FROM settings WHERE name = 'numbers_key'").get is None
-            [run] = jobs.read_latest(connection, "sweep", 1)
-        listed = ask(core, Operations(reach="all", limit=100)).operations[::-1]
-        assert len(listed) == len(logged) > 2
-        assert all(re.fullmatch("[0-9a-f]{32}", one.id) for one in listed)
-        assert listed[0].undone_by == listed[1].id == run.operation
-        assert undo(core, listed[-1].id).undone == listed[-1].id
-        with core.store.reading() as connection:
-            assert connection.execute("SELECT max(number) FROM operations").get == 100
+            assert connection.execute(_MEMORIES).fetchall() == before
+            assert connection.execute("SELECT * FROM links ORDER BY 1, 2").fetchall() == links
+            assert connection.execute("SELECT * FROM history ORDER BY id").fetchall() == past
+            assert connection.execute("SELECT name FROM settings WHERE name GLOB 'shared*'").get is None
+        assert not [name for _, name, _ in schema(core.store.path) if name.startswith("shared")]
+        assert core.store.find_problems() == []
+        memories = {memory.id: memory for memory in ask(core, List(reach="all", limit=100))}
+        assert len(memories) == len(before) == 11
+        for id, memory in memories.items():
+            assert id in [hit.id for hit in search(core, memory.content, namespace=memory.namespace, reach="exact")]
+            update(core, id, content=f"{memory.content}, says this machine")
+        pulled = next(id for id, memory in memories.items() if memory.content == "Deploys happen on Fridays")
+        delete(core, pulled)
+        assert undo(core).ids == [pulled]
+
+
+_MEMORIES = """
+SELECT m.id, n.name, m.key, m.type, m.content, m.metadata, m.pinned, m.tier, m.created_at, m.superseded_by, m.text_hash
+  FROM memories m JOIN namespaces n ON n.id = m.namespace ORDER BY m.row
+"""
+
+
+@pytest.mark.parametrize("release", RELEASES[:1], ids=lambda path: path.stem)
+def test_a_database_of_which_sharing_was_taken_out_is_brought_along(folder: Path, release: Path) -> None:
+    path = folder / FILE_NAME
+    shutil.copy(release, path)
+    with closing(apsw.Connection(str(path))) as connection:
+        listed = connection.execute(
+            "SELECT type, name FROM sqlite_schema WHERE name GLOB 'shared*' AND type IN ('table', 'trigger')"
+            " ORDER BY type DESC"
+        ).fetchall()
+        for type, name in listed:
+            connection.execute(f"DROP {type} {name}")
+    store = Store(folder)
+    assert store.find_problems() == []
+    store.close()
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.stem)

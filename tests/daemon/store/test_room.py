@@ -20,7 +20,7 @@ from workbench import CountingEmbedder, Daemon, add, delete, running, search, un
 
 # What goes on at the limit. A new call stands here, or it is declared with `grows=True`.
 REMOVES = {"delete", "delete_where", "erase", "forget"}
-REMOVES |= {"purge_shared", "put_many", "remove_workspace", "reset_session", "revoke_token", "undo"}
+REMOVES |= {"put_many", "remove_workspace", "reset_session", "revoke_token", "undo"}
 TAKES_NO_ROOM = {
     "add_token",
     "backup",
@@ -28,8 +28,6 @@ TAKES_NO_ROOM = {
     "end_session",
     "get_context",
     "get_unasked",
-    "grant_root",
-    "migrate_server",
     "move_namespace",
     "pause_job",
     "pause_observing",

@@ -87,14 +87,10 @@ def _answers(client: Client) -> bool:
 
 
 def test_a_relative_path_in_the_settings_is_beside_them(folder: Path) -> None:
-    shared = '[shared.acme]\npassfile = "p"\n'
-    (folder / "c.toml").write_text(
-        f'[model]\nfolder = "m"\n[llm]\nkey_file = "k"\n[embedding_api]\nkey_file = "~/k"\n{shared}'
-    )
+    (folder / "c.toml").write_text('[model]\nfolder = "m"\n[llm]\nkey_file = "k"\n[embedding_api]\nkey_file = "~/k"\n')
     found = config.load(folder / "c.toml")
     assert (found.model.folder, found.llm.key_file) == (str(folder / "m"), str(folder / "k"))
     assert found.embedding_api.key_file == "~/k"
-    assert found.shared["acme"].passfile == str(folder / "p")
 
 
 def test_places_of_the_environment_are_absolute_for_children(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

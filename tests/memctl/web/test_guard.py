@@ -224,7 +224,6 @@ def test_a_file_outside_the_static_folder_is_not_served(site: Served) -> None:
 NEVER = (
     "shutdown restart use_model import_memories export_memories graph_export add_token revoke_token seed authenticate"
     " add add_many observe backup forget dream add_workspace remove_workspace subscribe"
-    " share_root grant_root purge_shared"
 ).split()
 
 

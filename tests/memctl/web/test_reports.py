@@ -1,4 +1,4 @@
-"""Reports: made of known parts whatever memories hold, and what they say of tiers, conflicts, plans and differences."""
+"""Reports: made of known parts whatever memories hold, and what they say of plans and differences."""
 
 from typing import Any
 
@@ -9,13 +9,11 @@ from shelf import HOSTILE
 from absent import needs
 from memoryd.client import AsyncClient
 from memoryd.client.errors import Invalid, MemorydError
-from memoryd.client.protocol import Consolidate, GetStatus, Jobs, Progress, RunJob, SharedRoot, Tiers, TierState
-from memoryd.client.shared.calls import GetSharing, ListConflicts, SharedConflict, SharedConflicts, Sharing
+from memoryd.client.protocol import Consolidate, GetStatus, Jobs, Progress, RunJob, Tiers
 from memoryd.client.topics.calls import GraphNodes
 from memoryd.client.web.reports import list_reports
-from memoryd.client.web.reports.health import read_health, read_progress, show_findings
+from memoryd.client.web.reports.health import read_progress, show_findings
 from memoryd.client.web.reports.memory import compare_words
-from memoryd.client.web.reports.tiers import read_tiers
 from workbench import move_to_l2
 
 TAGS = set("a article b br code dd del details div dl dt h2 ins li p section span summary ul".split())
@@ -57,11 +55,6 @@ class Answering:
         """Return the given answer, else the daemon's."""
         given = self._answers.get(type(call))
         return given(await self._client.call(call)) if given else await self._client.call(call)
-
-
-def share_root() -> Sharing:
-    root = SharedRoot(root="acme", server="db", state="ready", memories=2, waiting=1, conflicts=1, pushed=3, pulled=4)
-    return Sharing(machine="desk", roots=[root])
 
 
 async def test_reports_are_made_of_known_parts_whatever_memories_hold(morning: Any) -> None:
@@ -124,40 +117,6 @@ async def test_a_memory_or_a_turn_is_found_named_by_words_or_out_of_reach(mornin
     assert "Or do you mean" not in found
     assert meant.startswith(f"div link {hit.id}")
     assert "does not see that" in waits
-
-
-async def test_the_tiers_show_what_other_machines_share(morning: Any) -> None:
-    def add_shared(report: Any) -> Any:
-        report.tiers.append(TierState(name="L3", title="L3 shared", count=2, ram_bytes=0))
-        return report
-
-    async with AsyncClient(socket=morning.socket, autostart=False) as client:
-        plain = say(await read_tiers(client, {}))
-        given: Any = Answering(client, {Tiers: add_shared, GetSharing: lambda _: share_root()})
-        shared = say(await read_tiers(given, {"tab": "places"}))
-    assert "L3 shared" not in plain
-    for text in ("b 3 pushed", "L3 shared b 2", "(acme)", "b 4 pulled", "Not yet shared b 2", "1 in conflict"):
-        assert text in shared
-
-
-async def test_a_conflict_offers_to_keep_one_version_or_both(morning: Any) -> None:
-    async with AsyncClient(socket=morning.socket, autostart=False) as client:
-        first, other = (await client.list(limit=2)).memories
-        conflict = SharedConflict(memory=first, other=other, machine="laptop", author="ada")
-        answers = {
-            GetSharing: lambda _: share_root(),
-            ListConflicts: lambda _: SharedConflicts(conflicts=[conflict]),
-        }
-        given: Any = Answering(client, answers)
-        report = await read_health(given, {})
-    said = say(report)
-    assert f"and, by ada on laptop, link {other.id} {other.content}" in said
-    acts = [part for part in report[-1][-1][-1] if isinstance(part, list)]
-    assert [act[3:5] for act in acts] == [
-        ["resolve_conflict", {"id": first.id}],
-        ["resolve_conflict", {"id": other.id}],
-        ["resolve_conflict", {"id": first.id, "both": True}],
-    ]
 
 
 def test_findings_name_what_is_wrong_with_its_command() -> None:

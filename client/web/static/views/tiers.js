@@ -1,4 +1,4 @@
-// Where memories are and how turns moved; the turns in L0; what was not kept, and why; what other machines share.
+// Where memories are and how turns moved; the turns in L0; what was not kept, and why.
 
 import { draw, head, html, Places, scope, show, tabs, useReport, useState } from "../ui.js";
 

@@ -1,1 +1,0 @@
-"""Sharing with other machines, for clients: calls, and their commands in memctl."""
