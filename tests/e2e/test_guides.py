@@ -24,7 +24,6 @@ ELSEWHERE = {
     "docs/langgraph.md": "tests/integrations/test_adapter_pages.py",
     "docs/machines.md": "tests/e2e/test_elsewhere.py",
     "docs/openai-agents.md": "tests/integrations/test_adapter_pages.py",
-    "docs/sharing.md": "tests/e2e/test_elsewhere.py",
 }
 _SLOW = pytest.mark.slow
 _RUN_HERE = [
