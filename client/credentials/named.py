@@ -7,10 +7,11 @@ proportion to its length.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from memoryd.client.credentials.names import TellingName, find_name, is_user, kind_of, list_names, read_name
+from memoryd.client.credentials.names import TellingName, kind_of, list_names, read_name
 from memoryd.client.credentials.rules import CredentialMatch
+from memoryd.client.credentials.tables import CELL, find_in_tables
 from memoryd.client.credentials.values import BARE, NEAR, QUOTED, SAID, is_credential
 from memoryd.client.patterns import compile_late
 
@@ -41,6 +42,10 @@ _SAID = compile_late(
     rf"(?:[: ][ \t]{{0,2}}|:?{_NEXT_LINE}){_VALUE}",
     re.IGNORECASE,
 )
+_TITLED = compile_late(  # `the token for acme: …`
+    rf" (?:{_OF}[^\s:()]{{1,40}}(?: [^\s:()]{{1,40}}){{0,7}}|\([^()\n]{{1,40}}\)):[*_]{{0,2}}[ \t]{{1,3}}{_VALUE}",
+    re.IGNORECASE,
+)
 _SETS = compile_late(
     r"\b(?:set|change|changing|reset|update|updating|rotate|make|made)\w{0,4} (?:[\w'-]{1,20} ){0,4}\Z", re.IGNORECASE
 )
@@ -64,30 +69,25 @@ _DEFAULT = compile_late(
 )
 _OPENED = compile_late(r"(?P<quote>[\"'`]?)[ \t]{0,4}(?::[ \t]{0,4})?(?P<mark>[{,]|\r?\n|)")
 _FAR = 400  # characters from a name to its default
-_CELL = compile_late(r"[*_`\"' \t]{0,4}(?:[|,;\t\r\n]|\Z)")
-_DIVIDER = compile_late(r"[ \t>]{0,8}\|?(?:[ \t]{0,8}:?-{1,200}+:?[ \t]{0,8}(?:\||(?=\r?$))){1,200}+[ \t]{0,8}\r?$")
-_HEAD_CELL = compile_late(r"[\"']?[\w.-]{1,30}(?: [\w.-]{1,20}){0,2}[\"']?")
-_MARKS = " \t\r*_`\"'"
-_LONGEST_HEAD = 2_000  # characters of a table's first line
 
 
 def find_named(text: str, lowered: str) -> Iterator[CredentialMatch]:
     """Yield the credentials that a name announces; `lowered` is the text in lower case. Some may overlap."""
-    heads: list[int] = []
+    ends: list[int] = []
     for name in [name for name in list_names(text) if name in lowered]:
         at = lowered.find(name)
         while at >= 0:
             whole = read_name(name, text, lowered, at)
             found = whole and (_find_beside(whole, text) or _find_further(whole, text, lowered))
-            if whole and not found and _CELL.match(text, whole.end):
-                heads.append(at)
+            if whole and not found and CELL.match(text, whole.end):
+                ends.append(whole.end)
             at += len(name)
             if found:
                 yield found
                 if lowered.find(name, at, found.start) < 0:
                     at = max(at, found.end - len(name))
             at = lowered.find(name, at)
-    yield from _find_columns(text, heads)
+    yield from find_in_tables(text, ends)
 
 
 def _find_beside(name: TellingName, text: str) -> CredentialMatch | None:
@@ -105,6 +105,8 @@ def _find_beside(name: TellingName, text: str) -> CredentialMatch | None:
         return _judge(name, match, SAID if code or "\n" in between or not name.exact else BARE)
     match = _SAID.match(text, name.end)
     if match and not (match["to"] and not _SETS.search(before)):  # else `to` says what it opens
+        return _judge(name, match, SAID)
+    if name.exact and (match := _TITLED.match(text, name.end)):
         return _judge(name, match, SAID)
     if match := _SAID_ABROAD.match(text, name.end):
         return _judge(name, match, SAID)
@@ -181,48 +183,3 @@ def _is_indented(text: str, start: int, begin: int, end: int) -> bool:
     lines = [text[text.rfind("\n", 0, start) + 1 : start], *text[begin : end + 1].split("\n")]
     depth, *others = [len(line) - len(line.lstrip(" \t")) for line in lines]
     return all(other > depth for other in others)
-
-
-def _find_columns(text: str, heads: Sequence[int]) -> Iterator[CredentialMatch]:
-    """Yield the credentials in tables whose first line has a telling name at one of these places."""
-    done = 0
-    for place in sorted(heads):
-        if place >= done:
-            found, done = _read_table(text, text.rfind("\n", 0, place) + 1, _find_line_end(text, place))
-            yield from found
-
-
-def _find_line_end(text: str, at: int) -> int:
-    end = text.find("\n", at)
-    return len(text) if end < 0 else end
-
-
-def _read_table(text: str, begin: int, end: int) -> tuple[list[CredentialMatch], int]:
-    """Return the credentials of the table with this first line, and where it ends; a line that is none ends there."""
-    separator = next((one for one in "|\t;," if one in text[begin:end]), None) if end - begin < _LONGEST_HEAD else None
-    at = end + 1
-    if separator is None:
-        return [], at
-    heads = [cell.strip(_MARKS) for cell in text[begin:end].split(separator)]
-    if separator == "|":
-        divider_end = _find_line_end(text, at)
-        if not _DIVIDER.fullmatch(text, at, divider_end):
-            return [], at
-        at = divider_end + 1
-    elif not all(map(_HEAD_CELL.fullmatch, heads)):
-        return [], at
-    named = {column: name for column, head in enumerate(heads) if (name := find_name(head))}
-    found, has_user = [], any(map(is_user, heads))
-    while named and at < len(text):
-        row = text[at : (row_end := _find_line_end(text, at))]
-        if separator not in row or (separator != "|" and row.count(separator) != len(heads) - 1):
-            break
-        for column, cell in enumerate(row.split(separator)):
-            value = cell.strip(_MARKS)
-            words = has_user or not value.isalpha()
-            if column in named and len(value.split()) == 1 and is_credential(named[column], value, BARE, words):
-                start = at + cell.index(value)
-                found.append(CredentialMatch(kind_of(named[column]), start, start + len(value)))
-            at += len(cell) + 1
-        at = row_end + 1
-    return found, at

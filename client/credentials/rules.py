@@ -70,6 +70,9 @@ _IN_TEXT = [row for row in _ROWS if "text" in row[1].tags and not row[1].folded]
 _IN_LOWERED = [row for row in _ROWS if "text" in row[1].tags and row[1].folded]
 _ALLOWED = [compile_late(regex) for regex in _FILE["allowlist"]["regexes"]]
 _STOP_WORDS: list[str] = _FILE["allowlist"]["stopwords"]
+# The short ones as somebody writes them: in keys of letters in any case they come by chance, such as `yOUr`.
+_AS_WRITTEN = [form for word in _STOP_WORDS if len(word) < 6 for form in (word, word.upper(), word.title())]
+_IN_ANY_CASE = [word for word in _STOP_WORDS if len(word) >= 6]
 
 
 def find_formats(text: str, lowered: str) -> Iterator[CredentialMatch]:
@@ -101,7 +104,7 @@ def is_placeholder(value: str) -> bool:
     if len(set(value)) < 4 or any(pattern.fullmatch(value) for pattern in _ALLOWED):
         return True
     lowered = value.lower()
-    return any(word in lowered for word in _STOP_WORDS)
+    return any(word in value for word in _AS_WRITTEN) or any(word in lowered for word in _IN_ANY_CASE)
 
 
 def measure_entropy(value: str) -> float:

@@ -1,16 +1,16 @@
 """Checking what is kept by new rules of credentials, once for each change of the rules.
 
 What came of conversations is redacted for good: in rows, their history, the queues and the list of skipped turns, in
-full text, and in free pages. What was added on purpose may hold a credential on purpose: it stays, and each dry run
-lists it. The rules' version is that of their source with `[privacy]`; it is noted when all was checked, so a run that
-was interrupted begins again and finds less to do.
+full text, and in free pages; so is what the index has of files, which stay as they are. What was added on purpose may
+hold a credential on purpose: it stays, and each dry run lists it. The rules' version is that of their source with
+`[privacy]`; it is noted when all was checked, so a run that was interrupted begins again and finds less to do.
 """
 
 import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import dropwhile
 from pathlib import Path
 
@@ -117,15 +117,16 @@ def _replace(core: Core, transaction: Transaction, table: str, key: int) -> bool
 
 
 def _redact(core: Core, entry: StoredText, kinds: Counter[str]) -> tuple[str, ...]:
+    text = partial(_redact_text, keep_lines=entry.is_file)  # a part of a file says in which lines it is
     redacted = {"before": _redact_image, "metadata": _redact_tree}
     columns = TABLES[entry.table][1]
     return tuple(
-        redacted.get(column, _redact_text)(core, text, kinds) for column, text in zip(columns, entry.texts, strict=True)
+        redacted.get(column, text)(core, value, kinds) for column, value in zip(columns, entry.texts, strict=True)
     )
 
 
-def _redact_text(core: Core, text: str, kinds: Counter[str]) -> str:
-    return redact(text, kinds, core.privacy.allowed)
+def _redact_text(core: Core, text: str, kinds: Counter[str], keep_lines: bool = False) -> str:
+    return redact(text, kinds, core.privacy.allowed, keep_lines)
 
 
 def _redact_tree(core: Core, text: str, kinds: Counter[str]) -> str:

@@ -1,4 +1,4 @@
-"""Texts of conversations as they are stored: new rules of credentials are applied to them, and they are replaced.
+"""Texts as they are stored: new rules of credentials are applied to conversations and indexed files, and replace them.
 
 Each text is a `StoredText`: its table, row and columns. A replacement is recorded in no history and cannot be undone.
 """
@@ -12,10 +12,10 @@ from memoryd.daemon.store import contexts, rows, vectors
 from memoryd.daemon.store.hashes import content_hash
 
 _BATCH = 500
-_DERIVED = "turns > 0 OR source IN ('extraction', 'session_summary')"
-# Table: the columns of its key and of its texts, and which rows are of a conversation.
+_DERIVED = "turns > 0 OR source IN ('extraction', 'session_summary') OR tier = 'documents'"
+# Table: the columns of its key and of its texts, and which rows are looked at.
 TABLES: dict[str, tuple[str, tuple[str, ...], str]] = {
-    "memories": ("row", ("content", "summary", "neighbours", "metadata"), "tier <> 'documents'"),
+    "memories": ("row", ("content", "summary", "neighbours", "metadata"), "TRUE"),
     "turns": ("id", ("content", "previous"), "TRUE"),
     "heard": ("id", ("content",), "TRUE"),
     "skipped": ("id", ("content",), "TRUE"),
@@ -24,13 +24,14 @@ TABLES: dict[str, tuple[str, tuple[str, ...], str]] = {
 
 
 class StoredText(NamedTuple):
-    """A stored text: where it is, a name for people, its columns, whether it came from a conversation."""
+    """A stored text: where it is, a name for people, its columns, whether nobody added it, whether a file has it."""
 
     table: str
     key: int
     name: str
     texts: tuple[str, ...]
     is_said: bool
+    is_file: bool
 
 
 def read(connection: apsw.Connection, table: str, after: int) -> list[StoredText]:
@@ -51,9 +52,12 @@ def _select(connection: apsw.Connection, table: str, where: str) -> Iterator[Sto
         "history": "before ->> '$.row' IS NULL OR before ->> '$.row.turns' > 0"
         " OR before ->> '$.row.source' IN ('extraction', 'session_summary')",
     }.get(table, "TRUE")
-    sql = f"SELECT {key}, {name}, {conditions}, {', '.join(columns)} FROM {table} WHERE {condition} AND {where}"
-    for number, shown, is_said, *texts in connection.execute(sql):
-        yield StoredText(table, number, shown, tuple(texts), bool(is_said))
+    is_file = "tier = 'documents'" if table == "memories" else "FALSE"
+    selected = ", ".join((key, name, conditions, is_file, *columns))
+    for number, shown, said, file, *texts in connection.execute(
+        f"SELECT {selected} FROM {table} WHERE {condition} AND {where}"
+    ):
+        yield StoredText(table, number, shown, tuple(texts), bool(said), bool(file))
 
 
 def replace(connection: apsw.Connection, entry: StoredText, texts: tuple[str, ...]) -> None:
@@ -64,9 +68,11 @@ def replace(connection: apsw.Connection, entry: StoredText, texts: tuple[str, ..
     if "content" in fields and entry.table in ("memories", "turns"):
         fields["content_hash"] = content_hash(texts[0])
     if entry.table == "memories":
-        fields["text_hash"] = vectors.text_hash(rows.build_embedded_text(texts[0]))
         connection.execute("DELETE FROM contexts WHERE memory = ?", (entry.key,))
     assignments = ", ".join(f"{column} = ?" for column in fields)
     connection.execute(f"UPDATE {entry.table} SET {assignments} WHERE {key} = ?", (*fields.values(), entry.key))
     if entry.table == "memories":
+        embedded = connection.execute(f"SELECT {rows.EMBEDDED} FROM memories m WHERE row = ?", (entry.key,)).get
+        text_hash = vectors.text_hash(str(embedded))
+        connection.execute("UPDATE memories SET text_hash = ? WHERE row = ?", (text_hash, entry.key))
         contexts.add_missing_of(connection, [entry.key])

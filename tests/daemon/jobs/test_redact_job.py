@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from conversing import FACTS, observe
+from conversing import FACTS, observe, talk
 from memoryd.client.protocol import Consolidate, Get
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import consolidating, redacting
 from memoryd.daemon.jobs import run as job_run
 from memoryd.daemon.jobs.runner import Runner
 from memoryd.daemon.memories import reading
+from memoryd.daemon.store import rows, vectors
 from memoryd.daemon.store.redacting import StoredText
 from moving import everything, run
 from workbench import add, found, search, update, wait_until
@@ -23,8 +24,8 @@ SAID = f"We decided that the deploy pushes with {TOKEN} to the mirror."
 CLEAN = "We decided that the deploy pushes with [secret: GitHub token] to the mirror."
 
 
-def holding(folder: Path) -> list[str]:
-    return [path.name for path in folder.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
+def holding(folder: Path, secret: str = TOKEN) -> list[str]:
+    return [path.name for path in folder.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
 
 
 def consolidate(core: Core) -> None:
@@ -57,6 +58,36 @@ def test_kept_turns_are_redacted_where_they_are_and_nothing_of_the_credential_is
     core.effects.flush()
     assert holding(folder) == []
     assert core.store.find_problems() == []
+
+
+def test_of_no_kind_of_credential_is_anything_left_in_conversations_history_and_queues(
+    core: Core, jobs: Runner, folder: Path
+) -> None:
+    secret = TOKEN[4:36]
+    kinds = [
+        f"tske{'y-auth'}-k1a2B3c4CNTRL-{secret}",
+        f"apify_{'api'}_{secret}5uKo",
+        f"The token for Linear: {secret}",
+        f"USER     PASSWORD\nbob      {secret}\n",
+        f"Key         Value\n---         -----\npassword    {secret}\n",
+        f"https://api.telegram.org/{'bot1102'}01543:{secret}uKo/getMe",
+    ]
+    said = [f"We decided to keep number {number} of the list:\n{kind}" for number, kind in enumerate(kinds)]
+    ids = observe(core, *said, session="s").ids
+    talk(core, f"What is the number of {said[0]}?", f"It is in the list, {said[1]}", session="s")
+    observe(core, f"Error: {said[2]}")  # skipped
+    consolidate(core)
+    update(core, ids[0], importance=0.9)
+    observe(core, *said, session="later")
+    assert holding(folder, secret) != []
+    assert run(jobs, "redact").outcome == "done"
+    core.effects.flush()
+    assert holding(folder, secret) == []
+    assert core.store.find_problems() == []
+    wait_until(lambda: core.embedding.count_pending() == 0)
+    with core.store.reading() as connection:
+        stored = connection.execute(f"SELECT {rows.EMBEDDED}, text_hash FROM memories m").fetchall()
+    assert [text for text, key in stored if vectors.text_hash(text) != key] == []
 
 
 def test_it_runs_once_for_each_change_of_the_rules(core: Core, jobs: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,3 +127,24 @@ def test_the_child_that_parses_keeps_temporary_files_beside_the_data(process: "P
         wanted = {"TMPDIR": left, "SQLITE_TMPDIR": left, "TIKTOKEN_CACHE_DIR": process.data / "encodings"}
         pid = client.status().pid
         wait_until(lambda: wanted == {name: Path(variables_of_child(pid).get(name, "")) for name in wanted})
+
+
+def test_new_rules_redact_what_the_index_has_of_a_file_which_stays(
+    client: Client, daemon: "Daemon", root: Path
+) -> None:
+    text = f"# Deploys\n\nThe deploy pushes with {TOKEN} to the mirror.\n"
+    (root / "deploys.md").write_text(text)
+    client.add_workspace(root, namespace="notes")
+    wait_until(lambda: client.list(path_prefix=str(root)).total == 1)
+    [part] = client.list(path_prefix=str(root))
+    before = part.content.replace("[secret: GitHub token]", TOKEN)  # as rules that did not know it had it
+    assert before != part.content
+    daemon.core.store.write(
+        lambda transaction: transaction.connection.execute(
+            "UPDATE memories SET content = ? WHERE id = ?", (before, part.id)
+        )
+    ).result()
+    assert client.run_job("redact").counts == {"redacted": 1}
+    assert [one.content for one in client.list(path_prefix=str(root))] == [part.content]
+    assert daemon.core.store.find_problems() == []
+    assert (root / "deploys.md").read_text() == text
