@@ -149,7 +149,7 @@ def _serve(options: argparse.Namespace, settings: config.Config) -> int:
     dispatch.check()
     os.umask(0o077)
     folder, socket_path = options.data_dir, options.socket
-    models_folder = Path(settings.model.folder).expanduser() if settings.model.folder else models.default_models_dir()
+    models_folder = paths.models_dir(settings.model.folder)
     code = 0
     with ExitStack() as stack:
         stack.push(lambda kind, error, trace: _is_of_loss(code, error))

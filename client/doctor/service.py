@@ -8,8 +8,19 @@ import stat
 from pathlib import Path
 
 import memoryd
-from memoryd.client.doctor.patient import Finding, Patient, check_access, fail, quote_path, report_ok, warn
-from memoryd.client.errors import Unavailable, Untrusted, VersionMismatch
+from memoryd.client import sandboxed
+from memoryd.client.doctor.patient import (
+    DATABASE,
+    Finding,
+    Patient,
+    check_access,
+    examine_file,
+    fail,
+    quote_path,
+    report_ok,
+    warn,
+)
+from memoryd.client.errors import MemorydError, Unavailable, Untrusted, VersionMismatch
 from memoryd.client.extras import advise
 from memoryd.client.memctl.local import is_installed
 from memoryd.client.protocol import PROTOCOL_VERSION
@@ -105,13 +116,31 @@ def _find_holder(lock: Path) -> int | None:
 
 def check_data_folder(patient: Patient) -> Finding | None:
     """Compare the daemon's data directory with the one that this environment names."""
-    if not patient.status:
-        return None
-    usual = paths.data_dir()
-    if patient.data_dir.resolve() == usual.resolve():
-        return report_ok(f"{usual}, as this environment says")
-    message = f"the daemon keeps its data in {patient.data_dir}; this environment says {usual}"
-    return warn(message, f"export MEMORYD_DATA_DIR={quote_path(patient.data_dir)}")
+    usual, others = paths.data_dir(), sandboxed.list_folders()
+    if patient.data_dir.resolve() != usual.resolve():
+        message = f"the daemon keeps its data in {patient.data_dir}; this environment says {usual}"
+        if patient.data_dir.resolve() in others:
+            return warn(message, "memctl export > memories.jsonl && memctl down && memctl import memories.jsonl")
+        return warn(message, f"export MEMORYD_DATA_DIR={quote_path(patient.data_dir)}")
+    if newer := [folder for folder in others if _is_newer(folder, patient)]:
+        message = f"{', '.join(map(str, newer))} has memories that are not in {usual}, which every shell uses now"
+        return warn(message, " && ".join(map(_format_move, newer)))
+    return report_ok(f"{usual}, as this environment says") if patient.status else None
+
+
+def _is_newer(folder: Path, patient: Patient) -> bool:
+    """Return whether a folder has memories, and later ones than the usual folder."""
+    try:
+        newest_at: float = examine_file(folder / DATABASE, check=False)["newest_at"]
+    except MemorydError:  # it is damaged, or the daemon's packages are not here
+        return False
+    return newest_at > (patient.facts["newest_at"] if patient.facts else 0.0)
+
+
+def _format_move(folder: Path) -> str:
+    """Return the commands that bring the memories of another data folder here; its daemon has a socket beside them."""
+    there = f"MEMORYD_DATA_DIR={quote_path(folder)} MEMORYD_SOCKET={quote_path(folder / 's')} memctl"
+    return f"{there} export | memctl import - && {there} down"
 
 
 def check_socket(patient: Patient) -> Finding | None:
@@ -124,6 +153,8 @@ def check_socket(patient: Patient) -> Finding | None:
     if not stat.S_ISSOCK(path.lstat().st_mode):
         return fail(f"{path} is there and is not a socket: no daemon can start", f"rm {quote_path(path)}")
     if not spawn.is_answering(path):
+        if patient.status:  # at another socket, so nothing replaces this one, and nobody minds
+            return None
         return warn(f"{path} was left by a daemon that no longer runs", safe=[["memctl", "up"]])  # it replaces it
     if finding := check_access(path, 0o600):
         return finding

@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 
+from memoryd.client import sandboxed
 from memoryd.client.calls import stats as stats_call
 from memoryd.client.memctl.arguments import filters_of
 from memoryd.client.memctl.link import client_for, named_namespace, send
@@ -23,6 +24,8 @@ def explain_empty(args: Namespace) -> str:
         if there:
             looked = {"exact": "are in", "subtree": "are in or inside"}.get(args.reach or "", "can be seen from")
             return f"No memories {looked} {there}; {explain_place(args) or _ELSEWHERE}."
+        if others := sandboxed.list_folders():
+            return f"No memories here; there may be some in {others[0]}: `memctl doctor data-folder`."
         return "No memories yet; `memctl add TEXT` keeps the first."
     if absent := _name_absent(args, stats):
         return absent

@@ -1,7 +1,6 @@
 """model …: the embedding models. Lists and installs run in a process of their own (`python -m
 memoryd.models`, which prints JSON); switching is a call to the daemon."""
 
-import os
 import time
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
@@ -20,6 +19,7 @@ from memoryd.client.memctl.service import model_text
 from memoryd.client.memctl.table import GAP, format_table, wrap
 from memoryd.client.offline import VARIABLE
 from memoryd.client.protocol import ModelState, UseModel
+from memoryd.client.transport import paths
 from memoryd.client.transport.sync import Client
 
 POLL_S = 0.2
@@ -84,9 +84,8 @@ def _list_text(models: list[dict[str, Any]]) -> str:
 
 
 def folder_options() -> list[str]:
-    """Return the option for the folder that the settings name; none: the usual one."""
-    folder = effective_settings()["model"]["folder"]
-    return ["--dir", os.path.expanduser(folder)] if folder else []
+    """Return the option for the folder that the settings name, else the usual one."""
+    return ["--dir", str(paths.models_dir(effective_settings()["model"]["folder"]))]
 
 
 def _declare_pull(parser: ArgumentParser) -> None:

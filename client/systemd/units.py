@@ -37,14 +37,13 @@ def current_place(socket: Path, data_dir: str | None, config: str | None, memory
     """
     if memory_max and not _SIZE.fullmatch(memory_max):
         raise Invalid(f"{memory_max!r} is no memory limit; write one like 2G, 500M, 25% or infinity.")
-    cache = os.environ.get("XDG_CACHE_HOME")
-    models = os.environ.get("MEMORYD_MODEL_DIR") or (f"{cache}/memoryd/models" if cache else "")
+    names_models = any(os.environ.get(name) for name in ("MEMORYD_MODEL_DIR", "XDG_CACHE_HOME"))
     return Installation(
         Path(os.path.abspath(sys.executable)),
         socket,
         paths.data_dir(data_dir),
         paths.config_path(config),
-        Path(models).expanduser().absolute() if models else None,
+        paths.models_dir() if names_models else None,
         memory_max,
     )
 

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 from memoryd.client.errors import Unavailable
+from memoryd.client.transport import paths
 
 SOCKET_UNIT, SERVICE_UNIT = "memoryd.socket", "memoryd.service"
 WANTED = Path("sockets.target.wants") / SOCKET_UNIT  # the link that enabling makes
@@ -22,7 +23,7 @@ FAILED = (
 
 def unit_folder() -> Path:
     """Return where the user's units lie."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser().absolute() / "systemd" / "user"
+    return Path(paths.base_folder("XDG_CONFIG_HOME", ".config")) / "systemd" / "user"
 
 
 def is_enabled(socket_path: Path) -> bool:

@@ -4,6 +4,7 @@
 """
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from memoryd.client import linux
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _RUNTIME_FOLDERS = "/run/user"  # made by systemd at login
+_DATA = ".local/share"
 MAX_SOCKET_PATH_BYTES = 107  # sun_path holds 108 bytes with its final NUL
 
 
@@ -44,19 +46,42 @@ def socket_path(path: str | os.PathLike[str] | None = None) -> "Path":
 
 def data_dir(path: str | os.PathLike[str] | None = None) -> "Path":
     """Return the folder of the database and the log."""
-    return _locate(path, "MEMORYD_DATA_DIR", "XDG_DATA_HOME", "~/.local/share")
+    return _locate(path, "MEMORYD_DATA_DIR", "XDG_DATA_HOME", _DATA)
 
 
 def default_data_dir() -> "Path":
     """Return the same where no variable of memoryd's names another: that of the default memory."""
-    return _locate(None, "", "XDG_DATA_HOME", "~/.local/share")
+    return _locate(None, "", "XDG_DATA_HOME", _DATA)
 
 
 def data_folder() -> str:
     """Return `data_dir` as text, without `pathlib`: every command of memctl and every hook asks."""
-    folder = os.environ.get("MEMORYD_DATA_DIR")
-    folder = folder or os.path.join(os.environ.get("XDG_DATA_HOME") or "~/.local/share", "memoryd")
+    folder = os.environ.get("MEMORYD_DATA_DIR") or f"{base_folder('XDG_DATA_HOME', _DATA)}/memoryd"
     return os.path.abspath(os.path.expanduser(folder))
+
+
+def base_folder(variable: str, usual: str) -> str:
+    """Return a base directory of XDG: the one that a variable names, else `usual` in the home folder.
+
+    For their terminals, editors that are snaps or flatpaks set these variables to folders of their own. A memory there
+    would be another one than that of all other shells, so those are passed over.
+    """
+    home = home_folder()
+    named = os.path.abspath(os.path.expanduser(os.environ.get(variable) or f"{home}/{usual}"))
+    return f"{home}/{usual}" if named.startswith((f"{home}/snap/", f"{home}/.var/app/")) else named
+
+
+def home_folder() -> str:
+    """Return the user's home folder, which is not what HOME says where that is a snap's own."""
+    home = os.path.expanduser("~")
+    if "/snap/" not in home:
+        return home
+    import pwd
+
+    with suppress(KeyError):
+        users = pwd.getpwuid(os.getuid()).pw_dir
+        home = users if home.startswith(f"{users}/snap/") else home
+    return home
 
 
 def removed_mark() -> str:
@@ -99,13 +124,13 @@ def config_path(path: str | os.PathLike[str] | None = None) -> "Path":
     """Return the path of the configuration file, which need not exist."""
     if path or os.environ.get("MEMORYD_CONFIG"):
         return _normalise(path or os.environ["MEMORYD_CONFIG"])
-    return _locate(None, "", "XDG_CONFIG_HOME", "~/.config") / "config.toml"
+    return _locate(None, "", "XDG_CONFIG_HOME", ".config") / "config.toml"
 
 
 def models_dir(path: str | os.PathLike[str] | None = None) -> "Path":
     """Return the folder of the embedding models, as `memoryd.models` has it."""
     chosen = path or os.environ.get("MEMORYD_MODEL_DIR")
-    return _normalise(chosen) if chosen else _locate(None, "", "XDG_CACHE_HOME", "~/.cache") / "models"
+    return _normalise(chosen) if chosen else _locate(None, "", "XDG_CACHE_HOME", ".cache") / "models"
 
 
 def make_absolute(path: str | os.PathLike[str]) -> str:
@@ -139,9 +164,9 @@ def _find_runtime_folder() -> str:
     return folder if not os.environ.get("TMPDIR") and os.access(folder, os.W_OK) else ""
 
 
-def _locate(path: str | os.PathLike[str] | None, variable: str, xdg: str, fallback: str) -> "Path":
+def _locate(path: str | os.PathLike[str] | None, variable: str, xdg: str, usual: str) -> "Path":
     chosen = path or os.environ.get(variable)
-    return _normalise(chosen) if chosen else _normalise(os.environ.get(xdg) or fallback) / "memoryd"
+    return _normalise(chosen) if chosen else _normalise(base_folder(xdg, usual)) / "memoryd"
 
 
 def _normalise(path: str | os.PathLike[str]) -> "Path":

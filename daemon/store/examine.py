@@ -24,6 +24,10 @@ _COUNTS = {
     "memories": "SELECT count(*) FROM memories",
     "turns": "SELECT count(*) FROM turns",
     "parts": f"SELECT count(*) FROM memories WHERE tier = '{DOCUMENTS}'",
+    "newest_at": (
+        "SELECT coalesce(max(created_at), 0)"
+        " FROM (SELECT created_at FROM memories UNION ALL SELECT created_at FROM turns)"
+    ),
     "model": "SELECT value FROM settings WHERE name = 'model'",
 }
 
@@ -40,6 +44,7 @@ class DatabaseFacts(msgspec.Struct, kw_only=True):
     memories: int = 0
     turns: int = 0
     parts: int = 0
+    newest_at: float = 0.0
     model: str | None = None
     marks: list[tuple[str, int]] = []
     problems: list[str] = []
