@@ -13,7 +13,7 @@ CELL = compile_late(r"[*_`\"']{0,4}(?:[ \t]{0,200}(?:[|│,;\t\r\n]|\Z)|[ ]{2})"
 # Lines that are followed by names and values: the head of two columns, and what `psql` prints with \x.
 _PAIRS = compile_late(
     r"^(?:[|│ \t*_]{0,8}(?:key|name|variable|field|setting)[*_]{0,2}[ \t]{0,200}(?:[|│\t]|[ ]{2})[ \t*_]{0,200}value\b"
-    r"|(?P<record>-\[ RECORD \d{1,9} \][-+]{0,200}[ \t\r]{0,4}$))",
+    r"|(?P<record>[ \t]{0,8}-\[ RECORD \d{1,9} \][-+]{0,200}[ \t\r]{0,4}$))",
     re.IGNORECASE | re.MULTILINE,
 )
 _HEAD = compile_late(r"[\"']?[\w.-]{1,30}(?: [\w.-]{1,20}){0,2}[\"']?")

@@ -8,7 +8,7 @@ import random
 import string
 
 import test_false_alarms
-from credential_examples import HOLDING
+from examples import HOLDING, unmark
 
 from memoryd.client.credentials import find, redact
 
@@ -65,13 +65,14 @@ def test_a_key_beside_its_name_is_found_however_it_is_written() -> None:
 
 
 def _print_figures() -> None:
-    keys, examples = write_keys(), [text for texts in HOLDING.values() for text in texts]
+    keys, examples = write_keys(), [unmark(marked) for _, marked in HOLDING]
     found = sum(value not in redact(text) for text, value in keys)
-    whole = sum(bool(find(text.replace("«", "").replace("»", ""))) for text in examples)
+    whole = sum(map(bool, map(find, examples)))
     texts = test_false_alarms.read_all()
     size, alarms = sum(map(len, texts.values())) / 1e6, test_false_alarms.alarms(texts)
     print(
-        f"found: {found} of {len(keys)} keys beside a name, {whole} of {len(examples)} examples of {len(HOLDING)} kinds"
+        f"found: {found} of {len(keys)} keys beside a name,"
+        f" {whole} of {len(examples)} examples of {len(dict(HOLDING))} kinds"
     )
     print(f"false alarms: {len(alarms)} in {size:.1f} MB, {len(alarms) / size:.2f} per MB", *alarms, sep="\n")
 
