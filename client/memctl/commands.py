@@ -104,7 +104,7 @@ _KERNEL: dict[str, dict[str, CommandRow]] = {
         "up": CommandRow("service", "start the daemon"),
         "down": CommandRow("service", "stop the daemon"),
         "status": CommandRow("service", "health of the daemon"),
-        "top": CommandRow("top", "a live view: calls, latencies, tiers, queues, jobs, clients"),
+        "top": CommandRow("top", "what `stats` prints, each second"),
         "tail": CommandRow("tail", "follow what happens: memories, turns, jobs, warnings"),
         "service install": CommandRow(
             "commands", "make the daemon a service of systemd: it starts by itself, also after a fault", "systemd"

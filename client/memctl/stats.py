@@ -90,27 +90,27 @@ def _state_text(daemon: Runtime) -> str:
         ("model", model_text(daemon.model)),
         ("degraded", paint(", ".join(daemon.degraded), "yellow")),
         ("resident", f"{size_text(daemon.rss_bytes)}; {', '.join([index, *tiers])}"),
-        ("waiting", waiting_text(daemon.queues) or "nothing"),
-        ("jobs", jobs_text(daemon.jobs, daemon.at)),
+        ("waiting", _waiting_text(daemon.queues) or "nothing"),
+        ("jobs", _jobs_text(daemon.jobs, daemon.at)),
     ]
     return format_fields([row for row in rows if row[1]], indent="")
 
 
-def waiting_text(queues: dict[str, int]) -> str:
+def _waiting_text(queues: dict[str, int]) -> str:
     """Return what waits in which queue, but for the call that asks; empty when nothing does."""
     others = {name: number - (name == "interactive") for name, number in queues.items()}
     pairs = [(number, QUEUES.get(name, (name, name))) for name, number in others.items() if number]
     return ", ".join(f"{number:,} {one if number == 1 else many}" for number, (one, many) in pairs)
 
 
-def jobs_text(jobs: list[Job], now: float, *, plain: bool = False) -> str:
-    """Return in a line which jobs run, which need somebody, and which is next; `plain` without colours."""
+def _jobs_text(jobs: list[Job], now: float) -> str:
+    """Return in a line which jobs run, which need somebody, and which is next."""
     groups: dict[str, list[str]] = {}
     for job in jobs:
         state = "failing" if job.failures and job.state == "waiting" else job.state
         groups.setdefault(state, []).append(job.name)
     parts = [
-        paint(f"{state}: {', '.join(groups[state])}", *(["yellow"] if state in NEEDY and not plain else []))
+        paint(f"{state}: {', '.join(groups[state])}", *(["yellow"] if state in NEEDY else []))
         for state in ("running", "queued", "quarantined", "failing", "paused")
         if state in groups
     ]
@@ -136,13 +136,13 @@ def _counts_text(counts: dict[str, int]) -> str:
 
 def _clients_text(daemon: Runtime) -> str:
     clients = sorted(daemon.clients, key=lambda client: (-client.calls, client.pid))
-    rows = [client_row(client, daemon.at) for client in clients[:CLIENTS]]
+    rows = [_client_row(client, daemon.at) for client in clients[:CLIENTS]]
     text = format_table(["PID", "CLIENT", "CONNECTED", "CALLS", "UNDER WAY"], rows, flexible=1, right=(0, 2, 3, 4))
     more = len(clients) - len(rows)
     return text + (f"\n{paint(f'and {more:,} more', 'dim')}" if more > 0 else "")
 
 
-def client_row(client: Connected, now: float) -> list[str]:
+def _client_row(client: Connected, now: float) -> list[str]:
     """Return the cells of a client: process, name, how long it is there, calls, calls under way."""
     name = (client.name or "?") + (f" ({client.token})" if client.token else "")
     listens = f" +{client.subscriptions} events" if client.subscriptions else ""
@@ -156,17 +156,17 @@ def _methods_text(stats: Stats) -> str:
     rows = []
     for name, m in sorted(stats.methods.items(), key=lambda item: -item[1].calls):
         latencies = map(ms_text, (m.p50_ms, m.p95_ms, m.p99_ms))
-        rows.append([name, f"{m.calls:,}", f"{m.errors:,}", rate_text(rate_of(m)), *latencies])
+        rows.append([name, f"{m.calls:,}", f"{m.errors:,}", _rate_text(_rate_of(m)), *latencies])
     headers = ["CALL", "CALLS", "ERRORS", "NOW/S", "P50 MS", "P95 MS", "P99 MS"]
     return format_table(headers, rows, flexible=0, right=(1, 2, 3, 4, 5, 6))
 
 
-def rate_of(method: MethodStats) -> float:
+def _rate_of(method: MethodStats) -> float:
     """Return calls per second of the latest past."""
     return method.recent.calls / method.recent.over_s if method.recent and method.recent.over_s else 0.0
 
 
-def rate_text(rate: float) -> str:
+def _rate_text(rate: float) -> str:
     """Return calls per second in few digits, empty if there were none."""
     return "" if not rate else f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}" if rate >= 0.1 else "<0.1"
 
