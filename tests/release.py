@@ -64,7 +64,7 @@ def try_out(line: str, folder: Path) -> None:
     package = Path(run(f'{python} -P -c "import memoryd; print(memoryd.__path__[0])"').strip())
     lacking = list_files(PACKAGES) - list_files(package)
     assert not lacking, f"{line}: it lacks {', '.join(sorted(lacking))}"
-    run("memctl demo --path docs")
+    run("memctl demo")
 
 
 def list_files(package: Path) -> set[str]:

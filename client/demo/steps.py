@@ -2,23 +2,19 @@
 
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from memoryd.client.demo.agents import Agent
-from memoryd.client.demo.material import Passage
-from memoryd.client.memctl.explain import stages_text
 from memoryd.client.memctl.output import columns, paint, say
 from memoryd.client.memctl.private import PrivateDaemon
-from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.service import model_text, wait_until_ready
-from memoryd.client.memctl.table import count_text, ms_text, shorten, size_text, to_one_line
-from memoryd.client.protocol import NewMemory, Verify
+from memoryd.client.memctl.table import ms_text, shorten, size_text, to_one_line
+from memoryd.client.protocol import Verify
 from memoryd.client.transport.sync import Client
 
-WHERE = 26  # columns for a file or namespace
+WHERE = 12  # columns for a namespace
 SHARED = "demo"  # the namespace that encloses those of the agents
 READY_LIMIT_S = 300.0
 
@@ -48,8 +44,6 @@ FACTS = {
         "what came of the dark mode work?",
     ),
 }
-FILE_QUESTIONS = ("how long may the path of a socket be?", "how is a near-duplicate told from a contradiction?")
-SESSIONS = "where do we keep the sessions?"
 CHANGED = "Deploys to production run on Wednesdays at 14:00 UTC, never on a Friday."
 LAST_WORD = "This sentence was acknowledged just before the daemon was killed."
 
@@ -59,8 +53,6 @@ class DemoStage(msgspec.Struct):
 
     daemon: PrivateDaemon
     crew: list[Agent]
-    root: Path
-    material: list[Passage]
     quiet: bool
     missing: str
     figures: dict[str, Any] = {}
@@ -82,30 +74,6 @@ def start(stage: DemoStage) -> None:
     stage.print_line(f"pid {status.pid}, socket {status.socket}, {size_text(status.rss_bytes)} of memory")
     stage.print_line(f"model: {model_text(status.model)}")
     stage.figures |= {"model": status.model.name, "model_state": status.model.state}
-
-
-def read_files(stage: DemoStage) -> None:
-    """Store the passages in the shared namespace."""
-    memories = [
-        NewMemory(content=p.text, type="codebase-knowledge", metadata={"file": p.file, "line": p.line})
-        for p in stage.material
-    ]
-    started = time.perf_counter()
-    with stage.client() as client, ProgressBar("remembering files") as bar:
-        added = client.add_many(memories, on_progress=lambda event: bar.update(event.done, event.total))
-        if not stage.missing:
-            wait_until_ready(client, READY_LIMIT_S)
-    took_s = time.perf_counter() - started
-    files = count_text(len({passage.file for passage in stage.material}), "file")
-    stage.print_line(f"{count_text(len(added), 'passage')} of {files} below {stage.root} in {took_s:.1f} s")
-    stage.print_line(f"({added.created} new, {added.merged} merged with a passage that says the same)")
-    stage.figures |= {"passages": len(added), "merged": added.merged, "reading_s": round(took_s, 2)}
-
-
-def ask_files(stage: DemoStage) -> None:
-    """Ask for what the files say."""
-    for question in FILE_QUESTIONS:
-        _ask(stage, stage.crew[0], question, limit=2)
 
 
 def remember(stage: DemoStage) -> None:
@@ -130,16 +98,6 @@ def share(stage: DemoStage) -> None:
     seen = any(hit["content"] == private for hit in own)
     stage.print_line(f"Only beta finds what beta kept for itself: {_verdict_text(hidden and seen)}")
     stage.figures |= {"shared_found": sum(map(bool, found)), "private_hidden": hidden and seen}
-
-
-def explain(stage: DemoStage) -> None:
-    """Show the stages of one search."""
-    with stage.daemon.client("demo/beta") as client:
-        found = client.explain(SESSIONS, limit=5)
-    stage.print_line(f"“{SESSIONS}”, {ms_text(found.trace.took_ms)} ms in the daemon:")
-    for line in stages_text(found.trace.stages).splitlines():
-        stage.print_line(shorten(line, columns() - 3))
-    stage.figures["search_ms"] = round(found.trace.took_ms, 2)
 
 
 def merge(stage: DemoStage) -> None:
@@ -179,11 +137,8 @@ def kill(stage: DemoStage) -> None:
 
 STEPS: Sequence[tuple[str, Callable[[DemoStage], None]]] = (
     ("A daemon of its own", start),
-    ("It remembers the files here", read_files),
-    ("… and finds what they say", ask_files),
     ("Three agents, each a process of its own, remember at the same time", remember),
     ("They find what the others shared, and only that", share),
-    ("What takes the time of a search", explain),
     ("The same again is merged, a contradiction is kept", merge),
     ("kill -9", kill),
 )
@@ -196,10 +151,8 @@ def _ask(stage: DemoStage, agent: Agent, question: str, limit: int) -> list[dict
     took = f"({ms_text(reply['took_ms'])} ms{without})"
     stage.print_line(f"{_name_text(agent)} asks “{question}” {paint(took, 'dim')}")
     for hit in hits:
-        where = hit.get("metadata", {}).get("file") or hit["namespace"]
-        where = where if len(where) <= WHERE else f"…{where[1 - WHERE :]}"  # the end of a path holds its name
         content = shorten(to_one_line(hit["content"]), columns() - WHERE - 16)
-        stage.print_line(f"  {hit['score']:.3f}  {where:<{WHERE}}  {content}")
+        stage.print_line(f"  {hit['score']:.3f}  {hit['namespace']:<{WHERE}}  {content}")
     return hits
 
 

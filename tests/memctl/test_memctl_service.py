@@ -126,7 +126,7 @@ def test_without_the_daemons_packages_a_sentence_says_what_to_install(
     for words in (
         ["config"],
         ["model", "list"],
-        ["demo", "--path", str(Path(__file__).parent)],
+        ["demo"],
     ):
         failed = memctl(*words)
         assert failed.code == 1
@@ -181,15 +181,6 @@ def test_a_guarded_folder_is_gone_at_the_end() -> None:
     assert not made.exists()
 
 
-@pytest.fixture
-def notes(folder: Path) -> Path:
-    """A small folder of real text."""
-    (folder / "notes").mkdir()
-    (folder / "notes" / "README.md").write_text("# Title\n\n" + "The lamp is in the kitchen, on the left shelf. " * 3)
-    (folder / "notes" / "code.py").write_text('def f():\n    """' + "Return the number of lamps. " * 4 + '"""\n')
-    return folder / "notes"
-
-
 def demo_environment(folder: Path) -> dict[str, str]:
     """Return an environment without a model and with a temporary folder of its own."""
     (folder / "tmp").mkdir()
@@ -197,21 +188,38 @@ def demo_environment(folder: Path) -> dict[str, str]:
     return {**os.environ, **offline}
 
 
-def test_the_demo_loses_nothing_and_leaves_nothing(folder: Path, notes: Path) -> None:
-    command = [*COMMAND, "demo", "--path", str(notes), "--json"]
+def test_the_demo_loses_nothing_and_leaves_nothing(folder: Path) -> None:
+    command = [*COMMAND, "demo", "--json"]
     done = subprocess.run(command, env=demo_environment(folder), capture_output=True, timeout=100)
     assert done.returncode == 0, done.stderr
     figures = msgspec.json.decode(done.stdout)
-    expected = {"passages": 2, "private_hidden": True, "nothing_lost": True, "problems": [], "removed": True}
+    expected = {"private_hidden": True, "nothing_lost": True, "problems": [], "removed": True}
     assert {name: figures[name] for name in expected} == expected
     assert b"searches by words only" in done.stderr
     assert list((folder / "tmp").iterdir()) == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", ["[model]\nfetch = false\n", "[network]\noffline = true\n"])
+def test_the_demo_fetches_no_model_where_the_settings_forbid_it(setting: str, folder: Path) -> None:
+    (folder / "config.toml").write_text(setting)
+    nowhere = dict.fromkeys(("HF_ENDPOINT", "PIP_INDEX_URL"), "http://127.0.0.1:9")
+    allowed = {
+        **demo_environment(folder),
+        **nowhere,
+        "MEMORYD_OFFLINE": "",
+        "MEMORYD_CONFIG": str(folder / "config.toml"),
+    }
+    done = subprocess.run([*COMMAND, "demo"], env=allowed, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    said = setting.splitlines()[1].removesuffix(" = true")
+    assert f"no embedding model (none is installed, and `{said}` is set): the demo searches by words" in done.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.slow
-def test_the_demo_cleans_up_when_it_is_interrupted(folder: Path, notes: Path, number: int) -> None:
-    command = [*COMMAND, "demo", "--path", str(notes)]
+def test_the_demo_cleans_up_when_it_is_interrupted(folder: Path, number: int) -> None:
+    command = [*COMMAND, "demo"]
     with subprocess.Popen(
         command,
         env=demo_environment(folder),
@@ -232,8 +240,3 @@ def test_the_demo_cleans_up_when_it_is_interrupted(folder: Path, notes: Path, nu
     while list((folder / "tmp").iterdir()) and time.monotonic() < give_up_at:
         time.sleep(0.01)
     assert list((folder / "tmp").iterdir()) == []
-
-
-def test_the_demo_says_when_there_is_nothing_to_read(memctl: Memctl, folder: Path) -> None:
-    (folder / "bare").mkdir()
-    assert "no .md or .py files" in memctl("demo", "--path", str(folder / "bare")).err
