@@ -33,14 +33,12 @@ from memoryd.daemon.system import listen, log, notify, presence, process
 
 if TYPE_CHECKING:
     from memoryd.daemon.core.core import Core
-    from memoryd.daemon.jobs.runner import Runner
     from memoryd.daemon.server.timer import Timer
 
 _SWITCH_INTERVAL_S = 0.0005  # a busy Python thread gives the event loop its turn ten times sooner than by default
 _COLLECTED_AT = 10_000  # objects: a search makes hundreds, hardly any of them garbage in a cycle
 FIRST_JOBS_AFTER_S = 15.0
 _MODEL_LIMIT_S = 5.0
-_RULE_FACTS_LIMIT_S = 10.0
 _PREDECESSOR_LIMIT_S = 10.0
 _HELD_LIMIT_S = 60.0  # the same where the socket is there already: clients wait in its queue
 
@@ -283,16 +281,6 @@ async def _wait_for_end(stopping: asyncio.Event, timer: "Timer", jobs: config.Jo
     notify.notify_systemd("STOPPING=1")
 
 
-async def _delete_rule_facts(core: "Core", runner: "Runner") -> None:
-    """Delete what a former memoryd made of turns by rules, before anybody is served; of very many the rest follows."""
-    from memoryd.client.protocol import RunJob
-    from memoryd.daemon.jobs import rule_facts
-
-    if await asyncio.to_thread(rule_facts.are_left, core):
-        run = runner.run(RunJob(name="rule-facts"), lambda progress: None)
-        await asyncio.wait([asyncio.wrap_future(run)], timeout=_RULE_FACTS_LIMIT_S)
-
-
 async def _run(
     core: "Core",
     settings: config.Config,
@@ -313,7 +301,6 @@ async def _run(
     stopping = _stop_on_signals()
     runner = Runner(core)
     runner.start()
-    await _delete_rule_facts(core, runner)
     server = Server(core, settings.server, listener.socket, stopping.set, runner)
     await server.start()
     logger.info("ready: socket %s, data %s, pid %d", listener.path, core.folder, os.getpid())

@@ -1,14 +1,13 @@
 """The configuration file: one Struct per section; each field has a default and, as text beside its type, a meaning.
 
 `config.toml` may leave out anything; what it holds must be known and valid, or the daemon says what is wrong and does
-not start. Former settings are ignored, with a warning. Nothing here imports more than msgspec, so the effective
+not start. Nothing here imports more than msgspec, so the effective
 configuration can be shown without the daemon.
 """
 
-import logging
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,8 +24,6 @@ NonNegativeInt = Annotated[int, Meta(ge=0)]
 UnitShare = Annotated[float, Meta(ge=0.0, le=1.0)]
 Duration = Annotated[float, Meta(gt=0.0)]
 NonNegativeFloat = Annotated[float, Meta(ge=0.0)]
-
-log = logging.getLogger(__name__)
 
 
 class NetworkConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -245,24 +242,6 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     network: NetworkConfig = NetworkConfig()
 
 
-# What was a setting once and is a constant now, by section: it is ignored.
-FORMER = {
-    "server": "workers max_queued max_queued_bulk max_in_flight slow_reader_s drain_s restart_after_s"
-    " restart_for_upgrade",
-    "model": "query_cache",
-    "search": "fusion max_postings embed_limit_s traces",
-    "context": "given_days",
-    "tiers": "quiet_h skipped pair_within_s cold_below cold_after_s",
-    "llm": "retries concurrency",
-    "embedding_api": "wait_s retries",
-    "cognition": "flush_s longest_s summary_tokens dream",
-    "lifetime": "preset grace_days",
-    "jobs": "first_after_s failures backoff_s slice_ms slice_limit_s keep_runs history_operations vectors_days",
-    "workspaces": "max_file_bytes scan_every_s",
-    "metrics": "every_s",
-    "log": "max_mb files",
-}
-
 # Settings that are paths: a relative one is beside the file that it is in.
 _PATHS = (("model", "folder"), ("llm", "key_file"), ("embedding_api", "key_file"))
 
@@ -282,28 +261,12 @@ def _read(path: Path) -> Config:
         raise Invalid(f"The configuration {path} cannot be read: {error.strerror}.") from None
     try:
         sections = tomllib.loads(text.decode())
-        former = list(_take_former(sections))
         _refuse_unknown(sections)
-        settings = _check(msgspec.convert(sections, Config))
+        return _check(msgspec.convert(sections, Config))
     except msgspec.ValidationError as error:
         raise Invalid(f"The configuration {path} is wrong: {explain_misfit(error, Config)}.") from None
     except ValueError as error:
         raise Invalid(f"The configuration {path} is wrong: {error}.") from None
-    if former:
-        log.warning("ignored in %s, since these are no settings any more: %s", path, ", ".join(former))
-    return settings
-
-
-def _take_former(sections: dict[str, Any]) -> Iterator[str]:
-    """Take former settings out of what a file holds; yield their names."""
-    for section, names in FORMER.items():
-        settings = sections.get(section)
-        if isinstance(settings, dict):
-            for name in sorted(settings.keys() & names.split()):
-                del settings[name]
-                yield f"[{section}] {name}"
-            if not settings:
-                del sections[section]
 
 
 def _refuse_unknown(sections: dict[str, Any]) -> None:

@@ -1,20 +1,16 @@
 """Working off the queue: the texts without a vector, a batch at a time."""
 
 import logging
-from collections.abc import Sequence
-from functools import partial
 
 from memoryd.daemon.embedding.api import is_trouble
 from memoryd.daemon.embedding.bulk import BulkPool
 from memoryd.daemon.embedding.generation import Generation
-from memoryd.daemon.store import contexts, settings, vectors
+from memoryd.daemon.store import contexts, vectors
 from memoryd.daemon.store import rows as row_store
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.writer import Transaction
 
 BATCH = 64  # texts per write
-_COMPLETED, _ALL = "contexts_completed", "all"  # setting: up to which row memories of former versions have contexts
-_COMPLETED_AT_ONCE = 2000  # rows
 
 log = logging.getLogger(__name__)
 
@@ -79,26 +75,6 @@ def work_off_contexts(store: Store, bulk: BulkPool, generation: Generation) -> b
     store.write(write).result()
     generation.give_up(set(rows).difference(numbers))
     return True
-
-
-def complete_contexts(store: Store, generations: Sequence[Generation]) -> bool:
-    """Give some memories of former versions their contexts, once in a database; say whether there may be more."""
-    done = store.read_setting(_COMPLETED)
-    if done == _ALL:
-        return False
-
-    def write(transaction: Transaction) -> bool:
-        connection = transaction.connection
-        until = int(done or 0) + _COMPLETED_AT_ONCE
-        rows = contexts.add_missing(connection, until - _COMPLETED_AT_ONCE, until)
-        is_last = row_store.find_last_number(connection) <= until
-        settings.put(connection, _COMPLETED, _ALL if is_last else str(until))
-        for one in generations:
-            now = list(vectors.iterate_places(connection, one.model, rows))
-            transaction.after_commit(partial(one.refresh, rows, now))
-        return bool(rows) or not is_last  # what got a context is to be embedded next
-
-    return store.write(write, over_limit=True).result()
 
 
 def _wait(generation: Generation, reason: str) -> None:

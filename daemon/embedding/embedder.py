@@ -26,7 +26,7 @@ from memoryd.client.protocol import ModelState, Progress
 from memoryd.daemon.config import ModelConfig
 from memoryd.daemon.embedding import parts as long_texts
 from memoryd.daemon.embedding.api import is_api
-from memoryd.daemon.embedding.backlog import complete_contexts, work_off, work_off_contexts
+from memoryd.daemon.embedding.backlog import work_off, work_off_contexts
 from memoryd.daemon.embedding.bulk import BulkPool, attempt
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.embedding.queries import QueryVectors
@@ -68,7 +68,6 @@ class Embedding:
         self._settled = threading.Event()  # the first attempt to load has ended
         self._closing = threading.Event()
         self._reread = False  # the index is to be rebuilt
-        self._incomplete = True  # memories of former versions may have no contexts
         self._pause_s = 0.0
         self._retry_at: float | None = None  # when the texts that failed are tried again, on the monotonic clock
         self._thread: threading.Thread | None = None
@@ -231,13 +230,8 @@ class Embedding:
             any(work_off(self._store, self._bulk, generation) for generation in known)
             or any(work_off_contexts(self._store, self._bulk, generation) for generation in known)
             or any(long_texts.work_off(self._store, self._bulk, one.parts, one.model, one.embedder) for one in known)
-            or self._complete_contexts(known)
             or self._switch()
         )
-
-    def _complete_contexts(self, known: list[Generation]) -> bool:
-        self._incomplete = self._incomplete and complete_contexts(self._store, known)
-        return self._incomplete
 
     def _rest_s(self) -> float | None:
         """Return how long to wait for work: until it is time to try again what failed."""

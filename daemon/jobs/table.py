@@ -14,7 +14,7 @@ from memoryd.daemon.capability import installed
 from memoryd.daemon.config import JobsConfig
 from memoryd.daemon.conversations import promoting
 from memoryd.daemon.core.work import Work
-from memoryd.daemon.jobs import caps, expiring, redacting, rule_facts, sweeping, trim, upkeep
+from memoryd.daemon.jobs import caps, expiring, redacting, sweeping, trim, upkeep
 
 MIN, HOUR, DAY = 60.0, 3600.0, 86400.0  # seconds
 
@@ -40,7 +40,6 @@ _KERNEL: dict[str, JobRow] = {
     "optimize": JobRow(HOUR, 2 * MIN, "Merge the segments of the full-text index.", upkeep.OPTIMIZE),
     "release": JobRow(5 * MIN, MIN, "Give memory that was freed back to the system.", upkeep.RELEASE),
     "redact": JobRow(HOUR, 10 * MIN, "Redact kept conversations by new rules of credentials.", redacting.REDACT),
-    "rule-facts": JobRow(DAY, 10 * MIN, "Delete the facts that rules made in former versions.", rule_facts.RULE_FACTS),
     "trim": JobRow(DAY, 5 * MIN, "Forget old runs, skipped turns, undone history and unused vectors.", trim.TRIM),
     "backup": JobRow(DAY, 10 * MIN, "Copy the database into the folder of backups, if it changed.", upkeep.BACKUP),
 }

@@ -1,7 +1,4 @@
-"""The job that keeps logs and caches bounded: runs, skipped turns, history, old sessions, what nothing uses.
-
-And what former versions stored that this one does not make: links of contradiction with turns of talk.
-"""
+"""The job that keeps logs and caches bounded: runs, skipped turns, history, old sessions, what nothing uses."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -9,9 +6,7 @@ from typing import Any, NamedTuple
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work
-from memoryd.daemon.language.talk import is_turn
-from memoryd.daemon.store import links, rows, trimming
-from memoryd.daemon.store.connection import Connection
+from memoryd.daemon.store import trimming
 from memoryd.daemon.store.turns import KEEP_SKIPPED
 from memoryd.daemon.store.writer import Transaction
 
@@ -24,7 +19,7 @@ _PART = 100  # rows of one step
 
 
 class _Part(NamedTuple):
-    what: str  # a table, or what is done with vectors or links
+    what: str  # a table, or what is done with vectors
     ids: Sequence[Any]
     at: float  # the limit of age, or the time to note
 
@@ -42,24 +37,14 @@ def plan(core: Core, now: float) -> Iterator[Step]:
         expired = trimming.find_old_orphans(connection, unused_since)
         used, unused = trimming.select_used_again(connection), trimming.find_new_orphans(connection)
         successors = trimming.select_unused_successors(connection)
-        links_of_turns = _find_links_of_turns(connection)
     yield from _build_steps("runs", runs, f"beyond the latest {KEEP_RUNS} of a job", 0.0)
     yield from _build_steps("skipped", skipped, f"beyond the latest {KEEP_SKIPPED} of a namespace", 0.0)
     yield from _build_steps("operations", operations, f"older than {history_days:g} days, or too many", 0.0)
     yield from _build_steps("given", notes_given, f"longer ago than {GIVEN_DAYS:g} days", 0.0)
     yield from _build_steps("successors", successors, "nothing is superseded through them", 0.0)
-    yield from _build_steps("links", links_of_turns, "what people say in passing is not compared", 0.0)
     yield from _build_steps("vectors", expired, f"unused for {VECTORS_DAYS:g} days", unused_since)
     yield from _build_steps("used again", used, "a memory has their text again", 0.0)
     yield from _build_steps("unused", unused, f"no memory has their text: forgotten in {VECTORS_DAYS:g} days", now)
-
-
-def _find_links_of_turns(connection: Connection) -> list[tuple[str, str]]:
-    """Return the contradictions with turns."""
-    linked = links.list_contradictions(connection)
-    by_id = rows.read_ids(connection, sorted({id for pair in linked for id in pair}))
-    turns = {id for id, row in by_id.items() if is_turn(row)}
-    return [pair for pair in linked if not turns.isdisjoint(pair)]
 
 
 def _build_steps(what: str, ids: Sequence[Any], reason: str, at: float) -> Iterator[Step]:
@@ -74,7 +59,6 @@ _ACTIONS = {
     "operations": ("forget", "operations"),
     "given": ("forget", "notes of what a session was given"),
     "successors": ("forget", "deleted successors"),
-    "links": ("forget", "links with turns"),
     "vectors": ("forget", "vectors"),
     "used again": ("keep", "vectors"),
     "unused": ("note", "unused vectors"),
@@ -92,8 +76,6 @@ def apply(core: Core, transaction: Transaction, steps: Sequence[Step], operation
                 number = trimming.forget_vectors(connection, part.ids, part.at)
             case "successors":
                 number = trimming.forget_successors(connection, part.ids)
-            case "links":
-                number = sum(links.remove_contradiction(connection, *pair) for pair in part.ids)
             case "used again":
                 number = trimming.forget_orphans(connection, part.ids)
             case "unused":

@@ -52,22 +52,17 @@ def put(connection: apsw.Connection, contexts: Iterable[tuple[int, str]]) -> Non
             connection.execute(sql, values)
 
 
-def add_missing(connection: apsw.Connection, after: int, until: int) -> list[int]:
-    """Give a context to memories that are older than contexts, in a range of rows; return those that get one."""
-    return _add(connection, "row > ? AND row <= ?", (after, until))
-
-
 def add_missing_of(connection: apsw.Connection, rows: Sequence[int]) -> list[int]:
     """Give a context to the memories among these that have neighbours and none yet; return them."""
-    return [row for number in rows for row in _add(connection, "row = ?", (number,))]
-
-
-def _add(connection: apsw.Connection, where: str, values: tuple[int, ...]) -> list[int]:
-    texts: list[Any] = connection.execute(
-        f"SELECT row, content || char(10) || neighbours FROM memories WHERE {where} AND neighbours <> ''"
-        " AND NOT EXISTS (SELECT 1 FROM contexts WHERE memory = row)",
-        values,
-    ).fetchall()
+    texts: list[Any] = [
+        text
+        for row in rows
+        for text in connection.execute(
+            "SELECT row, content || char(10) || neighbours FROM memories WHERE row = ? AND neighbours <> ''"
+            " AND NOT EXISTS (SELECT 1 FROM contexts WHERE memory = row)",
+            (row,),
+        )
+    ]
     put(connection, texts)
     return [row for row, _ in texts]
 

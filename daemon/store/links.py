@@ -65,12 +65,6 @@ def select_contradictions(
     return list(connection.execute(sql, (CONTRADICTS, *alive_values(now), *alive_values(now), limit)))
 
 
-def list_contradictions(connection: apsw.Connection) -> list[tuple[str, str]]:
-    """Return (origin, target) of all contradictions."""
-    sql = "SELECT origin, target FROM links WHERE kind = ? ORDER BY origin, target"
-    return list(connection.execute(sql, (CONTRADICTS,)))
-
-
 def find_versions(connection: apsw.Connection, ids: Sequence[str]) -> list[tuple[int, int]]:
     """Return (newer, older) rows of memories that contradict each other, where one of the two is among `ids`."""
     if not ids:

@@ -1,6 +1,5 @@
 """Reading the operation log: which operations there were, and what one of them did to which memory."""
 
-import ast
 import os.path
 from typing import Any, NamedTuple
 
@@ -59,13 +58,8 @@ def find(connection: apsw.Connection, condition: str, query: OperationQuery) -> 
 
 def _find_common(names: list[str]) -> str:
     """Return the innermost namespace that encloses all of some."""
-    parts = [_read_name(name).split("/") for name in names]
+    parts = [name.split("/") for name in names]
     return "/".join(os.path.commonprefix(parts))  # noqa: RUF071 - of parts, not of letters
-
-
-def _read_name(name: str) -> str:
-    """Return a namespace of the history, where erasures once wrote all former ones of a memory as a list."""
-    return str(ast.literal_eval(name)[0]) if name.startswith("['") and name.endswith("']") else name
 
 
 def find_one(connection: apsw.Connection, prefix: str, condition: str) -> Operation:
@@ -105,10 +99,10 @@ def list_steps(
     for number, memory, namespace, before, later, after in entries:
         images = _decode(before), _decode(after)
         if any(image and image.moved for image in images):
-            steps.append(OperationStep(memory, _read_name(namespace), *_read_moved(connection, memory, number)))
+            steps.append(OperationStep(memory, namespace, *_read_moved(connection, memory, number)))
         else:
             row_after = now.get(memory) if later is None else row_of(images[1])
-            steps.append(OperationStep(memory, _read_name(namespace), row_of(images[0]), row_after))
+            steps.append(OperationStep(memory, namespace, row_of(images[0]), row_after))
     return steps
 
 

@@ -88,7 +88,7 @@ start_tokens    200
 …
 ```
 A name that is not known, or a value out of range, keeps the daemon from starting; it says which, and so does
-`memctl doctor configuration`. Former settings are ignored, with a warning in the log.
+`memctl doctor configuration`.
 
 ## What people change
 | you want | write | and notice |

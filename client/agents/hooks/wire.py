@@ -66,15 +66,6 @@ class DaemonLink:
 
     def call(self, method: str, **fields: Any) -> dict[str, Any]:
         """Send a call and return its result; raise `Silent` or `CallRefused`."""
-        try:
-            return self._call(method, fields)
-        except CallRefused as refused:
-            if str(refused) != "invalid" or "folder" not in fields:
-                raise
-            # a daemon of a former version knows no folder of what is said
-            return self._call(method, {name: value for name, value in fields.items() if name != "folder"})
-
-    def _call(self, method: str, fields: dict[str, Any]) -> dict[str, Any]:
         self._number += 1
         data = msgspec.msgpack.encode([VERSION, self._number, {"method": method, **fields}])
         try:

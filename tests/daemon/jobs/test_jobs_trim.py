@@ -11,7 +11,6 @@ from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs import trim
 from memoryd.daemon.jobs.runner import Runner
-from memoryd.daemon.store import links
 from memoryd.daemon.store.turns import KEEP_SKIPPED
 from moving import run
 from workbench import add, ask, delete, found, undo, update
@@ -165,19 +164,3 @@ def test_a_deleted_successor_is_kept_while_something_is_superseded_through_it(
     for _ in range(2):  # the first one, then the one that superseded it
         assert run(jobs, "trim").counts["deleted successors"] == 1
     assert count(core, "deleted_successors") == 0
-
-
-@pytest.mark.parametrize("turns", [0, 1, 2])
-def test_links_that_former_versions_made_of_turns_are_forgotten(core: Core, jobs: Runner, turns: int) -> None:
-    texts = ("The limit is three", "The limit is five", "The limit is seven")
-    speakers = [{"speaker": "Ada"} if number < turns else {} for number in range(3)]
-    ids = [add(core, text, metadata=speaker).id for text, speaker in zip(texts, speakers, strict=True)]
-    made = [(ids[0], ids[1]), (ids[0], ids[2]), (ids[1], ids[2])]
-    core.store.write(
-        lambda t: [links.add(t.connection, new, old, links.CONTRADICTS, 1.0) for old, new in made]
-    ).result()
-    run(jobs, "trim")
-    with core.store.reading() as connection:
-        left = links.list_contradictions(connection)
-    assert left == sorted((new, old) for old, new in made if old not in ids[:turns] and new not in ids[:turns])
-    assert run(jobs, "trim").counts == {}

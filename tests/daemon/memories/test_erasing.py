@@ -21,9 +21,7 @@ from memoryd.client.protocol import (
     Erase,
     Erased,
     ExportMemories,
-    GetOperation,
     ImportMemories,
-    Operations,
     Record,
 )
 from memoryd.daemon.core.core import Core
@@ -611,16 +609,6 @@ def test_an_erase_that_was_cut_short_and_is_made_again_takes_copies_along(
     done = ask(core, Erase(session="s", copies=True))
     assert (done.count, done.rewritten) == (1, [str(target)])
     assert holding(core.folder, WORDS) == []
-
-
-def test_an_erasure_that_noted_a_place_several_times_is_shown_there(core: Core) -> None:
-    gone = add(core, SECRET, namespace="acme").id
-    ask(core, Erase(ids=[gone]))
-    sql = "UPDATE history SET namespace = ?"
-    core.store.write(lambda transaction: transaction.connection.execute(sql, ("['acme', 'acme']",))).result()
-    [erased] = ask(core, Operations(reach="all")).operations
-    assert erased.namespace == "acme"
-    assert [one.namespace for one in ask(core, GetOperation(operation=erased.id, reach="all")).changes] == ["acme"]
 
 
 def test_a_namespace_that_is_named_outright_is_erased_with_what_was_deleted_there(

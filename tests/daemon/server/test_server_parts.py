@@ -437,32 +437,6 @@ def test_a_configuration_may_leave_out_anything(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("[tiers]\nring = 9\n", ""),
-        ("[tiers]\nring = 9\nquiet_h = 1\n", "[tiers] quiet_h"),
-        (
-            "[server]\nworkers = 'many'\ndrain_s = 1\n[tiers]\nring = 9\n[log]\nfiles = 2",
-            "[server] drain_s, [server] workers, [log] files",
-        ),
-    ],
-)
-def test_former_settings_are_ignored_and_named_in_one_warning(
-    folder: Path, caplog: pytest.LogCaptureFixture, text: str, names: str
-) -> None:
-    (folder / "c.toml").write_text(text)
-    assert config.load(folder / "c.toml") == config.Config(tiers=config.TiersConfig(ring=9))
-    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == ([names] if names else [])
-
-
-def test_no_setting_is_former_too() -> None:
-    sections = msgspec.to_builtins(config.Config())
-    assert [
-        name for part, names in config.FORMER.items() for name in names.split() if name in sections.get(part, {})
-    ] == []
-
-
-@pytest.mark.parametrize(
     "text",
     ["[tiers]\nring = 0", "[server]\nmax_connections = 0", "[server]\nx = 1", "[log]\nx = 1", "= 1", "tiers = 1"],
 )

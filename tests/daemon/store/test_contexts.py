@@ -1,6 +1,5 @@
 """Context vectors: searches use them once they are there, duplicates never do."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,13 +8,12 @@ import pytest
 from memoryd.client.errors import Conflict
 from memoryd.client.protocol import WhyNot
 from memoryd.daemon.core.core import Core
-from memoryd.daemon.embedding.backlog import complete_contexts
 from memoryd.daemon.embedding.generation import Generation
 from memoryd.daemon.index.scan import AlikeQuery
 from memoryd.daemon.store import contexts, rows, trimming, vectors
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.vectors import Vector
-from workbench import CountingEmbedder, add, ask, delete, insert, running, search, undo, update, wait_until
+from workbench import CountingEmbedder, add, ask, delete, insert, search, undo, update, wait_until
 
 
 def write(store: Store, job: Any) -> Any:
@@ -155,35 +153,6 @@ def test_a_context_that_cannot_be_embedded_leaves_its_memory_with_its_own_vector
     with core.store.reading() as connection:
         row = rows.read_ids(connection, [added.id])[added.id].row
         assert generation.read_exact(connection, [row])[1].tobytes() == vector("yes, that one").tobytes()
-
-
-def test_memories_of_former_versions_get_their_contexts_once(core: Core) -> None:
-    wait_until(lambda: core.store.read_setting("contexts_completed") == "all")
-    added = add(core, "yes, that one", neighbours=["which port"])
-    wait_until(lambda: core.embedding.count_pending() == 0)
-    generation = core.embedding.active
-    assert generation is not None
-    with core.store.reading() as connection:
-        row = rows.read_ids(connection, [added.id])[added.id].row
-    write(core.store, lambda connection: contexts.remove(connection, [row]))
-    core.embedding.refresh([row])
-    assert not complete_contexts(core.store, [generation])
-    for done, more, after in (("-5000", True, "-3000"), ("0", True, "all"), ("0", False, "all")):
-        core.store.set_setting("contexts_completed", done).result()
-        assert complete_contexts(core.store, [generation]) is more
-        assert core.store.read_setting("contexts_completed") == after
-    with core.store.reading() as connection:
-        assert set(contexts.read(connection, [row])) == {row}
-
-
-def test_contexts_of_former_versions_are_embedded_by_a_start_without_any_write(folder: Path) -> None:
-    with running(folder, CountingEmbedder()) as core:
-        row = insert(core.store, "yes, that one", neighbours="which port")
-        write(core.store, lambda connection: contexts.remove(connection, [row.row]))
-        core.store.set_setting("contexts_completed", "0").result()
-    embedder = CountingEmbedder()
-    with running(folder, embedder) as core:
-        wait_until(lambda: "yes, that one\nwhich port" in embedder.texts and core.embedding.count_pending() == 0)
 
 
 def test_another_text_and_an_undo_leave_a_memory_with_a_context_of_its_text(core: Core) -> None:

@@ -18,7 +18,6 @@ from hosting import Agent
 from memoryd.client import Client
 from memoryd.client.agents.hooks import answering, hosts, spool
 from memoryd.client.agents.hooks.hosts import EVENTS, HOSTS
-from memoryd.client.agents.hooks.wire import CallRefused, DaemonLink
 from memoryd.client.protocol import METHODS, AddToken, Call, GetObserving, Traces, method_name
 from waiting import wait_until
 from workbench import Process
@@ -580,23 +579,6 @@ def test_every_call_of_a_hook_is_one_of_the_protocol(name: str, event: str, fold
     for call in [*link.calls, *answering.list_calls(asked), {"method": "index_workspace", "workspace": "/a"}]:
         kind: type[Call[Any]] = next(one for one in METHODS if method_name(one) == call["method"])
         msgspec.msgpack.decode(msgspec.msgpack.encode(call), type=kind)
-
-
-def test_a_daemon_of_a_former_version_gets_turns_without_their_folder() -> None:
-    sent: list[dict[str, Any]] = []
-
-    class Former(DaemonLink):
-        def __init__(self) -> None:
-            pass
-
-        def _call(self, method: str, fields: dict[str, Any]) -> dict[str, Any]:
-            sent.append({"method": method, **fields})
-            if "folder" in fields:
-                raise CallRefused("invalid")
-            return {}
-
-    assert spool.send_call(Former(), {"method": "observe", "turns": [], "folder": "/a"})
-    assert [sorted(call) for call in sent] == [["folder", "method", "turns"], ["method", "turns"]]
 
 
 def test_a_hook_imports_what_it_needs_alone(agent: Agent, process: Process) -> None:
