@@ -190,7 +190,7 @@ def test_any_text_is_redacted_without_an_error_and_twice_changes_nothing(text: s
 
 @given(st.text(max_size=80), st.sampled_from(TEXTS), st.text(max_size=80))
 def test_a_credential_is_found_whatever_stands_around_it(before: str, key: str, after: str) -> None:
-    assert find(f"{before}\n\n {key} \n\n{after}")
+    assert find(f"{before}\n\n{key}\n\n{after}")
 
 
 KEY_BEGINS = "-----BEGIN PRIVATE KEY-----"
