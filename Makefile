@@ -1,6 +1,5 @@
 # make demo: several processes remember and find each other's memories.   make test: the test suite.
 # make check: format, lint, types, imports, spelling, guides, slow tests, model formats.    make bench: every benchmark.
-# make docs: the guides as a site, in build/site.
 # make wheel: the wheel and the source distribution in dist/, to install from.
 # make release: make wheel, then each way to install that README names, in an environment of its own.
 # make stress: the long forms of tests, some twenty minutes.
@@ -21,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Models lie in the checkout, so that nothing here depends on or changes what the user has installed.
 export MEMORYD_MODEL_DIR ?= $(CURDIR)/.cache/models
 
-.PHONY: demo test check stress fuzz bench quality quality-quick soak format protocol docs wheel release clean
+.PHONY: demo test check stress fuzz bench quality quality-quick soak format protocol wheel release clean
 
 demo: $(VENV)/installed
 	$(BIN)/memctl demo
@@ -35,7 +34,6 @@ check: $(VENV)/installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell client daemon models scheduler systemd docs *.md
-	$(MAKE) docs
 	$(BIN)/python -m pytest $(PARALLEL) -m "slow and not stress"
 	TEST_MODEL_FORMAT=rows7 $(BIN)/python -m pytest $(PARALLEL) -m "model and not slow and not stress"
 	TEST_MODEL_FORMAT=fp32 $(BIN)/python -m pytest $(PARALLEL) -m "model and not slow and not stress"
@@ -73,9 +71,6 @@ protocol: $(VENV)/installed
 	$(BIN)/python tests/contract/mcp_document.py > docs/mcp.next
 	mv docs/mcp.next docs/mcp.md
 
-docs: $(VENV)/docs-installed
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-
 wheel: $(VENV)-build/installed
 	rm -f "$(DIST)"/memoryd-*
 	$(VENV)-build/bin/python -m build --quiet --no-isolation --outdir "$(DIST)"
@@ -93,10 +88,6 @@ $(VENV)/installed: pyproject.toml
 $(VENV)-build/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-build
 	$(VENV)-build/bin/python -m pip install --quiet --upgrade build setuptools
-	touch $@
-
-$(VENV)/docs-installed: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 clean:

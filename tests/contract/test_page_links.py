@@ -25,7 +25,7 @@ def list_links(page: Path) -> list[str]:
 
 @cache
 def list_anchors(page: Path) -> set[str]:
-    """Return the names of a page's headings, as GitHub and the site of the guides make them."""
+    """Return the names of a page's headings, as GitHub makes them."""
     tokens = _PARSER.parse(page.read_text())
     headings = [after.content for token, after in pairwise(tokens) if token.type == "heading_open"]
     return {re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
