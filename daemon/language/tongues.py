@@ -12,7 +12,7 @@ _SHARE = 0.2  # of the letters that another script than Latin has at least
 _FEWEST = 2  # different small words that show a language
 _NAMED_WORDS = 40  # of all texts in a language together, from which on it is named to a person
 _WORD = re.compile(r"[^\W\d_]+")
-_PART = re.compile(r"\S*(?:\w[/_]\w|[^\W_]\d|\d[^\W_])\S*")  # a path or an identifier, whose parts are no words
+_IDENTIFIER = re.compile(r"\w[/_]\w|[^\W_]\d|\d[^\W_]")  # in a path or an identifier, whose parts are no words
 _SCRIPTS = {  # the first that has letters names the language: Japanese texts have Chinese characters too
     "Japanese": re.compile("[\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f]"),
     "Korean": re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]"),
@@ -75,7 +75,7 @@ for _name, _words in _SMALL_WORDS.items():
 def find_language(text: str) -> str:
     """Return the name of a text's language (Cyrillic: one that is written so), empty where it is not seen."""
     text = text[:LONGEST]
-    words = _WORD.findall(_PART.sub(" ", text))
+    words = _WORD.findall(" ".join(part for part in text.split() if not _IDENTIFIER.search(part)))
     if not text.isascii():
         letters = sum(map(len, words)) or 1
         counts = {name: len(script.findall(text)) for name, script in _SCRIPTS.items()}
