@@ -7,10 +7,8 @@ the last line is left out: tokens of a whole need not be the sum of those of its
 Notes are in groups by type, the group with the best note first. In a group the best subject comes first, of one subject
 the newest first. What was said in conversations is in the order in which it was said, day by day, the day with the best
 note first. A date stands once above the lines of a day, without what is known of its month and year from the dates
-before; a speaker once before what they said one after the other, of which each further line begins with a space. Who
-was named is named by as many letters as tell the speakers apart, where that saves tokens; a line of nobody begins with
-a dash. One group alone has
-no heading, unless it is what is standing.
+before. Each line says who said it: who was named before by as many letters as tell the speakers apart, where that saves
+tokens; a line of nobody begins with a dash. One group alone has no heading, unless it is what is standing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -218,22 +216,18 @@ def _write(notes: Iterable[ContextNote], short: Mapping[str, str]) -> str:
     """Return the lines of notes that stand together; a speaker who was named has the name that is `short`."""
     lines: list[str] = []
     named, years = set[str](), dict[str, str]()
-    day = speaker = ""
+    day = ""
     for note in notes:
         if note.day != day:
             lines.append(_write_day(note.day, day, years))
-            day, speaker = note.day, ""
+            day = note.day
         for line in note.lines:
-            if line.speaker and line.speaker == speaker:
-                lines.append(f" {line.mark}{line.text}")
-            else:
-                speaker = line.speaker
-                lines.append(_write_line(line, short.get(speaker, speaker) if speaker in named else speaker))
-                named.add(speaker)
+            speaker = line.speaker
+            lines.append(_write_line(line, short.get(speaker, speaker) if speaker in named else speaker))
+            named.add(speaker)
         for older in note.below:
             texts = " ".join(_write_line(line, line.speaker).removeprefix("- ") for line in older.lines)
             lines.append(f"  - {DISAGREES} {older.day}: {texts}")
-            speaker = ""
     return "".join(f"{line}\n" for line in lines)
 
 
