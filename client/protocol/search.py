@@ -11,17 +11,19 @@ ProfileName = Literal["default", "memweave", "memori", "swarm", "cache"]
 
 
 class Related(Struct, kw_only=True):
-    """What a hit is shown with: its question, its answers, facts drawn from it, the turns that it was drawn from.
+    """What a hit is shown with: what it replies to, its answers, facts drawn from it, the turns that it was drawn from.
 
+    What it replies to is its `question`, or a `prompt` if that does not ask. An answer is the agent's, or that of a
+    person with a name: what a person without one says next is none.
     Of a fact, a turn or the same question in other words only the id is given: it was found too, with a lower score.
     """
 
     id: str
     """id of the memory or turn"""
-    kind: Literal["question", "answer", "fact", "turn"]
+    kind: Literal["question", "prompt", "answer", "fact", "turn"]
     """what it is to the hit"""
     content: str = ""
-    """the text of a question or an answer, at most 4,000 characters"""
+    """the text of what it replies to or of an answer, at most 4,000 characters"""
 
 
 class Hit(Memory, kw_only=True):

@@ -5,7 +5,7 @@ from itertools import takewhile
 
 from memoryd.client.protocol import NewTurn
 from memoryd.daemon.conversations import gate
-from memoryd.daemon.language import asking, claims
+from memoryd.daemon.language import asking
 from memoryd.daemon.store.turns import RecentTurn
 
 WITHIN_S = 900.0  # an answer belongs to a question at most so much older
@@ -15,18 +15,13 @@ _FEW_CHARS = 20  # of a reply that says little without what it replies to
 
 
 def find_asked(last: RecentTurn | None, turn: NewTurn, at: float) -> RecentTurn | None:
-    """Return the question of somebody else that a short turn follows directly.
-
-    Of users without a name each may be another one, unless he asks for work: that is the next prompt.
-    """
-    if last is None or turn.role == "tool" or not gate.is_short_answer(turn.content):
+    """Return the question of somebody else that a short turn follows directly; users without a name are one person."""
+    if last is None or not can_answer(turn) or not gate.is_short_answer(turn.content):
         return None
     if not (asking.is_question(last.end) and is_recent(last, at)):
         return None
     named = _are_named([last], turn)
-    own = _name_speaker(turn, named)
-    is_someone = own == ("user", "") and not claims.is_order(turn.content)
-    return last if is_someone or own != _find_speaker(last, named) else None
+    return last if _name_speaker(turn, named) != _find_speaker(last, named) else None
 
 
 def find_question(latest: Iterable[RecentTurn], turn: NewTurn, at: float) -> RecentTurn | None:

@@ -52,3 +52,8 @@ def only_asks(text: str) -> bool:
     sentences = [match[0].strip() for match in _SENTENCE.finditer(text)]
     stated = "".join(sentence for sentence in sentences if not is_question(sentence))
     return 2 * len(stated) < len(text) and not _STATED.search(stated)
+
+
+def asks(text: str) -> bool:
+    """Return whether a text holds a question."""
+    return only_asks(text) or any(is_question(match[0]) for match in _SENTENCE.finditer(text))

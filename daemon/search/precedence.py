@@ -18,7 +18,7 @@ from memoryd.daemon.language.statements import shares_answer, tells_change
 from memoryd.daemon.language.talk import is_turn
 from memoryd.daemon.search.candidates import cosines
 from memoryd.daemon.search.cues import read_said
-from memoryd.daemon.search.related import attach, read_answers
+from memoryd.daemon.search.related import attach, links_of, read_answers
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import rows, vectors
@@ -80,7 +80,8 @@ class Precedence:
             if question.shown_by is not candidate:
                 self._show(candidate, question.shown_by, waiting)
                 for answer in answers:
-                    attach(question.shown_by, answer)
+                    if links_of(answer).answers:
+                        attach(question.shown_by, answer)
                 if again and again.shown_by.record is again.row and _find(waiting, again.shown_by) is not None:
                     self._show(again.shown_by, question.shown_by, waiting)
             elif again and not answers:

@@ -3,7 +3,11 @@
 The links are ids in metadata: `answers` of a turn names its question, `turns` of a fact its turns. Of two linked
 candidates the better one is shown and names the other, but for a question (`precedence`). A question is shown with its
 answers and an answer with its question although nothing found them: they follow from the link. Nothing is stored for
-that. What only asks answers nothing.
+that.
+
+The rule of what answers what is here for all that show it. A reply is shown with what it replies to, a question or a
+prompt. Its answer is what the agent replied, or a person who is named: what a person without a name says next is shown
+by itself. What only asks replies to nothing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +16,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from memoryd.client.protocol import Related
-from memoryd.daemon.language.asking import is_question, only_asks
+from memoryd.daemon.language.asking import asks, is_question, only_asks
+from memoryd.daemon.language.talk import find_speaker
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
 from memoryd.daemon.store import queries, turns
@@ -22,9 +27,10 @@ from memoryd.daemon.store.rows import Row
 _MOST_CHARS = 4000  # of a question or an answer that comes with a hit
 _MOST_ANSWERS = 3  # of one question, the latest
 
-_Kind = Literal["question", "answer", "fact", "turn"]
+_Kind = Literal["question", "prompt", "answer", "fact", "turn"]
 _SHOWN_AS: dict[_Kind, str] = {
     "question": "as the question of",
+    "prompt": "as the prompt of",
     "answer": "as an answer to",
     "fact": "as a fact of",
     "turn": "as a source of",
@@ -34,10 +40,14 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class RelatedLinks(NamedTuple):
-    """What a memory is linked to: the question that it answers, the turns that it was drawn from."""
+    """What a memory is linked to: what it replies to, the turns that it was drawn from.
+
+    `answers`: it is shown as an answer, too, with what it replies to.
+    """
 
     question: str | None
     said: list[str]
+    answers: bool = False
 
 
 def links_of(row: Row) -> RelatedLinks:
@@ -47,10 +57,11 @@ def links_of(row: Row) -> RelatedLinks:
     about = _decode(row.metadata)
     question, turns = about.get("answers"), about.get("turns")
     is_fact = row.turns == 0 and isinstance(turns, list)
-    is_answer = row.turns == 1 and isinstance(question, str) and not only_asks(row.content)
+    is_reply = row.turns == 1 and isinstance(question, str) and not only_asks(row.content)
     return RelatedLinks(
-        question if is_answer else None,
+        question if is_reply else None,
         [id for id in turns if isinstance(id, str)] if is_fact else [],  # type: ignore[union-attr]
+        is_reply and (about.get("role") != "user" or bool(about.get("speaker") or find_speaker(row.content))),
     )
 
 
@@ -65,7 +76,8 @@ class Shown:
     def join(self, candidate: Candidate, row: Row, links: RelatedLinks) -> bool:
         """Show a candidate with a better one that it is linked to; return whether there is one."""
         linked = (self._by_id[id] for id in links.said if id in self._by_id)
-        head = self._naming.get(row.id) or self._asked.get(links.question or "") or next(linked, None)
+        asked = self._asked.get(links.question or "") if links.answers else None
+        head = self._naming.get(row.id) or asked or next(linked, None)
         if head is None or head.record is None:
             return False
         for one in (row, *candidate.related):  # also what was to be shown with it
@@ -73,7 +85,7 @@ class Shown:
         kind = _kind(head.record, row)
         candidate.shown_with = head.record.id
         candidate.lost = f"it is shown {_SHOWN_AS[kind]} {head.record.id[:8]}"
-        if kind in ("question", "answer"):
+        if kind in ("question", "prompt", "answer"):
             self._by_id[row.id] = head
         return True
 
@@ -81,7 +93,7 @@ class Shown:
         """Show a candidate as a hit."""
         self._by_id[row.id] = self._asked[row.id] = candidate
         self._asked |= {one.id: candidate for one in candidate.related if one.id == links.question}
-        for id in (links.question, *links.said):
+        for id in (links.question if links.answers else None, *links.said):
             if id is not None:
                 self._naming.setdefault(id, candidate)
 
@@ -103,8 +115,9 @@ def complete(retrieval: Retrieval, sources: Sources) -> None:
     rows = {row.id: row for row in (*stored_rows, *recent) if row.id not in shown_ids}
     answers: dict[str, list[str]] = {}
     for row in sorted(rows.values(), key=_when):
-        if question := links_of(row).question:
-            answers.setdefault(question, []).append(row.id)
+        links = links_of(row)
+        if links.question and links.answers:
+            answers.setdefault(links.question, []).append(row.id)
     for id, head in heads.items():
         # One that asks is completed by what answers it, another one by what it answers.
         own_answers, answered = answers.get(id, []), [one for one in [questions[id]] if one in rows]
@@ -138,10 +151,10 @@ def attach(head: Candidate, row: Row) -> None:
 
 
 def find_shown(candidate: Candidate) -> list[Related]:
-    """Return what is shown with a hit: its question first, then the latest of its answers, then facts or turns."""
+    """Return what is shown with a hit: what it replies to, then the latest of its answers, then facts or turns."""
     head = candidate.record
     assert head is not None
-    by_kind: dict[_Kind, list[Row]] = {"question": [], "answer": [], "fact": [], "turn": []}
+    by_kind: dict[_Kind, list[Row]] = {kind: [] for kind in _SHOWN_AS}
     for row in sorted(candidate.related, key=lambda row: row.created_at):
         by_kind[_kind(head, row)].append(row)
     by_kind["answer"] = by_kind["answer"][-_MOST_ANSWERS:]
@@ -161,7 +174,7 @@ def _kind(head: Row, row: Row) -> _Kind:
     if row.id in (linked := links_of(head)).said:
         return "turn"
     if row.id == linked.question:
-        return "question"
+        return "question" if asks(row.content) else "prompt"
     if head.id in links_of(row).said:
         return "fact"
     return "question" if only_asks(row.content) else "answer"

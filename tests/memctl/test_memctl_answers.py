@@ -538,10 +538,12 @@ def test_why_not_takes_the_options_of_the_search(memctl: Memctl, fake: FakeDaemo
 def test_an_answer_is_printed_with_its_question(memctl: Memctl, fake: FakeDaemon) -> None:
     question = protocol.Related(id="c" * 32, kind="question", content="What do we cache in?")
     answer = protocol.Related(id="d" * 32, kind="answer", content="Valkey, " + "as it is free " * 20)
-    hit = msgspec.structs.replace(HIT, related=[question, answer])
+    prompt = protocol.Related(id="e" * 32, kind="prompt", content="Cache the sessions.")
+    hit = msgspec.structs.replace(HIT, related=[question, prompt, answer])
     fake.replies[protocol.Search] = protocol.Hits(hits=[hit])
     lines = memctl("search", "cache").out.splitlines()
     assert "       question cccccccc  What do we cache in?" in lines
+    assert "       prompt eeeeeeee  Cache the sessions." in lines
     beginning = next(at for at, line in enumerate(lines) if line.startswith("       answer dddddddd  Valkey, as it"))
     assert [line[: 7 + 17] for line in lines[beginning + 1 : beginning + 3]] == [" " * 24] * 2
 

@@ -23,6 +23,7 @@ _SHORTEST = 24  # tokens that a memory may have in any case
 _CHARS_PER_TOKEN = 4  # of a first cut; what is too long still is cut again
 _LEAST_SCALE = 0.1
 _ROUNDS = 6
+_BEFORE = {"question": "Asked", "prompt": "Prompt"}
 T = TypeVar("T")
 
 
@@ -90,12 +91,12 @@ async def show_memories(
 
 
 def _text(memory: Memory) -> str:
-    """Return the text of a memory, of a hit with its question before it and its answers after it."""
+    """Return the text of a memory, of a hit with what it replies to before it and its answers after it."""
     if not isinstance(memory, Hit):
         return memory.content
-    asked = [f"Asked: {one.content}" for one in memory.related if one.kind == "question" and one.content]
-    told = [f"Answer: {one.content}" for one in memory.related if one.kind == "answer"]
-    return "\n".join([*asked, memory.content, *told])
+    before = [f"{_BEFORE[one.kind]}: {one.content}" for one in memory.related if one.kind in _BEFORE and one.content]
+    after = [f"Answer: {one.content}" for one in memory.related if one.kind == "answer"]
+    return " | ".join([*before, f"Reply: {memory.content}" if before else memory.content, *after])
 
 
 def token_share(budget: int) -> int:

@@ -47,13 +47,9 @@ async def _read_conversation(client: AsyncClient, id: str) -> list[Memory]:
 
 
 async def _show_surroundings(client: AsyncClient, memory: Memory) -> list[parts.Part]:
-    """Return the question or the answers, what was said around a memory, and the files of that time."""
+    """Return what was said around a memory, and the files of that time."""
     said = await _read_conversation(client, memory.id)
     shown = list[parts.Part]()
-    if (asked := memory.metadata.get("answers")) and (question := await _find(client, str(asked))):
-        shown.append(parts.section("Its question", _show_turn(question)))
-    if answers := [turn for turn in said if turn.metadata.get("answers") == memory.id]:
-        shown.append(parts.section("Its answer", *map(_show_turn, answers)))
     if len(said) > 1:
         shown.append(parts.section("Said around it", *(_show_turn(turn, turn.id == memory.id) for turn in said)))
     if files := await _list_files(client, memory, said):

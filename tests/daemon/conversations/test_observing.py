@@ -1,6 +1,7 @@
 """Observing: what enters L0, what is skipped and why, who leaves when it is full."""
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -241,13 +242,14 @@ def test_an_answer_to_a_skipped_question_belongs_to_no_older_one(core: Core) -> 
 
 
 @pytest.mark.parametrize("said", ["No.", "ok", "👍", "yes, port 9090", "About twelve."])
-@pytest.mark.parametrize("role", ["user", "assistant"])
-def test_a_short_answer_to_a_question_is_kept_with_it(core: Core, said: str, role: str) -> None:
+@pytest.mark.parametrize(("role", "speaker"), [("user", "Ben"), ("assistant", "")])
+def test_a_short_answer_to_a_question_is_kept_with_it(core: Core, said: str, role: Any, speaker: str) -> None:
+    answer = NewTurn(role=role, content=said, speaker=speaker)
     asked = [observe(core, question, session="s", role="user").ids[0] for question in ("Is it done?", "Is it ready?\n")]
-    [told] = observe(core, said, session="s", role=role).ids
+    [told] = observe(core, answer, session="s").ids
     assert core.active.list_turns(None)[0].answers == asked[1]
     observe(core, "Is the other one done?", session="s")
-    assert observe(core, said, session="s", role=role).accepted == 1, "an answer to another question is no duplicate"
+    assert observe(core, answer, session="s").accepted == 1, "an answer to another question is no duplicate"
     [hit] = search(core, "ready?", limit=1)
     assert (hit.id, [(one.kind, one.id) for one in hit.related]) == (told, [("question", asked[1])])
     assert problems(core) == []
@@ -255,7 +257,7 @@ def test_a_short_answer_to_a_question_is_kept_with_it(core: Core, said: str, rol
 
 def test_a_question_that_is_asked_again_has_an_answer_of_its_own(core: Core) -> None:
     for session, answer in (("monday", "No."), ("tuesday", "Yes.")):
-        assert observe(core, "Is the build of the portal green?", answer, session=session).accepted == 2
+        assert talk(core, "Is the build of the portal green?", answer, session=session).accepted == 2
     assert [turn.answers is not None for turn in core.active.list_turns(None)] == [True, False, True, False]
     hits = search(core, "Is the build of the portal green?")
     assert [[one.kind for one in hit.related] for hit in hits] == [["question"], ["question"]]
@@ -264,10 +266,11 @@ def test_a_question_that_is_asked_again_has_an_answer_of_its_own(core: Core) -> 
 
 def test_words_of_silence_that_answer_nothing_are_skipped(core: Core, clock: Clock) -> None:
     observe(core, "Is it done?", session="s")
-    assert observe(core, "No.", session="another").accepted == 0
+    assert observe(core, "No.", session="s").accepted == 0, "nobody answers their own question"
+    assert observe(core, "No.", session="another", role="assistant").accepted == 0
     clock.advance(901)
-    assert observe(core, "No.", session="s").accepted == 0
-    observe(core, FACTS[0], session="s")
+    assert observe(core, "No.", session="s", role="assistant").accepted == 0
+    observe(core, FACTS[0], session="s", role="assistant")
     assert observe(core, "No.", session="s").accepted == 0
 
 
@@ -357,6 +360,7 @@ def test_words_before_a_colon_are_no_speaker_where_others_have_none(core: Core) 
             [("user", "Ada: How was the museum?"), ("user", f"Ben: {LONG}")], [None, 0], id="two people by their labels"
         ),
         pytest.param([("user", "How was the museum?"), ("user", LONG)], [None, None], id="one person goes on"),
+        pytest.param([("user", "Which port?"), ("user", "We moved it")], [None, None], id="in few words, too"),
         pytest.param(
             [("assistant", "How was the museum?"), ("assistant", FACTS[0]), ("user", LONG)],
             [None, None, 0],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memoryd.daemon.language.asking import is_question, only_asks
+from memoryd.daemon.language.asking import asks, is_question, only_asks
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_text_that_states_something_does_not_only_ask(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "asks"),
+    ("text", "ends"),
     [
         ("It rains. Does it?", True),
         ("完了しましたか。", True),
@@ -71,5 +71,10 @@ def test_a_text_that_states_something_does_not_only_ask(text: str) -> None:
         ("Done.", False),
     ],
 )
-def test_a_question_is_at_the_end_of_a_text(text: str, asks: bool) -> None:
-    assert is_question(text) is asks
+def test_a_question_is_at_the_end_of_a_text(text: str, ends: bool) -> None:
+    assert is_question(text) is ends
+
+
+def test_a_text_may_ask_before_its_end() -> None:
+    assert all(map(asks, ["Does it rain? I forgot.", "which port", "It rains. Does it?"]))
+    assert not any(map(asks, ["Make the gateway listen on port 9443.", "It rains.", ""]))

@@ -1,7 +1,7 @@
 """What belongs together is one hit: questions with answers, facts with their turns."""
 
 from conversing import FACTS, in_each_place, observe, settle, talk
-from memoryd.client.protocol import GetContext, Hit
+from memoryd.client.protocol import GetContext, Hit, NewTurn
 from memoryd.daemon.context import preparing
 from memoryd.daemon.core.core import Core
 from workbench import LIMIT_S, Clock, add, delete, search, update
@@ -37,7 +37,46 @@ def test_a_request_comes_with_its_reply_and_the_reply_with_its_request(core: Cor
     [first] = search(core, "gateway listen port", limit=5)
     assert (first.id, shown(first)) == (asked, [("answer", told, TOLD)])
     [first] = search(core, "the last release of March", limit=5)
-    assert (first.id, shown(first)) == (told, [("question", asked, request)])
+    assert (first.id, shown(first)) == (told, [("prompt", asked, request)])
+
+
+@in_each_place
+def test_what_a_person_says_next_is_shown_as_no_answer(core: Core, place: str) -> None:
+    cached = "The sessions are cached in Valkey for half an hour. Shall I raise that?"
+    said = [
+        ("user", "Where are the sessions cached?"),
+        ("assistant", cached),
+        ("user", "now move the rate limiter out"),
+    ]
+    turns = [NewTurn(role=role, content=text) for role, text in said]  # type: ignore[arg-type]
+    asked, told, then = observe(core, *turns, session="s").ids
+    settle(core, place)
+    hits = {hit.id: shown(hit) for hit in search(core, "sessions cached in Valkey, rate limiter")}
+    assert hits[told] == [("question", asked, said[0][1])]
+    assert hits[then] == []
+    assert asked not in hits
+
+
+@in_each_place
+def test_a_person_is_shown_with_the_question_of_the_agent(core: Core, place: str) -> None:
+    question = "Which class of instances shall the importer run on?"
+    turns = [NewTurn(role="assistant", content=question), NewTurn(role="user", content="We stay with class A.")]
+    asked, told = observe(core, *turns, session="s").ids
+    settle(core, place)
+    [hit] = search(core, question)
+    assert (hit.id, shown(hit)) == (told, [("question", asked, question)])
+
+
+@in_each_place
+def test_people_with_names_answer_each_other(core: Core, place: str) -> None:
+    turns = [
+        NewTurn(role="user", content=f"The proxy is in the new rack and nobody answers. {ASKED}", speaker="Ada"),
+        NewTurn(role="user", content=TOLD, speaker="Ben"),
+    ]
+    asked, told = observe(core, *turns, session="s").ids
+    settle(core, place)
+    [hit] = search(core, f"the proxy in the new rack: {ASKED}", limit=1)
+    assert (hit.id, shown(hit)) in [(asked, [("answer", told, TOLD)]), (told, [("question", asked, turns[0].content)])]
 
 
 def test_the_answer_of_another_namespace_a_deleted_or_an_expired_one_is_not_shown(core: Core, clock: Clock) -> None:

@@ -63,6 +63,29 @@ async def test_a_list_an_object_or_an_id_that_comes_as_text_is_taken(memory: Cli
             assert "`tags` must be a list, not text" in text_of(refused), wrong
 
 
+async def test_a_hit_says_what_was_asked_what_was_replied_and_what_answers_it(memory: Client) -> None:
+    said = {
+        "asked": [
+            "Where are the sessions of the gateway cached?",
+            "They are cached in Valkey. Shall I raise the time?",
+        ],
+        "ordered": ["Make the gateway listen on port 9443, would you", "Port 9443 is what it listens on now."],
+    }
+    for session, (asked, told) in said.items():
+        turns = [("user", asked), ("assistant", told), ("user", f"now on to the next of {session}")]
+        memory.observe([{"role": role, "content": text} for role, text in turns], session=session)
+    async with agent() as client:
+        texts = [
+            one["text"]
+            for query in ("sessions cached in Valkey", "port 9443 is what it listens on", "make the gateway listen")
+            for one in (await client.call_tool("memory_search", {"query": query})).structured_content["memories"]
+        ]
+    (asked, cached), (ordered, done) = said.values()
+    assert f"Asked: {asked} | Reply: {cached}" in texts
+    assert {f"Prompt: {ordered} | Reply: {done}", f"{ordered} | Answer: {done}"} & set(texts)
+    assert not [text for text in texts if "Answer: now on" in text]
+
+
 async def test_what_is_saved_is_found_by_the_next_agent_with_date_id_and_source(memory: Client) -> None:
     async with agent() as client:
         saved = await client.call_tool(
