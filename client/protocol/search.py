@@ -108,7 +108,8 @@ class CandidateTrace(Struct, kw_only=True):
     """what brought it: `words`, `meaning`, `hot`, `graph`, `L0`"""
     cues: list[str] = []
     """what in the question raised its score: `speaker`, `subject`, `role`, `date`, `when`, `identifier`; what lowered
-    it: `asks` (it is a question that nobody answered), `tool` (a tool printed it)"""
+    it: `asks` (it is a question that nobody answered), `unknown` (it says that it does not know), `tool` (a tool
+    printed it, or it is a log that was pasted)"""
     lost: str = ""
     """`stage: reason`, empty for a hit"""
 

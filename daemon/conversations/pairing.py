@@ -48,8 +48,8 @@ def find_question(latest: Iterable[RecentTurn], turn: NewTurn, at: float) -> Rec
 
 
 def can_answer(turn: NewTurn) -> bool:
-    """Return whether a turn may answer another one: not what a tool says, nor what only asks."""
-    return turn.role != "tool" and not asking.only_asks(turn.content)
+    """Return whether a turn may answer another one: not what a tool says, nor what asks or does not know."""
+    return turn.role != "tool" and not asking.answers_nothing(turn.content)
 
 
 def is_recent(said: RecentTurn, at: float) -> bool:

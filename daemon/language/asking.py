@@ -1,7 +1,7 @@
-"""Does a text ask? Whether it ends with a question, and whether that is all that it says. Pure functions.
+"""Does a text ask, or say that it does not know? Whether that is all that it says. Pure functions.
 
 A question mark is one in any language. Without one, a short text asks that begins with a word of asking (English,
-German) or holds one (Chinese, Japanese).
+German) or holds one (Chinese, Japanese). That somebody does not know is read in English, German, French and Chinese.
 """
 
 import re
@@ -29,6 +29,25 @@ _BEGINS = compile_late(
     re.IGNORECASE,
 )
 _HOLDS = compile_late(r"[^。！，、；没都\d]{0,24}(?:什么|哪|多少|几点|几号|何時|どこ|どの)[^。！，、；没都\d]{0,24}")
+_CLAUSE = compile_late(r"[.!?…;:,。！，；、\n]+(?=\s|$)|(?<=[。！，；、])|\s+[–—-]+\s+")
+# A clause which says that somebody does not know, or that something does not say it.
+_UNKNOWN = compile_late(
+    r"(?:(?:sorry|unfortunately|honestly|leider|hm+|no|non) )*(?:"
+    r"(?:i|we) (?:really |still )?(?:(?:do not|don['’]?t) (?:really |actually )?(?:know|remember|recall)"
+    r"|(?:cannot|can ?not|can['’]?t|could not|couldn['’]?t) (?:tell|say|find|know)|(?:did not|didn['’]?t) find)"
+    r"(?: (?:that|this|it|them|either|yet|anything|the answer|if|whether|wh\w+|how)\b(?:(?! but ).){0,40})?"
+    r"|(?:i have )?no (?:idea|clue)(?: (?:if|whether|wh\w+|how)\b(?:(?! but ).){0,40})?|no mention of .+"
+    r"|nothing (?:in|on|about|of|here|there)\b.* (?:says?|tells?|mentions?|documents?)\b.*"
+    r"|(?:it|that|this)(?: is|['’]s) (?:not|nowhere) (?:known|documented|mentioned|written|recorded)\b.{0,40}"
+    r"|(?:das |es )?weiß (?:ich|man) (?:es |das )?(?:leider |auch )*nicht|ich weiß (?:es |das )?(?:leider |auch )*nicht"
+    r"|keine ahnung|(?:das |es )?steht (?:leider )?(?:nirgends|nirgendwo)\b.{0,40}"
+    r"|je (?:ne )?sais pas|aucune idée|我?(?:也|还)?(?:不知道|不清楚))",
+    re.IGNORECASE,
+)
+_FILLER = compile_late(
+    r"(?:sorry|unfortunately|honestly|well|hm+|no|leider|tut mir leid|nein|désolée?|non)?", re.IGNORECASE
+)
+_MOST_UNKNOWN_CHARS = 200
 
 
 def find_label(text: str) -> str:
@@ -57,3 +76,17 @@ def only_asks(text: str) -> bool:
 def asks(text: str) -> bool:
     """Return whether a text holds a question."""
     return only_asks(text) or any(is_question(match[0]) for match in _SENTENCE.finditer(text))
+
+
+def knows_nothing(text: str) -> bool:
+    """Return whether a short text says that somebody does not know, and nothing else."""
+    if len(text) > _MOST_UNKNOWN_CHARS:
+        return False
+    clauses = [clause.strip() for clause in _CLAUSE.split(_SPEAKER.sub("", text.strip(), count=1))]
+    said = [clause for clause in clauses if not _FILLER.fullmatch(clause)]
+    return bool(said) and all(_UNKNOWN.fullmatch(clause) for clause in said)
+
+
+def answers_nothing(text: str) -> bool:
+    """Return whether a text is no answer to anything: it only asks, or says that it does not know."""
+    return only_asks(text) or knows_nothing(text)

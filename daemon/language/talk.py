@@ -1,4 +1,4 @@
-"""Whether a text is a turn of talk, which says who spoke: `Nadia: sounds good`. Pure functions."""
+"""Whether a text is a turn of talk, which says who spoke: `Nadia: sounds good`; whether a log. Pure functions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +12,13 @@ TYPES = frozenset({"turn", "conversation"})
 ROLES = frozenset({"user", "assistant", "system", "tool", "human", "ai", "bot"})
 _LABEL = compile_late(r"(?:\[[^\]\n]{1,40}\] )?[*_<]{0,2}([^\W\d_][^\n:*_<>]{0,39})[*_>]{0,2}: ")
 _MOST_NAMES = 3
+_LOG_LINES = 10  # a shorter log may be quoted for what it says
+_READ_LINES, _LINE_CHARS = 40, 200  # of a log, and of a line of it
+# What most lines of a log have: a time, a level, or a path that is not in a sentence.
+_LOGGED = compile_late(
+    r"\d\d:\d\d:\d\d|^\[?\d{4}-\d\d-\d\d\b|\b(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|CRITICAL)\b|\[(?:info|warn|error|debug)\]"
+    r"|^[^\s:]*/[^\s:]+(?:$|[:\s])|\S/\S+:\d+"
+)
 # What a note may begin with that is no name.
 _HEADINGS = frozenset(
     """
@@ -29,6 +36,15 @@ def is_talk(kind: str, metadata: Mapping[str, Any], text: str) -> bool:
 def is_turn(row: Row) -> bool:
     """Return whether a memory is what somebody said in a conversation."""
     return is_talk(row.type, msgspec.json.decode(row.metadata), row.content)
+
+
+def is_log(text: str) -> bool:
+    """Return whether a text is a pasted log: many lines, most of them with a time, a level or a path."""
+    if text.count("\n") < _LOG_LINES - 1:
+        return False
+    lines = [line for one in text.split("\n", _READ_LINES)[:_READ_LINES] if (line := one.strip())]
+    logged = sum(bool(_LOGGED.search(line[:_LINE_CHARS])) for line in lines)
+    return len(lines) >= _LOG_LINES and 2 * logged > len(lines)
 
 
 def find_speaker(text: str) -> str:

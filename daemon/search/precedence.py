@@ -1,10 +1,11 @@
 """Which hits give way to others: questions to their answers, tool output to people, the former state to what holds now.
 
 A turn that only asks is shown by what answers it, at its place. Asked again by the same person in other words, and not
-answered again, it is named there. A question that nobody answered, and what a tool printed, keep a share of their
-score: they come after what is said about the thing. Of two memories that surely contradict each other the newer stands
-directly before the older, unless the question asks for what was before. Among the best hits a newer statement also
-stands before an older one when it tells in other words what became of it. Nothing is left out, only shown elsewhere.
+answered again, it is named there. A question that nobody answered, what only says that somebody does not know, and what
+a tool printed keep a share of their score: they come after what is said about the thing. A log that a person pasted was
+printed by a tool. Of two memories that surely contradict each other the newer stands directly before the older, unless
+the question asks for what was before. Among the best hits a newer statement also stands before an older one when it
+tells in other words what became of it. Nothing is left out, only shown elsewhere.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memoryd.daemon.language.asking import only_asks
+from memoryd.daemon.language.asking import knows_nothing, only_asks
 from memoryd.daemon.language.names import Names, find_names, is_named
 from memoryd.daemon.language.statements import shares_answer, tells_change
-from memoryd.daemon.language.talk import is_turn
+from memoryd.daemon.language.talk import is_log, is_turn
 from memoryd.daemon.search.candidates import cosines
 from memoryd.daemon.search.cues import read_said
 from memoryd.daemon.search.related import attach, links_of, read_answers
@@ -28,10 +29,14 @@ from memoryd.daemon.store.rows import Row
 from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.vectors import Vector
 
-ASKS, TOOL = "asks", "tool"  # as the trace names why something gives way
+ASKS, UNKNOWN, TOOL = "asks", "unknown", "tool"  # as the trace names why something gives way
 RETOLD = 5  # of the best hits: of these a newer one may tell that an older one has changed
-SHARES = {ASKS: 0.15, TOOL: 0.4}  # of the score that it keeps
-_PARTS = {ASKS: "a question without an answer", TOOL: "the output of a tool"}  # as the score names what that takes
+SHARES = {ASKS: 0.15, UNKNOWN: 0.15, TOOL: 0.4}  # of the score that it keeps
+_PARTS = {  # as the score names what that takes
+    ASKS: "a question without an answer",
+    UNKNOWN: "it says that it does not know",
+    TOOL: "the output of a tool",
+}
 
 
 class _Asked(NamedTuple):
@@ -66,8 +71,10 @@ class Precedence:
         if asking:
             self._settle_questions(asking, waiting)
         for candidate in statements:
-            if candidate.record and '"role":"tool"' in candidate.record.metadata:
+            if candidate.record and _is_printed(candidate.record):
                 self._set_back(candidate, TOOL, waiting)
+            elif candidate.record and knows_nothing(candidate.record.content):
+                self._set_back(candidate, UNKNOWN, waiting)
 
     def _settle_questions(self, asking: Sequence[tuple[Candidate, Row]], waiting: list[Candidate]) -> None:
         answers_by_id = read_answers(self._retrieval, self._sources, [row.id for _, row in asking])
@@ -167,6 +174,11 @@ class Precedence:
         candidate.cues += (cue,)
         later = (place for place in range(at, len(waiting)) if waiting[place].score < candidate.score)
         waiting.insert(next(later, len(waiting)), candidate)
+
+
+def _is_printed(row: Row) -> bool:
+    """Return whether a tool printed a turn, or a log that a person pasted."""
+    return '"role":"tool"' in row.metadata or ('"role":"user"' in row.metadata and is_log(row.content))
 
 
 def _find(waiting: Sequence[Candidate], candidate: Candidate) -> int | None:

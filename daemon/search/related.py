@@ -7,7 +7,7 @@ that.
 
 The rule of what answers what is here for all that show it. A reply is shown with what it replies to, a question or a
 prompt. Its answer is what the agent replied, or a person who is named: what a person without a name says next is shown
-by itself. What only asks replies to nothing.
+by itself. What only asks, or says that it does not know, replies to nothing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from memoryd.client.protocol import Related
-from memoryd.daemon.language.asking import asks, is_question, only_asks
+from memoryd.daemon.language.asking import answers_nothing, asks, is_question, only_asks
 from memoryd.daemon.language.talk import find_speaker
 from memoryd.daemon.search.retrieval import Retrieval, Sources
 from memoryd.daemon.search.traces import Candidate
@@ -57,7 +57,7 @@ def links_of(row: Row) -> RelatedLinks:
     about = _decode(row.metadata)
     question, turns = about.get("answers"), about.get("turns")
     is_fact = row.turns == 0 and isinstance(turns, list)
-    is_reply = row.turns == 1 and isinstance(question, str) and not only_asks(row.content)
+    is_reply = row.turns == 1 and isinstance(question, str) and not answers_nothing(row.content)
     return RelatedLinks(
         question if is_reply else None,
         [id for id in turns if isinstance(id, str)] if is_fact else [],  # type: ignore[union-attr]

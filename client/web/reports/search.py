@@ -42,7 +42,8 @@ _CUES = {
     "when": "names a date, and the question asks when",
     "identifier": "has the name or number that you ask for",
     "asks": "a question that nobody answered, which counts less",
-    "tool": "printed by a tool, which counts less",
+    "unknown": "says that it does not know, which counts less",
+    "tool": "printed by a tool, or a pasted log, which counts less",
 }
 _ID = re.compile("[0-9a-f]{4,32}")
 _NONE = "No memory is like that. It was not remembered, or it was deleted: see Today, and Tiers for what was skipped."

@@ -362,6 +362,11 @@ def test_words_before_a_colon_are_no_speaker_where_others_have_none(core: Core) 
         pytest.param([("user", "How was the museum?"), ("user", LONG)], [None, None], id="one person goes on"),
         pytest.param([("user", "Which port?"), ("user", "We moved it")], [None, None], id="in few words, too"),
         pytest.param(
+            [("user", "Which port?"), ("assistant", "I do not know that; nothing here says it."), ("assistant", LONG)],
+            [None, None, 0],
+            id="who does not know answers nothing",
+        ),
+        pytest.param(
             [("assistant", "How was the museum?"), ("assistant", FACTS[0]), ("user", LONG)],
             [None, None, 0],
             id="the question is not the last that was said",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memoryd.daemon.language.asking import asks, is_question, only_asks
+from memoryd.daemon.language.asking import asks, is_question, knows_nothing, only_asks
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,44 @@ def test_a_question_is_at_the_end_of_a_text(text: str, ends: bool) -> None:
 def test_a_text_may_ask_before_its_end() -> None:
     assert all(map(asks, ["Does it rain? I forgot.", "which port", "It rains. Does it?"]))
     assert not any(map(asks, ["Make the gateway listen on port 9443.", "It rains.", ""]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I do not know that; nothing in the repository says it.",
+        "I don't know.",
+        "Ada: I don't know where it is",
+        "Sorry, I can't find it.",
+        "No idea, sorry!",
+        "Unfortunately I cannot say: no mention of it in the docs.",
+        "That is not documented anywhere.",
+        "Das weiß ich leider nicht.",
+        "Keine Ahnung",
+        "Je ne sais pas.",
+        "我不知道。",
+    ],
+)
+def test_a_text_may_say_only_that_somebody_does_not_know(text: str) -> None:
+    assert knows_nothing(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Nothing.",
+        "There is no limit.",
+        "Nothing is lost.",
+        "I don't know Ada.",
+        "I do not see a problem.",
+        "I cannot recommend that.",
+        "I can't find the bug in limiter.py.",
+        "I don't know, port 9090 I think.",
+        "I don't know who wrote it, but Ada does.",
+        "I don't know yet. Ask Ben, he runs the importer.",
+        f"I don't know. {'It rains. ' * 50}",
+    ],
+)
+def test_a_text_that_says_something_knows_something(text: str) -> None:
+    assert not knows_nothing(text)

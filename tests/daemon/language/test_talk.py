@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.daemon.language.talk import find_speaker, is_talk
+from memoryd.daemon.language.talk import find_speaker, is_log, is_talk
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,36 @@ def test_type_and_metadata_tell_turns(kind: str, metadata: dict[str, str], expec
 @given(st.text())
 def test_any_text_can_be_asked_about(text: str) -> None:
     assert find_speaker(text) in text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-05-29T20:27:{n:02}Z gateway: listens",
+        "[2026-05-29] listens {n}",
+        "May 29 20:27:{n:02} host sshd[12]: accepted",
+        "WARN  the gateway listens on {n}",
+        "[info] the gateway listens on {n}",
+        "src/gateway/listen{n}.py: ok",
+        '  File "app/main.py:{n}", in listen',
+    ],
+)
+def test_many_lines_with_times_levels_or_paths_are_a_log(line: str) -> None:
+    log = "\n".join(line.format(n=number) for number in range(12))
+    assert is_log(log)
+    assert is_log(f"it fails since yesterday, any idea:\n\n```\n{log}\n```")
+    assert not is_log(log[: log.index("\n") * 5])  # some lines may be quoted for what they say
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "We meet at 12:30, and the {n}th of us brings cake.",
+        "- `client/listen{n}.py` listens to the gateway",
+        "Read and/or write the {n}th page; an error is shown to nobody.",
+        "{n}. The gateway listens on port 9090.",
+        "",
+    ],
+)
+def test_many_lines_of_prose_or_of_a_list_are_no_log(line: str) -> None:
+    assert not is_log("\n".join(line.format(n=number) for number in range(40)))

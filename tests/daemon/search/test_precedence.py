@@ -101,6 +101,27 @@ def test_what_a_tool_printed_comes_after_what_people_said_and_is_found(core: Cor
     ]
 
 
+@in_each_place
+def test_what_says_that_it_does_not_know_answers_nothing_and_comes_last(core: Core, place: str) -> None:
+    asked, unknown = talk(core, ASKED, "I do not know that; nothing about the gateway port says it.", session="s").ids
+    stated = add(core, "The gateway listens on port 9090.").id
+    settle(core, place)
+    found = search(core, ASKED)
+    hits = found.hits
+    assert hits[0].id == stated
+    assert {hit.id: named(hit) for hit in hits[1:]} == {asked: [], unknown: []}
+    cues = {one.id: one.cues for one in trace(core, found.trace).candidates}
+    assert (cues[asked], cues[unknown]) == (["asks"], ["unknown"])
+
+
+def test_a_pasted_log_comes_after_what_people_said_and_is_found(core: Core) -> None:
+    log = "\n".join(f"2026-05-29T20:27:{n:02} INFO gateway: listens on port {9000 + n}" for n in range(60))
+    [pasted] = observe(core, f"it fails:\n{log}").ids
+    [said] = observe(core, "The gateway listens on port 9090, says the plan.").ids
+    settle(core, "L0")
+    assert [hit.id for hit in search(core, "INFO gateway listens on port")] == [said, pasted]
+
+
 def test_published_profiles_set_nothing_back(core: Core) -> None:
     [asked] = observe(core, ASKED, session="s").ids
     add(core, "The gateway listens on port 9090.")
