@@ -92,6 +92,8 @@ class Precedence:
                 if again and again.shown_by.record is again.row and _find(waiting, again.shown_by) is not None:
                     self._show(again.shown_by, question.shown_by, waiting)
             elif again and not answers:
+                if again.shown_by.record is again.row:  # nobody answered that one either
+                    self._set_back(candidate, ASKS, waiting)
                 self._show(candidate, again.shown_by, waiting)
                 continue
             elif not answers:

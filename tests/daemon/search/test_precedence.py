@@ -47,6 +47,8 @@ def test_a_question_that_nobody_answered_is_shown_once(core: Core, place: str) -
     [hit] = search(core, ASKED)
     assert (hit.id, named(hit)) == (ids[0], [("question", ids[1], False)])
     assert {hit.id for hit in search(core, ASKED, distinct=False)} == set(ids)
+    stated = add(core, "The gateway listens on port 9090.").id
+    assert [hit.id for hit in search(core, ASKED)] == [stated, ids[0]]
 
 
 @in_each_place
