@@ -22,7 +22,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from absent import find_ignored
 from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
 from memoryd.client.projects import INTRODUCED
@@ -45,7 +44,6 @@ from waiting import wait_until
 
 CHECKOUT = Path(__file__).parent.parent
 PATIENCE_S = 120  # for a reply, where other suites run beside this one
-collect_ignore = find_ignored()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -221,7 +221,7 @@ def list_views():
     table = re.search(r"const VIEWS = \[(.*?)\];", text, re.DOTALL)[1]
     yield from re.findall(r'\["([a-z]+)"', table)
     reports = import_module("memoryd.client.web.reports")
-    yield from (f"report {name}" for name in sorted(reports.list_reports()))
+    yield from (f"report {name}" for name in sorted(reports.REPORTS))
 
 
 SECTIONS = {

@@ -1,16 +1,14 @@
 """The table of checks, by area. To add one: a function that returns a finding (None where it cannot), and a row."""
 
 from collections.abc import Callable
-from functools import cache
-from importlib import import_module
 
-from memoryd.client.capabilities import list_modules
 from memoryd.client.doctor import agents, database, files, installation, models, service, settings, work
 from memoryd.client.doctor.patient import Finding, Patient
+from memoryd.client.workspaces.checks import check_workspaces
 
 Check = Callable[[Patient], Finding | None]
 
-_KERNEL: dict[str, dict[str, Check]] = {
+AREAS: dict[str, dict[str, Check]] = {
     "Setup": {
         "installation": installation.check_installation,
         "command": installation.check_command,
@@ -50,20 +48,11 @@ _KERNEL: dict[str, dict[str, Check]] = {
     "Work": {
         "jobs": work.check_jobs,
         "tokens-required": work.check_tokens,
+        "workspaces": check_workspaces,
     },
 }
 
 
-@cache
-def list_areas() -> dict[str, dict[str, Check]]:
-    """Return all checks by area and name: those of the kernel, and those in the module `checks` of each capability."""
-    areas = dict(_KERNEL)
-    for module in map(import_module, list_modules("client", "checks").values()):
-        for area, checks in module.AREAS.items():
-            areas[area] = areas.get(area, {}) | checks
-    return areas
-
-
 def list_checks() -> dict[str, Check]:
     """Return all checks by name."""
-    return {name: check for checks in list_areas().values() for name, check in checks.items()}
+    return {name: check for checks in AREAS.values() for name, check in checks.items()}

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from argparse import Namespace
 
-from memoryd.client.doctor.checks import list_areas, list_checks
+from memoryd.client.doctor.checks import AREAS, list_checks
 from memoryd.client.doctor.patient import Finding, Patient, Texts
 from memoryd.client.errors import Forbidden, MemorydError
 from memoryd.client.memctl.arguments import Usage
@@ -37,9 +37,9 @@ def _choose_checks(words: list[str]) -> list[str]:
     """Return the names of the checks that are meant: of those in `words`, of areas, else all."""
     names: list[str] = []
     for word in words:
-        area = next((checks for name, checks in list_areas().items() if name.casefold() == word.casefold()), None)
+        area = next((checks for name, checks in AREAS.items() if name.casefold() == word.casefold()), None)
         if area is None and word not in list_checks():
-            named, areas = ", ".join(list_checks()), ", ".join(list_areas())
+            named, areas = ", ".join(list_checks()), ", ".join(AREAS)
             raise Usage(f"{word!r} is not a check; there are: {named}; and areas: {areas}.")
         names += area or [word]
     return list(dict.fromkeys(names)) or list(list_checks())
@@ -62,7 +62,7 @@ def _check(name: str, patient: Patient) -> Finding | None:
         finding = Finding("fail", error.message)
     if finding:
         finding.name = name
-        finding.area = next(area for area, checks in list_areas().items() if name in checks)
+        finding.area = next(area for area, checks in AREAS.items() if name in checks)
     return finding
 
 

@@ -16,13 +16,11 @@ import msgspec
 
 import memoryd
 from memoryd.client import linux
-from memoryd.client.capabilities import CAPABILITIES, list_absent
 from memoryd.client.errors import Invalid
 from memoryd.client.memctl.commands import (
+    DEFAULT_VERBS,
     EXAMPLES,
     Command,
-    find_capability,
-    find_default_verb,
     find_rows,
     list_commands,
     summary,
@@ -153,14 +151,6 @@ def command_of(name: str) -> tuple[Command, Parser]:
     return command, parser
 
 
-def _refuse_absent(first: str, command: str) -> None:
-    """Raise `Usage` for a command that may belong to a capability that has been taken out."""
-    capability = find_capability(first)
-    if capability in list_absent():
-        about = CAPABILITIES[capability].about
-        raise Usage(f"`memctl {command}` is not in this installation: it belongs to {capability} ({about}).")
-
-
 def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
     """Return the command's name and the words without it; raise `Usage` for an unknown one."""
     rest = list(argv)
@@ -171,7 +161,6 @@ def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
     choices = verbs(name)
     if not choices:
         if name not in find_rows(name):
-            _refuse_absent(name, name)
             commands = {command.split()[0] for command in list_commands()}
             question = _ask_whether(name, commands, "memctl ")
             raise Usage(f"{name!r} is not a command{question or ';'} `memctl --help` lists them.")
@@ -182,9 +171,7 @@ def find_command(argv: Sequence[str]) -> tuple[str | None, list[str]]:
         raise SystemExit(0)
     if second is not None and rest[second] in choices:
         return f"{name} {rest.pop(second)}", rest
-    if second is not None:
-        _refuse_absent(name, f"{name} {rest[second]}")
-    default = find_default_verb(name)
+    default = DEFAULT_VERBS.get(name)
     if default and (second is None or second > first):  # else the word is the value of an option
         return f"{name} {default}", rest
     raise Usage(f"`memctl {name}` needs one of: {', '.join(choices)}.")

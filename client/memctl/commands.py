@@ -1,18 +1,14 @@
 """The table of commands: name → module and help, in the groups that `memctl --help` shows.
 
 A module holds a table `COMMANDS` of its own: name → `Command`. A name of two words is a verb of a command
-(`model pull`). To add a command: a row here and a row in its module; a test finds the half that is missing. Those of a
-capability are in `GROUPS` and `DEFAULT_VERBS` of its module `client/NAME/commands.py`.
+(`model pull`). To add a command: a row here and a row in its module; a test finds the half that is missing.
 """
 
 import argparse
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 
 from msgspec import Struct
-
-from memoryd.client.capabilities import CAPABILITIES, list_modules
 
 
 class CommandRow(Struct, frozen=True):
@@ -31,7 +27,7 @@ class Command(Struct, frozen=True):
     examples: str = ""
 
 
-_KERNEL: dict[str, dict[str, CommandRow]] = {
+GROUPS: dict[str, dict[str, CommandRow]] = {
     "Memories": {
         "add": CommandRow("memories", "remember one thing (`-` reads standard input)"),
         "put": CommandRow("memories", "store a memory under a key, in place of the one that has it"),
@@ -80,6 +76,7 @@ _KERNEL: dict[str, dict[str, CommandRow]] = {
         "project rename": CommandRow("project", "give a project another namespace; its memories move with it"),
         "project forget": CommandRow("project", "take a project, or a folder of one, out of that list"),
         "mcp": CommandRow("mcp", "serve memories to an agent over the Model Context Protocol (stdio)", "agents"),
+        "backfill": CommandRow("backfill", "take in past sessions of Claude Code, Codex and others", "backfill"),
     },
     "Export and import": {
         "export": CommandRow("export", "all memories as JSON lines, or as a folder of Markdown files"),
@@ -118,6 +115,9 @@ _KERNEL: dict[str, dict[str, CommandRow]] = {
         "uninstall": CommandRow(
             "commands", "remove memoryd from this machine: hooks, service, data, models, sockets", "leaving"
         ),
+        "web": CommandRow(
+            "command", "a page in the browser: see, search, correct and erase what agents remember", "web"
+        ),
     },
     "Access": {
         "token list": CommandRow("token", "who has a token, for which namespace"),
@@ -142,10 +142,43 @@ _KERNEL: dict[str, dict[str, CommandRow]] = {
     "Shell": {
         "completion": CommandRow("completion", "a script that completes memctl's words in bash, zsh or fish"),
     },
+    "Graph": {
+        "graph nodes": CommandRow("graph", "the topic clusters of L2, the largest first", "topics"),
+        "graph edges": CommandRow("graph", "what is between nodes, the heaviest first", "topics"),
+        "graph show": CommandRow("graph", "one node: its memories and neighbours", "topics"),
+        "graph topics": CommandRow("graph", "communities of nodes; --recompute finds them again", "topics"),
+        "graph dedupe": CommandRow("graph", "merge nodes that are alike", "topics"),
+        "graph abstract": CommandRow("graph", "make concept nodes over clusters that are alike", "topics"),
+        "graph export": CommandRow("graph_export", "the graph as a page to look at, or as GraphML", "topics"),
+    },
+    "Markdown workspaces": {
+        "workspace list": CommandRow(
+            "workspace", "folders of Markdown files that are indexed and watched", "workspaces"
+        ),
+        "workspace add": CommandRow("workspace", "index and watch a folder of Markdown files", "workspaces"),
+        "workspace remove": CommandRow("workspace", "forget a workspace; its files stay", "workspaces"),
+        "workspace status": CommandRow(
+            "workspace", "what is indexed, what is not and why, how it is watched", "workspaces"
+        ),
+        "workspace files": CommandRow("workspace", "the files of a workspace that the index knows", "workspaces"),
+        "workspace index": CommandRow("workspace", "bring the index up to date with the files now", "workspaces"),
+        "flush": CommandRow(
+            "flush", "write what is worth keeping of a conversation into a file of a workspace", "workspaces"
+        ),
+        "remember": CommandRow("notes", "write a note into a file of a workspace, by default today's", "workspaces"),
+        "forget": CommandRow(
+            "notes", "take memories out of their files; delete those that come from no file", "workspaces"
+        ),
+        "diff": CommandRow("notes", "what the files hold that the index does not, and the reverse", "workspaces"),
+        "dream": CommandRow("dream", "tidy MEMORY.md by the daily files (proposed first), or memories", "dreams"),
+    },
+    "Trying out": {
+        "demo": CommandRow("command", "three agents share a memory, in a temporary folder", "demo"),
+    },
 }
 
 # The verb meant where a command of two words is given as one.
-_DEFAULT_VERBS = {
+DEFAULT_VERBS = {
     "model": "list",
     "jobs": "list",
     "config": "show",
@@ -153,6 +186,8 @@ _DEFAULT_VERBS = {
     "hooks": "status",
     "project": "list",
     "service": "status",
+    "graph": "nodes",
+    "workspace": "list",
 }
 
 EXAMPLES = """\
@@ -164,44 +199,15 @@ examples:
 """
 
 
-class Table(Struct, frozen=True):
-    """Commands in their groups, and the verb that is meant where a command of two words is given as one."""
-
-    groups: dict[str, dict[str, CommandRow]]
-    default_verbs: dict[str, str]
-
-
-@cache
-def list_all() -> Table:
-    """Return all commands: those of the kernel, then those of the capabilities that are there."""
-    groups, default_verbs = dict(_KERNEL), dict(_DEFAULT_VERBS)
-    for module in map(import_module, list_modules("client", "commands").values()):
-        for title, rows in module.GROUPS.items():
-            groups[title] = groups.get(title, {}) | rows
-        default_verbs |= module.DEFAULT_VERBS
-    return Table(groups, default_verbs)
-
-
 def list_commands() -> dict[str, CommandRow]:
     """Return all commands by name."""
-    return {name: row for rows in list_all().groups.values() for name, row in rows.items()}
+    return {name: row for rows in GROUPS.values() for name, row in rows.items()}
 
 
 @cache
 def find_rows(first: str) -> dict[str, CommandRow]:
-    """Return the rows whose name begins with a word; a capability is imported only for its own words."""
-    groups = list_all().groups if find_capability(first) else _KERNEL
-    return {name: row for rows in groups.values() for name, row in rows.items() if name.split()[0] == first}
-
-
-def find_default_verb(first: str) -> str | None:
-    """Return the verb that is meant where a command of two words is given as one."""
-    return (list_all().default_verbs if find_capability(first) else _DEFAULT_VERBS).get(first)
-
-
-def find_capability(first: str) -> str | None:
-    """Return the capability, there or not, whose commands begin with a word."""
-    return next((name for name, entry in CAPABILITIES.items() if first in entry.commands), None)
+    """Return the rows whose name begins with a word."""
+    return {name: row for name, row in list_commands().items() if name.split()[0] == first}
 
 
 def verbs(first: str) -> list[str]:
@@ -213,15 +219,14 @@ def summary(first: str = "", columns: int = 80) -> str:
     """Return the commands in their groups for `memctl --help`, or those that begin with the word `first`."""
     from textwrap import wrap
 
-    groups = list_all().groups
     names_by_group = {
-        group: [name for name in rows if first in ("", name.split()[0])] for group, rows in groups.items()
+        group: [name for name in rows if first in ("", name.split()[0])] for group, rows in GROUPS.items()
     }
     broadest = max(len(name) for names in names_by_group.values() for name in names)
     lines = []
     for group, names in names_by_group.items():
         lines += [f"\n{group}:"] if names else []
         for name in names:
-            first_line, *others = wrap(groups[group][name].help, columns - broadest - 4)
+            first_line, *others = wrap(GROUPS[group][name].help, columns - broadest - 4)
             lines += [f"  {name:<{broadest}}  {first_line}", *(f"{'':{broadest + 4}}{other}" for other in others)]
     return "\n".join(lines)

@@ -383,10 +383,6 @@ def _erased_text(args: Namespace, report: Erased, unsent: int, places: str, clea
             f"Some of it was said within the last hour, in session {sessions}: what is said there again is kept again."
             f" `memctl observe off --session {which}` stops that."
         )
-    if report.absent:
-        lines.append(
-            f"Not installed: {', '.join(report.absent)}. Their tables may keep words of it until they are back."
-        )
     return "\n".join(lines)
 
 

@@ -5,14 +5,14 @@ import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
-from memoryd.client.capabilities import list_modules
 from memoryd.client.errors import Invalid
+from memoryd.client.importing.importer import import_from
+from memoryd.client.importing.systems import SYSTEMS
 from memoryd.client.memctl.arguments import Usage, add_secrets
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.escapes import decode_json
@@ -39,9 +39,8 @@ _DATABASE = b"SQLite format 3\0"  # its first bytes
 def _declare(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("source", metavar="PATH", help="what `export` wrote: a folder, JSON lines or `-`; it comes below --namespace")
-    systems = _list_systems()
-    system = f"PATH is of another system: {', '.join(systems) or 'none, as importing is not in this installation'}"
-    add("--from", dest="system", choices=tuple(systems) or None, metavar="SYSTEM", help=system)
+    system = f"PATH is of another system: {', '.join(SYSTEMS)}"
+    add("--from", dest="system", choices=tuple(SYSTEMS), metavar="SYSTEM", help=system)
     add(
         "--to",
         metavar="NS",
@@ -57,17 +56,9 @@ def _declare(parser: ArgumentParser) -> None:
     add("--dry-run", action="store_true", help="report what would be done, change nothing")
 
 
-def _list_systems() -> dict[str, Callable[[Namespace], None]]:
-    """Return by the name of each other system what imports from it."""
-    modules = map(import_module, list_modules("client", "importer").values())
-    return {name: module.import_from for module in modules for name in module.SYSTEMS}
-
-
 def _import(args: Namespace) -> None:
     if args.system:
-        if args.system not in (systems := _list_systems()):
-            raise Usage(f"{args.system!r} cannot be imported: `--from` belongs to importing, which is not installed.")
-        return systems[args.system](args)
+        return import_from(args)
     if args.to is not None:
         raise Usage("--to is for --from; what `export` wrote comes below --namespace.")
     with open_spool() as spool:

@@ -12,12 +12,9 @@ from a shell: what is on that way names a call as `protocol.Add` where it needs 
 `base`, `memories`, `search` and `service` alone.
 """
 
-from collections.abc import Iterator
 from importlib import import_module
-from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
-from memoryd.client.capabilities import list_modules
 from memoryd.client.protocol.base import *
 from memoryd.client.protocol.base import DECLARED, Call, R
 
@@ -46,11 +43,15 @@ if TYPE_CHECKING:
     READS: frozenset[type[Call[Any]]]
     UNVERSIONED: frozenset[str]
 
-# In this order PROTOCOL.md lists the methods, then those of capabilities.
-_KERNEL = (
-    "access base chosen context erase events memories feedback jobs history keyed links tiers"
-    " observing search service sessions statistics summaries transfer"
-).split()
+# In this order PROTOCOL.md lists the methods.
+_MODULES = (
+    *(
+        f"{__name__}.{module}"
+        for module in "access base chosen context erase events memories feedback jobs history keyed links tiers"
+        " observing search service sessions statistics summaries transfer".split()
+    ),
+    *(f"memoryd.client.{room}.calls" for room in ("topics", "workspaces", "dreams", "backfill")),
+)
 # Where names are looked for first: all that a search needs.
 _SOONER = tuple(f"{__name__}.{module}" for module in ("base", "memories", "search", "service"))
 
@@ -59,7 +60,7 @@ def __getattr__(name: str) -> Any:
     """Return a name of the contract, from the first module that has it."""
     if name.startswith("__"):
         raise AttributeError(name)
-    for module in chain(_SOONER, _iterate_modules()):
+    for module in (*_SOONER, *_MODULES):
         names = vars(import_module(module))
         if name in names:
             globals()[name] = names[name]
@@ -67,16 +68,9 @@ def __getattr__(name: str) -> Any:
     return _build_tables(name)
 
 
-def _iterate_modules() -> Iterator[str]:
-    """Yield the modules of the contract; which capabilities are there is looked up after those of the kernel."""
-    yield from (f"{__name__}.{module}" for module in _KERNEL)
-    yield from list_modules("client", "calls").values()
-
-
 def _build_tables(name: str) -> Any:
     """Return one of the tables of all calls; by now all are declared."""
-    modules = list(_iterate_modules())
-    methods = tuple(sorted(DECLARED, key=lambda call: modules.index(call.__module__)))
+    methods = tuple(sorted(DECLARED, key=lambda call: _MODULES.index(call.__module__)))
     made = {
         "METHODS": methods,
         # Calls that change nothing: a client may send them again after a broken connection.

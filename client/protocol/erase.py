@@ -80,8 +80,6 @@ class Erased(Struct, kw_only=True):
     mentions it any more; without `dry_run` they were cleared"""
     notes: list[str] = []
     """files of workspaces that mention the text of `matching`; nothing is erased from them"""
-    absent: list[str] = []
-    """parts of memoryd that are not installed and left tables: these may keep words of it until the part is back"""
     dry_run: bool = False
     """nothing was erased"""
 

@@ -157,6 +157,3 @@ async def read_node(client: AsyncClient, query: Mapping[str, str]) -> parts.Part
 def _show_member(one: NodeMember) -> parts.Part:
     score = "" if one.similarity is None else f"{one.similarity:.2f}"
     return ["p.hit", ["span.score", score], parts.link(one.id, one.preview)]
-
-
-REPORTS = {"map": read_map, "node": read_node, "topics": read_topics}

@@ -15,7 +15,6 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
-from memoryd.client.capabilities import list_modules
 from memoryd.client.loopback.guard import ADDRESS, Guard, own_hosts
 from memoryd.client.loopback.serving import bind_port, serve_app
 from memoryd.client.memctl.link import client_for, named_namespace, own_token
@@ -24,7 +23,7 @@ from memoryd.client.protocol import GetStatus
 from memoryd.client.transport.aio import AsyncClient
 from memoryd.client.web import relay
 from memoryd.client.web.guard import GUARDS, PRIVATE, Opening
-from memoryd.client.web.reports import list_reports
+from memoryd.client.web.reports import REPORTS
 from memoryd.client.web.reports.health import read_findings
 
 STATIC = Path(__file__).with_name("static")
@@ -47,10 +46,10 @@ class PageServer:
             Route("/open", self._open, methods=["POST"]),
             Route("/api/call", self._call, methods=["POST"]),
             Route("/api/events", self._follow),
-            *(Route(f"/api/{name}", self._report) for name in list_reports()),
+            *(Route(f"/api/{name}", self._report) for name in REPORTS),
             Route("/api/doctor", self._check_health),
             Route("/api/{name}", self._refuse_unknown),
-            Mount("/static", StaticFiles(directory=STATIC, packages=_list_static())),
+            Mount("/static", StaticFiles(directory=STATIC, packages=[("memoryd.client.topics", "static")])),
         ]
 
     async def _show_page(self, request: Request) -> Response:
@@ -72,13 +71,13 @@ class PageServer:
     async def _read_report(self, request: Request) -> bytes:
         name = request.url.path.removeprefix("/api/")
         client = self._clients.patient if name in _LONG else self._clients.quick
-        return msgspec.json.encode(await list_reports()[name](client, request.query_params))
+        return msgspec.json.encode(await REPORTS[name](client, request.query_params))
 
     async def _check_health(self, request: Request) -> Response:
         return await _make_reply(read_findings(self._args))
 
     async def _refuse_unknown(self, request: Request) -> Response:
-        return _refuse("This part of memoryd is not in this installation.", 404)
+        return _refuse("There is no such report.", 404)
 
 
 class _Events(StreamingResponse):
@@ -106,11 +105,6 @@ def _make_client(args: Namespace, timeout_s: float) -> AsyncClient:
 
 async def _make_reply(work: Coroutine[Any, Any, bytes]) -> Response:
     return Response(await relay.answer_work(work), media_type="application/json")
-
-
-def _list_static() -> list[str | tuple[str, str]]:
-    """Return the packages of capabilities that have views of the page, in a folder `static`."""
-    return [(module.rpartition(".")[0], "static") for module in list_modules("client", "page").values()]
 
 
 def _refuse(message: str, status: int) -> Response:

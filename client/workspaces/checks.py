@@ -45,6 +45,3 @@ def _check_watches(states: list[WorkspaceStatus]) -> Finding | None:
     if limit and used > WATCHED * limit:
         return warn(f"{used:,} of {limit:,} watches are in use", raised)
     return None
-
-
-AREAS = {"Work": {"workspaces": check_workspaces}}

@@ -16,6 +16,6 @@ due for each kind of work (`store/thoughts.py`). The oldest queued turns of a du
 transaction writes the outcome and removes exactly these turns from the queue, so a crash neither loses nor repeats
 any. *Summaries* (`summarising`): the next one of a session supersedes the one before. *Facts* (`learning`): a language
 model names them, without one there are none; they name their turns, which stay; what is known already is evidence, what
-disagrees is linked. Between tasks capabilities have their turn (topics are named). `log` reads what was done, session
+disagrees is linked. Between tasks rooms have their turn (topics are named). `log` reads what was done, session
 by session.
 """

@@ -1,7 +1,7 @@
 """The extraction worker: one thread at low priority for all that is made of conversations.
 
 It judges turns first, since a search may look for what was just said, then draws facts and summaries out of
-conversations that rest (`thinking`), then does what capabilities leave for such times. Each step is
+conversations that rest (`thinking`), then does what rooms leave for such times. Each step is
 one small batch, after which the thread rests. While turns come without end, facts still have their turn. What is to be
 done is on disk, so neither a crash nor a stop loses any.
 """
@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 
 from memoryd.client.errors import Unavailable
-from memoryd.daemon.capability import installed
 from memoryd.daemon.conversations import judging, thinking
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.rooms import list_rooms
 
 _JUDGED_FIRST = 4  # batches of judging before one of thinking
 
@@ -23,7 +23,7 @@ class Worker:
 
     def __init__(self, core: Core, thinks: bool = True) -> None:
         self._core, self._thinks = core, thinks
-        self._idle = [work for capability in installed() for work in capability.idle(core)]
+        self._idle = [work for room in list_rooms() for work in room.idle(core)]
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from memoryd.client.errors import MemorydError, StorageFailed, Unavailable
-from memoryd.daemon.capability import installed
 from memoryd.daemon.config import Config
 from memoryd.daemon.core.apart import Apart
 from memoryd.daemon.core.events import Events
@@ -21,6 +20,7 @@ from memoryd.daemon.embedding.embedder import Embedding, Fetcher, Loader
 from memoryd.daemon.llm import llm
 from memoryd.daemon.llm.chat import Ledger
 from memoryd.daemon.llm.provider import Cognition
+from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search.effects import Effects
 from memoryd.daemon.search.retrieval import Sources
 from memoryd.daemon.search.traces import TraceStore
@@ -101,7 +101,7 @@ class Core:
         self.effects.start()
 
     def state(self, kind: type[S], *arguments: object) -> S:
-        """Return the one object of a class that a capability keeps in RAM; the first time `kind(*given)` makes it."""
+        """Return the one object of a class that a room keeps in RAM; the first time `kind(*given)` makes it."""
         with self._states_lock:
             if kind not in self._states:
                 self._states[kind] = kind(*arguments)
@@ -122,8 +122,8 @@ class Core:
     def read_again(self) -> None:
         """Read again what is derived from the memories and kept in RAM: the database was repaired."""
         self.embedding.rebuild()
-        for capability in installed():
-            capability.forget(self)
+        for room in list_rooms():
+            room.forget(self)
 
     def rest(self, took_s: float) -> None:
         """Rest after so much background work: as long again while clients are being served, else for a moment."""

@@ -42,7 +42,7 @@ Alone = Callable[[Core, Step, StopCheck], dict[str, int]]
 class Work(NamedTuple):
     """A job's implementation: a plan, and `apply` or `alone`.
 
-    One whose `apply` changes no memories, only what is derived or tables of a capability, records no history: `undo`
+    One whose `apply` changes no memories, only what is derived or tables of a room, records no history: `undo`
     cannot take it back.
 
     The keys of the counts are for people: "moved", "joined", "skipped" (for steps that held no more) … A job that

@@ -1,24 +1,20 @@
 """The table of background jobs: what runs how often, for how long at most, and how.
 
-To add a job: a module with its `Work` in the package that it works on, and a row here, or in its capability.
+To add a job: a module with its `Work` in the package that it works on, and a row here, or in its room.
 """
 
-import logging
 from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from memoryd.client.capabilities import list_absent
 from memoryd.client.errors import Invalid
-from memoryd.daemon.capability import installed
 from memoryd.daemon.config import JobsConfig
 from memoryd.daemon.conversations import promoting
 from memoryd.daemon.core.work import Work
 from memoryd.daemon.jobs import caps, expiring, redacting, sweeping, trim, upkeep
+from memoryd.daemon.rooms import list_rooms
 
 MIN, HOUR, DAY = 60.0, 3600.0, 86400.0  # seconds
-
-log = logging.getLogger(__name__)
 
 
 class JobRow(NamedTuple):
@@ -47,14 +43,12 @@ _KERNEL: dict[str, JobRow] = {
 
 @cache
 def list_jobs() -> Mapping[str, JobRow]:
-    """Return all jobs by name: those of the kernel, then those of each capability."""
-    return _KERNEL | {name: row for capability in installed() for name, row in capability.jobs.items()}
+    """Return all jobs by name: those of the kernel, then those of each room."""
+    return _KERNEL | {name: row for room in list_rooms() for name, row in room.jobs.items()}
 
 
 def check(settings: JobsConfig) -> None:
-    """Raise `Invalid` when the settings name a job that is not in the table, and not of a part that was taken out."""
+    """Raise `Invalid` when the settings name a job that is not in the table."""
     unknown = sorted(settings.every_s.keys() - list_jobs().keys())
-    if unknown and list_absent():
-        log.warning("there is no job %r (`$.jobs.every_s`): the setting is ignored", unknown[0])
-    elif unknown:
+    if unknown:
         raise Invalid(f"There is no job {unknown[0]!r} - at `$.jobs.every_s`; there are {', '.join(list_jobs())}.")

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memoryd.client import protocol
-from memoryd.daemon.capability import installed
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles
+from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.store import thoughts, turns
 from memoryd.daemon.store.caller import USER, Caller
 from memoryd.daemon.store.facts import TierCount
@@ -70,9 +70,7 @@ def tiers(core: Core, call: protocol.Tiers, caller: Caller = USER) -> protocol.T
         waiting = turns.count_waiting(connection, condition)
         queued = thoughts.count_waiting(connection, condition)
         reported = {
-            name: count
-            for capability in installed()
-            for name, count in capability.report_tiers(connection, condition).items()
+            name: count for room in list_rooms() for name, count in room.report_tiers(connection, condition).items()
         }
     active = core.active.list_turns(reached)
     core.effects.take_in()

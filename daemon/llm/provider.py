@@ -36,7 +36,7 @@ class Provider(Protocol):
 
     @property
     def chat(self) -> Chat | None:
-        """Return the language model that capabilities ask questions of their own; None: there is none."""
+        """Return the language model that rooms ask questions of their own; None: there is none."""
 
     def rate(self, turns: Sequence[Spoken]) -> list[float]:
         """Return how much each turn matters, 0 to 1."""

@@ -13,17 +13,16 @@ import msgspec
 from memoryd.client.errors import Invalid, NotFound
 from memoryd.client.protocol import Erase, Erased, Mentioned
 from memoryd.client.transport.batches import split_evenly
-from memoryd.daemon.capability import installed
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.parts import cut_short
 from memoryd.daemon.registry import Parts, handles
+from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search.active import select_turns
 from memoryd.daemon.store import (
     copies,
     erasing,
     leftovers,
     mentions,
-    migrations,
     queries,
     rows,
     trimming,
@@ -70,8 +69,6 @@ def erase(core: Core, call: Erase) -> "Parts[Erased]":
     report.recent = chosen.recent
     if not call.dry_run:
         texts = yield from _erase_all(core, beside, every, report, call.unsent)
-        with core.store.reading() as connection:
-            report.absent = migrations.list_left(connection)
         report.left, said_by = yield from _search_files(core, texts, beside.text)
         report.said_by = said_by[:_MAX_SAID_BY]
         if chosen.mention and beside == Beside(None, chosen.mention):
@@ -261,8 +258,8 @@ def _forget(core: Core, ids: Sequence[str], erased: erasing.ErasedRows) -> None:
     """Forget in RAM what was erased."""
     core.embedding.remove_rows(erased.rows)
     core.embedding.refresh(erased.changed)
-    for capability in installed():
-        capability.forget(core)
+    for room in list_rooms():
+        room.forget(core)
     core.sources.traces.clear()
     core.recalls.forget(ids)
 

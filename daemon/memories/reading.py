@@ -8,11 +8,11 @@ import numpy as np
 
 from memoryd.client import protocol
 from memoryd.client.errors import Invalid
-from memoryd.daemon.capability import installed
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import keyed
 from memoryd.daemon.memories.changing import show, visible_condition
 from memoryd.daemon.registry import handles
+from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search.effects import Mark
 from memoryd.daemon.store import feedback, history, links, namespaces, present, queries, rows, vectors
 from memoryd.daemon.store import operations as log
@@ -54,8 +54,8 @@ def _select(core: Core, call: protocol.Get, caller: Caller) -> tuple[Row, protoc
             reached = core.store.namespaces.reach(call.namespace, call.reach)
             row = history.find_row(connection, call.id, reached, tells_gone=not caller.bound)
         [memory] = show(core, connection, [row], condition)
-        for capability in installed():
-            capability.show(connection, row, memory, condition)
+        for room in list_rooms():
+            room.show(connection, row, memory, condition)
         if call.include_vectors:
             _give_vectors(core, connection, [memory], [row])
     memory.usefulness = feedback.rate_usefulness(row.feedback, notes=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from memoryd.client.errors import MemorydError
-from memoryd.daemon.capability import installed
+from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.store import Store
 from memoryd.daemon.store.writer import Transaction
@@ -124,5 +124,5 @@ def _write(transaction: Transaction, marks: list[Mark]) -> None:
     accesses = Counter(row for mark in marks for row in mark.accessed)
     last = {row: mark.at for mark in sorted(marks, key=lambda mark: mark.at) for row in mark.accessed}
     rows.count_accesses(transaction.connection, ((row, count, last[row]) for row, count in accesses.items()))
-    for capability in installed():
-        capability.note_searches(transaction.connection, [mark.met for mark in marks])
+    for room in list_rooms():
+        room.note_searches(transaction.connection, [mark.met for mark in marks])

@@ -1,7 +1,7 @@
 """The pipeline: `list_stages` lists the stages in order; `run` times each and keeps the trace.
 
 A stage is a function of the retrieval and the sources. To add one: a module with the function, and a line here or in
-its capability.
+its room.
 """
 
 import time
@@ -11,8 +11,8 @@ from typing import Any
 
 from memoryd.client import protocol
 from memoryd.client.errors import Invalid
-from memoryd.daemon.capability import installed
 from memoryd.daemon.registry import handles
+from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search.active import active
 from memoryd.daemon.search.candidates import candidates
 from memoryd.daemon.search.clean import clean
@@ -59,10 +59,10 @@ _KERNEL: tuple[Stage, ...] = (
 
 @cache
 def list_stages() -> tuple[Stage, ...]:
-    """Return all stages in order: those of the kernel, each with those of capabilities that follow it."""
+    """Return all stages in order: those of the kernel, each with those of rooms that follow it."""
     stages = list(_KERNEL)
-    for capability in installed():
-        for name, stage in capability.stages.items():
+    for room in list_rooms():
+        for name, stage in room.stages.items():
             names = [one.__name__ for one in stages]
             if name not in names:
                 raise RuntimeError(f"the stage {stage.__name__} follows {name!r}, and there is no such stage")

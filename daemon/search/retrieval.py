@@ -43,7 +43,7 @@ class Sources(NamedTuple):
     active: Active  # L0
     hot: HotBuffer
     effects: Effects
-    state: Callable[[type[Any]], Any]  # of capabilities in RAM, by its class
+    state: Callable[[type[Any]], Any]  # of rooms in RAM, by its class
     caller: Caller = USER
 
 

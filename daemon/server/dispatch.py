@@ -15,8 +15,6 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
 from memoryd.client import protocol
-from memoryd.client.capabilities import CAPABILITIES, list_modules
-from memoryd.client.errors import UnknownMethod
 from memoryd.client.protocol import Call, Subscribed, method_name
 from memoryd.daemon.core import privacy
 from memoryd.daemon.core.checks import check_metadata
@@ -79,9 +77,7 @@ def run_call(context: CallContext, call: Call[R]) -> Answer[R]:
     clean, redacted = context.core.privacy.clean(call)
     if isinstance(clean, protocol.Filtered):
         check_metadata(clean.metadata)
-    handler = HANDLERS.get(type(call))
-    if handler is None:
-        raise UnknownMethod(f"This memoryd was installed without what answers `{method_name(type(call))}`.")
+    handler = HANDLERS[type(call)]
     needs = {name: getattr(context, name) for name in _read_needs(handler)}
     actor = Actor(context.caller.name, getattr(clean, "session", None) or "", context.process)
     with act_as(actor):
@@ -116,21 +112,12 @@ def perform(context: CallContext, call: Call[R]) -> R:
     return result.result() if isinstance(result, Future) else result
 
 
-def _is_left_out(method: type[Call[Any]]) -> bool:
-    """Return whether a method belongs to a capability that is not there."""
-    capability = method.__module__.split(".")[2]
-    return capability in CAPABILITIES and capability not in list_modules("daemon", "capability")
-
-
 def check() -> None:
-    """Refuse to start while a method has no handler, or one with a parameter that `CallContext` does not have.
-
-    The methods of a capability that is not there have no handler.
-    """
-    missing = [method_name(method) for method in protocol.METHODS if not (method in HANDLERS or _is_left_out(method))]
+    """Refuse to start while a method has no handler, or one with a parameter that `CallContext` does not have."""
+    missing = [method_name(method) for method in protocol.METHODS if method not in HANDLERS]
     if missing:
         raise RuntimeError(f"no handler for: {', '.join(missing)}")
-    list_stages()  # it raises where a capability's stage follows none
+    list_stages()  # it raises where a room's stage follows none
     for method, handler in HANDLERS.items():
         if unknown := [name for name in _read_needs(handler) if not hasattr(CallContext, name)]:
             raise RuntimeError(f"the handler of {method_name(method)} takes {unknown[0]!r}, which no CallContext has")

@@ -1,6 +1,5 @@
 """Importing this module imports every module that registers handlers."""
 
-from memoryd.daemon.capability import installed
 from memoryd.daemon.context import counting, given, preparing, unasked
 from memoryd.daemon.conversations import log, moving, observing, pausing, running_summary, seeding, tasks, thinking
 from memoryd.daemon.jobs import calls as jobs_calls
@@ -18,7 +17,8 @@ from memoryd.daemon.memories import (
     sharing,
     transfer,
 )
+from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search import pipeline, whynot
 from memoryd.daemon.server import administration
 
-installed()
+list_rooms()

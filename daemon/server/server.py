@@ -16,10 +16,10 @@ from typing import TypeVar
 from memoryd.client.errors import Unavailable
 from memoryd.client.protocol import Call, Subscribed, Welcome
 from memoryd.client.protocol.base import MAX_QUEUED
-from memoryd.daemon.capability import installed
 from memoryd.daemon.config import ServerConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.server.connection import Connection
 from memoryd.daemon.server.dispatch import CallContext, ServerFacts, perform
 from memoryd.daemon.server.envelope import stopping_error
@@ -81,8 +81,8 @@ class Server:
     async def start(self) -> None:
         """Begin to accept connections."""
         self.loop = asyncio.get_running_loop()
-        for capability in installed():
-            await asyncio.to_thread(capability.start, self.core)
+        for room in list_rooms():
+            await asyncio.to_thread(room.start, self.core)
         # Its unix variant removes the socket's file at the end from Python 3.13 on, whoever it belongs to. A duplicate,
         # since asyncio closes what it is given: clients that come during the drain wait in the queue of the other one.
         self._asyncio_server = await self.loop.create_server(
@@ -105,8 +105,8 @@ class Server:
                 server.close()
         self.subscriptions.close(stopping_error())
         await asyncio.to_thread(self.jobs.close)
-        for capability in installed():
-            await asyncio.to_thread(capability.stop, self.core)
+        for room in list_rooms():
+            await asyncio.to_thread(room.stop, self.core)
         give_up_at = time.monotonic() + DRAIN_S
         await self._wait_until_quiet(give_up_at)
         self.core.end_calls()

@@ -18,7 +18,7 @@ import apsw
 import msgspec
 
 from memoryd.client.errors import StorageFailed
-from memoryd.daemon.capability import installed
+from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.store import fulltext, hashes, logged, salvage, settings, turns, vectors
 from memoryd.daemon.store.connection import WAYS_OUT, open_reader, open_writer
 from memoryd.daemon.store.migrations import find_schema_problems, restore_schema
@@ -37,18 +37,18 @@ _INDEXES = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_nam
 _ADVICE = f"The table {{}} is damaged. {WAYS_OUT}"
 _NOTED, _MOST_NOTED = "repairs", 20
 # What a start reads of small tables; those of memories and vectors are read by whoever needs them.
-_AT_START = ("settings", "models", "namespaces", "tokens", "turns", "pauses", "jobs")
+_AT_START = ("settings", "models", "namespaces", "tokens", "turns", "pauses", "jobs", "workspaces")
 _CHECKS = (find_schema_problems, vectors.find_problems, turns.check_conservation)
 
 
 def list_checks() -> list[Callable[[apsw.Connection], list[str]]]:
     """Return the checks of content, which SQLite's own check does not make; run each in a snapshot."""
-    return [*_CHECKS, *(capability.find_problems for capability in installed())]
+    return [*_CHECKS, *(room.find_problems for room in list_rooms())]
 
 
 def check_start(connection: apsw.Connection) -> None:
     """Read what a start needs of small tables; raise `apsw.CorruptError` when it cannot be read."""
-    for table in [*_AT_START, *(table for capability in installed() for table in capability.at_start)]:
+    for table in _AT_START:
         for _ in connection.execute(f"SELECT * FROM {table}"):
             pass
 
@@ -188,6 +188,6 @@ def rebuild_derived(connection: apsw.Connection) -> None:
     hashes.fix(connection, hashes.find_wrong(connection))
     fulltext.rebuild(connection)
     vectors.drop_wrong(connection)
-    for capability in installed():
-        if capability.find_problems(connection):
-            capability.clear(connection)
+    for room in list_rooms():
+        if room.find_problems(connection):
+            room.clear(connection)

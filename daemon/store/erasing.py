@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from memoryd.client.transport.batches import split_evenly
-from memoryd.daemon.capability import installed
+from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.store import around, fulltext, history, rows, settings, thoughts, trimming, turns
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.history import Image
@@ -176,8 +176,8 @@ def erase(connection: apsw.Connection, ids: Sequence[str], now: float) -> tuple[
     marks = ", ".join("?" * len(every))
     others = f"DELETE FROM history WHERE memory IN ({marks}) AND operation <> {history.NUMBER}"
     connection.execute(others, (*every, operation))
-    for capability in installed():
-        capability.erase(connection, ids, [row.row for row in by_id.values()])
+    for room in list_rooms():
+        room.erase(connection, ids, [row.row for row in by_id.values()])
     rows.delete(connection, [row.row for row in by_id.values()])
     turns.remove(connection, active.values())
     for turn in active.values():

@@ -22,7 +22,7 @@ from memoryd.client.wording import split_wording
 from memoryd.daemon.store import copies, erasing, fulltext, mentions, upkeep
 from memoryd.daemon.store.connection import open_writer
 from memoryd.daemon.store.mentions import Beside
-from memoryd.daemon.store.migrations import migrate, settle_triggers
+from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.system.process import sync
 
 _TEXTS = 32  # that are searched for
@@ -240,7 +240,6 @@ def _remove(part: Path) -> None:
 def _erase_from(part: Path, ids: Sequence[str], beside: Beside, now: float, used: Collection[str] | None) -> None:
     with closing(open_writer(part)) as connection:
         migrate(connection)
-        settle_triggers(connection)  # else a part that is not installed keeps words and does not start again
         with connection:
             every = [*ids, *erasing.find_derived(connection, ids)]
             for start in range(0, len(every), _PART):

@@ -14,7 +14,6 @@ import msgspec
 from memoryd.client.errors import AmbiguousId, NotFound
 from memoryd.client.protocol import Mentioned, StandingName
 from memoryd.client.wording import Wording
-from memoryd.daemon.capability import installed
 from memoryd.daemon.store import around, erasing, feedback, known_projects, pauses, rows, thoughts, turns
 from memoryd.daemon.store.around import Around, ChangedAround
 from memoryd.daemon.store.rows import Row
@@ -33,11 +32,20 @@ _SESSIONS = (
     " UNION SELECT coalesce(before ->> '$.turn.session', (before ->> '$.row.metadata') ->> '$.session') FROM history"
     " WHERE before IS NOT NULL"
 )
-_STANDING = (  # as in `Capability.named`
+# Names that people gave: what is called so, the table, the name as an SQL expression. An erase lists those that hold a
+# text, and takes the rows whose name is not in use any more out of copies of the database.
+_STANDING = (
     ("token", "tokens", "name"),
     ("session", "pauses", "iif(kind = 'session', name, '')"),
     ("folder", "pauses", "iif(kind = 'folder', name, '')"),
     ("paused namespace", "pauses", "iif(kind = 'namespace', name, '')"),
+    ("workspace", "workspaces", "namespace"),
+    ("folder of a workspace", "workspaces", "root"),
+    (
+        "file",
+        "files",
+        "(SELECT rtrim(w.root, '/') || '/' FROM workspaces w WHERE w.id = files.workspace) || files.path",
+    ),
 )
 _EMPTY = (
     "SELECT id, name FROM namespaces n WHERE NOT EXISTS (SELECT 1 FROM memories WHERE namespace = n.id)"
@@ -134,20 +142,13 @@ def find_names(connection: apsw.Connection, mention: Mention) -> list[StandingNa
 
 def _list_named(connection: apsw.Connection) -> Iterator[tuple[str, str]]:
     """Yield what is called somehow beside namespaces: its kind and its name."""
-    for kind, table, name in _list_tables(connection):
+    for kind, table, name in _STANDING:
         for found in _read_distinct(connection, table, name):
             yield kind, found
 
 
 def _read_distinct(connection: apsw.Connection, table: str, column: str) -> list[str]:
     return [str(value) for (value,) in connection.execute(f"SELECT DISTINCT {column} FROM {table}")]
-
-
-def _list_tables(connection: apsw.Connection) -> list[tuple[str, str, str]]:
-    """Return where names are, as `Capability.named` has them; a copy may lack tables."""
-    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    every = [*_STANDING, *(one for capability in installed() for one in capability.named)]
-    return [one for one in every if one[1] in there]
 
 
 def list_used(connection: apsw.Connection) -> set[str]:
@@ -290,7 +291,7 @@ class Beside(NamedTuple):
             return []
         return [
             (table, name, found)
-            for _, table, name in _list_tables(connection)
+            for _, table, name in _STANDING
             for found in _read_distinct(connection, table, name)
             if found not in used and self._is_called(found)
         ]

@@ -22,7 +22,7 @@ import msgspec
 from memoryd.client.errors import Conflict, MemorydError, StorageFailed
 from memoryd.client.rescue import RescueReport
 from memoryd.client.transport import paths
-from memoryd.daemon.capability import installed
+from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.store import (
     erasing,
     fulltext,
@@ -41,19 +41,12 @@ from memoryd.daemon.store.copies import find_faults, open_plain, read_counts
 from memoryd.daemon.store.erasing import ErasureRecord
 from memoryd.daemon.store.logged import LAST_CHANGE
 from memoryd.daemon.store.mentions import Beside
-from memoryd.daemon.store.migrations import (
-    check_version,
-    find_returned,
-    list_plain_tables,
-    migrate,
-    note_absent,
-    restore_schema,
-    start_again,
-)
+from memoryd.daemon.store.migrations import check_version, migrate, restore_schema
 from memoryd.daemon.store.pauses import PauseRecord
 from memoryd.daemon.store.salvage import SalvagedTable
-from memoryd.daemon.store.schema import VERSION
+from memoryd.daemon.store.schema import DERIVED, VERSION
 from memoryd.daemon.store.store import FILE_NAME, Store
+from memoryd.daemon.store.tiers import DOCUMENTS
 from memoryd.daemon.store.writer import Transaction
 from memoryd.daemon.system import listen, process
 
@@ -184,23 +177,26 @@ class Restored(NamedTuple):
 
 
 _PAUSED_FOLDERS = "SELECT name FROM pauses WHERE kind = 'folder' ORDER BY name"
-_TOKENS = "SELECT hash FROM tokens"  # in force in a database, as is what capabilities say
+_TOKENS = "SELECT hash FROM tokens"
+_WORKSPACES = "SELECT root, namespace, globs, created_at, device FROM workspaces"
+_ADD_WORKSPACE = "INSERT OR IGNORE INTO workspaces (root, namespace, globs, created_at, device) VALUES (?, ?, ?, ?, ?)"
+_CHUNKS = f"SELECT count(*) FROM memories WHERE tier = {DOCUMENTS!r} AND path >= ? AND path < ?"
 
 
 def restore(file: Path, folder: Path, former: Path | None = None, keep_tokens: bool = False) -> Restored:
     """Put a checked copy of `file` into `folder`; raise `StorageFailed`.
 
     What would act here is out of force unless it is in force in the `former` database, as somebody else may have made
-    the file: tokens are deleted (unless they are to be kept; some may have been revoked since), and capabilities disarm
-    what is theirs; one that is not installed does when it is put back. What was erased here is erased again, and noted,
-    so that a backfill and an import leave it out; what is paused here stays so.
+    the file: tokens are deleted (unless they are to be kept; some may have been revoked since), and so are workspaces.
+    What was erased here is erased again, and noted, so that a backfill and an import leave it out; what is paused here
+    stays so.
     """
     if not file.is_file():
         raise StorageFailed(f"{file}: there is no such file.")
     with closing(_open(file, apsw.SQLITE_OPEN_READONLY)) as source:
         try:
             _check_version(source, file)
-            faults, dropped = _copy_pages(source, folder / FILE_NAME, _list_tables_of(former))
+            faults, dropped = _copy_pages(source, folder / FILE_NAME)
         except apsw.FullError:
             raise StorageFailed(f"There is no room for {file} in {folder.parent}. Nothing was changed.") from None
         except apsw.NotADBError:
@@ -243,48 +239,48 @@ def _read_pauses(path: Path | None) -> PauseRecord:
     return PauseRecord([], [])
 
 
-def _read_in_force(path: Path | None) -> dict[str, list[Any]]:
-    """Return what each query says is in force, nothing if there is no database or it cannot be read."""
-    queries = [_TOKENS, *(capability.in_force for capability in installed())]
-    values: dict[str, list[Any]] = {sql: [] for sql in queries}
-    if path is None or not path.is_file():
-        return values
-    with closing(open_plain(path)) as connection:
-        for sql in queries:
-            with suppress(apsw.Error):
-                values[sql] = [value for (value,) in connection.execute(sql)]
-    return values
+def _read_former(path: Path | None, sql: str) -> list[Any]:
+    """Return the rows of a database, none if there is no database or it cannot be read."""
+    if path is not None and path.is_file():
+        with suppress(apsw.Error), closing(open_plain(path)) as connection:
+            return connection.execute(sql).fetchall()
+    return []
 
 
-def _list_tables_of(path: Path | None) -> set[str]:
-    """Return the names of a database's tables, none if there is no database or it cannot be read."""
-    if path is None or not path.is_file():
-        return set()
-    with suppress(apsw.Error), closing(open_plain(path)) as connection:
-        return list_plain_tables(connection)
-    return set()
-
-
-def _leave_out(connection: apsw.Connection, in_force: dict[str, list[Any]], keep_tokens: bool) -> dict[str, Any]:
-    """Take out of force what is not in force already; return it by field of a report."""
+def _leave_out(connection: apsw.Connection, hashes: Collection[bytes] | None) -> dict[str, Any]:
+    """Delete the tokens that are not among some hashes (None: keep all); return what is not in force, by field."""
     tokens: Any = connection.execute("SELECT id, hash, name, role, namespace FROM tokens").fetchall()
-    removed = [one for one in tokens if one[1] not in in_force[_TOKENS] and not keep_tokens]
+    removed = [one for one in tokens if hashes is not None and one[1] not in hashes]
     connection.executemany("DELETE FROM tokens WHERE id = ?", [(id,) for id, *_ in removed])
-    left_out: dict[str, Any] = {
+    return {
         "tokens": [f"{name} ({role} of {place or 'the root'})" for _, _, name, role, place in removed],
         "projects": known_projects.read(connection),
         "pauses": [name for (name,) in connection.execute(_PAUSED_FOLDERS) if not Path(name).is_dir()],
     }
-    for capability in installed():
-        left_out |= capability.disarm(connection, in_force[capability.in_force])
-    return left_out
 
 
-def _copy_pages(source: apsw.Connection, target: Path, own: Collection[str]) -> tuple[list[str], list[str]]:
-    """Copy all pages and bring them to the present schema; return what is wrong, and what of its schema was dropped.
+def _leave_out_workspaces(connection: apsw.Connection, here: Sequence[Any]) -> dict[str, Any]:
+    """Have a restored copy watch, and write into, no folder but the workspaces of `here`; return its other ones.
 
-    `own` are the names of the tables of the database that it replaces.
+    Their chunks, which are counted, go at the next start. One of here that the copy does not know stays if its folder
+    is there; then one of the copy with the same namespace, whose folder is not here, was moved there, and is not
+    returned.
     """
+    roots = {root for root, *_ in here}
+    found: Any = connection.execute("SELECT id, root, namespace FROM workspaces").fetchall()
+    left = [one for one in found if one[1] not in roots]
+    moved = {one[1] for one in here if one[0] not in {root for _, root, _ in found} and Path(one[0]).is_dir()}
+    connection.executemany("DELETE FROM workspaces WHERE id = ?", [(number,) for number, *_ in left])
+    connection.executemany(_ADD_WORKSPACE, [one for one in here if Path(one[0]).is_dir()])
+    chunks = sum(
+        int(connection.execute(_CHUNKS, (f"{root.rstrip('/')}/", f"{root.rstrip('/')}0")).get) for _, root, _ in left
+    )
+    missing = {root: place for _, root, place in left if place not in moved or Path(root).is_dir()}
+    return {"workspaces": missing, "chunks": chunks}
+
+
+def _copy_pages(source: apsw.Connection, target: Path) -> tuple[list[str], list[str]]:
+    """Copy all pages and bring them to the present schema; return what is wrong, and what of its schema was dropped."""
     with closing(apsw.Connection(str(target))) as made:
         with made.backup("main", source, "main") as backup:
             while not backup.done:
@@ -295,12 +291,7 @@ def _copy_pages(source: apsw.Connection, target: Path, own: Collection[str]) -> 
         if faults:
             return faults, []
         migrate(made)
-        returned = find_returned(made)
-        dropped = restore_schema(made, own)
-        made.pragma("secure_delete", True)
-        start_again(made, returned)
-        made.execute("PRAGMA foreign_key_check").fetchall()  # fails for a reference that would make every delete fail
-        note_absent(made)
+        dropped = restore_schema(made)
         return faults, dropped
 
 
@@ -313,7 +304,7 @@ def _check_version(source: apsw.Connection, file: Path) -> None:
 
 def _open_restored(folder: Path, file: Path, former: Path | None, keep_tokens: bool) -> Restored:
     """Open the copy as the daemon will, migrating it; build again what is derived if it does not agree."""
-    in_force, erased, paused = _read_in_force(former), _read_erased(former), _read_pauses(former)
+    erased, paused = _read_erased(former), _read_pauses(former)
     with closing(Store(folder)) as store:
         if store.find_problems():
             store.rebuild().result()
@@ -322,7 +313,10 @@ def _open_restored(folder: Path, file: Path, former: Path | None, keep_tokens: b
         with store.reading() as connection:
             changed_at: Any = connection.execute(LAST_CHANGE).get
         kept_pauses = store.write(lambda one: pauses.carry_over(one.connection, paused)).result()
-        left_out = store.write(lambda one: _leave_out(one.connection, in_force, keep_tokens)).result()
+        hashes = None if keep_tokens else {key for (key,) in _read_former(former, _TOKENS)}
+        left_out = store.write(lambda one: _leave_out(one.connection, hashes)).result()
+        here = _read_former(former, _WORKSPACES)
+        left_out |= store.write(lambda one: _leave_out_workspaces(one.connection, here)).result()
         left_out["kept_pauses"] = kept_pauses
         with act_as(Actor(process="memctl restore")):  # an undo of the latest operation is refused after it
             left_out["erased"] = store.write(
@@ -393,14 +387,12 @@ def list_tables(connection: apsw.Connection) -> list[SalvagedTable]:
         "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
         " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE 'memories\\_fts%' ESCAPE '\\' ORDER BY name"
     ).fetchall()
-    derived = {name for capability in installed() for name in capability.derived}
-    return [salvage.describe_table(connection, name, wr) for name, wr in tables if name not in derived]
+    return [salvage.describe_table(connection, name, wr) for name, wr in tables if name not in DERIVED]
 
 
 def _copy_tables(source: apsw.Connection, target: apsw.Connection, tell: Callable[[str], None]) -> Recovered:
     counts: dict[str, int] = {}
     damaged: list[str] = []
-    _make_left(source, target, damaged)
     for table in list_tables(target):
         tell(table.name)
         with target:
@@ -408,37 +400,12 @@ def _copy_tables(source: apsw.Connection, target: apsw.Connection, tell: Callabl
     return Recovered(counts, sorted(set(damaged)), max(counts["memories"], salvage.count_by_index(source, "memories")))
 
 
-_LEFT = (
-    "SELECT l.name, s.sql FROM pragma_table_list l JOIN sqlite_schema s ON s.type = 'table' AND s.name = l.name"
-    " WHERE l.schema = 'main' AND l.type = 'table' AND l.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-    " AND instr(l.name, '\"') = 0"
-)
-
-
-def _make_left(source: apsw.Connection, target: apsw.Connection, damaged: list[str]) -> None:
-    """Make the plain tables, with their indexes, that a capability left when it was taken out."""
-    there = {name for (name,) in target.execute("SELECT name FROM sqlite_schema")}
-    tables: Any = []
-    with suppress(apsw.Error):  # of a damaged schema
-        tables = source.execute(_LEFT).fetchall()
-    for name, sql in tables:
-        if name not in there:
-            indexes: Any = source.execute(
-                "SELECT sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ?", (name,)
-            )
-            try:
-                for one in (sql, *(index for (index,) in indexes if index)):
-                    target.execute(one)
-            except apsw.Error:
-                damaged.append(name)
-
-
 def _make_derived(transaction: Transaction) -> None:
     connection = transaction.connection
     fulltext.rebuild(connection)
     vectors.drop_wrong(connection)
-    for capability in installed():
-        capability.clear(connection)
+    for room in list_rooms():
+        room.clear(connection)
     turns.settle(connection)
 
 

@@ -1,16 +1,17 @@
 """The schema: all tables, indexes and triggers of the kernel as they are in a database of this version.
 
 A change raises `VERSION`, is made here, and is brought to databases of `FORMER_VERSION` by `STEP` in `migrations`.
-Those of a capability are in its module `tables`.
+Those of a room are in its module `tables`.
 """
 
 from functools import cache
 
-from memoryd.client.capabilities import CAPABILITIES, list_modules
-from memoryd.daemon.capability import installed
+from memoryd.daemon.rooms import list_rooms
 
 VERSION = 13
 FORMER_VERSION = 12  # which `STEP` brings along
+# Tables that can be made again from the others: a rescue does not copy them.
+DERIVED = ("edges", "members", "nodes", "topics", "backlog")
 
 # All that supersedes what `new` is superseded by; `store/successors.py` says what follows from it.
 _LATER = """
@@ -357,16 +358,13 @@ CREATE TABLE pauses (
 
 @cache
 def build_schema() -> str:
-    """Return the statements that make a new database: the kernel's tables and those of each capability."""
-    return "\n".join([_KERNEL, *(capability.tables for capability in installed())])
+    """Return the statements that make a new database: the kernel's tables and those of each room."""
+    return "\n".join([_KERNEL, *(room.tables for room in list_rooms())])
 
 
 def main() -> None:
-    """Print the schema: the kernel's tables, then those of each capability under its name."""
-    print(f"-- Schema {VERSION} of memoryd: the kernel\n{_KERNEL.strip()}")
-    for name, capability in zip(list_modules("daemon", "capability"), installed(), strict=True):
-        if capability.tables:
-            print(f"\n-- The capability {name}: {CAPABILITIES[name].about}\n{capability.tables.strip()}")
+    """Print the schema: the kernel's tables, then those of each room."""
+    print(f"-- Schema {VERSION} of memoryd\n{build_schema().strip()}")
 
 
 if __name__ == "__main__":

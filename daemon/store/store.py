@@ -33,7 +33,7 @@ from memoryd.daemon.store.connection import (
 )
 from memoryd.daemon.store.facts import FilterColumns, Mask
 from memoryd.daemon.store.filters import Filter
-from memoryd.daemon.store.migrations import disarm_returned, migrate, settle_triggers
+from memoryd.daemon.store.migrations import migrate
 from memoryd.daemon.store.namespaces import NamespaceTable
 from memoryd.daemon.store.positions import Positions
 from memoryd.daemon.store.postings import Postings, read_common_stems
@@ -115,8 +115,6 @@ class Store:
                 self._is_log_short = logged.count_read(connection) < self._logged
                 self._logged = 0  # which holds for the log as it was found
             migrate(connection)
-            disarm_returned(connection)
-            settle_triggers(connection)
             make_durable(connection)
             damage.check_start(connection)
             self._page_bytes = read_pragma(connection, "page_size")

@@ -16,7 +16,6 @@ import msgspec
 from protocol_document import docstring
 
 from memoryd.client import protocol
-from memoryd.client.capabilities import list_modules
 from memoryd.client.protocol import METHODS, Call, Reach, method_name
 
 CALLS = Path(protocol.__file__).parent.parent / "calls.py"
@@ -34,14 +33,13 @@ from memoryd.client.times import When
 
 if TYPE_CHECKING:
 '''
-CAPABILITY = re.compile(r"memoryd\.client\.(\w+)\.calls")  # the module of a capability's calls
+ROOMS = ("backfill", "dreams", "topics", "workspaces")  # whose calls are in a module of their own
 
 
 def document() -> str:
     """Return the text of client/methods.py."""
     calls = [call for call in METHODS if call.__name__ not in written_by_hand()]
-    capabilities = list_modules("client", "calls")
-    imports = "".join(f"    from memoryd.client.{name} import calls as {name}_calls\n" for name in sorted(capabilities))
+    imports = "".join(f"    from memoryd.client.{name} import calls as {name}_calls\n" for name in ROOMS)
     functions = "".join(_function(call) for call in calls)
     table = "".join(f"    {method_name(call)} = method({method_name(call)})\n" for call in calls)
     owner = '\n\nclass DeclaredMethods:\n    """A method for each call that has none written by hand."""\n\n'
@@ -74,8 +72,8 @@ def _function(call: type[Call[Any]]) -> str:
 
 def _owner(module: str) -> str:
     """Return the name in the written file by which what a module declares is found."""
-    capability = CAPABILITY.fullmatch(module)
-    return f"{capability[1]}_calls" if capability else "protocol"
+    room = module.split(".")[2]
+    return f"{room}_calls" if room in ROOMS else "protocol"
 
 
 def _wrapped(text: str) -> str:

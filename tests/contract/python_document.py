@@ -103,7 +103,7 @@ def _read_lists() -> list[list[str]]:
 
 
 def list_methods() -> set[str]:
-    """Return the methods of a client that send a call, without those of a capability that is taken out."""
+    """Return the methods of a client that send a call."""
     return {name for name in dir(Client) if isinstance(_find(name), method) and _name_call(name) in _CALLS} | OWN.keys()
 
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from memoryd.client.memctl.commands import list_all
+from memoryd.client.memctl.commands import GROUPS
 
 README = Path(__file__).parents[2] / "README.md"
 _TABLE = re.compile(r"(?<=\n## memctl\n)\| \| \|\n\|---\|---\|\n(\|.*\n)*")
@@ -12,7 +12,7 @@ _TABLE = re.compile(r"(?<=\n## memctl\n)\| \| \|\n\|---\|---\|\n(\|.*\n)*")
 def document() -> str:
     """Return the text of README.md with a row for each group of commands."""
     rows = ["| | |", "|---|---|"]
-    for title, commands in list_all().groups.items():
+    for title, commands in GROUPS.items():
         words = dict.fromkeys(name if " " not in name else f"{name.split()[0]} …" for name in commands)
         rows.append(f"| {title} | {' '.join(f'`{word}`' for word in words)} |")
     table = "".join(f"{row}\n" for row in rows)

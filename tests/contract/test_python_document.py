@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from python_document import NOT_FOR_PROGRAMS, PAGE, document, list_errors, list_methods, list_named
 
-from absent import needs
 from memoryd.client import Client, NotFound
 
 UNKNOWN = "f" * 32
@@ -35,19 +34,16 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 BY_POSITION = ("delete", "forget", "share")
 
 
-@needs()
 def test_the_page_is_what_the_code_says() -> None:
     assert PAGE.read_text() == document(), "run: make protocol"
 
 
-@needs()
 def test_each_method_has_one_entry() -> None:
     named = Counter(list_named())
     assert [name for name, number in named.items() if number > 1] == []
     assert list_methods() - NOT_FOR_PROGRAMS == set(named), "run: make protocol"
 
 
-@needs()
 @pytest.mark.parametrize("name", [name for name in list_named() if NotFound in list_errors(name)])
 def test_what_is_said_to_raise_not_found_does(name: str, client: Client) -> None:
     ids = [UNKNOWN] if name in BY_POSITION else []

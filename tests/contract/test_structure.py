@@ -10,7 +10,6 @@ from graphlib import CycleError, TopologicalSorter
 import pytest
 
 from imports import CHECKOUT, OURS, importers, list_imports, parse
-from memoryd.client.capabilities import CAPABILITIES
 
 STATEMENT = re.compile(
     r"\b(SELECT|INSERT|UPDATE|DELETE FROM|PRAGMA|WHERE|ORDER BY)\b|\b[a-z]\.\w+ (=|<>|<|>|<=|>=|IN|IS|LIKE) "
@@ -33,11 +32,11 @@ def strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def speaks_sql(path: str) -> bool:
-    """Whether a module may have SQL: those of the store, and the tables of a capability."""
+    """Whether a module may have SQL: those of the store, and the tables of a room."""
     return path.startswith("daemon/store/") or "/tables/" in path
 
 
-def test_only_the_store_the_tables_of_capabilities_and_readers_of_other_programs_import_sqlite() -> None:
+def test_only_the_store_the_tables_of_rooms_and_readers_of_other_programs_import_sqlite() -> None:
     found = importers("apsw", "sqlite_vec", "sqlite3")
     assert {path for path in found if not speaks_sql(path)} <= {
         "client/importing/database.py",
@@ -57,7 +56,7 @@ def test_what_parses_files_in_a_child_process_imports_nothing_of_the_daemon() ->
     assert found == []
 
 
-def test_only_the_store_and_the_tables_of_capabilities_have_sql() -> None:
+def test_only_the_store_and_the_tables_of_rooms_have_sql() -> None:
     found = [
         f"{path}:{line}"
         for path, tree in modules().items()
@@ -65,9 +64,7 @@ def test_only_the_store_and_the_tables_of_capabilities_have_sql() -> None:
         for line, text in strings(tree)
         if STATEMENT.search(text)
     ]
-    assert found == [], (
-        "move the statement into a function of a module in daemon/store, or of the tables of its capability"
-    )
+    assert found == [], "move the statement into a function of a module in daemon/store, or of the tables of its room"
 
 
 def test_no_modules_import_each_other() -> None:
@@ -83,30 +80,9 @@ def test_no_modules_import_each_other() -> None:
         pytest.fail(f"move what both need into a module of its own: {' <- '.join(error.args[1])}")
 
 
-def room_of(name: str) -> str:
-    """Return the capability that a module, by its full name, belongs to; the empty text: the kernel."""
-    _, side, folder = f"{name}..".split(".")[:3]
-    return folder if side in ("daemon", "client") and folder in CAPABILITIES else ""
-
-
-def test_the_kernel_imports_no_capability_and_one_capability_only_those_that_it_needs() -> None:
-    found = [
-        f"{path}: {name}"
-        for path in modules()
-        if path != "client/methods.py"  # which is written by `make protocol`
-        for room in [room_of(f"memoryd.{path.replace('/', '.')}")]
-        for name in list_imports(CHECKOUT / path)
-        if name.startswith("memoryd.")
-        and (other := room_of(name)) not in ("", room)
-        and not (room and other in CAPABILITIES[room].needs)
-        and not (other == "web" and path.endswith(("/page.py", "/panel.py")))  # what it brings to the page
-    ]
-    assert found == [], "give the kernel a field of `Capability` in place of this import"
-
-
-def test_each_package_of_the_daemon_is_a_layer_of_the_kernel_or_a_capability() -> None:
+def test_each_package_of_the_daemon_is_a_layer() -> None:
     settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next(one["layers"] for one in settings if one.get("containers") == ["memoryd.daemon"])
     listed = {name for layer in layers for name in layer.replace("|", " ").split()}
     there = {path.name.removesuffix(".py") for path in (CHECKOUT / "daemon").iterdir() if path.suffix in ("", ".py")}
-    assert there - listed - set(CAPABILITIES) == {"__init__", "__pycache__"} & there
+    assert there - listed == {"__init__", "__pycache__"} & there

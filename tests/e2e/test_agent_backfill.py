@@ -9,13 +9,10 @@ from contextlib import suppress
 import pytest
 from test_agent_hosts import AGENTS, ANSWER
 
-from absent import needs
 from memoryd.client.memctl import run
 from model_api import model_api
 from waiting import wait_until
 from workbench import Process
-
-pytestmark = needs("backfill")
 
 
 @pytest.mark.slow

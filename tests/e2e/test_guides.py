@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from absent import needs
 from guide import CHECKOUT, NOT_RUN, Reader, is_like, list_commands, read_blocks, replay
 from memoryd.client.memctl import commands
 from memoryd.client.memctl.arguments import parse
@@ -41,7 +40,6 @@ def reader(folder: Path, model_dir: Path) -> Iterator[Reader]:
 
 
 @pytest.mark.slow
-@needs()
 @pytest.mark.parametrize("name", _RUN_HERE)
 def test_what_a_page_shows_is_what_comes_out(name: str, reader: Reader) -> None:
     others = [
@@ -90,7 +88,6 @@ def list_calls() -> Iterator[tuple[str, str]]:
                 yield name, call
 
 
-@needs()
 @pytest.mark.parametrize(("name", "call"), [*list_calls()])
 def test_every_call_of_memctl_is_one_that_it_takes(name: str, call: str) -> None:
     words = ["7" if word == "OP" else word for word in shlex.split(call, comments=True)[1:]]

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import memoryd
-from absent import needs
 from guide import read_blocks
 from memoryd.client.memctl.commands import list_commands
 
@@ -27,7 +26,6 @@ def test_it_can_be_read_in_one_go() -> None:
     assert len(README.splitlines()) <= 150
 
 
-@needs()
 def test_the_table_of_commands_names_every_command() -> None:
     table = README.split("## memctl\n")[1].split("\n\n")[0]
     named = set(re.findall(r"`([^`]+)`", table))

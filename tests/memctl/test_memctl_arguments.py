@@ -16,7 +16,7 @@ from memoryd.client.memctl.arguments import (
     parse_timeout,
     parse_where,
 )
-from memoryd.client.memctl.commands import list_all, list_commands, verbs
+from memoryd.client.memctl.commands import DEFAULT_VERBS, list_commands, verbs
 
 
 def test_every_row_of_the_table_has_its_command_and_every_command_its_row() -> None:
@@ -26,7 +26,7 @@ def test_every_row_of_the_table_has_its_command_and_every_command_its_row() -> N
 
 
 def test_every_default_verb_is_a_command() -> None:
-    assert all(f"{first} {verb}" in list_commands() for first, verb in list_all().default_verbs.items())
+    assert all(f"{first} {verb}" in list_commands() for first, verb in DEFAULT_VERBS.items())
     assert verbs("model") == ["list", "pull", "import", "use"]
     assert verbs("search") == []
 

@@ -9,7 +9,6 @@ from typing import Any
 import apsw
 import pytest
 
-from absent import needs
 from memoryd.client import projects
 from memoryd.client.agents.hooks import spool
 from memoryd.client.agents.hooks.answering import list_noted, note_files
@@ -237,7 +236,6 @@ def test_what_was_said_around_others_is_shown_and_erased(memctl: Memctl, client:
     assert memctl("erase", "--matching", "vault").out == NOTHING
 
 
-@needs("workspaces")
 def test_a_text_that_a_file_still_has_is_told_first(memctl: Memctl, client: Any, folder: Path) -> None:
     notes = folder / "notes"
     notes.mkdir()

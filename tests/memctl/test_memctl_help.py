@@ -2,7 +2,6 @@
 
 import argparse
 import ast
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,8 @@ from examples import invocations
 from fake_daemon import Memctl
 
 import memoryd.client as client_package
-from memoryd.client.capabilities import CAPABILITIES, list_modules
 from memoryd.client.memctl.arguments import command_of, parse
-from memoryd.client.memctl.commands import EXAMPLES, list_all, list_commands
+from memoryd.client.memctl.commands import EXAMPLES, GROUPS, list_commands
 
 NARROW = 80
 
@@ -48,7 +46,7 @@ def test_every_argument_is_explained(name: str) -> None:
 def test_the_help_of_memctl_fits_a_narrow_terminal(memctl: Memctl) -> None:
     text = memctl("--help").out
     assert [line for line in text.splitlines() if len(line) > NARROW] == []
-    assert all(f"\n{group}:\n" in text for group in list_all().groups)
+    assert all(f"\n{group}:\n" in text for group in GROUPS)
 
 
 @pytest.mark.parametrize("first", sorted({name.split()[0] for name in list_commands() if " " in name}))
@@ -61,7 +59,7 @@ def test_each_command_of_a_module_has_its_row_in_the_table_and_each_row_its_comm
     folder = Path(str(client_package.__file__)).parent
     rows = {(f"{row.folder}.{row.module}", name) for name, row in list_commands().items()}
     commands = _commands_in(folder)
-    assert commands - rows == set(), "give each of these a row in client/memctl/commands.py or that of its capability"
+    assert commands - rows == set(), "give each of these a row in client/memctl/commands.py"
     assert rows - commands == set(), "give each of these a row in COMMANDS of its module"
 
 
@@ -80,9 +78,3 @@ def _commands_in(folder: Path) -> set[tuple[str, str]]:
 def test_every_row_begins_alike() -> None:
     """A line of help is a phrase: a small letter at its beginning, no full stop at its end."""
     assert [row.help for row in list_commands().values() if not row.help[0].islower() or row.help.endswith(".")] == []
-
-
-def test_the_list_of_capabilities_names_the_first_words_of_their_commands() -> None:
-    for name, module in list_modules("client", "commands").items():
-        rows = [row for group in import_module(module).GROUPS.values() for row in group]
-        assert set(CAPABILITIES[name].commands) == {row.split()[0] for row in rows}

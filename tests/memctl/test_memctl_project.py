@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
-from absent import needs
 from memoryd.client import Client
 from memoryd.client.memctl import project
 from memoryd.client.project import project_namespace
@@ -112,7 +111,6 @@ def test_a_full_l0_takes_no_more_than_it_holds(client: Client, daemon: Any, memc
     assert daemon.core.store.find_problems() == []
 
 
-@needs("backfill")
 def test_a_pause_goes_along_and_what_was_said_in_it_stays_out(
     client: Client, memctl: Memctl, home: Path, clock: Any
 ) -> None:

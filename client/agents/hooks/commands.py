@@ -7,13 +7,11 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 
 from memoryd.client import projects
 from memoryd.client.agents.hooks import folders, installing, spool
 from memoryd.client.agents.hooks.hosts import EVENTS, HOSTS
 from memoryd.client.agents.hooks.installing import UNFIT, FileChange, Refusal, Target
-from memoryd.client.capabilities import list_modules
 from memoryd.client.errors import Invalid
 from memoryd.client.extras import advise
 from memoryd.client.memctl.commands import Command
@@ -39,6 +37,7 @@ from memoryd.client.protocol import Unasked
 from memoryd.client.transport import paths
 
 _SHOWN_COLUMNS = 80  # of what does not come up
+_OFFER = "memoryd.client.backfill.offer"  # to take in past sessions; by name, as it imports what imports this module
 
 
 def _declare_agent(parser: ArgumentParser) -> None:
@@ -61,8 +60,7 @@ def _folder(text: str) -> Path:
 def _install_arguments(parser: ArgumentParser) -> None:
     _declare_agent(parser)
     parser.add_argument("--print", action="store_true", help="print what belongs into the files, and change nothing")
-    for module in _list_offers():
-        module.declare(parser)
+    import_module(_OFFER).declare(parser)
 
 
 def _install(args: Namespace) -> int:
@@ -91,14 +89,8 @@ def _install(args: Namespace) -> int:
         if find_spec("mcp") is None:
             print_note(f"memctl: the MCP server needs a package that is not here; {advise('mcp')}")
     if done == 0 and not args.dry_run and (not args.json or getattr(args, "backfill", None)):
-        for module in _list_offers():
-            module.offer(args)
+        import_module(_OFFER).offer(args)
     return done
-
-
-def _list_offers() -> list[ModuleType]:
-    """Return what capabilities offer once memoryd is installed for an agent."""
-    return [import_module(name) for name in list_modules("client", "offer").values()]
 
 
 def _uninstall(args: Namespace) -> int:

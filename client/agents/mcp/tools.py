@@ -21,7 +21,6 @@ from memoryd.client.agents.mcp.answers import (
     tell_opposites,
 )
 from memoryd.client.agents.mcp.session import ProjectSession
-from memoryd.client.capabilities import list_modules
 from memoryd.client.errors import AmbiguousId, Invalid, MemorydError, NotFound
 from memoryd.client.inert import make_inert, make_lines_inert, origin
 from memoryd.client.memctl.link import describe_credentials
@@ -236,12 +235,8 @@ async def _forget_named(
         return hits, len(hits), None
     memories = await asyncio.gather(*(session.call(Get(id=id), arguments.project) for id in arguments.ids))
     ids = [memory.id for memory in memories]
-    if "workspaces" in list_modules("client", "calls"):
-        forgotten = await session.call(calls.forget(*ids, dry_run=arguments.dry_run), arguments.project)
-        return memories, len(memories), forgotten.operation
-    if arguments.dry_run:
-        return memories, len(memories), None
-    return memories, len(memories), (await session.call(calls.delete(*ids), arguments.project)).operation
+    forgotten = await session.call(calls.forget(*ids, dry_run=arguments.dry_run), arguments.project)
+    return memories, len(memories), forgotten.operation
 
 
 async def _forget_where(

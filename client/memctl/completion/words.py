@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from memoryd.client import protocol
-from memoryd.client.capabilities import list_modules
 from memoryd.client.errors import MemorydError
 from memoryd.client.memctl.arguments import Parser, add_global_options, command_of, find_next_word
-from memoryd.client.memctl.commands import find_default_verb, find_rows, list_commands, verbs
+from memoryd.client.memctl.commands import DEFAULT_VERBS, find_rows, list_commands, verbs
 from memoryd.client.memctl.completion.scripts import SCRIPTS
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import say
@@ -78,7 +77,7 @@ def _parse_line(before: Sequence[str]) -> _Line:
     second = find_next_word(rest, first)
     if second is not None and rest[second] in choices:
         return _Line(f"{name} {rest.pop(second)}", [], rest)
-    default = find_default_verb(name)
+    default = DEFAULT_VERBS.get(name)
     full_name = f"{name} {default}" if default else None
     next_names = [] if second is not None or _is_waiting(rest) else [Word(*pair) for pair in choices.items()]
     return _Line(full_name, next_names, rest)
@@ -199,8 +198,6 @@ def _list_namespaces(client: Client) -> list[Word]:
 
 
 def _list_workspaces(client: Client) -> list[Word]:
-    if "workspaces" not in list_modules("client", "calls"):
-        return []
     return [Word(space.namespace, space.root) for space in client.call(protocol.Workspaces())]
 
 
@@ -232,9 +229,9 @@ def _list_projects() -> list[Word]:
 
 
 def _list_checks() -> list[Word]:
-    from memoryd.client.doctor.checks import list_areas, list_checks
+    from memoryd.client.doctor.checks import AREAS, list_checks
 
-    areas = [Word(area, f"{len(checks)} checks") for area, checks in list_areas().items()]
+    areas = [Word(area, f"{len(checks)} checks") for area, checks in AREAS.items()]
     return areas + [Word(name, str(check.__doc__)) for name, check in list_checks().items()]
 
 

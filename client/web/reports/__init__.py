@@ -1,14 +1,12 @@
 """Reports: what the page only shows, composed here of parts that it draws one way (`parts`).
 
-Each row of `REPORTS` reads what it needs with a client and a query; those of a capability are in its module `page`.
+Each row of `REPORTS` reads what it needs with a client and a query.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import cache
-from importlib import import_module
 from typing import Any
 
-from memoryd.client.capabilities import list_modules
+from memoryd.client.topics.page import read_map, read_node, read_topics
 from memoryd.client.transport.aio import AsyncClient
 from memoryd.client.web.reports.given import read_given, read_never
 from memoryd.client.web.reports.health import read_health, read_progress
@@ -24,19 +22,15 @@ REPORTS: dict[str, ReportBuilder] = {
     "given": read_given,
     "health": read_health,
     "jobs": read_jobs,
+    "map": read_map,
     "memory": read_memory,
     "never": read_never,
+    "node": read_node,
     "plan": read_plan,
     "progress": read_progress,
     "recent": read_recent,
     "tiers": read_tiers,
+    "topics": read_topics,
     "trace": read_trace,
     "why": read_why,
 }
-
-
-@cache
-def list_reports() -> dict[str, ReportBuilder]:
-    """Return all reports: those of the page and those of capabilities."""
-    modules = map(import_module, list_modules("client", "page").values())
-    return REPORTS | {name: report for module in modules for name, report in module.REPORTS.items()}

@@ -4,16 +4,15 @@ import asyncio
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
-from importlib import import_module
 
 import msgspec
 
 from memoryd.client import protocol
-from memoryd.client.capabilities import list_modules
 from memoryd.client.errors import MemorydError, TimedOut
 from memoryd.client.memctl.table import count_text, duration_text, ms_text, size_text
 from memoryd.client.transport.aio import AsyncClient
 from memoryd.client.web.reports import parts
+from memoryd.client.workspaces.panel import read_panel
 
 
 class _Finding(msgspec.Struct):
@@ -40,11 +39,11 @@ _DOCTOR_S = 60.0
 
 async def read_health(client: AsyncClient, query: Mapping[str, str]) -> parts.Part:
     """Return the panels of the view Health, without doctor's findings."""
-    status, stats, tokens, *panels = await asyncio.gather(
+    status, stats, tokens, workspaces = await asyncio.gather(
         client.call(protocol.GetStatus()),
         client.call(protocol.GetStats(reach="all")),
         client.call(protocol.ListTokens()),
-        *(module.read_panel(client) for module in map(import_module, list_modules("client", "panel").values())),
+        read_panel(client),
     )
     largest = sorted(stats.by_namespace.items(), key=lambda entry: -entry[1])[:_NAMESPACES]
     sizes: list[parts.Part] = [["span", parts.place(name), " ", ["span.dim", f"{held:,}"]] for name, held in largest]
@@ -56,7 +55,7 @@ async def read_health(client: AsyncClient, query: Mapping[str, str]) -> parts.Pa
         parts.panel("Namespaces", parts.list_items(sizes, "None holds a memory.")),
         parts.panel("Connected", parts.list_items(map(_show_client, stats.daemon.clients if stats.daemon else []))),
         parts.panel("Tokens", parts.list_items(map(_show_token, tokens), no_token)),
-        *panels,
+        workspaces,
     ]
 
 

@@ -30,7 +30,7 @@ function step(by) {
   rows[Math.max(0, Math.min(rows.length - 1, at + by))]?.focus();
 }
 // Each view is fetched once. Of a search what was found is shown again; who comes to it by `/` writes.
-const NONE = () => html`<p class="empty">This part of memoryd is not in this installation.</p>`;
+const NONE = () => html`<p class="empty">This view could not be loaded: does memctl web still run?</p>`;
 const fetched = {}, last = { search: "/search" };
 const fetchView = (name) => import(`./views/${name}.js`).then((module) => { fetched[name] = module.default; }, () => { fetched[name] = NONE; });
 function open(name) {

@@ -5,10 +5,10 @@ from typing import Any
 import apsw
 import numpy as np
 
+from memoryd.daemon.store.schema import DERIVED
 from memoryd.daemon.store.tiers import L2
 from memoryd.daemon.topics.tables import graph
 
-DERIVED = ("edges", "members", "nodes", "topics", "backlog")
 _CHECKED = 256  # nodes whose centroid is rebuilt
 
 _FAULTS = {

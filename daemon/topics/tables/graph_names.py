@@ -52,11 +52,6 @@ def forget_old(connection: apsw.Connection, node: int, members: bytes, before: f
     )
 
 
-def forget_all(connection: apsw.Connection) -> None:
-    """Delete the labels of all sets of members: what is put back cannot know which of them quote an erased text."""
-    connection.execute("DELETE FROM names")
-
-
 def sample_texts(connection: apsw.Connection, namespace: int, most: int) -> list[str]:
     """Return texts of memories spread evenly over a namespace."""
     sql = "SELECT row FROM memories WHERE namespace = ? ORDER BY row"

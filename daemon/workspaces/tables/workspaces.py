@@ -1,7 +1,7 @@
 """Rows of `workspaces` and `files`, and what is asked of the chunks of files: where they lie, what mentions what."""
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,13 +41,7 @@ CREATE TABLE mentions (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX mentions_memory ON mentions (memory);
 """
-IN_FORCE = "SELECT json_array(root, namespace, globs, created_at, device) FROM workspaces"
 _PATH = "(SELECT rtrim(w.root, '/') || '/' FROM workspaces w WHERE w.id = files.workspace) || files.path"  # absolute
-NAMED = (
-    ("workspace", "workspaces", "namespace"),
-    ("folder of a workspace", "workspaces", "root"),
-    ("file", "files", _PATH),
-)
 
 
 class StoredWorkspace(NamedTuple):
@@ -128,26 +122,6 @@ def set_globs(connection: apsw.Connection, number: int, globs: Iterable[str]) ->
 def delete(connection: apsw.Connection, number: int) -> None:
     """Delete a workspace with its files; the chunks are deleted by `indexing.sweep`."""
     connection.execute("DELETE FROM workspaces WHERE id = ?", (number,))
-
-
-def disarm(connection: apsw.Connection, in_force: Collection[str]) -> dict[str, Any]:
-    """Have a restored copy index what is indexed here; return its other workspaces and their number of chunks.
-
-    The chunks themselves go at the next start. One of here that the copy does not know stays if its folder is there;
-    then one of the copy with the same namespace, whose folder is not here, was moved there, and is not returned.
-    """
-    here = [json.loads(one) for one in in_force]
-    roots = {root for root, *_ in here}
-    found: Any = connection.execute("SELECT id, root, namespace FROM workspaces").fetchall()
-    left = [one for one in found if one[1] not in roots]
-    known = {root for _, root, _ in found}
-    moved = {place for root, place, *_ in here if root not in known and Path(root).is_dir()}
-    connection.executemany("DELETE FROM workspaces WHERE id = ?", [(number,) for number, *_ in left])
-    sql = "INSERT OR IGNORE INTO workspaces (root, namespace, globs, created_at, device) VALUES (?, ?, ?, ?, ?)"
-    connection.executemany(sql, [one for one in here if Path(one[0]).is_dir()])
-    chunks = len(find_orphans(connection)) if left else 0
-    missing = {root: place for _, root, place in left if place not in moved or Path(root).is_dir()}
-    return {"workspaces": missing, "chunks": chunks}
 
 
 # Files ---------------------------------------------------------------------------------------------------------------

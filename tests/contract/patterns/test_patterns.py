@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,13 @@ import pytest
 from pattern_attacks import attacks
 from pattern_probing import Bound, defect
 
-from absent import ABSENT
 from memoryd.client.credentials import redact
 from memoryd.client.importing import basic_memory, markdown
 from memoryd.client.wording import Wording
 from memoryd.daemon.conversations import gate
 from memoryd.daemon.language import digesting, rating
+from memoryd.daemon.workspaces import editing
+from memoryd.daemon.workspaces.documents import globs
 
 # Patterns that need a look at how they are used: by which methods, and for texts of which length at most. Names are
 # beginnings; the first row that fits counts.
@@ -48,6 +48,8 @@ BUILT: dict[str, list[str]] = {
     "client.systemd.units._replace": ["(?m)^ExecStart=.*$"],
     "daemon.store.fulltext.keeps_dropped": [r".*plonk.*"],  # of one term each
     "daemon.store.leftovers.find_removed": [r"(?:[\s_-]|\\\\+[bfnrt]|[\x80-\xff])+".join(["aa", "bb"])],
+    "daemon.workspaces.documents.globs.__init__": [globs.Level([("*a*a*a?b*[!x]*.md",), ("*", "*.md")])._files.pattern],
+    "daemon.workspaces.documents.globs._matches": [],  # of the same patterns
     "client.wording.__init__": [Wording(" a a-a  b ", is_json=quoted)._pattern.pattern for quoted in (False, True)],
 }
 # What reads texts of any length.
@@ -58,16 +60,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     "summary": lambda text: digesting.summary([("user", text)], "", 200),
     "import": basic_memory._split_parts,
     "entries": lambda text: list(markdown.split_entries(text)),
+    "notes": lambda text: editing.append(text, text),
 }
-if "workspaces" not in ABSENT:
-    editing, globs = (import_module(f"memoryd.daemon.workspaces.{name}") for name in ("editing", "documents.globs"))
-    READERS["notes"] = lambda text: editing.append(text, text)
-    BUILT |= {
-        "daemon.workspaces.documents.globs.__init__": [
-            globs.Level([("*a*a*a?b*[!x]*.md",), ("*", "*.md")])._files.pattern
-        ],
-        "daemon.workspaces.documents.globs._matches": [],  # of the same patterns
-    }
 CATASTROPHES = {
     "exponential": (r"(?:a+)+b", "match"),
     "alternatives that overlap": (r"(?:x[\w-]|[\w-])*!", "fullmatch"),

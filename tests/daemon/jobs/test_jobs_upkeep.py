@@ -11,7 +11,6 @@ from typing import Any
 import apsw
 import pytest
 
-from absent import needs
 from memoryd.client.errors import Invalid
 from memoryd.client.protocol import Backup, NewMemory
 from memoryd.daemon.config import Config, JobsConfig
@@ -40,7 +39,6 @@ def test_every_job_has_an_interval_a_deadline_and_a_sentence() -> None:
         assert row.about.endswith(".")
 
 
-@needs()
 def test_each_work_of_the_daemon_is_a_job() -> None:
     folder = Path(table.__file__).parents[1]
     pattern = re.compile(r"^([A-Z_]+) = Work\(", re.MULTILINE)
@@ -48,7 +46,7 @@ def test_each_work_of_the_daemon_is_a_job() -> None:
     for path in folder.rglob("*.py"):
         for name in pattern.findall(path.read_text()):
             module = import_module(".".join(("memoryd.daemon", *path.relative_to(folder).with_suffix("").parts)))
-            assert getattr(module, name) in listed, "give it a row in jobs/table.py or in the jobs of its capability"
+            assert getattr(module, name) in listed, "give it a row in jobs/table.py or in the jobs of its room"
 
 
 def test_settings_of_a_job_that_there_is_not_are_refused() -> None:

@@ -13,7 +13,6 @@ from unicodedata import normalize
 import apsw
 import pytest
 
-from absent import needs
 from memoryd.client import Client
 from memoryd.client.errors import Conflict, Invalid, NotFound
 from memoryd.client.protocol import (
@@ -154,7 +153,6 @@ def test_a_name_that_nothing_has_any_more_leaves_the_copies_too(daemon: "Daemon"
     assert ([one.name for one in still.names], still.copies, still.rewritten) == (["quokka-hart"], [], [])
 
 
-@needs("workspaces")
 def test_a_name_of_a_file_or_a_workspace_that_is_gone_leaves_the_copies_too(
     daemon: "Daemon", client: Client, tmp_path: Path
 ) -> None:
@@ -326,7 +324,6 @@ def test_skipped_turns_that_mention_a_text_are_forgotten(daemon: "Daemon", clien
     assert [skip.content for skip in client.skipped()] == ["thanks"]
 
 
-@needs("workspaces")
 def test_a_copy_in_which_a_file_mentioned_a_text_is_named_and_rewritten(
     daemon: "Daemon", client: Client, tmp_path: Path
 ) -> None:
@@ -343,7 +340,6 @@ def test_a_copy_in_which_a_file_mentioned_a_text_is_named_and_rewritten(
     assert holding(daemon.core.folder, ["painting"]) == []
 
 
-@needs("workspaces")
 def test_words_that_removed_text_left_are_found_and_cleared_here_and_in_copies(
     daemon: "Daemon", client: Client, tmp_path: Path
 ) -> None:
@@ -404,7 +400,6 @@ def test_what_mentions_a_text_is_erased_within_the_other_filters(daemon: "Daemon
     assert [memory.namespace for memory in client.list(reach="all")] == ["other"]
 
 
-@needs("workspaces")
 def test_files_that_mention_a_text_are_named_and_left(daemon: "Daemon", client: Client, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# Vault\n\nThe vault is behind the painting.\n")
     (tmp_path / "b.md").write_text("# Herons\n\nHerons fish at dawn.\n")
@@ -432,7 +427,6 @@ def test_the_vectors_of_what_was_erased_are_deleted(daemon: "Daemon", client: Cl
     assert not {one.search_hash for one in now.values()} & set(keys)
 
 
-@needs("workspaces")
 def test_the_vectors_of_what_a_file_said_before_are_deleted(daemon: "Daemon", client: Client, tmp_path: Path) -> None:
     """A file is edited first, then the text is erased: nothing holds the former part of it any more. In a copy, too."""
     (tmp_path / "a.md").write_text(SECRET)

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from memoryd.client.protocol import NewTurn, Observe
-from memoryd.daemon.capability import Capability
 from memoryd.daemon.config import Config
 from memoryd.daemon.conversations import judging, promoting
 from memoryd.daemon.conversations.worker import Worker
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding import embedder as embedding
 from memoryd.daemon.jobs.runner import Runner
+from memoryd.daemon.rooms import Room
 from memoryd.daemon.search import candidates, pipeline
 from memoryd.daemon.server.server import Server
 from memoryd.daemon.store import turns
@@ -180,15 +180,13 @@ def test_a_turn_that_is_deleted_amid_a_search_is_not_returned(core: Core, monkey
 # The start -----------------------------------------------------------------------------------------------------------
 
 
-def test_nobody_is_served_before_capabilities_have_started(
-    core: Core, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_is_served_before_rooms_have_started(core: Core, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[bool] = []
 
     async def run(serve: Callable[[], Server]) -> None:
         server = serve()
-        starting = Capability(start=lambda core: served.append(server._asyncio_server is not None))
-        monkeypatch.setattr("memoryd.daemon.server.server.installed", lambda: (starting,))
+        starting = Room(start=lambda core: served.append(server._asyncio_server is not None))
+        monkeypatch.setattr("memoryd.daemon.server.server.list_rooms", lambda: (starting,))
         await server.start()
         await server.stop()
 

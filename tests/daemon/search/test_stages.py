@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from absent import needs
 from conversing import talk
 from memoryd.client.protocol import Explain, Search
 from memoryd.daemon import search as package
-from memoryd.daemon.capability import installed_by_name
 from memoryd.daemon.core.core import Core
+from memoryd.daemon.rooms import list_rooms
 from memoryd.daemon.search import pipeline
 from memoryd.daemon.search.candidates import candidates
 from memoryd.daemon.search.clean import clean
@@ -41,14 +40,13 @@ def test_every_module_of_a_stage_is_listed_in_the_pipeline() -> None:
     assert [name for name in listed if f"*{name}*" not in told] == [], "say in daemon/search/__init__.py what it does"
 
 
-@needs()
-def test_each_stage_of_a_capability_is_one_that_it_lists() -> None:
+def test_each_stage_of_a_room_is_one_that_it_lists() -> None:
     folder = Path(str(package.__file__)).parents[1]
     pattern = re.compile(r"^def ([a-z]\w*)\(retrieval: Retrieval, sources: Sources\)", re.MULTILINE)
-    for name, capability in installed_by_name().items():
-        made = {found for path in (folder / name).rglob("*.py") for found in pattern.findall(path.read_text())}
-        listed = {one.__name__ for one in capability.stages.values()}
-        assert made <= listed, f"list each of these in the stages of daemon/{name}/capability.py"
+    for path in folder.glob("*/room.py"):
+        made = {found for path in path.parent.rglob("*.py") for found in pattern.findall(path.read_text())}
+        listed = {one.__name__ for room in list_rooms() for one in room.stages.values()}
+        assert made <= listed, f"list each of these in the stages of {path}"
 
 
 def retrieval(core: Core, *given: Candidate, vector: Any = 1, **options: Any) -> Retrieval:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from absent import needs
 from memoryd.client.errors import Conflict, NotFound
 from memoryd.client.protocol import Get, History, Memory, NewMemory
 from memoryd.daemon.core.core import Core
@@ -113,7 +112,6 @@ def test_undoing_a_run_over_thousands_of_memories_restores_every_row_link_and_ve
     assert get(core, ids[-1]).tier == "L2"
 
 
-@needs("topics")
 def test_a_memory_that_an_undo_moves_back_leaves_its_node(core: Core) -> None:
     id = add(core, "Herons fish at dawn").id
     run = begun(core)

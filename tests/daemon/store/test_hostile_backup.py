@@ -98,14 +98,30 @@ def test_a_folder_that_is_not_observed_and_is_not_here_is_named(copy: Path) -> N
     assert restore(copy).left_out["pauses"] == ["/nowhere/private"]
 
 
-def test_a_trigger_of_others_in_the_database_itself_is_dropped_at_the_start_or_by_repair(copy: Path) -> None:
+def test_what_is_of_others_in_the_database_itself_is_named_and_dropped_by_repair(copy: Path) -> None:
     data = copy.parent / "data"
     change(data / FILE_NAME, "CREATE TABLE stolen (content TEXT)", TRIGGER)
     with closing(Store(data)) as store:
-        assert store.find_problems() == []
-        store.write(lambda transaction: transaction.connection.execute(TRIGGER)).result()
-        assert store.find_problems() == ["schema: the trigger leak is of no part of memoryd that is installed"]
+        named = ["trigger leak", "table stolen"]
+        assert store.find_problems() == [f"schema: the {name} is of no part of memoryd" for name in named]
         store.rebuild().result()
+        assert store.find_problems() == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE VIRTUAL TABLE theirs USING fts5 (content)",
+        "CREATE TABLE theirs (token INTEGER REFERENCES tokens (id))",
+        "CREATE TABLE theirs (m TEXT REFERENCES memories (summary) ON DELETE CASCADE)",
+    ],
+)
+def test_a_table_of_others_that_could_keep_rows_or_break_deletes_does_not_come_with_a_copy(
+    copy: Path, sql: str
+) -> None:
+    change(copy, sql)
+    assert "table theirs" in restore(copy).dropped
+    with closing(Store(copy.parent / "restored")) as store:
         assert store.find_problems() == []
 
 

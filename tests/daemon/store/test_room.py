@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from absent import needs
 from memoryd.client import StorageFailed, StorageFull
 from memoryd.client.protocol import DECLARED, NewMemory, method_name
 from memoryd.daemon.config import Config, StorageConfig
@@ -145,7 +144,6 @@ def test_no_limit_is_no_limit_and_a_file_above_its_limit_opens(folder: Path) -> 
     limited.close()
 
 
-@needs()
 def test_every_call_that_changes_something_grows_or_removes_or_takes_no_room() -> None:
     others = {method_name(call) for call, rpc in DECLARED.items() if not rpc.reads and not rpc.grows}
     assert others == REMOVES | TAKES_NO_ROOM, "declare it with `grows=True`, or say here why it needs no room"
@@ -229,9 +227,7 @@ def test_a_full_disk_refuses_in_a_sentence_loses_nothing_and_removes_at_once(sma
 
 @pytest.mark.slow
 @pytest.mark.parametrize("small_disk", ["10m", "14m", "20m"], indirect=True)
-@pytest.mark.parametrize(
-    "first", ["delete", "delete_where", "erase", pytest.param("forget", marks=needs("workspaces")), "undo"]
-)
+@pytest.mark.parametrize("first", ["delete", "delete_where", "erase", "forget", "undo"])
 def test_on_a_small_full_disk_each_call_that_removes_makes_room(small_disk: Path, folder: Path, first: str) -> None:
     with running(small_disk, CountingEmbedder()) as core:
         kept: list[Any] = []

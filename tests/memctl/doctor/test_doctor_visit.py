@@ -11,7 +11,7 @@ import pytest
 from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
-from memoryd.client.doctor.checks import list_areas, list_checks
+from memoryd.client.doctor.checks import AREAS, list_checks
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import AddToken, Verify
 
@@ -19,8 +19,8 @@ COMMAND = [sys.executable, "-m", "memoryd.client.memctl", "doctor"]
 
 
 def test_there_are_many_checks_each_with_a_name_of_its_own() -> None:
-    assert len(list_checks()) == sum(map(len, list_areas().values())) >= 20
-    assert {name.casefold() for name in list_areas()}.isdisjoint(list_checks()), "a word means an area or a check"
+    assert len(list_checks()) == sum(map(len, AREAS.values())) >= 20
+    assert {name.casefold() for name in AREAS}.isdisjoint(list_checks()), "a word means an area or a check"
 
 
 def test_a_healthy_daemon_is_well(doctor: Doctor, alive: Any) -> None:
@@ -40,7 +40,7 @@ def test_what_is_the_owners_to_check_is_no_problem(doctor: Doctor, alive: Any, m
 
 def test_checks_are_chosen_by_name_and_area(doctor: Doctor, memctl: Memctl) -> None:
     assert list(doctor("disk", "daemon", "disk")) == ["disk", "daemon"]
-    assert set(doctor("files")) <= set(list_areas()["Files"])
+    assert set(doctor("files")) <= set(AREAS["Files"])
     failed = memctl("doctor", "nothing")
     assert (failed.code, "'nothing' is not a check; there are: installation," in failed.err) == (2, True)
     assert memctl("doctor", "--yes").code == 2

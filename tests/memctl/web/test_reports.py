@@ -6,12 +6,11 @@ import msgspec
 import pytest
 from shelf import HOSTILE
 
-from absent import needs
 from memoryd.client import AsyncClient
 from memoryd.client.errors import Invalid, MemorydError
 from memoryd.client.protocol import Consolidate, GetStatus, Jobs, Progress, RunJob, Tiers
 from memoryd.client.topics.calls import GraphNodes
-from memoryd.client.web.reports import list_reports
+from memoryd.client.web.reports import REPORTS
 from memoryd.client.web.reports.health import read_progress, show_findings
 from memoryd.client.web.reports.memory import compare_words
 from workbench import move_to_l2
@@ -77,7 +76,7 @@ async def test_reports_are_made_of_known_parts_whatever_memories_hold(morning: A
             "trace": {"id": trace.id},
             "why": {"of": "right to left", "query": "deploy"},
         }
-        for name, read in list_reports().items():
+        for name, read in REPORTS.items():
             found = msgspec.json.decode(msgspec.json.encode(await read(client, queries.get(name, {}))))
             assert name in ("map", "topics") or list_names(found) <= TAGS | NAMED, name  # which are data
 
@@ -86,15 +85,15 @@ async def test_reports_are_made_of_known_parts_whatever_memories_hold(morning: A
 async def test_a_report_of_nothing_is_refused_in_one_sentence(morning: Any, name: str) -> None:
     async with AsyncClient(socket=morning.socket, autostart=False) as client:
         with pytest.raises(MemorydError, match=r"\w+"):
-            await list_reports()[name](client, {"id": "no such", "job": "none"})
+            await REPORTS[name](client, {"id": "no such", "job": "none"})
 
 
 async def test_a_missing_memory_is_meant_by_words_though_it_is_expired(morning: Any) -> None:
     with morning.client("acme/api") as agent:
         id = agent.add("The coupon WINTER gives ten percent, with the code 4711", expires_at="2020-01-01").id
     async with AsyncClient(socket=morning.socket, autostart=False) as client:
-        why = say(await list_reports()["why"](client, {"query": "coupon", "reach": "all", "of": "coupon WINTER"}))
-        like_an_id = say(await list_reports()["why"](client, {"query": "coupon", "reach": "all", "of": "4711"}))
+        why = say(await REPORTS["why"](client, {"query": "coupon", "reach": "all", "of": "coupon WINTER"}))
+        like_an_id = say(await REPORTS["why"](client, {"query": "coupon", "reach": "all", "of": "4711"}))
     assert "The coupon WINTER gives ten percent" in why
     assert "it is expired since 2020-01-01T00:00:00Z" in why
     assert like_an_id.startswith(f"div link {id}")
@@ -105,12 +104,12 @@ async def test_a_memory_or_a_turn_is_found_named_by_words_or_out_of_reach(mornin
         asked = {"query": "The staging database is called wagtail", "reach": "all"}
         [hit, *_] = await client.search(asked["query"], limit=1)
         [turn, *_] = await client.turns()
-        found = say(await list_reports()["why"](client, {**asked, "of": hit.id}))
-        meant = say(await list_reports()["why"](client, {**asked, "of": "wagtail is rebuilt each Monday"}))
-        nothing = say(await list_reports()["why"](client, {**asked, "of": "zzzz"}))
-        near = say(await list_reports()["why"](client, {"query": turn.content, "reach": "all", "of": turn.id}))
+        found = say(await REPORTS["why"](client, {**asked, "of": hit.id}))
+        meant = say(await REPORTS["why"](client, {**asked, "of": "wagtail is rebuilt each Monday"}))
+        nothing = say(await REPORTS["why"](client, {**asked, "of": "zzzz"}))
+        near = say(await REPORTS["why"](client, {"query": turn.content, "reach": "all", "of": turn.id}))
         here = {"namespace": "acme/web", "reach": "exact"}
-        waits = say(await list_reports()["why"](client, {**asked, **here, "of": turn.id}))
+        waits = say(await REPORTS["why"](client, {**asked, **here, "of": turn.id}))
     assert "Found, at rank 1, " in found
     assert "Found, at rank " in near
     assert "No memory is like that" in nothing
@@ -138,7 +137,7 @@ def test_words_that_differ_are_marked() -> None:
 async def test_a_node_needs_a_number(morning: Any) -> None:
     async with AsyncClient(socket=morning.socket, autostart=False) as client:
         with pytest.raises(Invalid, match="is not the number of a node"):
-            await list_reports()["node"](client, {"id": "<b>"})
+            await REPORTS["node"](client, {"id": "<b>"})
 
 
 async def test_how_a_memory_was_found_is_told_in_a_persons_words(morning: Any) -> None:
@@ -146,10 +145,10 @@ async def test_how_a_memory_was_found_is_told_in_a_persons_words(morning: Any) -
         trace = (await client.explain("when do we move the session cache", touch=False)).trace
         [said, *_] = [one for one in trace.candidates if one.preview.startswith("Please move")]
         [saved, *_] = [one for one in trace.candidates if one.preview.startswith("The deploy window is Tuesday at 9")]
-        turn = say(await list_reports()["found"](client, {"id": said.id, "trace": trace.id}))
-        fact = say(await list_reports()["found"](client, {"id": saved.id, "trace": trace.id}))
-        whole = say(await list_reports()["trace"](client, {"id": trace.id}))
-        other = say(await list_reports()["found"](client, {"id": "0" * 32, "trace": trace.id}))
+        turn = say(await REPORTS["found"](client, {"id": said.id, "trace": trace.id}))
+        fact = say(await REPORTS["found"](client, {"id": saved.id, "trace": trace.id}))
+        whole = say(await REPORTS["trace"](client, {"id": trace.id}))
+        other = say(await REPORTS["found"](client, {"id": "0" * 32, "trace": trace.id}))
     assert "% sure ; these words: “move”, “session”, “cache” ; " in turn
     assert "in meaning (" in fact
     assert "said by the user, time" in turn
@@ -167,10 +166,10 @@ async def test_a_turn_is_shown_with_its_conversation_and_files(morning: Any) -> 
             {"role": "assistant", "content": "It is in the folder docs of the repository.", "files": ["docs/run.md"]},
         ]
         asked, answered = (await client.observe(turns, session="runbook")).ids
-        question = say(await list_reports()["memory"](client, {"id": asked}))
-        answer = say(await list_reports()["memory"](client, {"id": answered}))
+        question = say(await REPORTS["memory"](client, {"id": asked}))
+        answer = say(await REPORTS["memory"](client, {"id": answered}))
         [alone, *_] = (await client.list(limit=1, type=["fact"])).memories
-        fact = say(await list_reports()["memory"](client, {"id": alone.id}))
+        fact = say(await REPORTS["memory"](client, {"id": alone.id}))
     assert "Said around it div.hit span.about span ada" in question
     assert "Files of that time ul li code docs/run.md" in question
     assert "Said around it div.hit span.about span ada" in answer
@@ -179,11 +178,11 @@ async def test_a_turn_is_shown_with_its_conversation_and_files(morning: Any) -> 
 
 async def test_what_agents_were_given_can_be_rated_deleted_and_kept_out_for_good(morning: Any) -> None:
     async with AsyncClient(socket=morning.socket, autostart=False) as client:
-        report = await list_reports()["given"](client, {})
+        report = await REPORTS["given"](client, {})
         asked = {"namespace": "acme/api", "session": "move-the-cache"}
         [memory, *_] = (await client.list(limit=1)).memories
-        never = say(await list_reports()["never"](client, {"id": memory.id, **asked}))
-        elsewhere = say(await list_reports()["given"](client, {"namespace": "other", "reach": "exact"}))
+        never = say(await REPORTS["never"](client, {"id": memory.id, **asked}))
+        elsewhere = say(await REPORTS["given"](client, {"namespace": "other", "reach": "exact"}))
     assert "h2 acme/api" in say(report)
     assert "span.badge. Claude Code" in say(report)
     for text in ("act Useful", "feedback", "act Wrong", "delete", "emit Never again never"):
@@ -219,15 +218,14 @@ async def test_progress_says_how_far_what_is_under_way_is(morning: Any) -> None:
     assert "Nothing: all that came in is ready to be found." in nothing
 
 
-@needs("topics")
 async def test_topics_hold_what_is_not_in_l2_yet(morning: Any) -> None:
     async with AsyncClient(socket=morning.socket, autostart=False) as client:
-        young = await list_reports()["topics"](client, {})
+        young = await REPORTS["topics"](client, {})
         await client.call(Consolidate(reach="all"))
         move_to_l2(morning.core)
         await client.call(RunJob(name="cluster"))
         await client.add("The deploy window moves to Tuesday at noon", dedup=False)
-        grown = await list_reports()["topics"](client, {})
+        grown = await REPORTS["topics"](client, {})
     assert young["topics"] == []
     assert {one["tier"] for group in young["groups"] for one in group["recent"]} == {"L0", "L1"}
     assert all(group["label"] and group["recent"] for group in young["groups"])

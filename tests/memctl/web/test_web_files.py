@@ -7,11 +7,10 @@ from os.path import normpath
 from vendored import FOLDER, digest
 
 from imports import CHECKOUT
-from memoryd.client.capabilities import list_modules
 from memoryd.client.memctl.search import FLOOR
 
 STATIC = FOLDER.parent
-FOLDERS = [STATIC, *(CHECKOUT / "client" / name / "static" for name in list_modules("client", "page"))]
+FOLDERS = [STATIC, CHECKOUT / "client" / "topics" / "static"]
 # By its address below `/static`.
 OWN = {
     str(path.relative_to(folder)): path

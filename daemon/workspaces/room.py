@@ -1,23 +1,19 @@
 """What workspaces bring to the kernel: tables, a job, threads that watch files, calls on files and folders."""
 
-from memoryd.daemon.capability import Capability
 from memoryd.daemon.jobs.table import MIN, JobRow
+from memoryd.daemon.rooms import Room
 from memoryd.daemon.workspaces import calls, flushing, linking, scanning, writing
 from memoryd.daemon.workspaces.tables import workspaces
 from memoryd.daemon.workspaces.watching import Watchers
 
 _SCAN = "Look at all files of the workspaces, as a safety net."
 
-CAPABILITY = Capability(
+ROOM = Room(
     handlers=(calls, flushing, writing),
     tables=workspaces.TABLES,
-    at_start=("workspaces",),
     clear=workspaces.read_again,
     erase=workspaces.forget_files,
-    named=workspaces.NAMED,
     show=linking.show,
-    in_force=workspaces.IN_FORCE,
-    disarm=workspaces.disarm,
     start=lambda core: core.state(Watchers, core).start(),
     stop=lambda core: core.state(Watchers, core).close(),
     jobs={"workspaces": JobRow(10 * MIN, 5 * MIN, _SCAN, scanning.SCAN)},

@@ -1,6 +1,6 @@
 """What the backfill of past sessions brings to the kernel: its call."""
 
 from memoryd.daemon.backfill import taking
-from memoryd.daemon.capability import Capability
+from memoryd.daemon.rooms import Room
 
-CAPABILITY = Capability(handlers=(taking,))
+ROOM = Room(handlers=(taking,))

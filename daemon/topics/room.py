@@ -1,14 +1,14 @@
 """What topics bring to the kernel: tables, a job, a stage of searches, calls on the graph."""
 
-from memoryd.daemon.capability import Capability
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.jobs.table import MIN, JobRow
+from memoryd.daemon.rooms import Room
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.topics import clustering, reading
 from memoryd.daemon.topics.expand import expand
 from memoryd.daemon.topics.naming import Naming
 from memoryd.daemon.topics.nodes import Centroids
-from memoryd.daemon.topics.tables import graph, graph_faults, graph_names, graph_reading, graph_schema
+from memoryd.daemon.topics.tables import graph, graph_faults, graph_reading, graph_schema
 
 _CLUSTER = "Put memories of L2 into nodes; split, merge, name these."
 
@@ -21,13 +21,11 @@ def _report_tiers(connection: Connection, visible: str) -> dict[str, int]:
     return {"nodes": graph_reading.count_nodes(connection, visible)}
 
 
-CAPABILITY = Capability(
+ROOM = Room(
     handlers=(clustering, reading),
     tables=graph_schema.TABLES,
-    derived=graph_faults.DERIVED,
     find_problems=graph_faults.find_problems,
     clear=graph_faults.clear,
-    resume=graph_names.forget_all,
     erase=graph.erase,
     forget=_forget,
     note_searches=graph.note_searches,

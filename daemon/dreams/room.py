@@ -1,13 +1,13 @@
 """What dreams bring to the kernel: tables, a job, the call that dreams by hand."""
 
-from memoryd.daemon.capability import Capability
 from memoryd.daemon.dreams import job
 from memoryd.daemon.dreams.tables import dreams
 from memoryd.daemon.jobs.table import DAY, MIN, JobRow
+from memoryd.daemon.rooms import Room
 
 _DREAM = "Tidy MEMORY.md of workspaces that allow it, by daily files."
 
-CAPABILITY = Capability(
+ROOM = Room(
     handlers=(job,),
     tables=dreams.TABLES,
     jobs={"dream": JobRow(DAY, 10 * MIN, _DREAM, job.DREAM)},
