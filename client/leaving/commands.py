@@ -48,14 +48,11 @@ def _uninstall(args: Namespace) -> int:
         warning = _make_warning(there, args.keep_data)
         preview = f"{_format(there, '', 'To be removed')}\nmemctl: {warning}"  # on stderr, which has no colours
         confirm("uninstall", warning, preview, "Nothing was removed.")
-    if not there.alone:
-        folders.note_removal()
+    folders.note_removal()
     for part in there.parts:
         part.remove()
-    if not there.alone:
-        folders.remove_empty(there.made)
+    folders.remove_empty(there.made)
     _check_gone(there.parts)
-    there = there if args.keep_data else there.mark_last()
     report = _make_report(there, dry_run=False)
     show(args, report, lambda: _format(there, report.then, "Removed", "dim"))
     return _judge(there)
@@ -67,12 +64,10 @@ def _judge(there: Installation) -> int:
 
 
 def _make_warning(there: Installation, keep_data: bool) -> str:
-    if keep_data and there.alone:
-        return f"This ends the daemon of the memory in {there.alone}; all else stays."
     if keep_data:
         return "This removes memoryd; its memories and settings stay."
-    what, kept = f"the memory in {there.alone} alone," if there.alone else "memoryd", there.kept or "all memories"
-    return f"This removes {what} with {kept}; it cannot be undone. To take them along, {_advise_export(there)}."
+    kept = there.kept or "all memories"
+    return f"This removes memoryd with {kept}; it cannot be undone. To take them along, {_advise_export(there)}."
 
 
 def _advise_export(there: Installation) -> str:
@@ -96,8 +91,7 @@ def _make_report(there: Installation, dry_run: bool) -> _Report:
         {"what": part.what, "path": str(part.path), "note": part.note, "size_bytes": part.size_bytes}
         for part in there.parts
     ]
-    then = "" if there.alone else _find_program_command()
-    return _Report(dry_run, parts, [remain._asdict() for remain in there.remains], then)
+    return _Report(dry_run, parts, [remain._asdict() for remain in there.remains], _find_program_command())
 
 
 def _find_program_command() -> str:
@@ -110,8 +104,7 @@ def _find_program_command() -> str:
 
 
 def _format(there: Installation, then: str, heading: str, *styles: str) -> str:
-    nothing = f"There is nothing to remove here{'' if there.alone else ' but the program'}."
-    lines = [f"{heading}:" if there.parts else nothing]
+    lines = [f"{heading}:" if there.parts else "There is nothing to remove here but the program."]
     lines += [f"  {paint(pad(part.what, 8), *styles)}  {_format_part(part)}" for part in there.parts]
     if there.remains:
         lines += ["Stays:", *map(_format_remains, there.remains[:_SHOWN])]

@@ -15,7 +15,7 @@ import msgspec
 
 from memoryd.client.errors import MemorydError, Unavailable
 from memoryd.client.protocol import Restart, Shutdown, Status
-from memoryd.client.systemd.units import Installation, command_of, format_units, is_for, is_ours
+from memoryd.client.systemd.units import Installation, command_of, format_units, is_ours
 from memoryd.client.transport import activation
 from memoryd.client.transport.activation import SERVICE_UNIT, SOCKET_UNIT, run_systemctl
 from memoryd.client.transport.sync import Client
@@ -79,12 +79,6 @@ def find_units() -> tuple[dict[str, Path], dict[str, Path]]:
     there = {name: path for name, path in there.items() if path.is_file()}
     ours = {name: path for name, path in there.items() if is_ours(_read_text(path) or "")}
     return ours, {name: path for name, path in there.items() if name not in ours}
-
-
-def find_units_for(data_dir: Path) -> dict[str, Path]:
-    """Return the unit files that memctl wrote, where the service has its data in this folder."""
-    ours, _ = find_units()
-    return ours if SERVICE_UNIT in ours and is_for(_read_text(ours[SERVICE_UNIT]) or "", data_dir) else {}
 
 
 def uninstall() -> Removed:

@@ -76,11 +76,6 @@ def command_of(unit: str) -> str:
     return re.sub(r"\\(.)", r"\1", found.group(1)).replace("%%", "%") if found else ""
 
 
-def is_for(unit: str, data_dir: Path) -> bool:
-    """Return whether a service unit of ours has its data in a folder."""
-    return f" --data-dir {_format_word(data_dir)} " in unit
-
-
 def _replace(name: str, lines: dict[str, str]) -> str:
     """Return a template with the lines of some directives replaced; an empty line leaves it as it is."""
     text = (Path(memoryd.__file__).parent / "systemd" / name).read_text("utf-8")

@@ -73,12 +73,6 @@ def _list_there(folders: Iterable[Path]) -> list[Path]:
     return list(there.values())
 
 
-def list_unnoted() -> list[Path]:
-    """Return of the folders that are there those that were not noted, such as one that was moved."""
-    noted = {folder.resolve() for folder in _read(FILE)}
-    return [folder for folder in list_folders() if folder.resolve() not in noted]
-
-
 def list_gone() -> list[Path]:
     """Return the folders that were noted and are not there any more: deleted or moved."""
     return [folder for folder in _read(FILE) if not folder.is_dir()]
