@@ -3,18 +3,12 @@
 import re
 from typing import NamedTuple
 
+from memoryd.client.credentials.rules import FILE
 from memoryd.client.credentials.views import INVISIBLE
 from memoryd.client.patterns import compile_late
 
-NAMES = (
-    *("password", "passwd", "passphrase", "passcode", "passwort", "kennwort", "mot de passe", "contraseña", "pwd"),
-    *("pass", "secret", "credential", "token", "key"),
-    *("pw", "senha", "wachtwoord", "parola", "palavra-passe", "adgangskode", "salasana", "contrasena", "heslo"),
-)
-FOREIGN_NAMES = (
-    *("密码", "密碼", "口令", "パスワード", "비밀번호", "암호", "пароль", "пароля", "hasło", "lösenord", "şifre"),
-    *("jelszó", "κωδικός", "mật khẩu", "รหัสผ่าน", "كلمة المرور", "סיסמה", "पासवर्ड"),
-)
+NAMES: list[str] = FILE["names"]["names"]
+FOREIGN_NAMES: list[str] = FILE["names"]["foreign"]
 _KINDS = ("secret", "credential", "token", "key")
 # What a key is a key to, and what a `pass` is of: they are names with that before them alone.
 _BEFORE_KEY = compile_late(
@@ -26,34 +20,8 @@ _BEFORE_PASS = compile_late(
 _PUBLIC = ("publickey", "public_key_", "public-key-")  # the token of an assembly's public key is no secret
 _SUFFIX = compile_late(r"(?:s\b)?(?:[ _-]?(?:access[ _-]?)?key)?(?P<suffix>[A-Za-z0-9_.-]{0,40}+)", re.IGNORECASE)
 PARTS = compile_late(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-# What a name says after `password` of which one is meant, or how it is written.
-_WHICH = frozenset(
-    "s v value string text plain clear b base prod production staging stage dev development test testing qa live local"
-    " old new current previous primary secondary main master backup default root admin db database app api web key"
-    " one two first second last".split()
-)
-# What it says where it is about a password, and is none.
-_ABOUT = frozenset(
-    "length len min max minimum maximum count counts number limit size policy hash hashes hashed hasher digest checksum"
-    " sha md salt file files path dir folder url uri link href id ids name names type types kind field fields label"
-    " labels column columns header headers param params parameter prompt hint help message msg error errors reset"
-    " change changed forgot expiry expires expired expiration expire ttl age lifetime timeout interval rotation rotated"
-    " at date time on created updated policy rules rule pattern regex validator validators validation strength score"
-    " form input page view template route endpoint provider service manager generator store vault backend class cls"
-    " func function fn callback handler handlers encoder encoding encoded algorithm algo alg bits cost rounds"
-    " iterations ref reference arn location region source env var variable lookup cmd command program is has can"
-    " enabled enable disabled required optional allowed mode status state index idx position pos start end offset per"
-    " budget usage used cache fingerprint prefix suffix format scope scopes owner issuer audience user username login"
-    " email account less free protected spec schema settings config options stdin".split()
-)
-# What forms, types and rules say of passwords: no part of one.
-WORDS = _ABOUT | frozenset(
-    "the and for with must not least most eight twelve characters character long strong weak update confirm repeat"
-    " verify verification enter button text bcrypt argon salted encrypted encryption auth authentication mandatory"
-    " module object instance client server based only see ask kubernetes default public private interactive"
-    " redacted removed omitted none null undefined hidden masked credentials apikey str bytes string integer boolean"
-    " true false testing tested wrong invalid missing unknown empty".split()
-)
+_WHICH, _ABOUT = (frozenset(FILE["names"][group].split()) for group in ("which", "about"))
+WORDS = _ABOUT.union(FILE["values"]["forms"].split())  # no part of a password
 _USER_NAME = compile_late(r"(?:user(?:[ _-]?name)?|login|e-?mail|account|uid)", re.IGNORECASE)
 _USER = compile_late(
     r"(?:^|[\s{,;/(\"'&?])(?:user(?:[_-]?name)?|login|e?mail|account|uid)[\"']?\s{0,4}[:=]{1,2}\s{0,4}[\"']?[^\s\"',}=]"
@@ -86,7 +54,7 @@ def is_user(name: str) -> bool:
     return bool(_USER_NAME.fullmatch(name))
 
 
-def list_names(text: str) -> tuple[str, ...]:
+def list_names(text: str) -> list[str]:
     """Return the names that a text may have."""
     return NAMES if text.isascii() else NAMES + FOREIGN_NAMES
 

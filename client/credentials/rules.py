@@ -62,14 +62,14 @@ def _make(
 
 
 with open(os.path.join(os.path.dirname(__file__), "rules.toml"), "rb") as _opened:
-    _FILE = tomllib.load(_opened)
-RULES = tuple(_make(**row) for row in _FILE["rules"])
+    FILE = tomllib.load(_opened)
+RULES = tuple(_make(**row) for row in FILE["rules"])
 _ROWS = [(keyword, rule) for rule in RULES for keyword in rule.keywords]
 _IN_RUNS = [row for row in _ROWS if "text" not in row[1].tags]
 _IN_TEXT = [row for row in _ROWS if "text" in row[1].tags and not row[1].folded]
 _IN_LOWERED = [row for row in _ROWS if "text" in row[1].tags and row[1].folded]
-_ALLOWED = [compile_late(regex) for regex in _FILE["allowlist"]["regexes"]]
-_STOP_WORDS: list[str] = _FILE["allowlist"]["stopwords"]
+_ALLOWED = [compile_late(regex) for regex in FILE["allowlist"]["regexes"]]
+_STOP_WORDS: list[str] = FILE["allowlist"]["stopwords"]
 # The short ones as somebody writes them: in keys of letters in any case they come by chance, such as `yOUr`.
 _AS_WRITTEN = [form for word in _STOP_WORDS if len(word) < 6 for form in (word, word.upper(), word.title())]
 _IN_ANY_CASE = [word for word in _STOP_WORDS if len(word) >= 6]

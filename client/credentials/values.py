@@ -8,19 +8,13 @@ and plain words are none.
 import re
 
 from memoryd.client.credentials.names import NAMES, PARTS, WORDS, kind_of
-from memoryd.client.credentials.rules import is_placeholder, measure_entropy
+from memoryd.client.credentials.rules import FILE, is_placeholder, measure_entropy
 from memoryd.client.patterns import compile_late
 
 NEAR, SAID, BARE, QUOTED = range(4)
-_REFERENCE = compile_late(
-    r"[$%{<\[&@#/~]|\w+://|!\w+\Z|(?:env|var|vault|secrets?|config|settings|self|process|os)\b[.:]", re.IGNORECASE
-)
-_TECHNICAL = compile_late(
-    r"(?:[vxhsp]\d{1,4}(?![a-z0-9])|(?:base|sha|md|utf|ascii|latin|rsa|ed|aes|blake|argon|bcrypt|scrypt|pbkdf|hs|rs|es"
-    r"|oauth|http|ipv?|py|u?int|float|mp|ec|k8|win|log|web|i18n|l10n|saml|tls|ssl|ldap|ntlm|wpa|pkcs|rfc|pep|python|cl"
-    r"|nist|fips|iso|bip|issue|ticket)[_-]?\d|\d{1,4}-(?:char|word|digit|letter|byte|bit|day|hour|minute|month|year))",
-    re.IGNORECASE,
-)
+_VALUES: dict[str, str] = FILE["values"]
+_REFERENCE = compile_late(_VALUES["reference"])
+_TECHNICAL = compile_late(_VALUES["technical"])
 _IDENTIFIER = compile_late(r"[A-Za-z_]+\d{0,2}(?:[.:>-]+[A-Za-z_]+\d{0,2})*[.:]?")
 _WORDS = compile_late(r"[A-Za-z]+\d{0,2}(?:[_./:-][A-Za-z]*\d{0,2})*")
 _TYPE_OF_KEY = compile_late(r"[a-z](?:Key|Token|Secret)(?:s|Types?)?$")
@@ -28,28 +22,14 @@ _PHRASE = compile_late(r"[a-z]{3,12}(?:[-_.][a-z]{3,12}){2,7}")
 _NUMBERED = compile_late(  # a word with a number among the first: `us-east-1` has none
     r"(?=\D{0,100}(?<=[A-Za-z])\d)[A-Za-z]{2,12}\d{0,4}(?:-(?:[A-Za-z]{2,12}\d{0,4}|\d{1,4})){2,7}"
 )
-_FILE = compile_late(
-    r"\.(?:txt|md|rst|json|ya?ml|toml|ini|cfg|conf|env|py|js|ts|sh|sql|sqlite|db|csv|log|pdf|docx?|png|jpe?g|zip|kdbx?"
-    r"|gpg|asc|pem|pub|key)\Z",
-    re.IGNORECASE,
-)
+_FILE = compile_late(_VALUES["file"])
 _CHAIN = compile_late(r"(?=[A-Za-z-]{0,100}\d)[A-Za-z]{3,12}(?:-(?:[A-Za-z]{3,12}|\d{1,4})){3,7}")
 _ENTRY = compile_late(r"[^\W\d_]{8,}|(?=[^\d]*\d)[A-Za-z0-9]{2,24}(?:-[A-Za-z0-9]{1,24}){1,7}")
 _STRONG = compile_late(r"[!@#$%^&*?~+=|]")
 _TYPED = compile_late(r"[!@#$%^&]")  # signs that are in passwords more than in expressions of code
 _MIXED = compile_late(r"[^\W\d_]*\d+[^\W\d_]+\d[^\W_]*")  # digits, letters and digits again
-_MEANT = compile_late(  # what has these too: code, addresses, versions, issues, counts, times, algorithms and formats
-    r"/|=.|&&|%[0-9A-Fa-f]{2}|\w\$[A-Z]|\d\^\d|@[\^~]?[\w-]+\.\w|\d(?:to|of)\d"
-    r"|\A(?:[a-z_-]+@(?:[a-z][a-z0-9-]*|\d{1,2})|[A-Za-z_.-]+\d{0,2}#[\w.-]+"
-    r"|\d{8}T\d{6}Z?|(?:\d+(?:st|nd|rd|th|ms|min|[hdwsmy]))+)\Z"
-    r"|\A(?i:test|(?:x?chacha|secp|sect|prime|curve|ec?dsa|h26|iso|bip|ntlmv|i18n|k8s|node|mfa|rgb|bgr|rg|depth|astc)"
-    r"[a-z]?\d)"
-)
-# What a number is beside in names of places, times and amounts: no word of a chain of words that is a passphrase.
-_COUNTED = frozenset(
-    "test tests case cases step steps section chapter page version build node host rack issue ticket word words digit"
-    " digits hour hours minute minutes days week weeks month months year years since".split()
-)
+_MEANT = compile_late(_VALUES["meant"])
+_COUNTED = frozenset(_VALUES["counted"].split())
 _HEX = compile_late(r"[0-9A-Fa-f-]+")
 _MIN_NEAR, _MIN_TOKEN, _MIN_SECRET, _MIN_MADE_UP, _MIN_PASSWORD = 20, 16, 8, 8, 6
 _HEX_BITS, _TEXT_BITS = 2.8, 3.2  # of entropy per character from which a key looks made: words have less

@@ -253,13 +253,13 @@ def test_a_key_is_found_after_the_beginning_of_another_one(between: str) -> None
 
 def test_what_lies_within_a_credential_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
-    beside = named._find_beside
+    beside = named._find_connected
 
     def counted(name: TellingName, text: str) -> CredentialMatch | None:
         looked.append(name.start)
         return beside(name, text)
 
-    monkeypatch.setattr(named, "_find_beside", counted)
+    monkeypatch.setattr(named, "_find_connected", counted)
     text = "password=" * 20_000
     assert find(text) == [("password", 9, len(text))]
     assert len(looked) < 10

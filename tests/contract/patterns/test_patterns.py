@@ -27,7 +27,6 @@ from memoryd.daemon.workspaces.documents import globs
 # Patterns that need a look at how they are used: by which methods, and for texts of which length at most. Names are
 # beginnings; the first row that fits counts.
 REVIEWED = {
-    "client.credentials.named._ANNOUNCED": Bound(("match",)),  # once for each name
     "client.credentials.redacting._ENTRY": Bound(("match",)),  # once for each line of a manifest
     "daemon.conversations.gate.NOISE": Bound(("fullmatch",)),
     "daemon.language.digesting.": Bound(("search", "match"), digesting.MAX_CHARS),  # longer sentences are in no summary
