@@ -320,7 +320,8 @@ class Reader:
                 shown += [f"{_GIVEN}{line}" for line in given.splitlines()]
             elif line.startswith("● "):
                 agent.hook(STOP, last_assistant_message=line[2:])
-        self.run("memctl", "session", "end", session, "--wait")
+        end = f"client.end_session({session!r}, wait=True)"
+        self.run(sys.executable, "-c", f"from memoryd.client import Client\nwith Client() as client: {end}")
         return [self.show(line) for line in shown]
 
 

@@ -76,9 +76,9 @@ def check_service(patient: Patient) -> Finding | None:
     if state.socket and state.socket != socket:
         return warn(f"the service listens at {state.socket}, clients ask at {socket}", INSTALL)
     if state.socket_state == "failed":
-        return fail("its socket was closed after too many failed starts", f"memctl service logs; {INSTALL}")
+        return fail("its socket was closed after too many failed starts", f"{activation.LOGS}; {INSTALL}")
     if state.result not in ("", "success"):
-        return warn(f"its last run ended badly ({state.result})", "memctl service logs")
+        return warn(f"its last run ended badly ({state.result})", activation.LOGS)
     if other := _list_other_units(patient):
         return warn(f"{', '.join(other)} differs from what this version writes", INSTALL)
     if state.manager:

@@ -33,9 +33,6 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         "put": CommandRow("memories", "store a memory under a key, in place of the one that has it"),
         "observe": CommandRow("observe", "take note of turns of a conversation"),
         "seed": CommandRow("observe", "take in many turns or memories from a file"),
-        "session end": CommandRow("task", "say that a conversation is over: sum it up now"),
-        "task done": CommandRow("task", "keep what came of a task"),
-        "task failed": CommandRow("task", "keep what failed and why, as a lesson"),
         "search": CommandRow("search", "find memories by meaning and by words, best first"),
         "context": CommandRow("context", "what matters for a task, as text for a prompt"),
         "get": CommandRow("memories", "show one memory by its id, or a turn in its conversation"),
@@ -108,7 +105,6 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         ),
         "service uninstall": CommandRow("commands", "remove the service; the data stays", "systemd"),
         "service status": CommandRow("commands", "whether the service is installed, and how it is", "systemd"),
-        "service logs": CommandRow("commands", "what the daemon logged last", "systemd"),
         "stats": CommandRow("stats", "what is stored, how the daemon is used and who is connected"),
         "metrics": CommandRow("metrics", "all figures in the text format of Prometheus"),
         "doctor": CommandRow("commands", "check everything and say how to fix what is wrong", "doctor"),
@@ -162,9 +158,6 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         ),
         "workspace files": CommandRow("workspace", "the files of a workspace that the index knows", "workspaces"),
         "workspace index": CommandRow("workspace", "bring the index up to date with the files now", "workspaces"),
-        "flush": CommandRow(
-            "flush", "write what is worth keeping of a conversation into a file of a workspace", "workspaces"
-        ),
         "remember": CommandRow("notes", "write a note into a file of a workspace, by default today's", "workspaces"),
         "forget": CommandRow(
             "notes", "take memories out of their files; delete those that come from no file", "workspaces"

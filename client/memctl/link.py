@@ -23,7 +23,7 @@ R = TypeVar("R")
 C = TypeVar("C", bound=Call[Any])
 
 _CONTEXT, _UNASKED = "get_context", "get_unasked"  # what an agent gets
-_PLACED = frozenset(("add", "complete_task", "end_session", "observe", "put", _CONTEXT, _UNASKED))
+_PLACED = frozenset(("add", "observe", "put", _CONTEXT, _UNASKED))
 
 
 class OwnersClient(Client):

@@ -57,15 +57,15 @@ def _observe(args: Namespace) -> None:
         return
     if args.folder:
         raise Usage("--folder is for `memctl observe off` and `on`.")
-    turns = read_turns(args, args.created_at)
+    turns = _read_turns(args)
     parts = [send(args, protocol.Observe(turns=part, session=args.session)) for part in split_batches(turns, MAX_TURNS)]
     observed = _join(parts)
     show(args, observed, lambda: _observed_text(observed, turns, describe_project(args)))
 
 
-def read_turns(args: Namespace, created_at: float | None = None) -> list[protocol.NewTurn]:
+def _read_turns(args: Namespace) -> list[protocol.NewTurn]:
     """Return the turns that the arguments or standard input give."""
-    spoken = [protocol.NewTurn(role=args.role, content=turn, created_at=created_at) for turn in args.turns]
+    spoken = [protocol.NewTurn(role=args.role, content=turn, created_at=args.created_at) for turn in args.turns]
     turns = spoken or [new_turn(item) for item in _json_lines("standard input", _read_stdin())]
     if not turns:
         raise Usage("there are no turns: give some, or JSON lines with role and content on standard input.")

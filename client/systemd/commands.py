@@ -1,13 +1,8 @@
-"""service install, uninstall, status, logs."""
+"""service install, uninstall, status."""
 
-import os
-import shutil
-import subprocess
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
-from memoryd.client.errors import MemorydError
-from memoryd.client.memctl.arguments import accept_whole, declare_nothing
+from memoryd.client.memctl.arguments import declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.local import require_daemon
@@ -16,11 +11,6 @@ from memoryd.client.memctl.table import format_fields, size_text
 from memoryd.client.systemd import installing
 from memoryd.client.systemd.units import current_place, format_units
 from memoryd.client.transport import activation, paths
-from memoryd.client.transport.activation import SERVICE_UNIT
-
-LINES = 50
-MAX_LINES = 100_000
-LOG_TAIL_BYTES = 4_000_000
 
 
 def _declare_install(parser: ArgumentParser) -> None:
@@ -63,7 +53,7 @@ def _installed_text(done: installing.Installed) -> str:
             if done.lingering
             else f"from your login {last}",
         ),
-        ("look", paint("memctl service status", "cyan") + ", " + paint("memctl service logs", "cyan")),
+        ("look", paint("memctl service status", "cyan") + ", " + paint(activation.LOGS, "cyan")),
         ("change", "systemctl --user edit memoryd.service"),
         ("variables", "of your shell are not seen: API keys go into files (`key_file`)"),
     ]
@@ -115,58 +105,6 @@ def _tell_start(found: installing.ServiceState) -> str:
     return "with the machine, runs also while you are logged out" if found.lingering else "at your login"
 
 
-def _declare_logs(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--lines",
-        "-n",
-        type=accept_whole(1, MAX_LINES),
-        default=LINES,
-        metavar="N",
-        help=f"the last N lines (default: {LINES})",
-    )
-    parser.add_argument("--follow", "-f", action="store_true", help="go on with what comes; Ctrl-C ends it")
-
-
-def _print_logs(args: Namespace) -> None:
-    file = paths.data_dir() / "memoryd.log"
-    journal = _read_journal(args.lines)
-    if args.follow:
-        if args.json:
-            raise MemorydError("--follow has no end and --json prints one document; take one of the two.")
-        tail = ["tail", "-n", str(args.lines), "-F", str(file)]
-        follow = [*_journal_command(args.lines), "--follow"] if journal else tail
-        os.execvp(follow[0], follow)
-    lines = journal or _read_log_end(file, args.lines)
-    if not lines:
-        raise MemorydError(
-            f"There is no log: the journal has nothing of the service, and {file} is not there or empty."
-        )
-    show(args, lines, lambda: "\n".join(map(make_printable, lines)))
-
-
-def _journal_command(lines: int) -> list[str]:
-    return ["journalctl", "--user", f"--unit={SERVICE_UNIT}", "--no-pager", "--output=short-iso", f"--lines={lines}"]
-
-
-def _read_journal(lines: int) -> list[str]:
-    """Return what the journal has of the service; nothing where there is no journal or no service."""
-    if not shutil.which("journalctl") or not (activation.unit_folder() / SERVICE_UNIT).is_file():
-        return []
-    command = [*_journal_command(lines), "--quiet"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    return done.stdout.decode("utf-8", "replace").splitlines() if not done.returncode else []
-
-
-def _read_log_end(file: Path, lines: int) -> list[str]:
-    """Return the end of the log of a daemon that clients started."""
-    try:
-        with file.open("rb") as log:
-            log.seek(max(0, file.stat().st_size - LOG_TAIL_BYTES))
-            return log.read().decode("utf-8", "replace").splitlines()[-lines:]
-    except FileNotFoundError:
-        return []
-
-
 COMMANDS = {
     "service install": Command(
         _declare_install,
@@ -175,5 +113,4 @@ COMMANDS = {
     ),
     "service uninstall": Command(declare_nothing, _uninstall, "  memctl service uninstall"),
     "service status": Command(declare_nothing, _show_status, "  memctl service status\n  memctl service status --json"),
-    "service logs": Command(_declare_logs, _print_logs, "  memctl service logs\n  memctl service logs -n 200 --follow"),
 }

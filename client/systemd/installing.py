@@ -284,7 +284,7 @@ def _make_notes(found: ServiceState) -> list[str]:
             f"The service runs {found.python}, this is {sys.executable}: `memctl service install` changes that."
         )
     if found.result not in ("", "success"):
-        notes.append(f"The last run ended badly ({found.result}): `memctl service logs` shows why.")
+        notes.append(f"The last run ended badly ({found.result}): `{activation.LOGS}` shows why.")
     if found.socket_state == "failed":
         notes.append("The socket was closed after too many failed starts: `memctl service install` opens it again.")
     if not found.lingering:

@@ -15,10 +15,9 @@ from memoryd.client.transport import paths
 SOCKET_UNIT, SERVICE_UNIT = "memoryd.socket", "memoryd.service"
 WANTED = Path("sockets.target.wants") / SOCKET_UNIT  # the link that enabling makes
 STARTED = Path("default.target.wants") / SERVICE_UNIT  # the same: it starts without a client
+LOGS = "journalctl --user -u memoryd"
 START_LIMIT_S = 320.0  # a little more than the unit's own limit
-FAILED = (
-    "The service memoryd does not start: `memctl service logs` shows why; after fixing it: `memctl service install`."
-)
+FAILED = f"The service memoryd does not start: `{LOGS}` shows why; after fixing it: `memctl service install`."
 
 
 def unit_folder() -> Path:

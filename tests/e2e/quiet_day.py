@@ -46,7 +46,6 @@ explain ledger
 """
 EVENING = """
 consolidate
-session end day --namespace notes
 dream notes --allow
 graph abstract
 graph export --format html --output graph.html

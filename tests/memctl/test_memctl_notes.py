@@ -44,15 +44,6 @@ def test_here_is_the_workspace_and_today_the_file(memctl: Memctl, notes: Path, m
     assert memctl("remember", "x", "--workspace", "notes", "--file", "../x.md").code == 1
 
 
-def test_a_conversation_is_flushed_into_a_note(memctl: Memctl, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = {"role": "user", "content": "We decided to count storks in April. Bye!"}
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(said).encode())))
-    out = memctl("flush", "--workspace", "notes", "--file", "birds").out
-    assert out.startswith(f"- We decided to count storks in April.\nWritten: {notes}/memory/birds.md:5 (")
-    assert "worth a note" in memctl("flush", "hello", "--workspace", "notes").out
-    assert memctl("flush", "We decided on port 80.", "--workspace", "nowhere").code == 1
-
-
 def test_forget_shows_what_it_takes_out(memctl: Memctl, notes: Path) -> None:
     [hit] = memctl("search", "herons", "--limit", "1", "--json").json
     path = notes / "memory/birds.md"

@@ -56,13 +56,12 @@ def test_a_memory_that_is_known_is_said_to_be_where_it_is(checkout: Path, memctl
     assert again.out == f"Merged into what was known: {first['id']}\nKept in api: seen by sessions of that project.\n"
 
 
-def test_turns_keys_and_outcomes_go_to_the_project(checkout: Path, memctl: Memctl) -> None:
+def test_turns_and_keys_go_to_the_project(checkout: Path, memctl: Memctl) -> None:
     (checkout / "seed.jsonl").write_text('{"content": "one"}\n{"content": "two", "namespace": "acme"}\n')
     assert memctl("put", "cache", "Valkey").out.startswith("Stored: cache in api (")
     assert memctl("get", "--key", "cache", "--json").json["namespace"] == "api"
     assert memctl("observe", "Never deploy the API on Fridays.").out == "Took note of 1 turn in api.\n"
     assert memctl("seed", str(checkout / "seed.jsonl")).out.startswith("Seeded in api, acme: 2 memories created")
-    assert "Kept in api" in memctl("task", "done", "Valkey 8 runs in staging", "--task", "add a cache").out
     held = contents(memctl, "--reach", "exact")
     assert {"Valkey", "one"} <= held
     assert "two" not in held

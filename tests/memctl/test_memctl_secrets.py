@@ -28,7 +28,6 @@ def test_add_says_what_was_taken_out_and_how_to_keep_it(memctl: Memctl) -> None:
     [
         ("add", "x {}"),
         ("observe", "Remember for the release: x {}"),
-        ("task", "done", "x {}"),
     ],
 )
 def test_with_allow_secrets_nothing_is_taken_out(memctl: Memctl, words: tuple[str, ...]) -> None:

@@ -95,17 +95,6 @@ def test_uninstall_leaves_units_that_somebody_else_wrote(memctl: Memctl, config:
     assert sorted(config.rglob("*")) == before
 
 
-def test_logs_without_a_journal_are_those_of_the_daemon_that_clients_start(memctl: Memctl, folder: Path) -> None:
-    assert "There is no log" in memctl("service", "logs").err
-    (folder / "data").mkdir()
-    (folder / "data" / "memoryd.log").write_text("one\ntwo\n\x1b[31mthree\n")
-    assert memctl("service", "logs", "-n", "2", "--json").json == ["two", "\x1b[31mthree"]
-    assert memctl("service", "logs").out == "one\ntwo\n\N{REPLACEMENT CHARACTER}[31mthree\n"
-    for wrong in ("0", "-1", "many"):
-        assert memctl("service", "logs", "-n", wrong).code == 2
-    assert "take one of the two" in memctl("service", "logs", "--follow", "--json").err
-
-
 def test_a_socket_is_held_where_its_unit_is_enabled(config: Path, folder: Path) -> None:
     socket = paths.socket_path()
     assert not activation.is_enabled(socket)

@@ -33,4 +33,4 @@ def test_a_service_that_cannot_start_is_told_with_the_command_that_shows_why(man
     found = asked(manager)
     assert (found["daemon"]["state"], found["service"]["state"]) == ("fail", "fail")
     assert found["service"]["message"] == "its socket was closed after too many failed starts"
-    assert found["service"]["fix"] == "memctl service logs; memctl service install"
+    assert found["service"]["fix"] == "journalctl --user -u memoryd; memctl service install"

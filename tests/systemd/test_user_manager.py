@@ -200,7 +200,9 @@ def test_a_service_that_cannot_start_is_given_up_and_says_where_to_look(manager:
     (manager.config / "memoryd" / "config.toml").write_text("[tiers]\nring = 'many'\n")
     failed = manager.memctl("add", "never", check=False)
     assert failed.returncode == 3
-    assert failed.stderr.startswith("memctl: The service memoryd does not start: `memctl service logs` shows why")
+    assert failed.stderr.startswith(
+        "memctl: The service memoryd does not start: `journalctl --user -u memoryd` shows why"
+    )
     wait_until(lambda: manager.shows("Result") in ("start-limit-hit", "exit-code") and manager.shows("MainPID") == "0")
     wait_until(lambda: manager.shows("ActiveState") == "failed")
     assert int(manager.shows("NRestarts")) <= 5

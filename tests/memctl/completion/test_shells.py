@@ -98,7 +98,6 @@ def shell(request: pytest.FixtureRequest, folder: Path, fake: FakeDaemon) -> Ite
 def test_a_shell_completes_memctl(shell: Shell) -> None:
     shell.completed("memctl doc", "doctor")
     shell.completed("memctl workspace sta", "workspace status")
-    shell.completed("memctl session ", "session end")
     shell.completed("memctl search --rea", "--reach")
     shell.completed("memctl search --reach vi", "--reach visible")
     shell.completed("memctl search --reach=vi", "--reach=visible")
