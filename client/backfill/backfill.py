@@ -29,7 +29,6 @@ def _declare(parser: ArgumentParser) -> None:
     add("--agent", action="append", choices=tuple(AGENTS), metavar="A", help=f"of this agent only: {names}")
     add("--project", metavar="DIR", help="what was said in this project only")
     add("--since", type=parse_date, metavar="DATE", help="what was said on this date or later")
-    add("--newest-first", action="store_true", help="begin with the latest session (default: the earliest)")
     add("--dry-run", action="store_true", help="show what is there and would be left out; change nothing")
     add_secrets(parser)
 
@@ -64,7 +63,7 @@ def take(args: Namespace, wanted: SessionQuery) -> BackfillReport:
         with ProgressBar("reading sessions", 1) as bar:
             bar.update(0)
             found = find(wanted, spool)
-        sessions = sorted(found.sessions, key=lambda session: session.first, reverse=args.newest_first)
+        sessions = sorted(found.sessions, key=lambda session: session.first)
         done = send(args, wanted, sessions, spool)
     for problem in found.problems[:SHOWN]:
         print_note(f"memctl: {problem}")
@@ -141,7 +140,7 @@ COMMANDS = {
         _declare,
         _backfill,
         "  memctl backfill --dry-run\n"
-        "  memctl backfill --since 2026-01-01 --newest-first\n"
+        "  memctl backfill --since 2026-01-01\n"
         "  memctl backfill --agent codex --project .",
     ),
 }

@@ -27,7 +27,7 @@ def offer(args: Namespace) -> None:
     if args.backfill is None and not _is_wanted(f"{agent.title} has left {count_text(len(files), 'file')}"):
         print_note(f"memctl: its past sessions: memctl backfill --agent {args.agent} --dry-run")
         return
-    options = {"newest_first": False, "dry_run": False, "allow_secrets": False}
+    options = {"dry_run": False, "allow_secrets": False}
     project = project_root(args.project) if args.project else ""
     wanted = SessionQuery([args.agent], None, project, named_namespace(args))
     print_note(report_text(take(Namespace(**{**vars(args), **options}), wanted)))

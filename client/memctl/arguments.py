@@ -38,13 +38,15 @@ _DECIMAL = compile_late(r"-?[0-9]+\.[0-9]+(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
 
 _COMPARISON = compile_late(r"([^=<>!]+)([=<>!]+)(.*)", re.DOTALL)
 _OPERATORS = {"=": "$eq", "!=": "$ne", ">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
-# What people try as an option of its own, and what `--where` calls it.
+# What people try as an option of its own, and how `--where` says it.
 _FILTERED = {
-    "--tag": "tags",
-    "--tags": "tags",
-    **{f"--{name}": name for name in ("role", "session", "speaker")},
-    **{f"--{name}": f"memory.{name}" for name in ("importance", "key", "pinned")},
-    "--expires-at": "memory.expires_at",
+    "--tag": "tags=…",
+    "--tags": "tags=…",
+    **{f"--{name}": f"{name}=…" for name in ("role", "session", "speaker")},
+    **{f"--{name}": f"memory.{name}=…" for name in ("importance", "key", "pinned", "source")},
+    "--expires-at": "memory.expires_at=…",
+    "--after": "'memory.created_at>…'",
+    "--before": "'memory.created_at<…'",
 }
 
 # How argparse says what does not fit, and how a person would.
@@ -79,7 +81,7 @@ class Parser(argparse.ArgumentParser):
         if rest and rest[0].startswith("-"):
             name = rest[0].partition("=")[0]
             field = _FILTERED.get(name) if "--where" in self._option_string_actions else None
-            hint = f"; write `--where {field}=…`" if field else _ask_whether(name, self._option_string_actions)
+            hint = f"; write `--where {field}`" if field else _ask_whether(name, self._option_string_actions)
             self.error(f"there is no option {name}{hint}")
         if rest:
             self.error(f"{rest[0]!r} is one word too many{self._advise(rest[0])}")
@@ -250,15 +252,21 @@ def add_reach(parser: argparse._ActionsContainer, default: str = _REACH) -> None
 
 def add_filters(
     parser: argparse.ArgumentParser, near: argparse._ActionsContainer | None = None, reach: str = _REACH
-) -> None:
-    """Declare `--reach`, among the options of `near` where it is given, and the filters of searches and lists."""
+) -> Callable[..., argparse.Action]:
+    """Declare `--reach`, among the options of `near` where it is given, and filters; return what declares more."""
     add_reach(near or parser, reach)
     add = parser.add_argument_group("filters (all must hold; repeat one to give several values)").add_argument
     add("--type", action="append", metavar="T", help="what it is: fact, decision, lesson …")
-    add("--source", action="append", metavar="S", help="how it came in: manual …")
     add("--tier", action="append", choices=get_args(Tier), help="the tier that holds it")
     add("--metadata", action="append", type=parse_metadata, metavar="M", help="KEY=VALUE or a JSON object")
     add("--where", action="append", type=parse_where, metavar="W", help="KEY=VALUE, KEY>=4 …, or a JSON object")
+    add("--id", action="append", dest="ids", metavar="ID", help="only these memories")
+    return add
+
+
+def add_origin(add: Callable[..., argparse.Action]) -> None:
+    """Declare the filters by source and time."""
+    add("--source", action="append", metavar="S", help="how it came in: manual …")
     add(
         "--after",
         type=parse_date,
@@ -266,23 +274,26 @@ def add_filters(
         help="created after this date: 2026-03-31, yesterday, last Tuesday …",
     )
     add("--before", type=parse_date, metavar="DATE", help="created before it")
+
+
+def add_all_filters(parser: argparse.ArgumentParser, near: argparse._ActionsContainer | None = None) -> None:
+    """Declare all filters of searches and lists."""
+    add = add_filters(parser, near)
+    add_origin(add)
     add("--on", type=parse_span, metavar="TIME", help="created within it: yesterday, 'last Tuesday', October …")
     add("--path-prefix", metavar="PATH", help="from files below this path")
-    add("--id", action="append", dest="ids", metavar="ID", help="only these memories")
 
 
-def add_query(parser: argparse.ArgumentParser) -> None:
-    """Declare the parameters of a search."""
+def add_query(parser: argparse.ArgumentParser) -> argparse._ActionsContainer:
+    """Declare the parameters that a search has in common with its explanation; return their group."""
     group = parser.add_argument_group("how to search")
     add = group.add_argument
     add("--limit", type=parse_limit, default=10, metavar="N", help="how many results (default: 10)")
-    add("--offset", type=parse_offset, default=0, metavar="N", help="leave out the first N")
     add(
         "--mode",
         choices=("hybrid", "lexical", "dense"),
         help="by words and meaning (the default), words alone, meaning alone",
     )
-    add("--floor", type=parse_share, metavar="X", help="leave out results of less confidence, 0 to 1")
     add("--profile", choices=get_args(ProfileName), help="a named set of these parameters")
     add(
         "--half-life-days",
@@ -294,21 +305,22 @@ def add_query(parser: argparse.ArgumentParser) -> None:
     add("--no-touch", action="store_false", dest="touch", help="do not count an access of what is found")
     about = f"for experiments, repeatable: {', '.join(EXPERIMENTS)}"
     add("--set", action="append", type=parse_setting, dest="experiment", metavar="NAME=VALUE", help=about)
-    add_filters(parser, group)
+    return group
 
 
 def filters_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the given filters as fields of a call."""
-    after, before = args.on or (args.after, args.before)
+    given = vars(args)  # a command need not have all of them
+    after, before = given.get("on") or (given.get("after"), given.get("before"))
     fields = {
         "type": args.type or [],
-        "source": args.source or [],
+        "source": given.get("source") or [],
         "tier": args.tier or [],
         "metadata": merge(args.metadata),
         "where": join(args.where),
         "after": after,
         "before": before,
-        "path_prefix": args.path_prefix,
+        "path_prefix": given.get("path_prefix"),
         "ids": args.ids or [],
     }
     return {name: value for name, value in fields.items() if value not in (None, [], {})}
@@ -332,9 +344,9 @@ EXPERIMENTS = (
 
 def query_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the given parameters of a search as fields of a call."""
-    values = {name: getattr(args, name) for name in _QUERY if getattr(args, name) is not None}
+    values = {name: value for name in _QUERY if (value := getattr(args, name, None)) is not None}
     values |= {} if args.touch else {"touch": False}
-    return {"limit": args.limit, "offset": args.offset, **values, **dict(args.experiment or []), **filters_of(args)}
+    return {"limit": args.limit, **values, **dict(args.experiment or []), **filters_of(args)}
 
 
 # Types of values -----------------------------------------------------------------------------------------------------

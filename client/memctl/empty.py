@@ -53,7 +53,7 @@ def _count(args: Namespace) -> Stats:
 
 def _name_absent(args: Namespace, stats: Stats) -> str:
     for name, counts in (("type", stats.by_type), ("source", stats.by_source), ("tier", stats.by_tier)):
-        wanted = getattr(args, name) or []
+        wanted = getattr(args, name, None) or []
         if wanted and not counts.keys() & set(wanted):
             commonest = sorted(counts.items(), key=lambda item: -item[1])
             values = ", ".join(f"{make_printable(value)} ({count:,})" for value, count in commonest[:_SHOWN])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from memoryd.client import projects
 from memoryd.client.errors import MemorydError
-from memoryd.client.memctl.arguments import Usage, add_filters, filters_of, parse_date
+from memoryd.client.memctl.arguments import Usage, add_filters, add_origin, filters_of, parse_date
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.confirming import confirm
 from memoryd.client.memctl.link import client_for, named_namespace, send
@@ -67,7 +67,7 @@ def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("--copies", action="store_true", help="rewrite the copies in the data directory that hold it")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be erased")
     parser.add_argument("--yes", action="store_true", help="do not ask")
-    add_filters(parser)
+    add_origin(add_filters(parser))
 
 
 def _erase(args: Namespace) -> int:

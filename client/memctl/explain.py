@@ -8,11 +8,11 @@ from typing import get_args
 
 from memoryd.client import Client, calls, methods
 from memoryd.client.errors import NotFound
-from memoryd.client.memctl.arguments import Usage, add_query, query_of
+from memoryd.client.memctl.arguments import Usage, add_filters, add_query, query_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for, named_namespace, send, show_result
 from memoryd.client.memctl.output import columns, make_printable, paint, show
-from memoryd.client.memctl.search import FLOOR, add_all, format_share
+from memoryd.client.memctl.search import FLOOR, format_share
 from memoryd.client.memctl.table import draw_bar, format_fields, format_table, ms_text, text_of, to_one_line, wrap
 from memoryd.client.patterns import compile_late
 from memoryd.client.project import current_namespace
@@ -54,7 +54,7 @@ def _declare_explain(parser: ArgumentParser) -> None:
     last = "the latest search of anyone, or the one with this trace id"
     parser.add_argument("--last", nargs="?", const="", metavar="ID", help=last)
     parser.add_argument("--recent", action="store_true", help="list what was asked for lately, with ids for --last")
-    add_query(parser)
+    add_filters(parser, add_query(parser))
 
 
 def _explain(args: Namespace) -> None:
@@ -173,8 +173,7 @@ def _format_number(value: float | None, digits: int = 3) -> str:
 def _declare_missing(parser: ArgumentParser) -> None:
     parser.add_argument("memory", metavar="ID", help="what was missed: its id, or words of it in quotes")
     parser.add_argument("query", nargs="+", metavar="QUERY", help="the search that should have found it")
-    add_all(parser)
-    add_query(parser)
+    add_filters(parser, add_query(parser))
 
 
 def _explain_missing(args: Namespace) -> None:
@@ -208,7 +207,7 @@ def _show_why(args: Namespace, meant: list[tuple[str, str]]) -> None:
     show_result(
         args,
         call,
-        lambda why: f"{head}{_why_text(why, args.all)}{_absent_text(args, why)}{_agents_text(args, why)}{foot}",
+        lambda why: f"{head}{_why_text(why)}{_absent_text(args, why)}{_agents_text(args, why)}{foot}",
     )
 
 
@@ -297,10 +296,11 @@ def _check_order(first: str, others: list[str]) -> None:
     raise Usage(f"the id comes before the query: memctl why-not {others[-1]} {query}")
 
 
-def _why_text(why: Why, shows_all: bool) -> str:
-    if why.found and not shows_all and why.confidence is not None and why.confidence < FLOOR:
+def _why_text(why: Why) -> str:
+    if why.found and why.confidence is not None and why.confidence < FLOOR:
         because = f"\nPerhaps since {to_one_line(why.reason)}." if why.reason else ""
-        text = f"is found, but not shown: {format_share(why.confidence)}, {FLOOR:.0%} are needed; `--all` shows it."
+        needed = f"{format_share(why.confidence)}, {FLOOR:.0%} are needed"
+        text = f"is found, but not shown: {needed}; `memctl search … --all` shows it."
         verdict = paint(f"{why.id[:8]} {text}{because}", "yellow")
     elif why.found:
         sure = "" if why.confidence is None else f", {format_share(why.confidence)}"
@@ -315,17 +315,17 @@ def _why_text(why: Why, shows_all: bool) -> str:
         ("similarity", _format_rank(why.similarity, why.similarity_rank)),
         ("bm25", _format_rank(why.bm25, why.bm25_rank)),
         ("score", _format_number(why.score) + sum_text(why.parts, why.score)),
-        ("confidence", confidence_text(why, shows_all)),
+        ("confidence", confidence_text(why)),
         ("last result", _last_text(why)),
     ]
     return f"{verdict}\n{format_fields([(name, to_one_line(value)) for name, value in rows if value])}"
 
 
-def confidence_text(why: Why, shows_all: bool = False) -> str:
+def confidence_text(why: Why) -> str:
     """Return how sure a memory is, or would be within the limit, and what that comes from; empty where not known."""
     if why.confidence is None or not why.confidence_reason:
         return ""
-    is_hidden = why.confidence < FLOOR and not why.found and not shows_all
+    is_hidden = why.confidence < FLOOR and not why.found
     needed = f", {FLOOR:.0%} are needed to be shown" if is_hidden else ""
     return f"{format_share(why.confidence)}{needed}: {why.confidence_reason}"
 

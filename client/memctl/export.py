@@ -9,7 +9,7 @@ from typing import Any
 
 from memoryd.client.calls import export_memories
 from memoryd.client.errors import Forbidden
-from memoryd.client.memctl.arguments import Usage, add_filters, filters_of
+from memoryd.client.memctl.arguments import Usage, add_filters, add_origin, filters_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.export_folder import ExportFolder, Report
 from memoryd.client.memctl.link import apply_options, client_for, named_namespace, reach_of
@@ -26,7 +26,7 @@ _MOST = 1000  # operations, or changes of one, of a reply
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("--markdown", metavar="DIR", help="write a Markdown file per memory into this folder")
     parser.add_argument("--force", action="store_true", help="also overwrite files that differ from what was exported")
-    add_filters(parser)
+    add_origin(add_filters(parser))
 
 
 def _export(args: Namespace) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from memoryd.client import methods
 from memoryd.client.errors import AmbiguousId, NotFound
-from memoryd.client.memctl.arguments import Usage, add_optional, add_reach, parse_date, parse_limit, parse_offset
+from memoryd.client.memctl.arguments import Usage, add_optional, parse_date, parse_limit
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send, show_result
 from memoryd.client.memctl.output import TIMES, make_printable, paint, print_note, show, undo_text
@@ -23,25 +23,23 @@ def _declare_history(parser: ArgumentParser) -> None:
     add_optional(parser, "id", "a memory, also a deleted one; without it the operation log")
     parser.add_argument("--operation", metavar="OP", help="what this operation did to each memory")
     parser.add_argument("--limit", type=parse_limit, default=20, metavar="N", help="operations shown (default: 20)")
-    parser.add_argument("--offset", type=parse_offset, default=0, metavar="N", help="operations to skip")
     parser.add_argument("--after", type=parse_date, metavar="DATE", help="only operations after it")
     parser.add_argument("--before", type=parse_date, metavar="DATE", help="only operations before it")
     parser.add_argument(
         "--kind", action="append", metavar="K", help="only this kind: add, delete, job:sweep (a run of that job) …"
     )
-    add_reach(parser)
 
 
 def _show_history(args: Namespace) -> None:
     if args.operation is not None:
         if args.id is not None:
             raise Usage("give an ID or --operation OP, not both.")
-        one = methods.operation(args.operation, args.limit, args.offset)
+        one = methods.operation(args.operation, args.limit)
         show_result(
             args, one, lambda detail: f"{_operations_text([detail.operation])}\n\n{_steps_text(detail.changes)}"
         )
     elif args.id is None:
-        call = methods.operations(args.limit, args.offset, args.after, args.before, args.kind or [])
+        call = methods.operations(args.limit, after=args.after, before=args.before, kind=args.kind or [])
         show_result(args, call, lambda log: _operations_text(log.operations), lambda log: log.operations)
     else:
         try:
@@ -107,7 +105,6 @@ def _declare_undo(parser: ArgumentParser) -> None:
         "operation", nargs="?", metavar="OP", help="its id; by default the latest within reach, whoever did it"
     )
     parser.add_argument("--yes", action="store_true", help="without OP: do not ask, for use without a terminal")
-    add_reach(parser)
 
 
 def _undo(args: Namespace) -> None:

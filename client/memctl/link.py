@@ -92,7 +92,7 @@ def send(args: argparse.Namespace, call: Call[R]) -> R:
     """Send one call and return its result."""
     with client_for(args) as client:
         result = client.call(apply_options(args, call))
-    say_redacted(getattr(result, "redacted", {}))
+    say_redacted(getattr(result, "redacted", {}), hasattr(args, "allow_secrets"))
     return result
 
 
@@ -111,11 +111,11 @@ def ask_running(args: argparse.Namespace, call: Call[R]) -> R:
         return client.call(call)
 
 
-def say_redacted(kinds: Redacted) -> None:
-    """Say on stderr what was removed before it was stored."""
+def say_redacted(kinds: Redacted, can_allow: bool = True) -> None:
+    """Say on stderr what was removed before it was stored, and how to keep it if the command has the option."""
     if kinds:
-        credentials = describe_credentials(kinds)
-        print_note(f"memctl: removed before storing: {credentials}. --allow-secrets stores texts as they are.")
+        instead = " --allow-secrets stores texts as they are." if can_allow else ""
+        print_note(f"memctl: removed before storing: {describe_credentials(kinds)}.{instead}")
 
 
 def describe_credentials(kinds: Redacted) -> str:

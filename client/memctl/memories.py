@@ -55,32 +55,21 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("content", metavar="CONTENT", help="what to remember; `-` reads standard input")
     _add_fields(parser)
     parser.add_argument("--tag", action="append", metavar="WORD", help="a tag; repeat it for more")
-    parser.add_argument("--source", metavar="S", help="how it came in (default: manual); may limit its life")
-    parser.add_argument(
-        "--created-at", type=arguments.parse_date, metavar="DATE", help="when it came about (default: now)"
-    )
     parser.add_argument("--supersedes", metavar="ID", help="a memory that this one replaces in results")
-    parser.add_argument("--path", metavar="FILE", help="the file that it comes from; YYYY-MM-DD.md gives its age")
     parser.add_argument("--no-dedup", action="store_true", help="store it even where the same is known")
     arguments.add_secrets(parser)
-    parser.add_argument(
-        "--dedup-threshold",
-        type=arguments.parse_share,
-        metavar="X",
-        help="how near a text must be to be compared with it, as a cosine",
-    )
 
 
 def _add(args: Namespace) -> None:
     metadata = {**arguments.merge(args.metadata), **({"tags": args.tag} if args.tag else {})}
-    names = "type summary importance source created_at expires_at pinned supersedes path".split()
+    names = ("type", "importance", "expires_at", "pinned", "supersedes")
     values = {name: getattr(args, name) for name in names if getattr(args, name) != "never"}
     memory = new_memory({"content": read_content(args.content), "metadata": metadata, **values})
-    call = protocol.Add(memory=memory, dedup=not args.no_dedup, dedup_threshold=args.dedup_threshold)
-    show_result(args, call, lambda added: added_text(args, added))
+    call = protocol.Add(memory=memory, dedup=not args.no_dedup)
+    show_result(args, call, lambda added: _added_text(args, added))
 
 
-def added_text(args: Namespace, added: protocol.Added) -> str:
+def _added_text(args: Namespace, added: protocol.Added) -> str:
     """Return the outcome of an add for people: what became of it, where it is, who sees it there."""
     what = "Remembered" if added.outcome == "created" else "Merged into what was known"
     lines = [f"{what}: {paint(added.id, 'cyan')}"]
@@ -93,14 +82,14 @@ def added_text(args: Namespace, added: protocol.Added) -> str:
     elif added.namespace is not None:
         lines.append("Kept at /: yours, found everywhere when asked for.")
     pairs = zip(added.contradicts, added.contradicts_texts, strict=False)
-    old = getattr(args, "supersedes", None)
+    old = args.supersedes
     if old:
         lines.append(f"It replaces {old[:8]} in results.")
     if others := [(id, text) for id, text in pairs if not old or not id.startswith(old)]:
         lines.append("Both are kept; it disagrees with:")
         lines += [f"  {line}" for line in disagreement_lines(*zip(*others, strict=True))]
         lines.append("To have it replace one: add it once more with --supersedes ID.")
-    if is_past(getattr(args, "expires_at", None)) and not args.pinned:
+    if is_past(args.expires_at) and not args.pinned:
         lines.append(_EXPIRED)
     if not added.embedded:
         lines.append("Found by its words at once, by its meaning as soon as its vector is made.")
@@ -112,7 +101,6 @@ def _add_fields(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--importance", type=arguments.parse_share, metavar="X", help="how much it matters, 0 to 1 (default: 0.5)"
     )
-    parser.add_argument("--summary", metavar="TEXT", help="a short form")
     parser.add_argument(
         "--expires-at", type=_parse_when, metavar="DATE", help="when it leaves search: a date, or never"
     )
@@ -164,7 +152,6 @@ def _get_arguments(parser: ArgumentParser) -> None:
         metavar="N",
         help="with N turns before and after it in its conversation",
     )
-    parser.add_argument("--renew", action="store_true", help="its time to live (put --ttl) begins again")
     arguments.add_reach(parser)
 
 
@@ -179,7 +166,7 @@ def _get(args: Namespace) -> None:
             lambda page: page.turns,
         )
     else:
-        show_result(args, methods.get(args.id or "", key=args.key or "", renew=args.renew), memory_text)
+        show_result(args, methods.get(args.id or "", key=args.key or ""), memory_text)
 
 
 def turn_text(turn: protocol.Memory) -> str:
@@ -242,18 +229,12 @@ def _list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--sort", choices=get_args(protocol.Sort), default="created", help="by which field (default: created)"
     )
-    parser.add_argument("--ascending", action="store_true", help="smallest or oldest first")
     parser.add_argument("--all-states", action="store_true", help="superseded and expired ones too")
-    parser.add_argument("--count", action="store_true", help="only say how many there are")
-    arguments.add_filters(parser)
+    arguments.add_all_filters(parser)
 
 
 def _list(args: Namespace) -> None:
-    if args.count:
-        count = protocol.Count(all_states=args.all_states, **arguments.filters_of(args))
-        show_result(args, count, lambda counted: str(counted.count))
-        return
-    names = ("limit", "offset", "sort", "ascending", "all_states")
+    names = ("limit", "offset", "sort", "all_states")
     call = calls.list_(**{name: getattr(args, name) for name in names}, **arguments.filters_of(args))
     show_result(args, call, lambda page: _page_text(args, page), lambda page: page.memories)
 
@@ -311,7 +292,7 @@ def _declare_update(parser: ArgumentParser) -> None:
 
 
 def _update(args: Namespace) -> None:
-    names = ("type", "summary", "importance", "pinned", "expires_at")
+    names = ("type", "importance", "pinned", "expires_at")
     changes: dict[str, Any] = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     if changes.get("expires_at") == "never":
         changes["expires_at"] = None
@@ -338,8 +319,6 @@ def _is_expired(memory: protocol.Memory) -> bool:
 def _tag_arguments(parser: ArgumentParser) -> None:
     arguments.add_id(parser)
     parser.add_argument("words", nargs="+", metavar="WORD|KEY=VALUE", help="a tag, or a metadata value")
-    arguments.add_secrets(parser)
-    arguments.add_reach(parser)
 
 
 def _tag(args: Namespace) -> None:
@@ -367,8 +346,7 @@ def _delete_arguments(parser: ArgumentParser) -> None:
         "--key", action="append", metavar="KEY", help="the key of a memory in the namespace; repeatable"
     )
     parser.add_argument("--dry-run", action="store_true", help="with filters: only show what would be deleted")
-    parser.add_argument("--all-states", action="store_true", help="with filters: superseded and expired ones too")
-    arguments.add_filters(parser)
+    arguments.add_origin(arguments.add_filters(parser))
 
 
 def _delete(args: Namespace) -> None:
@@ -381,14 +359,14 @@ def _delete(args: Namespace) -> None:
     if filters:
         _delete_where(args, filters)
         return
-    if args.dry_run or args.all_states:
-        raise arguments.Usage("--dry-run and --all-states go with filters like --where.")
+    if args.dry_run:
+        raise arguments.Usage("--dry-run goes with filters like --where.")
     call = calls.delete(*args.targets, key=args.key)
     show_result(args, call, lambda report: _deleted_ids_text(args, report))
 
 
 def _delete_where(args: Namespace, filters: dict[str, Any]) -> None:
-    report = send(args, protocol.DeleteWhere(dry_run=args.dry_run, all_states=args.all_states, **filters))
+    report = send(args, protocol.DeleteWhere(dry_run=args.dry_run, **filters))
     if args.json or not args.dry_run or not report.ids:
         show(args, report, lambda: _deleted_text(report.count, report.operation, report.documents))
         return
@@ -424,8 +402,6 @@ def _declare_feedback(parser: ArgumentParser) -> None:
     group.add_argument("--useful", action="store_true", help="it helped: it ranks a little higher from now on")
     group.add_argument("--useless", action="store_true", help="it did not: it ranks a little lower")
     parser.add_argument("--note", default="", metavar="TEXT", help="why, for those who look at the memory")
-    arguments.add_secrets(parser)
-    arguments.add_reach(parser)
 
 
 def _give_feedback(args: Namespace) -> None:
@@ -474,7 +450,7 @@ COMMANDS = {
         _list,
         "  memctl list --limit 50\n"
         "  memctl list --type decision --after 2026-01-01 --sort importance\n"
-        "  memctl list --where 'score>=4' --where team=api --count\n"
+        "  memctl list --where 'score>=4' --where team=api\n"
         "  memctl list --namespace acme --reach subtree --json",
     ),
     "update": Command(

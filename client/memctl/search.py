@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from memoryd.client.calls import search as search_call
-from memoryd.client.memctl.arguments import add_id, add_query, query_of
+from memoryd.client.memctl.arguments import add_all_filters, add_id, add_query, parse_share, query_of
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send
 from memoryd.client.memctl.output import columns, paint, say_degraded, show
@@ -22,13 +22,14 @@ FLOOR = 0.02  # of confidence: most of what has nothing to do with the question 
 
 def _declare(parser: ArgumentParser) -> None:
     parser.add_argument("query", nargs="+", metavar="QUERY", help="what to look for, in plain words")
-    add_all(parser)
-    add_query(parser)
+    _declare_results(parser)
 
 
-def add_all(parser: ArgumentParser) -> None:
-    """Declare `--all`."""
+def _declare_results(parser: ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help=f"show unlikely ones too, of less confidence than {FLOOR}")
+    group = add_query(parser)
+    group.add_argument("--floor", type=parse_share, metavar="X", help="leave out results of less confidence, 0 to 1")
+    add_all_filters(parser, group)
 
 
 def _search(args: Namespace) -> None:
@@ -40,8 +41,7 @@ def _search(args: Namespace) -> None:
 
 def _declare_related(parser: ArgumentParser) -> None:
     add_id(parser)
-    add_all(parser)
-    add_query(parser)
+    _declare_results(parser)
 
 
 def _find_related(args: Namespace) -> None:

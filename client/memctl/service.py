@@ -30,7 +30,6 @@ DAMAGE = "a part of the database cannot be read: `memctl doctor` says what to do
 def _declare_up(parser: ArgumentParser) -> None:
     parser.add_argument("--data-dir", metavar="DIR", help="folder of the database and the log")
     parser.add_argument("--config", metavar="FILE", help="configuration file")
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="how much it logs")
     wait = f"wait until the model is ready and every memory has its vector, at most S seconds ({WAIT_S:.0f})"
     parser.add_argument("--wait", nargs="?", type=parse_timeout, const=WAIT_S, metavar="S", help=wait)
     parser.add_argument("--restart", action="store_true", help="start it again on its socket: no call fails meanwhile")
@@ -39,15 +38,14 @@ def _declare_up(parser: ArgumentParser) -> None:
 def _start(args: Namespace) -> None:
     from memoryd.client.transport import activation, spawn
 
-    names = ("data_dir", "config", "log_level")
-    options = {f"--{name.replace('_', '-')}": getattr(args, name) for name in names if getattr(args, name)}
+    options = {}
     if args.data_dir:
         # The log is written there too.
         options["--data-dir"] = os.environ["MEMORYD_DATA_DIR"] = paths.make_absolute(args.data_dir)
     if args.config:
         options["--config"] = paths.make_absolute(args.config)
     socket_path = paths.socket_path(args.socket)
-    if (args.config or args.log_level) and activation.is_enabled(socket_path):
+    if args.config and activation.is_enabled(socket_path):
         raise MemorydError(
             "The daemon is a service, whose options are in its unit: `memctl service install --config FILE`, "
             "or `systemctl --user edit memoryd.service`."

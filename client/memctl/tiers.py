@@ -152,7 +152,6 @@ def _skipped_text(skipped: protocol.SkippedTurns) -> str:
 
 def _consolidate_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only count what would be done")
-    add_reach(parser)
 
 
 def _consolidate(args: Namespace) -> None:
@@ -183,6 +182,6 @@ COMMANDS = {
     "consolidate": Command(
         _consolidate_arguments,
         _consolidate,
-        "  memctl consolidate --dry-run\n  memctl consolidate --namespace acme --reach subtree",
+        "  memctl consolidate --dry-run\n  memctl consolidate --namespace acme",
     ),
 }

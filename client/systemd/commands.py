@@ -15,7 +15,6 @@ from memoryd.client.transport import activation, paths
 
 def _declare_install(parser: ArgumentParser) -> None:
     parser.add_argument("--print", action="store_true", help="show the units and change nothing")
-    parser.add_argument("--no-start", action="store_true", help="write and enable, do not start yet")
     parser.add_argument("--data-dir", metavar="DIR", help="folder of the database (MEMORYD_DATA_DIR)")
     parser.add_argument("--config", metavar="FILE", help="configuration file (MEMORYD_CONFIG)")
     parser.add_argument(
@@ -31,15 +30,12 @@ def _install(args: Namespace) -> None:
         shown = [f"# {activation.unit_folder() / name}\n{text}" for name, text in texts.items()]
         return show(args, texts, lambda: "\n".join(shown).rstrip())
     with client_for(args, autostart=False) as client:
-        done = installing.install(place, client, start=not args.no_start)
+        done = installing.install(place, client)
     return show(args, done, lambda: _installed_text(done))
 
 
 def _installed_text(done: installing.Installed) -> str:
     what = "Installed" if done.changed else "Already installed"
-    running = (
-        f"; memoryd {done.version} runs, pid {done.pid}" if done.pid else "; a client or your next login starts it"
-    )
     last = "until your last logout (`loginctl enable-linger`: always)"
     rows = [
         ("units", done.files[0]),
@@ -57,7 +53,7 @@ def _installed_text(done: installing.Installed) -> str:
         ("change", "systemctl --user edit memoryd.service"),
         ("variables", "of your shell are not seen: API keys go into files (`key_file`)"),
     ]
-    return f"{what}{running}.\n{format_fields(rows)}"
+    return f"{what}; memoryd {done.version} runs, pid {done.pid}.\n{format_fields(rows)}"
 
 
 def _uninstall(args: Namespace) -> None:

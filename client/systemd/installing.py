@@ -33,8 +33,8 @@ class Installed(msgspec.Struct):
     socket: str
     data_dir: str
     lingering: bool
-    version: str = ""
-    pid: int = 0
+    version: str
+    pid: int
 
 
 class Removed(msgspec.Struct):
@@ -44,7 +44,7 @@ class Removed(msgspec.Struct):
     left: list[str]
 
 
-def install(place: Installation, client: Client, start: bool) -> Installed:
+def install(place: Installation, client: Client) -> Installed:
     """Write, enable and start the units; the same again changes nothing."""
     if reason := activation.find_obstacle():
         raise MemorydError(f"{reason[0].upper()}{reason[1:]}, so there is no service; {INSTEAD}.")
@@ -59,18 +59,17 @@ def install(place: Installation, client: Client, start: bool) -> Installed:
     _run_systemctl("daemon-reload")
     _check_found(changed)
     _run_systemctl("enable", SOCKET_UNIT, SERVICE_UNIT)
-    result = Installed(
+    _start(client, changed if own else None, former is not None)
+    status = client.status()
+    return Installed(
         files=[str(activation.unit_folder() / name) for name in (SOCKET_UNIT, SERVICE_UNIT)],
         changed=changed,
         socket=str(place.socket),
         data_dir=str(place.data_dir),
         lingering=is_lingering(),
+        version=status.version,
+        pid=status.pid,
     )
-    if start:
-        _start(client, changed if own else None, former is not None)
-        status = client.status()
-        result.version, result.pid = status.version, status.pid
-    return result
 
 
 def find_units() -> tuple[dict[str, Path], dict[str, Path]]:

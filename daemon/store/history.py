@@ -298,8 +298,8 @@ def _find_undoable(connection: apsw.Connection, prefix: str | None, rights: Righ
         sql += f" AND {rights.allowed} AND o.undone_by IS NULL AND {others} ORDER BY o.number DESC LIMIT 1"
         entries: Any = connection.execute(sql).fetchall()
         if not entries:
-            inner = 'For what was done inside it, take `reach="subtree"` (`--reach subtree` in memctl). '
-            elsewhere = "`memctl undo ID` undoes what was done elsewhere; `memctl history --reach all` shows the ids."
+            inner = 'For what was done inside it, take `reach="subtree"`. '
+            elsewhere = "`memctl undo ID` undoes what was done elsewhere; `memctl history` shows the ids."
             raise NotFound(f"There is nothing to undo here. {inner if rights.skips_inner else ''}{elsewhere}")
         _check_nothing_erased_since(connection, entries[0][0], f"{rights.allowed} AND {touches_only(rights.reached)}")
     else:

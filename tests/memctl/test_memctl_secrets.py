@@ -37,6 +37,13 @@ def test_with_allow_secrets_nothing_is_taken_out(memctl: Memctl, words: tuple[st
 
 
 @pytest.mark.usefixtures("daemon")
+def test_a_command_that_takes_out_a_credential_names_only_an_option_that_it_has(memctl: Memctl) -> None:
+    id = memctl("add", "The deploys need a token", "--json").json["id"]
+    for words in (("tag", id, f"token={TOKEN}"), ("feedback", id, "--useful", "--note", f"it worked with {TOKEN}")):
+        assert memctl(*words).err == "memctl: removed before storing: 1 GitHub token.\n"
+
+
+@pytest.mark.usefixtures("daemon")
 def test_seeds_imports_and_notes_say_it_too(memctl: Memctl, folder: Path) -> None:
     (folder / "seed.jsonl").write_text(json.dumps({"content": f"seeded {TOKEN}"}))
     seeded = memctl("seed", str(folder / "seed.jsonl"))

@@ -50,7 +50,7 @@ def test_up_and_down(memctl: Memctl, folder: Path) -> None:
 @pytest.mark.usefixtures("no_model")
 def test_up_passes_its_options_on(memctl: Memctl, folder: Path) -> None:
     try:
-        started = memctl("up", "--data-dir", str(folder / "other"), "--log-level", "debug", "--json").json
+        started = memctl("up", "--data-dir", str(folder / "other"), "--json").json
         assert started["data_dir"] == str(folder / "other")
         assert (folder / "other" / "memoryd.log").stat().st_mode & 0o077 == 0
         assert not (folder / "data").exists()

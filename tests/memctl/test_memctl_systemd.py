@@ -122,7 +122,7 @@ def test_units_that_no_manager_serves_do_not_keep_a_client_from_starting_the_dae
 ) -> None:
     write_units(config, str(folder / "s"))
     assert memctl("up").out.startswith("memoryd ")
-    with_options = memctl("up", "--log-level", "debug")
+    with_options = memctl("up", "--config", "other.toml")
     assert "options are in its unit" in with_options.err
     restarted = memctl("up", "--restart", "--json")
     assert restarted.json["uptime_s"] < 30

@@ -20,7 +20,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 def test_the_first_client_that_connects_starts_the_daemon_and_is_answered(manager: UserManager) -> None:
-    manager.memctl("service", "install", "--no-start")
+    manager.memctl("service", "install")
+    manager.memctl("down")
     assert not manager.socket.exists()
     manager.systemctl("start", "memoryd.socket")
     assert (manager.shows("ActiveState"), manager.shows("SubState", "memoryd.socket")) == ("inactive", "listening")
@@ -32,7 +33,8 @@ def test_the_first_client_that_connects_starts_the_daemon_and_is_answered(manage
 
 
 def test_it_runs_from_login_on_before_any_client_comes(manager: UserManager) -> None:
-    manager.memctl("service", "install", "--no-start")
+    manager.memctl("service", "install")
+    manager.memctl("down")
     manager.systemctl("start", "default.target")
     wait_until(lambda: manager.shows("SubState") == "running")
 

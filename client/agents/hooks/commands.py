@@ -42,12 +42,8 @@ _OFFER = "memoryd.client.backfill.offer"  # to take in past sessions; by name, a
 
 def _declare_agent(parser: ArgumentParser) -> None:
     parser.add_argument("agent", choices=tuple(HOSTS), metavar="AGENT", help=", ".join(HOSTS))
-    _declare_project(parser)
-    parser.add_argument("--dry-run", action="store_true", help="show what would be changed, and change nothing")
-
-
-def _declare_project(parser: ArgumentParser) -> None:
     parser.add_argument("--project", metavar="DIR", type=_folder, help="for one project (default: for all of yours)")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be changed, and change nothing")
 
 
 def _folder(text: str) -> Path:
@@ -165,9 +161,8 @@ def _shorten(target: Target) -> str:
 
 
 def _status(args: Namespace) -> None:
-    files = [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, args.project)]
-    if not args.project:
-        files += [file for folder in folders.list_current() for file in list_hooked(folder)]
+    files = [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, None)]
+    files += [file for folder in folders.list_current() for file in list_hooked(folder)]
     calls = {"spooled": spool.count_waiting(), "set_aside": spool.count_aside(), "foreign": spool.count_foreign()}
     status = get_status(args)
     paused = paused_text(status.pauses) if status else ""
@@ -282,9 +277,7 @@ COMMANDS = {
         "  memctl hooks install gemini --print",
     ),
     "hooks uninstall": Command(_declare_agent, _uninstall, "  memctl hooks uninstall claude-code"),
-    "hooks status": Command(
-        _declare_project, _status, "  memctl hooks status\n  memctl hooks status --project . --json"
-    ),
+    "hooks status": Command(lambda parser: None, _status, "  memctl hooks status\n  memctl hooks status --json"),
     "hooks retry": Command(lambda parser: None, _retry, "  memctl hooks retry"),
     "hooks preview": Command(
         _declare_preview,
