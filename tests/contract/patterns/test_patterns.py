@@ -27,6 +27,7 @@ from memoryd.daemon.workspaces.documents import globs
 # Patterns that need a look at how they are used: by which methods, and for texts of which length at most. Names are
 # beginnings; the first row that fits counts.
 REVIEWED = {
+    "client.credentials.named._CONNECTIONS": Bound(("match",)),  # once for each name
     "client.credentials.redacting._ENTRY": Bound(("match",)),  # once for each line of a manifest
     "daemon.conversations.gate.NOISE": Bound(("fullmatch",)),
     "daemon.language.digesting.": Bound(("search", "match"), digesting.MAX_CHARS),  # longer sentences are in no summary
@@ -37,6 +38,7 @@ REVIEWED = {
 BUILT: dict[str, list[str]] = {
     "client.patterns.__getattr__": [],  # what globals have
     "client.credentials.rules._make": [],  # RULES
+    "client.credentials.named._connect": [],  # _CONNECTIONS
     "daemon.language.rating._build_feature": [],  # FEATURES
     "daemon.conversations.gate._lines": [],  # NOISE
     "daemon.language.words._compile_phrases": [],  # CHANGE, PENDING, …
