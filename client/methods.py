@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from memoryd.client import protocol
 from memoryd.client.fields import Words, to_list, to_moment
 from memoryd.client.method import method
 from memoryd.client.protocol import Reach
 from memoryd.client.times import When
-
-if TYPE_CHECKING:
-    from memoryd.client.backfill import calls as backfill_calls
-    from memoryd.client.dreams import calls as dreams_calls
-    from memoryd.client.topics import calls as topics_calls
-    from memoryd.client.workspaces import calls as workspaces_calls
 
 
 def authenticate(token: str) -> protocol.Authenticate:
@@ -348,11 +342,9 @@ def graph_nodes(
     offset: int = 0,
     *,
     reach: Reach | None = None,
-) -> topics_calls.GraphNodes:
+) -> protocol.GraphNodes:
     """List the nodes of the graph, the largest first unless `sort` says otherwise."""
-    from memoryd.client.topics.calls import GraphNodes
-
-    return GraphNodes(query=query, topic=topic, kind=kind, sort=sort, limit=limit, offset=offset, reach=reach)
+    return protocol.GraphNodes(query=query, topic=topic, kind=kind, sort=sort, limit=limit, offset=offset, reach=reach)
 
 
 def graph_edges(
@@ -362,82 +354,62 @@ def graph_edges(
     offset: int = 0,
     *,
     reach: Reach | None = None,
-) -> topics_calls.GraphEdges:
+) -> protocol.GraphEdges:
     """List the edges between nodes within reach, the heaviest first."""
-    from memoryd.client.topics.calls import GraphEdges
-
-    return GraphEdges(kind=kind, node=node, limit=limit, offset=offset, reach=reach)
+    return protocol.GraphEdges(kind=kind, node=node, limit=limit, offset=offset, reach=reach)
 
 
-def graph_node(node: int, *, reach: Reach | None = None) -> topics_calls.GraphNode:
+def graph_node(node: int, *, reach: Reach | None = None) -> protocol.GraphNode:
     """Show one node: its members, its topic, its neighbours."""
-    from memoryd.client.topics.calls import GraphNode
-
-    return GraphNode(node=node, reach=reach)
+    return protocol.GraphNode(node=node, reach=reach)
 
 
-def graph_topics(*, reach: Reach | None = None) -> topics_calls.GraphTopics:
+def graph_topics(*, reach: Reach | None = None) -> protocol.GraphTopics:
     """List the topics: communities of nodes that are alike or were retrieved together."""
-    from memoryd.client.topics.calls import GraphTopics
-
-    return GraphTopics(reach=reach)
+    return protocol.GraphTopics(reach=reach)
 
 
 def graph_dedupe(
     threshold: float | None = None, dry_run: bool = False, *, reach: Reach | None = None
-) -> topics_calls.GraphDedupe:
+) -> protocol.GraphDedupe:
     """Merge the nodes within reach that are alike: cosine at or above `threshold`, by default the model's own."""
-    from memoryd.client.topics.calls import GraphDedupe
-
-    return GraphDedupe(threshold=threshold, dry_run=dry_run, reach=reach)
+    return protocol.GraphDedupe(threshold=threshold, dry_run=dry_run, reach=reach)
 
 
 def graph_abstract(
     threshold: float | None = None, dry_run: bool = False, *, reach: Reach | None = None
-) -> topics_calls.GraphAbstract:
+) -> protocol.GraphAbstract:
     """Give each group of three or more clusters that are alike a concept node; doing it again changes nothing."""
-    from memoryd.client.topics.calls import GraphAbstract
-
-    return GraphAbstract(threshold=threshold, dry_run=dry_run, reach=reach)
+    return protocol.GraphAbstract(threshold=threshold, dry_run=dry_run, reach=reach)
 
 
-def graph_regroup(dry_run: bool = False, *, reach: Reach | None = None) -> topics_calls.GraphRegroup:
+def graph_regroup(dry_run: bool = False, *, reach: Reach | None = None) -> protocol.GraphRegroup:
     """Find the topics again; a topic keeps its number as long as most of its nodes stay together."""
-    from memoryd.client.topics.calls import GraphRegroup
-
-    return GraphRegroup(dry_run=dry_run, reach=reach)
+    return protocol.GraphRegroup(dry_run=dry_run, reach=reach)
 
 
 def graph_export(
     after: int = 0, limit: int = 500, preview: int = 80, *, reach: Reach | None = None
-) -> topics_calls.GraphExport:
+) -> protocol.GraphExport:
     """Return a part of the graph within reach: the nodes with numbers above `after`, in order."""
-    from memoryd.client.topics.calls import GraphExport
-
-    return GraphExport(after=after, limit=limit, preview=preview, reach=reach)
+    return protocol.GraphExport(after=after, limit=limit, preview=preview, reach=reach)
 
 
-def workspaces() -> workspaces_calls.Workspaces:
+def workspaces() -> protocol.Workspaces:
     """List the workspaces."""
-    from memoryd.client.workspaces.calls import Workspaces
-
-    return Workspaces()
+    return protocol.Workspaces()
 
 
 def remember(
     text: str, workspace: str, file: str = "today", allow_secrets: bool = False, *, reach: Reach | None = None
-) -> workspaces_calls.Remember:
+) -> protocol.Remember:
     """Write a note into a file of a workspace; it can be found when this returns."""
-    from memoryd.client.workspaces.calls import Remember
-
-    return Remember(text=text, workspace=workspace, file=file, allow_secrets=allow_secrets, reach=reach)
+    return protocol.Remember(text=text, workspace=workspace, file=file, allow_secrets=allow_secrets, reach=reach)
 
 
-def diff_workspaces(workspace: str | None = None) -> workspaces_calls.DiffWorkspaces:
+def diff_workspaces(workspace: str | None = None) -> protocol.DiffWorkspaces:
     """Compare the index with the files of a workspace, or of all, and change neither. Sends progress."""
-    from memoryd.client.workspaces.calls import DiffWorkspaces
-
-    return DiffWorkspaces(workspace=workspace)
+    return protocol.DiffWorkspaces(workspace=workspace)
 
 
 def dream(
@@ -448,27 +420,23 @@ def dream(
     undo: bool = False,
     allow: bool | None = None,
     date: str | None = None,
-) -> dreams_calls.Dream:
+) -> protocol.Dream:
     """Put MEMORY.md of a workspace in order with its daily files, or the memories of a namespace."""
-    from memoryd.client.dreams.calls import Dream
-
-    return Dream(place=place, facts=facts, dry_run=dry_run, force=force, undo=undo, allow=allow, date=date)
+    return protocol.Dream(place=place, facts=facts, dry_run=dry_run, force=force, undo=undo, allow=allow, date=date)
 
 
 def backfill(
     namespace: str = "",
     session: str = "",
-    turns: list[backfill_calls.PastTurn] = [],
+    turns: list[protocol.PastTurn] = [],
     before: int = 0,
     after: int = 0,
     operation: str | None = None,
     dry_run: bool = False,
     allow_secrets: bool = False,
-) -> backfill_calls.Backfill:
+) -> protocol.Backfill:
     """Keep turns of a past session as memories at once, with the times at which they were said."""
-    from memoryd.client.backfill.calls import Backfill
-
-    return Backfill(
+    return protocol.Backfill(
         namespace=namespace,
         session=session,
         turns=turns,

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memoryd.client.backfill.agents import AGENTS
-from memoryd.client.backfill.calls import Backfilled
 from memoryd.client.backfill.finding import FoundSession, FoundSessions, SessionQuery, find, name_place
 from memoryd.client.backfill.sending import AgentPlace, BackfillOutcome, send
 from memoryd.client.errors import Invalid
@@ -18,6 +17,7 @@ from memoryd.client.memctl.progress import ProgressBar
 from memoryd.client.memctl.sending import SHOWN, open_spool
 from memoryd.client.memctl.table import count_text, format_table
 from memoryd.client.project import project_root
+from memoryd.client.protocol.backfill import Backfilled
 from memoryd.client.times import iso
 
 SOURCE = "backfill"

@@ -12,11 +12,11 @@ import msgspec
 from memoryd.client import projects
 from memoryd.client.agents.hooks.answering import find_speaker
 from memoryd.client.backfill.building import SaidTurn
-from memoryd.client.backfill.calls import AROUND, Backfill, Backfilled, PastTurn
 from memoryd.client.backfill.finding import FoundSession, SessionQuery, find_root, name_place, read_turns
 from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.progress import ProgressBar
+from memoryd.client.protocol.backfill import AROUND, Backfill, Backfilled, PastTurn
 from memoryd.client.protocol.tiers import MAX_TURNS
 from memoryd.client.transport import paths
 from memoryd.client.transport.batches import split_batches, sum_kinds

@@ -3,13 +3,13 @@
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Sequence
 
-from memoryd.client.dreams.calls import Dream, DreamReport, DreamStep, Dreamt
 from memoryd.client.memctl.arguments import Usage, add_optional
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.output import columns, complain, paint, show
 from memoryd.client.memctl.place import short_path
 from memoryd.client.memctl.progress import send_with_bar
 from memoryd.client.memctl.table import count_text, shorten, to_one_line
+from memoryd.client.protocol.dreams import Dream, DreamReport, DreamStep, Dreamt
 from memoryd.client.workspaces.notes import resolve_place
 
 _TIMEOUT_S = 600.0  # without a sign of life: a language model takes its time

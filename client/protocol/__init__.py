@@ -20,8 +20,10 @@ from memoryd.client.protocol.base import DECLARED, Call, R
 
 if TYPE_CHECKING:
     from memoryd.client.protocol.access import *
+    from memoryd.client.protocol.backfill import *
     from memoryd.client.protocol.chosen import *
     from memoryd.client.protocol.context import *
+    from memoryd.client.protocol.dreams import *
     from memoryd.client.protocol.erase import *
     from memoryd.client.protocol.events import *
     from memoryd.client.protocol.feedback import *
@@ -37,20 +39,19 @@ if TYPE_CHECKING:
     from memoryd.client.protocol.statistics import *
     from memoryd.client.protocol.summaries import *
     from memoryd.client.protocol.tiers import *
+    from memoryd.client.protocol.topics import *
     from memoryd.client.protocol.transfer import *
+    from memoryd.client.protocol.workspaces import *
 
     METHODS: tuple[type[Call[Any]], ...]
     READS: frozenset[type[Call[Any]]]
     UNVERSIONED: frozenset[str]
 
 # In this order PROTOCOL.md lists the methods.
-_MODULES = (
-    *(
-        f"{__name__}.{module}"
-        for module in "access base chosen context erase events memories feedback jobs history keyed links tiers"
-        " observing search service sessions statistics summaries transfer".split()
-    ),
-    *(f"memoryd.client.{room}.calls" for room in ("topics", "workspaces", "dreams", "backfill")),
+_MODULES = tuple(
+    f"{__name__}.{module}"
+    for module in "access base chosen context erase events memories feedback jobs history keyed links tiers"
+    " observing search service sessions statistics summaries transfer topics workspaces dreams backfill".split()
 )
 # Where names are looked for first: all that a search needs.
 _SOONER = tuple(f"{__name__}.{module}" for module in ("base", "memories", "search", "service"))

@@ -9,9 +9,9 @@ from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import apply_options, client_for, show_result
 from memoryd.client.memctl.output import columns, paint, print_note, show
 from memoryd.client.memctl.table import count_text, format_fields, format_table, shorten, to_one_line
+from memoryd.client.protocol import topics as calls
+from memoryd.client.protocol.topics import EdgeKind, NodeKind, NodeSort
 from memoryd.client.times import iso
-from memoryd.client.topics import calls
-from memoryd.client.topics.calls import EdgeKind, NodeKind, NodeSort
 
 SHOWN_STEPS = 40
 RELATIONS = {

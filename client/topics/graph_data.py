@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from memoryd.client.memctl.link import apply_options, client_for
 from memoryd.client.protocol import Scoped
-from memoryd.client.topics.calls import Edge, ExportedNode, GraphExport, GraphTopics, Topic
+from memoryd.client.protocol.topics import Edge, ExportedNode, GraphExport, GraphTopics, Topic
 
 
 class ExportedGraph(NamedTuple):

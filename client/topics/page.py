@@ -15,8 +15,8 @@ from memoryd.client.errors import Invalid
 from memoryd.client.memctl.snippet import list_stems
 from memoryd.client.memctl.table import count_text, to_one_line
 from memoryd.client.protocol import List, Turns
+from memoryd.client.protocol.topics import GraphNode, GraphNodes, GraphTopics, NodeMember, Topic
 from memoryd.client.topics import graph_data
-from memoryd.client.topics.calls import GraphNode, GraphNodes, GraphTopics, NodeMember, Topic
 from memoryd.client.topics.graph_layout import lay_out
 from memoryd.client.transport.aio import AsyncClient
 from memoryd.client.web.reports import parts

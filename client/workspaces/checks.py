@@ -4,7 +4,7 @@ from pathlib import Path
 
 from memoryd.client.doctor.patient import Finding, Patient, quote_path, report_ok, warn
 from memoryd.client.memctl.table import count_text
-from memoryd.client.workspaces.calls import GetWorkspace, Workspaces, WorkspaceStatus
+from memoryd.client.protocol.workspaces import GetWorkspace, Workspaces, WorkspaceStatus
 
 WATCHED = 0.8  # of what the system allows
 WATCH_LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")

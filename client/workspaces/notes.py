@@ -12,7 +12,7 @@ from memoryd.client.memctl.output import make_printable, paint, show, undo_text
 from memoryd.client.memctl.place import make_link, short_path
 from memoryd.client.memctl.progress import send_with_bar
 from memoryd.client.memctl.table import count_text, shorten, to_one_line
-from memoryd.client.workspaces import calls
+from memoryd.client.protocol import workspaces as calls
 
 SHOWN_COLUMNS = 80
 

@@ -1,9 +1,9 @@
 """What workspaces bring to the view Health of the page."""
 
 from memoryd.client.memctl.table import count_text
+from memoryd.client.protocol.workspaces import Workspace, Workspaces
 from memoryd.client.transport.aio import AsyncClient
 from memoryd.client.web.reports import parts
-from memoryd.client.workspaces.calls import Workspace, Workspaces
 
 
 async def read_panel(client: AsyncClient) -> parts.Part:

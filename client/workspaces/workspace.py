@@ -13,8 +13,8 @@ from memoryd.client.memctl.place import shorten_home
 from memoryd.client.memctl.progress import send_with_bar
 from memoryd.client.memctl.table import count_text, format_fields, format_table
 from memoryd.client.project import project_namespace, project_root
+from memoryd.client.protocol import workspaces as declared
 from memoryd.client.times import iso
-from memoryd.client.workspaces import calls as declared
 
 SHOWN = 50  # problems of one workspace
 _COLOURS = {"inotify": "green", "scanning": "yellow", "gone": "red"}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from memoryd.client.backfill.calls import PastTurn
+from memoryd.client.protocol.backfill import PastTurn
 from memoryd.daemon.conversations import gate, pairing
 from memoryd.daemon.conversations.observing import PAUSED
 from memoryd.daemon.core.checks import content_hash

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from memoryd.client.backfill.calls import Backfill, Backfilled, PastTurn
 from memoryd.client.errors import Conflict, Invalid
+from memoryd.client.protocol.backfill import Backfill, Backfilled, PastTurn
 from memoryd.client.transport.batches import split_batches
 from memoryd.daemon.backfill.planning import PlannedTurn, plan
 from memoryd.daemon.backfill.tables import said

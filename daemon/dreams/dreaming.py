@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memoryd.client.dreams.calls import DreamStep
 from memoryd.client.errors import Invalid, ModelUnavailable, NotFound
+from memoryd.client.protocol.dreams import DreamStep
 from memoryd.daemon.core.checks import content_hash
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.dreams.asking import ask_model

@@ -11,8 +11,8 @@ from hashlib import sha256
 
 import msgspec
 
-from memoryd.client.dreams.calls import DreamReport, DreamStep
 from memoryd.client.errors import Invalid
+from memoryd.client.protocol.dreams import DreamReport, DreamStep
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.dreams.dreaming import MAX_NOTES, DreamTerms, judge

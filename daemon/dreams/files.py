@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from memoryd.client.dreams.calls import DreamReport, DreamStep
 from memoryd.client.errors import Conflict, Invalid, MemorydError, NotFound
+from memoryd.client.protocol.dreams import DreamReport, DreamStep
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.dreams import dreaming
 from memoryd.daemon.dreams.dreaming import MEMORY, DreamDraft, DreamInput, DreamTerms

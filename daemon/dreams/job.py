@@ -7,9 +7,9 @@ import logging
 from collections.abc import Iterator
 from concurrent.futures import Future
 
-from memoryd.client.dreams.calls import Dream, Dreamt
 from memoryd.client.errors import Invalid, MemorydError, Unavailable
 from memoryd.client.protocol import Progress
+from memoryd.client.protocol.dreams import Dream, Dreamt
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, StopCheck, Work
 from memoryd.daemon.dreams import dreaming

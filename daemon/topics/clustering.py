@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from memoryd.client.errors import ModelUnavailable
 from memoryd.client.protocol import PlannedStep
-from memoryd.client.topics.calls import GraphAbstract, GraphChange, GraphDedupe, GraphRegroup
+from memoryd.client.protocol.topics import GraphAbstract, GraphChange, GraphDedupe, GraphRegroup
 from memoryd.client.transport.batches import split_evenly
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, Work

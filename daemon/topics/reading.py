@@ -6,7 +6,7 @@ import numpy as np
 
 from memoryd.client import protocol
 from memoryd.client.errors import NotFound
-from memoryd.client.topics import calls
+from memoryd.client.protocol import topics as calls
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories.changing import visible_condition
 from memoryd.daemon.registry import handles

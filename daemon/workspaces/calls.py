@@ -8,8 +8,8 @@ from pathlib import Path
 from memoryd.client import protocol
 from memoryd.client.errors import MemorydError, ModelUnavailable, Unavailable
 from memoryd.client.protocol import Progress
-from memoryd.client.workspaces import calls
-from memoryd.client.workspaces.calls import Differences, Indexed, WorkspaceStatus
+from memoryd.client.protocol import workspaces as calls
+from memoryd.client.protocol.workspaces import Differences, Indexed, WorkspaceStatus
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.registry import ReportProgress, handles
 from memoryd.daemon.workspaces import chunks, comparing, indexing, placing, registry

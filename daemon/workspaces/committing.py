@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from memoryd.client.errors import NotFound
-from memoryd.client.workspaces.calls import IndexedWorkspace as Counts
+from memoryd.client.protocol.workspaces import IndexedWorkspace as Counts
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import SLICE_S
 from memoryd.daemon.store import rows

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from memoryd.client.protocol.workspaces import ChunkDifference, Differences, FileDifference
 from memoryd.client.transport.batches import split_evenly
-from memoryd.client.workspaces.calls import ChunkDifference, Differences, FileDifference
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.rows import Row

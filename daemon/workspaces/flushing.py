@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from memoryd.client.errors import NotFound
-from memoryd.client.workspaces.calls import Flush, Flushed, Remember
+from memoryd.client.protocol.workspaces import Flush, Flushed, Remember
 from memoryd.daemon.conversations.learning import is_worth_keeping
 from memoryd.daemon.conversations.summarising import TOKENS
 from memoryd.daemon.core.core import Core

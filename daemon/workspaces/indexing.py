@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from memoryd.client.errors import Conflict, MemorydError, NotFound
+from memoryd.client.protocol.workspaces import IndexedWorkspace as Counts
 from memoryd.client.transport.batches import split_evenly
-from memoryd.client.workspaces.calls import IndexedWorkspace as Counts
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.system.process import lower_priority
 from memoryd.daemon.workspaces import chunks, committing

@@ -9,7 +9,7 @@ is read later wins (see `committing`).
 import threading
 from collections.abc import Callable
 
-from memoryd.client.workspaces.calls import Watching
+from memoryd.client.protocol.workspaces import Watching
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.workspaces.documents.document import Limits
 from memoryd.daemon.workspaces.documents.reader import FileReader

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from memoryd.client.errors import MemorydError, NotFound, Unavailable
-from memoryd.client.workspaces.calls import Watching
+from memoryd.client.protocol.workspaces import Watching
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.workspaces import committing, indexing, registry
 from memoryd.daemon.workspaces.chunks import absolute_path

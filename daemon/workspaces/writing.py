@@ -7,7 +7,7 @@ import msgspec
 
 from memoryd.client.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryd.client.protocol import Delete
-from memoryd.client.workspaces.calls import Forget, Forgotten, Remember, Remembered, RemovedLines
+from memoryd.client.protocol.workspaces import Forget, Forgotten, Remember, Remembered, RemovedLines
 from memoryd.daemon.core import checks
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import changing

@@ -23,27 +23,23 @@ HEAD = '''"""The clients' methods that follow from the contract. Written by `mak
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from memoryd.client import protocol
 from memoryd.client.fields import Words, to_list, to_moment
 from memoryd.client.method import method
 from memoryd.client.protocol import Reach
 from memoryd.client.times import When
-
-if TYPE_CHECKING:
 '''
-ROOMS = ("backfill", "dreams", "topics", "workspaces")  # whose calls are in a module of their own
 
 
 def document() -> str:
     """Return the text of client/methods.py."""
     calls = [call for call in METHODS if call.__name__ not in written_by_hand()]
-    imports = "".join(f"    from memoryd.client.{name} import calls as {name}_calls\n" for name in ROOMS)
     functions = "".join(_function(call) for call in calls)
     table = "".join(f"    {method_name(call)} = method({method_name(call)})\n" for call in calls)
     owner = '\n\nclass DeclaredMethods:\n    """A method for each call that has none written by hand."""\n\n'
-    return HEAD + imports + functions + owner + table
+    return HEAD + functions + owner + table
 
 
 def written_by_hand() -> set[str]:
@@ -61,19 +57,11 @@ def _function(call: type[Call[Any]]) -> str:
     listed |= {name: f"to_moment({name})" for name, hint in hints.items() if _is_moment(name, hint)}
     given = ", ".join(f"{name}={listed.get(name, name)}" for _, name in parameters if name)
     summary = " ".join(docstring(call).split("\n\n")[0].split())
-    owner = _owner(call.__module__)
-    here = "" if owner == "protocol" else f"    from {call.__module__} import {call.__name__}\n\n"
-    name = call.__name__ if here else f"protocol.{call.__name__}"
+    name = f"protocol.{call.__name__}"
     return (
-        f"\n\ndef {method_name(call)}({signature}) -> {owner}.{call.__name__}:\n"
-        f'    """{_wrapped(summary)}"""\n{here}    return {name}({given})\n'
+        f"\n\ndef {method_name(call)}({signature}) -> {name}:\n"
+        f'    """{_wrapped(summary)}"""\n    return {name}({given})\n'
     )
-
-
-def _owner(module: str) -> str:
-    """Return the name in the written file by which what a module declares is found."""
-    room = module.split(".")[2]
-    return f"{room}_calls" if room in ROOMS else "protocol"
 
 
 def _wrapped(text: str) -> str:
@@ -121,7 +109,7 @@ def _type(hint: Any) -> str:
     if arguments := typing.get_args(hint):
         return f"{typing.get_origin(hint).__name__}[{', '.join(map(_type, arguments))}]"
     name = str(getattr(hint, "__name__", hint))
-    return f"{_owner(hint.__module__)}.{name}" if hasattr(protocol, name) and name != "Any" else name
+    return f"protocol.{name}" if hasattr(protocol, name) and name != "Any" else name
 
 
 if __name__ == "__main__":

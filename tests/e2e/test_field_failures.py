@@ -17,7 +17,7 @@ import workbench
 from configs import NO_MODEL
 from memoryd.client import AsyncClient, Busy
 from memoryd.client.protocol import Consolidate, JobHistory, Jobs, RunJob, Verify
-from memoryd.client.topics.calls import GraphExport, GraphNodes
+from memoryd.client.protocol.topics import GraphExport, GraphNodes
 from memoryd.daemon.jobs.table import list_jobs
 from waiting import wait_until
 from wire import Wire, request

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from memoryd.client import Client, Conflict, Invalid
-from memoryd.client.workspaces.calls import WorkspaceStatus
+from memoryd.client.protocol.workspaces import WorkspaceStatus
 from workbench import Process, wait_until
 
 CONFIG = '[model]\nname = "none"\nfetch = false\n'

@@ -15,7 +15,7 @@ from fake_daemon import Memctl
 from memoryd.client.agents.hooks import spool
 from memoryd.client.backfill.agents import AGENTS
 from memoryd.client.backfill.building import PastSession
-from memoryd.client.backfill.calls import Backfill, PastTurn
+from memoryd.client.protocol.backfill import Backfill, PastTurn
 from past_sessions import make_home
 from waiting import wait_until
 

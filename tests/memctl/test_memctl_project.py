@@ -114,7 +114,7 @@ def test_a_full_l0_takes_no_more_than_it_holds(client: Client, daemon: Any, memc
 def test_a_pause_goes_along_and_what_was_said_in_it_stays_out(
     client: Client, memctl: Memctl, home: Path, clock: Any
 ) -> None:
-    from memoryd.client.backfill.calls import Backfill, PastTurn
+    from memoryd.client.protocol.backfill import Backfill, PastTurn
 
     met(home / "blog")
     in_pauses = []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_daemon import Memctl
 
-from memoryd.client.workspaces.calls import IndexedWorkspace
+from memoryd.client.protocol.workspaces import IndexedWorkspace
 from waiting import wait_until
 
 

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from conversing import observe, problems
-from memoryd.client.backfill.calls import Backfill, Backfilled, PastTurn
 from memoryd.client.errors import Conflict, Forbidden, Invalid
 from memoryd.client.protocol import Delete, Erase, List, Memory, NewTurn, PauseObserving, ResumeObserving
+from memoryd.client.protocol.backfill import Backfill, Backfilled, PastTurn
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.store.caller import Caller
 from memoryd.daemon.store.pauses import Pauses, TurnPlace

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from dream_notes import GARDEN, SHIP, TEAM, Story, plant
 
-from memoryd.client.dreams.calls import Dream, DreamReport
 from memoryd.client.errors import Conflict, Invalid, ModelUnavailable, NotFound, StorageFailed
 from memoryd.client.protocol import List
+from memoryd.client.protocol.dreams import Dream, DreamReport
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.dreams import job as dream_job
 from memoryd.daemon.dreams.dreaming import DreamTerms

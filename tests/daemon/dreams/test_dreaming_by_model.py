@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.dreams.calls import Dream, DreamReport
 from memoryd.client.protocol import GetStats, LlmUsage
+from memoryd.client.protocol.dreams import Dream, DreamReport
 from memoryd.daemon.config import Config, LlmConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.dreams import job as dream_job

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.dreams.calls import Dream, DreamReport
+from memoryd.client.protocol.dreams import Dream, DreamReport
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.dreams import job as dream_job
 from memoryd.daemon.dreams.dreaming import DreamTerms

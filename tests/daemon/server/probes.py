@@ -23,7 +23,7 @@ from two_worlds import (
 
 from memoryd.client import protocol
 from memoryd.client.protocol import METHODS, Call, NewMemory, NewTurn
-from memoryd.client.topics.calls import GraphAbstract, GraphDedupe, GraphEdges, GraphNode, GraphNodes
+from memoryd.client.protocol.topics import GraphAbstract, GraphDedupe, GraphEdges, GraphNode, GraphNodes
 
 IDS = [
     *SECRET_IDS,

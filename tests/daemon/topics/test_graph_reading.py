@@ -7,7 +7,7 @@ import pytest
 from graphs import carry_out, graph, maintain, near, query, remember
 from memoryd.client.errors import NotFound
 from memoryd.client.protocol import Verify
-from memoryd.client.topics.calls import (
+from memoryd.client.protocol.topics import (
     GraphAbstract,
     GraphDedupe,
     GraphEdges,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memoryd.client.protocol import Delete, GetStats, List
-from memoryd.client.topics.calls import GraphNodes
+from memoryd.client.protocol.topics import GraphNodes
 from memoryd.daemon.config import Config, LlmConfig
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.llm import chat

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memoryd.client.protocol import List
-from memoryd.client.workspaces.calls import WorkspaceStatus
+from memoryd.client.protocol.workspaces import WorkspaceStatus
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.workspaces import calls, registry
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace

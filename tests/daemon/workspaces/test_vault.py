@@ -9,7 +9,7 @@ from notes import Watched, write
 
 from memoryd.client.errors import Conflict, Invalid
 from memoryd.client.protocol import Get, List, Memory, NewTurn
-from memoryd.client.workspaces.calls import AddWorkspace, Flush, IndexWorkspace, ListFiles, Remember
+from memoryd.client.protocol.workspaces import AddWorkspace, Flush, IndexWorkspace, ListFiles, Remember
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import reading
 from memoryd.daemon.workspaces import calls, flushing, registry

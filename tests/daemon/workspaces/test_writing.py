@@ -9,7 +9,7 @@ from notes import FILLER, Watched, sections, write
 
 from memoryd.client.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryd.client.protocol import Delete, Get, List, Memory, NewMemory, Share, Tag, Update
-from memoryd.client.workspaces.calls import DiffWorkspaces, Forget, Forgotten, Remember, Remembered
+from memoryd.client.protocol.workspaces import DiffWorkspaces, Forget, Forgotten, Remember, Remembered
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.memories import changing, reading, sharing
 from memoryd.daemon.store.caller import Caller

@@ -10,7 +10,7 @@ from figures import counted
 from memoryd.client.memctl.commands import list_commands, verbs
 from memoryd.client.project import project_namespace
 from memoryd.client.protocol import GetStats, Job, JobList, Jobs, List, ListTokens, Memory, Page, Token, TokenList
-from memoryd.client.workspaces.calls import Workspace, WorkspaceList, Workspaces
+from memoryd.client.protocol.workspaces import Workspace, WorkspaceList, Workspaces
 
 
 @pytest.fixture

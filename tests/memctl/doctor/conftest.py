@@ -22,7 +22,7 @@ from memoryd.client.protocol import (
     Verification,
     Verify,
 )
-from memoryd.client.workspaces.calls import WorkspaceList, Workspaces
+from memoryd.client.protocol.workspaces import WorkspaceList, Workspaces
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from fake_daemon import FakeDaemon, Memctl
 from findings import Doctor
 
 from memoryd.client.protocol import Job, JobList, JobRun, Jobs, ListTokens, ResumeJob, RunJob, Token, TokenList
+from memoryd.client.protocol.workspaces import GetWorkspace, Workspace, WorkspaceList, Workspaces, WorkspaceStatus
 from memoryd.client.workspaces import checks as workspace_checks
-from memoryd.client.workspaces.calls import GetWorkspace, Workspace, WorkspaceList, Workspaces, WorkspaceStatus
 
 
 def job(name: str, **fields: Any) -> Job:

@@ -9,7 +9,7 @@ from shelf import HOSTILE
 from memoryd.client import AsyncClient
 from memoryd.client.errors import Invalid, MemorydError
 from memoryd.client.protocol import Consolidate, GetStatus, Jobs, Progress, RunJob, Tiers
-from memoryd.client.topics.calls import GraphNodes
+from memoryd.client.protocol.topics import GraphNodes
 from memoryd.client.web.reports import REPORTS
 from memoryd.client.web.reports.health import read_progress, show_findings
 from memoryd.client.web.reports.memory import compare_words
