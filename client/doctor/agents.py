@@ -59,11 +59,11 @@ def _list_files(project: Path | None = None) -> list[dict[str, str]]:
 
 
 def _check_spooled(patient: Patient) -> Finding | None:
-    """Return a finding about calls that hooks spooled while the daemon did not run, or could not send at all."""
-    if number := spool.count_aside():
-        path, calls = quote_path(Path(spool.aside_path())), count_text(number, "call")
-        message = f"{calls} of hooks set aside, because the daemon died, hung or never answered: {path}"
-        return warn(message, f"after an upgrade: memctl hooks retry; to drop them: rm {path}")
+    """Return a finding about calls that hooks spooled while the daemon did not run, or had to drop."""
+    if number := spool.count_dropped():
+        path = quote_path(Path(spool.dropped_path()))
+        message = f"{count_text(number, 'call')} of hooks dropped: the daemon refused them, or the spool was full"
+        return warn(message, f"cat {path}; rm {path}")
     waiting = spool.count_waiting()
     if not waiting:
         return None

@@ -63,11 +63,6 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         "hooks preview": CommandRow(
             "hooks.commands", "what a new session would be told here and now, and why", "agents"
         ),
-        "hooks retry": CommandRow(
-            "hooks.commands",
-            "send again what was set aside: the daemon died or hung at it twice",
-            "agents",
-        ),
         "hook": CommandRow("hooks.commands", "what an installed hook runs: an event as JSON on stdin", "agents"),
         "project list": CommandRow("project", "the projects that agents work in, and their namespaces"),
         "project rename": CommandRow("project", "give a project another namespace; its memories move with it"),

@@ -61,7 +61,7 @@ def test_a_deep_line_of_the_spool_stops_no_hook_for_ever(folder: Path) -> None:
         file.write(f'{{"method": "observe", "turns": {DEEP}}}\n')
     assert spool.append({"method": "end_session"})
     spool.replay(Link(), float("inf"))  # type: ignore[arg-type]
-    assert (sent, spool.count_waiting()) == (["status", "observe", "end_session"], 0)
+    assert (sent, spool.count_waiting()) == (["observe", "end_session"], 0)
 
 
 def test_a_deep_line_of_a_transcript_is_passed_over(folder: Path) -> None:

@@ -163,7 +163,7 @@ def _shorten(target: Target) -> str:
 def _status(args: Namespace) -> None:
     files = [check_state(agent, target) for agent in HOSTS for target in installing.list_targets(agent, None)]
     files += [file for folder in folders.list_current() for file in list_hooked(folder)]
-    calls = {"spooled": spool.count_waiting(), "set_aside": spool.count_aside(), "foreign": spool.count_foreign()}
+    calls = {"spooled": spool.count_waiting(), "dropped": spool.count_dropped()}
     status = get_status(args)
     paused = paused_text(status.pauses) if status else ""
     text = f"\nObserving is {paused}." if paused else ""
@@ -195,7 +195,7 @@ def check_state(agent: str, target: Target) -> dict[str, str]:
     return {"agent": agent, "path": str(target.path), "state": state}
 
 
-def _status_text(files: Sequence[dict[str, str]], spooled: int, set_aside: int, foreign: int) -> str:
+def _status_text(files: Sequence[dict[str, str]], spooled: int, dropped: int) -> str:
     rows = [[one["agent"], shorten_home(one["path"]), one["state"]] for one in files]
     text = format_table(["AGENT", "FILE", "STATE"], rows, flexible=0)  # whose names are short: no state is cut
     if spooled:
@@ -204,20 +204,9 @@ def _status_text(files: Sequence[dict[str, str]], spooled: int, set_aside: int, 
             f"\n{describe_waiting(spooled)} for the daemon; `memctl up` sends {them}, as does the next hook that finds"
             " it (not at a prompt: you wait there)."
         )
-    if lost := set_aside - foreign:
-        text += f"\n{count_text(lost, 'call')} set aside, at which the daemon died or hung: {spool.aside_path()}"
-    if foreign:
-        text += f"\n{count_text(foreign, 'line')} refused that no hook wrote: {spool.aside_path()}"
+    if dropped:
+        text += f"\n{count_text(dropped, 'call')} dropped, as it says in {spool.dropped_path()}"
     return text
-
-
-def _retry(args: Namespace) -> int:
-    if (number := spool.put_back()) is None:
-        return complain("The spool of the hooks is full. Run `memctl up`, which sends what waits, and try again.", 1)
-    again = f"{count_text(number, 'call')} will be sent again by `memctl up` or the next hook."
-    text = again if number else "Nothing was set aside."
-    show(args, {"retried": number}, lambda: text)
-    return 0
 
 
 def _declare_preview(parser: ArgumentParser) -> None:
@@ -278,7 +267,6 @@ COMMANDS = {
     ),
     "hooks uninstall": Command(_declare_agent, _uninstall, "  memctl hooks uninstall claude-code"),
     "hooks status": Command(lambda parser: None, _status, "  memctl hooks status\n  memctl hooks status --json"),
-    "hooks retry": Command(lambda parser: None, _retry, "  memctl hooks retry"),
     "hooks preview": Command(
         _declare_preview,
         _preview,

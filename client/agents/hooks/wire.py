@@ -22,10 +22,6 @@ class Silent(Exception):
     """No daemon took the call, or it did not answer in time."""
 
 
-class Broken(Silent):
-    """The daemon broke off while it had the call, and had not said that it would end."""
-
-
 class CallRefused(Exception):
     """The daemon refused a call; the text is the error's code."""
 
@@ -37,7 +33,6 @@ class DaemonLink:
         self._give_up_at = give_up_at
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._number = 0
-        self._ends = False
         try:
             self._check_patience()
             token = paths.environment_token() or paths.owner_token()
@@ -74,15 +69,12 @@ class DaemonLink:
             while True:
                 reply = msgspec.msgpack.decode(self._receive(_LENGTH.unpack(self._receive(_LENGTH.size))[0]))
                 if reply[1] != self._number:  # of a call that was given up; 0 where the daemon says that it ends
-                    self._ends = self._ends or reply[1] == 0
                     continue
                 if reply[0] == _ERROR:
                     raise CallRefused(str(reply[2]))
                 if reply[0] == _RESULT:
                     result: dict[str, Any] = reply[2]
                     return result
-        except ConnectionError as error:
-            raise (Silent if self._ends else Broken)(str(error)) from None
         except OSError as error:
             raise Silent(str(error)) from None
 

@@ -39,7 +39,7 @@ def list_said(folder: Path) -> list[str]:
 @pytest.mark.parametrize("command", ["up", "backup", "hooks uninstall claude-code"])
 def test_what_waits_is_sent_first_and_that_is_said_once(command: str, memctl: Memctl, folder: Path) -> None:
     if command.startswith("hooks"):
-        spool.append({"method": "no_call_of_hooks"})  # set aside, not sent
+        spool.append({"method": "no_call_of_hooks"})  # dropped, not sent
         os.rename(spool.path(), folder / "kept")
         memctl("up")
         os.rename(folder / "kept", spool.path())
