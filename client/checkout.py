@@ -1,13 +1,9 @@
-"""What a git checkout says about its repository: its remote and its first commit.
-
-The remote is read from a file at every hook. Git itself runs only when a project is seen for the first time.
-"""
+"""What a git checkout says about its repository: its remote, read from a file at every hook. Git never runs."""
 
 import os
 
 _MAX_BYTES = 256 * 1024
 _PORTS = {"ssh": ":22", "https": ":443", "http": ":80", "git": ":9418"}  # what a scheme without a port means
-_GIT_LIMIT_S = 0.5  # of looking for the first commit; in the largest histories it takes longer and is not known
 
 
 def remote_of(top: str) -> str | None:
@@ -24,34 +20,6 @@ def remote_of(top: str) -> str | None:
     except (OSError, UnicodeDecodeError):
         return None
     return _normalise(url, top) if url else folder if is_linked else ""
-
-
-def first_commit(top: str) -> str | None:
-    """Return the id of a repository's first commit; empty where there is no repository, None where it is not known.
-
-    A shallow clone does not have it, nor has a repository without commits.
-    """
-    if not os.path.lexists(os.path.join(top, ".git")):
-        return ""
-    import subprocess  # costs two milliseconds, and a project is met for the first time once
-
-    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    quiet = {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-    try:
-        folder, _ = _git_folder(top)
-        if os.path.exists(os.path.join(folder, "shallow")):
-            return None
-        done = subprocess.run(
-            ["git", "-C", top, "rev-list", "--first-parent", "--max-parents=0", "HEAD"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_GIT_LIMIT_S,
-            env=own | quiet,
-            check=True,
-        )
-    except (OSError, UnicodeDecodeError, subprocess.SubprocessError):
-        return None
-    return done.stdout.decode("ascii", "replace").strip() or None
 
 
 def _git_folder(top: str) -> tuple[str, bool]:

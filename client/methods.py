@@ -253,9 +253,9 @@ def resume_observing(kind: Literal["session", "namespace", "folder"], name: str)
     return protocol.ResumeObserving(kind=kind, name=name)
 
 
-def move_namespace(namespace: str, to: str, pauses_only: bool = False) -> protocol.MoveNamespace:
-    """Let what a namespace has beside its memories go to another one: turns of L0, tokens, pauses; see `share`."""
-    return protocol.MoveNamespace(namespace=namespace, to=to, pauses_only=pauses_only)
+def move_namespace(namespace: str, to: str) -> protocol.MoveNamespace:
+    """Let what a namespace has beside its memories go to another one: turns of L0 and tokens; see `share`."""
+    return protocol.MoveNamespace(namespace=namespace, to=to)
 
 
 def traces(kind: Words = (), limit: int = 20, *, reach: Reach | None = None) -> protocol.Traces:

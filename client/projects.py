@@ -1,21 +1,22 @@
 """The table of projects: which namespace belongs to which repository or folder, so that no two share one by chance.
 
 A file beside the database. Whoever meets a project for the first time, such as a hook, writes it there: the first that
-used a name has it, another one is called `api-2`. A project is known by its folders and, if it is in git, by its remote
-(clones are one project) or its first commit (a folder that was moved), so that it keeps its memories.
+used a name has it, another one is called `api-2`. A project is the remote of a git checkout, so that clones are one and
+a checkout that was moved is known again; without a remote it is the folder. A folder that was moved, or whose remote is
+another now, is a new project; the table notes which one it may be, for the first session to tell (`take_origin`).
 
 The file is exchanged as a whole under a lock. It never stops a hook: where it cannot be read or written, a project has
 the name of its folder. `projects.former` holds names that were in use before the table was.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NotRequired, TypedDict
 
 import msgspec
 
-from memoryd.client.checkout import first_commit, remote_of
+from memoryd.client.checkout import remote_of
 from memoryd.client.errors import Invalid, MemorydError
 from memoryd.client.transport import paths, trust
 from memoryd.client.transport.lock import take
@@ -23,22 +24,21 @@ from memoryd.client.transport.lock import take
 FILE, LOCK, FORMER, INTRODUCED = "projects.json", "projects.lock", "projects.former", "projects.introduced"
 MAX_NAME_BYTES = 512  # of a namespace
 _MAX_FOLDERS = 16  # of one project
-_MAX_FORMER = 8  # names of one project
 _MAX_PROJECTS = 1000  # beyond them, projects without existing folders are forgotten
 _LOCK_LIMIT_S = 0.5
 
 
 class Project(TypedDict):
-    """One project: `remote` and `root`, its first commit, are empty where there is none or it is not known.
+    """One project: `remote` is empty where there is none; of `folders` the last is the one that was met last.
 
-    `former` are the namespaces that it had before, `past` the folders that are gone: past sessions name them.
+    Folders that are gone stay, as past sessions name them. `origin` is the namespace of the project that a new one may
+    be, until a session was told. `past` are folders that were gone; only tables of the version before have it.
     """
 
     namespace: str
     remote: str
-    root: str
     folders: list[str]
-    former: NotRequired[list[str]]
+    origin: NotRequired[str]
     past: NotRequired[list[str]]
 
 
@@ -49,12 +49,11 @@ class ProjectTable(TypedDict):
 
 
 class FolderFacts(TypedDict):
-    """What is known of a folder: its path, the name it would have, remote and first commit (None: not known)."""
+    """What is known of a folder: its path, the name it would have, and its remote."""
 
     path: str
     name: str
     remote: str
-    root: str | None
 
 
 def namespace_of(path: str, name: str, note: bool = True) -> str:
@@ -67,7 +66,7 @@ def namespace_of(path: str, name: str, note: bool = True) -> str:
             return known["namespace"]
         if remote is None:
             return name
-        folder = FolderFacts(path=path, name=name, remote=remote, root=first_commit(path))
+        folder = FolderFacts(path=path, name=name, remote=remote)
         with suppress(OSError):  # a disk that is full or may not be written; others take too long
             if note:
                 with change_table() as changed:
@@ -75,6 +74,18 @@ def namespace_of(path: str, name: str, note: bool = True) -> str:
         return assign_project(table, folder, read_former())["namespace"]
     except (OSError, MemorydError, UnicodeError):  # of a path that is no text, too
         return name
+
+
+def take_origin(path: str) -> tuple[Project, str] | None:
+    """Return a new project and the namespace of the one that it may be, once: it is told to the first session."""
+    with suppress(OSError, MemorydError, UnicodeError):
+        known = _find_by_folder(read_table(), path)
+        if known and "origin" in known:
+            with change_table() as table:
+                project = _find_by_folder(table, path)
+                if project and _is_claimed(table, origin := project.pop("origin", "")):
+                    return project, origin
+    return None
 
 
 def is_known(path: str) -> bool:
@@ -100,37 +111,22 @@ def assign_project(table: ProjectTable, folder: FolderFacts, taken: Sequence[str
     """Return the project of a folder with the folder in it, a new one if none is known to be it."""
     here = _find_by_folder(table, folder["path"])
     project = _find_by_remote(table, folder, taken)
-    if project is None and here and _is_same(here, folder):
+    if project is None and here and here["remote"] in ("", folder["remote"]):  # git or its remote may have come later
         project = here
-    project = project or _find_by_first_commit(table, folder) or _add_project(table, folder, taken)
-    if here and folder["path"] in here["folders"]:
+    if project is None:
+        project = _add_project(table, folder, taken)
+        was_here = here if here and here["folders"][-1] == folder["path"] else None
+        if origin := was_here or _find_gone(table, folder):
+            project["origin"] = origin["namespace"]
+    if here:
         here["folders"].remove(folder["path"])
-    _set_gone_aside(project)
     project["folders"] = [*project["folders"][1 - _MAX_FOLDERS :], folder["path"]]
     project["remote"] = folder["remote"]
-    project["root"] = folder["root"] or project["root"]
     return project
 
 
 def _find_by_folder(table: ProjectTable, path: str) -> Project | None:
-    """Return the project with a folder: of one that is gone also the project that left it."""
-    known = next((project for project in table["projects"] if path in project["folders"]), None)
-    if known or os.path.isdir(path):
-        return known
-    return next((project for project in table["projects"] if path in project.get("past", [])), None)
-
-
-def _set_gone_aside(project: Project) -> None:
-    """Leave a project the folders that are there, and note the others as past."""
-    there = [path for path in project["folders"] if os.path.isdir(path)]
-    _add_past(project, [path for path in project["folders"] if path not in there])
-    project["folders"] = there
-
-
-def _add_past(project: Project, paths: Iterable[str]) -> None:
-    """Note folders that a project had."""
-    if past := list(dict.fromkeys([*project.get("past", []), *paths])):
-        project["past"] = past[-_MAX_FOLDERS:]
+    return next((project for project in table["projects"] if path in project["folders"]), None)
 
 
 def _find_by_remote(table: ProjectTable, folder: FolderFacts, taken: Sequence[str]) -> Project | None:
@@ -146,23 +142,12 @@ def _find_by_remote(table: ProjectTable, folder: FolderFacts, taken: Sequence[st
     return next((project for project in same if is_gone(project)), same[0] if same else None)
 
 
-def _is_same(here: Project, folder: FolderFacts) -> bool:
-    """Return whether a folder still holds the project that it held, though its remote is another."""
-    if not here["remote"] and not here["root"]:  # git came later
-        return True
-    if folder["root"] is None:
-        return not (here["remote"] and folder["remote"])
-    return bool(folder["root"]) and folder["root"] == here["root"]
-
-
-def _find_by_first_commit(table: ProjectTable, folder: FolderFacts) -> Project | None:
-    """Return the project with the same first commit whose folders no longer exist.
-
-    Two remotes are two projects: those made from one template have their first commit in common.
-    """
-    for project in table["projects"]:
-        is_like = bool(folder["root"]) and project["root"] == folder["root"]
-        if is_like and not (project["remote"] and folder["remote"]) and is_gone(project):
+def _find_gone(table: ProjectTable, folder: FolderFacts) -> Project | None:
+    """Return the latest project that is gone and had a folder of the same name; two remotes are two projects."""
+    name = os.path.basename(folder["path"])
+    for project in reversed(table["projects"]):
+        is_alike = any(os.path.basename(path) == name for path in project["folders"])
+        if is_alike and not (project["remote"] and folder["remote"]) and is_gone(project):
             return project
     return None
 
@@ -174,7 +159,7 @@ def _add_project(table: ProjectTable, folder: FolderFacts, taken: Sequence[str])
         ending = f"-{number}"
         kept = folder["name"].encode("utf-8", "ignore")[: MAX_NAME_BYTES - len(ending)].decode("utf-8", "ignore")
         namespace = kept + ending
-    project = Project(namespace=namespace, remote="", root="", folders=[])
+    project = Project(namespace=namespace, remote="", folders=[])
     table["projects"].append(project)
     return project
 
@@ -211,9 +196,7 @@ def take_over(coming: Sequence[Project]) -> tuple[list[Project], dict[str, str]]
         for project in table["projects"]:
             project["folders"] = [folder for folder in project["folders"] if folder not in folders]
             if others := [other for one, other in pairs if one is project]:
-                _set_gone_aside(project)
-                others[0]["folders"] = [*others[0]["folders"], *project["folders"]][-_MAX_FOLDERS:]
-                _add_past(others[0], project.get("past", []))
+                inherit_folders(others[0], project, first=False)
             elif project["folders"] and (project["namespace"] not in names or project["namespace"] in same):
                 own.append(project)
             else:
@@ -223,58 +206,33 @@ def take_over(coming: Sequence[Project]) -> tuple[list[Project], dict[str, str]]
     return [project for project in coming if project["namespace"] not in here], lost
 
 
-def _is_one(here: Project, coming: Project, moved: bool) -> bool:
-    """Return whether two are one project of one name: by git, else by a folder.
-
-    Without git also if the folders of the other are elsewhere (`moved`), or the name was given by hand.
-    """
+def _is_one(here: Project, coming: Project, is_gone: bool) -> bool:
+    """Return whether two are one project of one name: by remote, else by a folder, or as the other has none here."""
     if here["namespace"] != coming["namespace"]:
         return False
-    for name in ("remote", "root"):
-        if here[name] and coming[name]:
-            return here[name] == coming[name]
-    if set(here["folders"]) & set(coming["folders"]):
-        return True
-    is_plain = not any(one[name] for one in (here, coming) for name in ("remote", "root"))
-    return is_plain and (moved or bool(here.get("former")))
+    if here["remote"] and coming["remote"]:
+        return here["remote"] == coming["remote"]
+    return bool({*here["folders"]} & {*coming["folders"]}) or (is_gone and not (here["remote"] or coming["remote"]))
 
 
-def inherit_folders(project: Project, other: Project) -> None:
-    """Let a project have the folders of another one, too, as what it had before its own."""
-    project["folders"] = [*other["folders"], *project["folders"]][-_MAX_FOLDERS:]
-    _add_past(project, other.get("past", []))
+def inherit_folders(project: Project, other: Project, first: bool = True) -> None:
+    """Let a project have the folders of another one, too: before its own, as it had them `first`, or after them."""
+    parts = [other["folders"], project["folders"]] if first else [project["folders"], other["folders"]]
+    project["folders"] = [*parts[0], *parts[1]][-_MAX_FOLDERS:]
 
 
-def give_name(project: Project, namespace: str) -> None:
-    """Call a project otherwise, and note its former name."""
-    former = [*project.get("former", []), project["namespace"]]
-    project["former"] = [name for name in dict.fromkeys(former) if name != namespace][-_MAX_FORMER:]
-    project["namespace"] = namespace
-
-
-def forget_former(is_meant: Callable[[str], bool]) -> None:
-    """Forget former names and past folders of projects of which that is true."""
-
-    def is_told(project: Project) -> bool:
-        return any(map(is_meant, [*project.get("former", []), *project.get("past", [])]))
-
-    if not any(map(is_told, read_table()["projects"])):
+def forget_gone(is_meant: Callable[[str], bool]) -> None:
+    """Forget folders that are gone and of which that is true, and projects that have nothing else."""
+    if not read_table()["projects"]:
         return
     with change_table() as table:
-        for project in filter(is_told, table["projects"]):
-            project["former"] = [name for name in project.get("former", []) if not is_meant(name)]
-            project["past"] = [folder for folder in project.get("past", []) if not is_meant(folder)]
-
-
-def find_strayed(table: ProjectTable, numbers: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Return the projects whose memories are under a former name, and this; `numbers` are of memories by namespace."""
-    return [
-        (project["namespace"], name)
-        for project in table["projects"]
-        if not numbers.get(project["namespace"])
-        for name in project.get("former", [])[::-1]
-        if numbers.get(name) and not _is_claimed(table, name)
-    ]
+        for project in list(table["projects"]):
+            left = [path for path in project["folders"] if os.path.isdir(path) or not is_meant(path)]
+            if (project["folders"] and not left) or (is_gone(project) and is_meant(project["remote"])):
+                table["projects"].remove(project)
+            project["folders"] = left
+            if is_meant(project.get("origin", "")):
+                del project["origin"]
 
 
 # The file ------------------------------------------------------------------------------------------------------------
@@ -289,11 +247,16 @@ def read_table(folder: str = "") -> ProjectTable:
     try:
         with open(path, "rb") as file:
             trust.check_owner(path, os.fstat(file.fileno()).st_uid)
-            return msgspec.json.decode(file.read(), type=ProjectTable)
+            table = msgspec.json.decode(file.read(), type=ProjectTable)
     except FileNotFoundError:
         return ProjectTable(projects=[])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"The table of projects {path} is damaged ({error}); correct it or move it away.") from None
+    known = {path for project in table["projects"] for path in project["folders"]}
+    for project in table["projects"]:
+        past = [path for path in project.pop("past", []) if path not in known]
+        project["folders"] = [*past, *project["folders"]]
+    return table
 
 
 @contextmanager

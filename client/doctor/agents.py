@@ -12,7 +12,6 @@ from memoryd.client.doctor.patient import Finding, Patient, fail, quote_path, re
 from memoryd.client.errors import MemorydError
 from memoryd.client.extras import advise
 from memoryd.client.memctl.spooled import describe_waiting
-from memoryd.client.memctl.strayed import describe_strayed, find_strayed, mend_strayed
 from memoryd.client.memctl.table import count_text
 from memoryd.client.transport import paths
 
@@ -76,10 +75,7 @@ def _check_spooled(patient: Patient) -> Finding | None:
 
 
 def check_known_projects(patient: Patient) -> Finding | None:
-    """See that the table of projects can be read, and that none has its memories under a former name.
-
-    Without the table those of the same name share their memories.
-    """
+    """See that the table of projects can be read: without it those of the same name share their memories."""
     path = os.path.join(paths.data_folder(), projects.FILE)
     try:
         number = len(projects.read_table()["projects"])
@@ -87,8 +83,6 @@ def check_known_projects(patient: Patient) -> Finding | None:
         return fail(error.message.split(";")[0], f"mv {quote_path(Path(path))} {quote_path(Path(path + '.damaged'))}")
     except OSError as error:
         return fail(f"{path} cannot be read: {error.strerror}", f"ls -l {quote_path(Path(path))}")
-    for strayed in find_strayed(patient.client) if patient.status else []:
-        return warn(describe_strayed(strayed), mend_strayed(strayed))
     return report_ok(f"{count_text(number, 'project')}: memctl project list") if number else None
 
 

@@ -66,7 +66,7 @@ GROUPS: dict[str, dict[str, CommandRow]] = {
         "hook": CommandRow("hooks.commands", "what an installed hook runs: an event as JSON on stdin", "agents"),
         "project list": CommandRow("project", "the projects that agents work in, and their namespaces"),
         "project rename": CommandRow("project", "give a project another namespace; its memories move with it"),
-        "project forget": CommandRow("project", "take a project, or a folder of one, out of that list"),
+        "project move": CommandRow("project", "say in which folder a project is now; its memories are found there"),
         "mcp": CommandRow("mcp", "serve memories to an agent over the Model Context Protocol (stdio)", "agents"),
         "backfill": CommandRow("backfill", "take in past sessions of Claude Code, Codex and others", "backfill"),
     },

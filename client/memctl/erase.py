@@ -49,8 +49,8 @@ _ACTS = {
     "folder": "memctl observe on --folder {name}",
     "paused namespace": "memctl observe on --namespace {name}",
     "project": "memctl project rename {name} NEW",
-    "folder of a project": "rename the folder, then memctl project forget {name}",
-    "remote of a project": "change the remote, then memctl project forget its folder",
+    "folder of a project": "rename the folder, then in it: memctl project move {name} .",
+    "remote of a project": "change the remote of the checkout, then in it: memctl project move NAMESPACE",
 }
 
 
@@ -97,7 +97,7 @@ def _erase(args: Namespace) -> int:
         send(args, Erase(unsent=later, **fields))
     if args.matching:
         with suppress(OSError, MemorydError):  # `memctl doctor` looks at that file
-            projects.forget_former(Wording(args.matching).is_in)
+            projects.forget_gone(Wording(args.matching).is_in)
     report.names += _find_projects(args.matching)
     cleared = _select_spaces(preview.names) - _select_spaces(report.names)
     show(args, _add_unsent(report, unsent), lambda: _erased_text(args, report, len(unsent), places, cleared))

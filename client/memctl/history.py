@@ -10,7 +10,6 @@ from memoryd.client.memctl.arguments import Usage, add_optional, parse_date, par
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import send, show_result
 from memoryd.client.memctl.output import TIMES, make_printable, paint, print_note, show, undo_text
-from memoryd.client.memctl.strayed import describe_strayed, list_strayed, mend_strayed
 from memoryd.client.memctl.table import count_kept, format_table, shorten, text_of
 from memoryd.client.protocol import Change, Changes, Operation, OperationChange
 from memoryd.client.times import iso
@@ -114,8 +113,6 @@ def _undo(args: Namespace) -> None:
         print("Nothing was undone.")
         return
     undone = send(args, methods.undo(operation))
-    for strayed in list_strayed(args):
-        print_note(f"memctl: {describe_strayed(strayed)}: `{mend_strayed(strayed)}`")
     sentence = f"Undid operation {undone.undone[:8]} ({count_kept(len(undone.ids) - undone.turns, undone.turns)})"
     show(args, undone, lambda: f"{sentence}; {undo_text(undone.operation)} does it again.")
 

@@ -7,17 +7,25 @@ from typing import Any
 
 from memoryd.client import projects
 from memoryd.client.errors import Conflict, Invalid, NotFound
-from memoryd.client.memctl.arguments import declare_nothing
+from memoryd.client.memctl.arguments import add_optional, declare_nothing
 from memoryd.client.memctl.commands import Command
 from memoryd.client.memctl.link import client_for
 from memoryd.client.memctl.output import make_printable, paint, show
 from memoryd.client.memctl.place import shorten_home
-from memoryd.client.memctl.strayed import move_workspace
 from memoryd.client.memctl.table import count_kept, count_text, format_table
 from memoryd.client.memctl.token import list_around
-from memoryd.client.project import project_namespace
+from memoryd.client.project import project_namespace, project_root
 from memoryd.client.projects import Project, ProjectTable
-from memoryd.client.protocol import MEMORY_TIERS, List, MoveNamespace, Share, Turns
+from memoryd.client.protocol import (
+    MEMORY_TIERS,
+    GetObserving,
+    List,
+    MoveNamespace,
+    PauseObserving,
+    ResumeObserving,
+    Share,
+    Turns,
+)
 from memoryd.client.transport.sync import Client
 
 MAX_PARTS = 16  # of a namespace
@@ -33,12 +41,14 @@ def _list(args: Namespace) -> None:
 
 
 def _list_text(entries: list[Project]) -> str:
-    rows = [
-        list(map(make_printable, [one["namespace"], one["remote"], ", ".join(map(shorten_home, one["folders"]))]))
-        for one in entries
-    ]
+    rows = [[make_printable(text) for text in (one["namespace"], one["remote"], _name_folders(one))] for one in entries]
     none = "No projects yet; a hook or `memctl mcp` notes the one that its agent works in."
     return format_table(["NAMESPACE", "CLONED FROM", "FOLDERS"], rows, none, flexible=2)
+
+
+def _name_folders(project: Project) -> str:
+    there = list(map(shorten_home, filter(os.path.isdir, project["folders"])))
+    return ", ".join(there) or f"{shorten_home(project['folders'][-1])} (gone)" if project["folders"] else ""
 
 
 # rename --------------------------------------------------------------------------------------------------------------
@@ -48,27 +58,50 @@ def _declare_rename(parser: ArgumentParser) -> None:
     parser.add_argument("project", metavar="PROJECT", help="its namespace, or a path of it (/…, ~/…, ./…)")
     parser.add_argument("new", metavar="NEW", help="its namespace from now on, like payments or acme/api")
     parser.add_argument("--join", action="store_true", help="share the namespace of another project")
-    parser.add_argument("--name-only", action="store_true", help="leave its memories where they are")
 
 
 def _rename(args: Namespace) -> None:
-    new = _check_name(args.new)
-    is_new = _meet(args.project, new, args.join)
+    report, entry, is_new = _give_name(args, args.project, _check_name(args.new), args.join)
+    show(args, report, lambda: _renamed_text(report, entry["folders"][-1], is_new))
+
+
+def _give_name(args: Namespace, name: str, new: str, join: bool) -> tuple[dict[str, Any], Project, bool]:
+    """Give a project a namespace; its memories go along unless others share the one that it had.
+
+    Return the report, the project as it was, and whether it is met for the first time.
+    """
+    is_new = _meet(name, new, join)
     table = projects.read_table()
-    old, entries = _choose_projects(table, args.project)
+    old, entries = _choose_projects(table, name)
     report: dict[str, Any] = {"namespace": new, "former": old, "moved": 0, "turns": 0, "left": 0}
-    report |= {"operations": [], "tokens": [], "is_apart": True}
+    report |= {"operations": [], "tokens": [], "is_apart": True, "is_shared": False}
     if not (is_new and old == new):  # which is what it is called anyway
-        _check_free(table, entries, new, args.join)
-        goes_along = not (is_new or args.name_only) and len(entries) == len(_find_projects(table, old))
+        _check_free(table, entries, new, join)
+        goes_along = not is_new and len(entries) == len(_find_projects(table, old))
         with client_for(args) as client:
-            client.call(MoveNamespace(namespace=old, to=new, pauses_only=True))  # before anybody uses the new name
+            paused = _list_paused(client)
             if goes_along:
+                kept_there = _count_memories(client, new) or client.call(Turns(namespace=new, reach="exact")).total
+                report["is_apart"] = not kept_there
+                first = client.call(MoveNamespace(namespace=old, to=new))  # pauses hold before anybody uses the name
                 report |= _move(client, old, new)
-            _write_name(args, new)
+            elif any(_is_in(old, name) and not _is_in(new, name) for name in paused):
+                client.call(PauseObserving(kind="namespace", name=new))
+            _write_name(name, new, join)
             if goes_along:
-                report |= _move_rest(client, old, new)
-    show(args, report, lambda: _renamed_text(report, entries[-1]["folders"][-1], is_new))
+                rest = client.call(MoveNamespace(namespace=old, to=new))  # what was said meanwhile
+                report |= {"turns": first.turns + rest.turns, "tokens": [*first.tokens, *rest.tokens]}
+                report["left"] = _count_memories(client, old)
+                report["is_shared"] = len(_find_projects(projects.read_table(), new)) > len(entries)
+                if old in paused:
+                    client.call(ResumeObserving(kind="namespace", name=old))
+    return report, entries[-1], is_new
+
+
+def _list_paused(client: Client) -> list[str]:
+    """Return the namespaces in which observing is paused, but for those that the settings name."""
+    pauses = client.call(GetObserving()).pauses
+    return [pause.name for pause in pauses if pause.kind == "namespace" and pause.since is not None]
 
 
 def _meet(name: str, new: str, join: bool) -> bool:
@@ -82,16 +115,17 @@ def _meet(name: str, new: str, join: bool) -> bool:
     return not _find_projects(before, namespace)
 
 
-def _write_name(args: Namespace, new: str) -> None:
+def _write_name(name: str, new: str, join: bool) -> None:
     with projects.change_table() as table:
-        _, entries = _choose_projects(table, args.project)
-        _check_free(table, entries, new, args.join)
+        _, entries = _choose_projects(table, name)
+        _check_free(table, entries, new, join)
         for other in _find_projects(table, new):
-            if projects.is_gone(other) and not (other["remote"] or other["root"]):  # else a checkout may be it
+            if projects.is_gone(other) and not other["remote"]:  # else a checkout may be it
                 table["projects"].remove(other)
                 projects.inherit_folders(entries[-1], other)  # past sessions name them
         for project in entries:
-            projects.give_name(project, new)
+            project["namespace"] = new
+            project.pop("origin", "")
 
 
 def _check_name(name: str) -> str:
@@ -119,11 +153,14 @@ def _read_path(name: str) -> str | None:
 
 
 def _find_within(table: ProjectTable, path: str) -> list[Project]:
-    return [one for one in table["projects"] if any(_is_in(path, folder) for folder in one["folders"])]
+    """Return the project whose folder a path is in, the innermost of several."""
+    found = [(folder, one) for one in table["projects"] for folder in one["folders"] if _is_in(path, folder)]
+    return [max(found, key=lambda pair: len(pair[0]))[1]] if found else []
 
 
-def _is_in(path: str, folder: str) -> bool:
-    return f"{path}/".startswith(f"{folder}/")
+def _is_in(path: str, outer: str) -> bool:
+    """Return whether a path is in a folder or is it; of namespaces the same, all are in the root."""
+    return not outer or f"{path}/".startswith(f"{outer}/")
 
 
 def _find_projects(table: ProjectTable, namespace: str) -> list[Project]:
@@ -143,19 +180,12 @@ def _move(client: Client, old: str, new: str) -> dict[str, Any]:
     """Move the memories of a namespace to another, some at a time; return how many, and by which operations."""
     operations: list[str] = []
     moved = 0
-    is_apart = not (_count_memories(client, new) or client.call(Turns(namespace=new, reach="exact")).total)
     first = List(namespace=old, reach="exact", tier=list(MEMORY_TIERS), limit=BATCH)
     while page := client.call(first).memories:
         shared = client.call(Share(ids=[memory.id for memory in page], to=new, move=True))
         operations.append(shared.operation)
         moved += len(shared)
-    return {"moved": moved, "operations": operations, "is_apart": is_apart}
-
-
-def _move_rest(client: Client, old: str, new: str) -> dict[str, Any]:
-    """Move what is there beside memories; return how much, and what stays."""
-    rest = client.call(MoveNamespace(namespace=old, to=new))
-    return {"turns": rest.turns, "tokens": rest.tokens, "left": _count_memories(client, old)}
+    return {"moved": moved, "operations": operations}
 
 
 def _count_memories(client: Client, namespace: str) -> int:
@@ -176,44 +206,41 @@ def _renamed_text(report: dict[str, Any], folder: str, is_new: bool) -> str:
         lines.append(f"`memctl project rename {shlex.quote(new)} {back}` takes that back.")
     elif report["operations"]:
         undo = ", ".join(f"`memctl undo {operation[:8]}`" for operation in reversed(report["operations"]))
-        name_back = f"`memctl project rename {shlex.quote(make_printable(folder))} {back} --name-only`"
-        lines.append(f"To take that back: {undo}; then {name_back}.")
+        name_back = f"; then `memctl project rename {shlex.quote(make_printable(folder))} {back}`"
+        lines.append(f"To take that back: {undo}{name_back if report['is_shared'] else ''}.")
     if report["left"]:
         parts = count_text(report["left"], "part")
-        lines.append(
-            f"In {former} stay {parts} of files: `{move_workspace(report['former'], report['namespace'])}` gives their"
-            " workspace the new name."
-        )
+        commands = f"memctl workspace remove {back}; memctl workspace add PATH --namespace {shlex.quote(new)}"
+        lines.append(f"In {former} stay {parts} of files: `{commands}` gives their workspace the new name.")
     return "\n".join(lines)
 
 
-# forget --------------------------------------------------------------------------------------------------------------
+# move ----------------------------------------------------------------------------------------------------------------
 
 
-def _declare_forget(parser: ArgumentParser) -> None:
-    parser.add_argument("project", metavar="PROJECT", help="its namespace, or a folder of it (/…, ~/…, ./…)")
+def _declare_move(parser: ArgumentParser) -> None:
+    parser.add_argument("project", metavar="PROJECT", help="its namespace, or a folder that it had (/…, ~/…, ./…)")
+    add_optional(parser, "folder", "where it is now (default: the current folder)")
 
 
-def _forget(args: Namespace) -> None:
-    """Take a project out of the table, or only the folder of it that is named."""
-    path = _read_path(args.project)
-    with projects.change_table() as table:
-        namespace, entries = _choose_projects(table, args.project)
-        folders = [folder for one in entries for folder in one["folders"] if path is None or _is_in(path, folder)]
-        gone = folders if path is None else [max(folders, key=len)]
-        for one in entries:
-            one["folders"] = [folder for folder in one["folders"] if folder not in gone]
-            if not one["folders"]:
-                table["projects"].remove(one)
-    show(args, {"namespace": namespace, "folders": gone}, lambda: _forgotten_text(namespace, gone))
+def _move_project(args: Namespace) -> None:
+    """Let a folder be of a project; what was kept there under another name goes to it."""
+    if not os.path.isdir(given := os.path.expanduser(args.folder or ".")):
+        raise NotFound(f"There is no folder {given}.")
+    folder = project_root(given)
+    namespace, _ = _choose_projects(projects.read_table(), args.project)
+    if (met := project_namespace(folder)) in ("", namespace):
+        raise Invalid(
+            f"{folder} is {'of the project ' + met + ' already' if met else 'not the folder of one project'}."
+        )
+    report, _, _ = _give_name(args, folder, namespace, join=True)
+    show(args, report, lambda: _moved_text(report, folder))
 
 
-def _forgotten_text(namespace: str, folders: list[str]) -> str:
-    name, places = make_printable(namespace), make_printable(", ".join(map(shorten_home, folders)))
-    return (
-        f"Forgot the project {name}{f' in {places}' if places else ''}; the memories in {name} stay."
-        " An agent that works there makes it known again."
-    )
+def _moved_text(report: dict[str, Any], folder: str) -> str:
+    moved = count_kept(report["moved"], report["turns"])
+    went = f"; {moved} moved there from {report['former']}" if report["moved"] or report["turns"] else ""
+    return make_printable(f"The project {report['namespace']} is in {shorten_home(folder)} from now on{went}.")
 
 
 COMMANDS = {
@@ -225,7 +252,7 @@ COMMANDS = {
         "  memctl project rename . acme/api\n"
         "  memctl project rename notes-2 notes --join",
     ),
-    "project forget": Command(
-        _declare_forget, _forget, "  memctl project forget api-2\n  memctl project forget ~/old/api"
+    "project move": Command(
+        _declare_move, _move_project, "  memctl project move api\n  memctl project move api ~/new/api"
     ),
 }

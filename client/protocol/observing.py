@@ -49,14 +49,12 @@ class ResumeObserving(Call[Observing], kw_only=True, frozen=True):
 
 @rpc("owner", page=False)
 class MoveNamespace(Call[MovedNamespace], kw_only=True, frozen=True):
-    """Let what a namespace has beside its memories go to another one: turns of L0, tokens, pauses; see `share`.
+    """Let what a namespace has beside its memories go to another one: turns of L0 and tokens; see `share`.
 
-    What was said in a pause, one that is over too, stays out under the other name as well.
+    Its pauses stay and hold under the other name as well; what was said in one, also one that is over, stays out there.
     """
 
     namespace: str
     """where it is; not the root"""
     to: str
     """where it goes; not the root"""
-    pauses_only: bool = False
-    """let the pauses hold there too, and leave everything where it is"""

@@ -14,16 +14,12 @@ from memoryd.daemon.store.writer import Transaction
 
 @handles(MoveNamespace)
 def move(core: Core, call: MoveNamespace) -> "Future[MovedNamespace]":
-    """Let turns, tokens and pauses go to another namespace, all in one transaction."""
+    """Let turns and tokens go to another namespace, and pauses hold there too, all in one transaction."""
     if "" in (namespaces.check(call.namespace), namespaces.check(call.to)) or call.namespace == call.to:
         raise Invalid("Two namespaces are needed, and neither may be the root.")
-    now = core.clock()
 
     def write(transaction: Transaction) -> MovedNamespace:
         core.pauses.spread(transaction, call.namespace, call.to)
-        if call.pauses_only:
-            return MovedNamespace(turns=0, tokens=[])
-        core.pauses.remove(transaction, "namespace", call.namespace, now)
         tokens = core.tokens.move(transaction, call.namespace, call.to)
         known_projects.note_within(transaction, core.store)
         return MovedNamespace(turns=_move_turns(core, transaction, call), tokens=tokens)

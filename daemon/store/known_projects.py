@@ -46,7 +46,7 @@ def forget(connection: apsw.Connection, is_meant: Callable[[str], bool], *, real
     """Take projects out of the database of whose entry that is true; return whether there are any."""
     known = read(connection)
     kept = [project for project in known if not is_meant(msgspec.json.encode(project).decode())]
-    if really and kept != known:
+    if really:
         _put(connection, kept)
     return kept != known
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.client import checkout, projects
-from memoryd.client.checkout import first_commit, remote_of
+from memoryd.client import projects
+from memoryd.client.checkout import remote_of
 from memoryd.client.project import project_namespace
 from memoryd.client.projects import FILE, FORMER, note_former
 
@@ -93,7 +93,7 @@ def test_a_number_is_not_given_that_is_in_use_for_something_else(home: Path, dat
 def test_the_longest_name_leaves_room_for_its_number(home: Path) -> None:
     name = "ü" * 127  # of 255 bytes, as long as the name of a file may be
     assert names(plain(home / "a" / name), plain(home / "b" / name)) == [name, f"{name}-2"]
-    found = {"path": "/x", "name": "ü" * 256, "remote": "", "root": ""}
+    found = {"path": "/x", "name": "ü" * 256, "remote": ""}
     table = projects.ProjectTable(projects=[])
     first = projects.assign_project(table, projects.FolderFacts(**found), [])  # type: ignore[typeddict-item]
     second = projects.assign_project(table, projects.FolderFacts(**{**found, "path": "/y"}), [])  # type: ignore[typeddict-item]
@@ -119,12 +119,35 @@ def test_a_clone_keeps_the_name_under_which_it_has_memories_already(home: Path, 
     assert names(repository(home / "api-new", url)) == ["api"]
 
 
-@pytest.mark.parametrize("remote", ["https://example.org/acme/api.git", ""], ids=["remote", "first commit"])
-def test_a_moved_checkout_is_known_again(remote: str, home: Path) -> None:
-    folder = repository(home / "api", remote)
+def test_a_moved_checkout_is_known_again_by_its_remote(home: Path) -> None:
+    folder = repository(home / "api", "https://example.org/acme/api.git")
     assert names(folder) == ["api"]
     assert names(moved(folder, home / "old" / "service")) == ["api"]
     assert names(repository(home / "api", "https://example.org/other/api.git")) == ["api-2"], "whoever takes its place"
+    assert projects.take_origin(str(home / "api")) is None, "the project is elsewhere"
+
+
+@pytest.mark.parametrize("is_git", [True, False])
+def test_a_moved_folder_without_a_remote_is_a_new_project_and_the_old_one_is_told_once(
+    is_git: bool, home: Path
+) -> None:
+    folder = (repository if is_git else plain)(home / "api")
+    assert names(folder) == ["api"]
+    to = moved(folder, home / "new" / "api")
+    assert names(to, folder) == ["api-2", "api"], "past sessions name the old folder"
+    found = projects.take_origin(str(to))
+    assert found is not None
+    assert (found[0]["namespace"], found[1]) == ("api-2", "api")
+    assert projects.take_origin(str(to)) is None
+    assert "origin" not in projects.read_table()["projects"][1]
+
+
+def test_a_new_project_comes_from_none_whose_folder_is_there_or_is_called_otherwise(home: Path) -> None:
+    names(plain(home / "a" / "api"), gone := plain(home / "a" / "web"))
+    gone.rmdir()
+    new = plain(home / "b" / "api")
+    assert names(new) == ["api-2"]
+    assert projects.take_origin(str(new)) is None
 
 
 def test_a_copy_without_a_remote_is_a_project_of_its_own(home: Path) -> None:
@@ -143,16 +166,18 @@ def test_two_remotes_are_two_projects_though_both_began_as_one_template(home: Pa
     assert names(two) == ["api-2"]
 
 
-def test_a_checkout_keeps_its_name_when_its_remote_changes(home: Path) -> None:
+def test_a_checkout_with_another_remote_is_a_new_project_and_the_old_one_is_told(home: Path) -> None:
     folder = repository(home / "api")
     assert names(folder) == ["api"]
     git(folder, "remote", "add", "origin", "https://example.org/a/api")
-    assert names(folder) == ["api"]
-    git(folder, "remote", "set-url", "origin", "https://example.net/b/api")
-    assert names(folder) == ["api"]
-    git(folder, "remote", "remove", "origin")
-    assert names(folder) == ["api"]
-    assert len(projects.read_table()["projects"]) == 1
+    assert names(folder) == ["api"], "it had none"
+    for number, words in enumerate([["set-url", "origin", "https://example.net/b/api"], ["remove", "origin"]], 2):
+        former = names(folder)
+        git(folder, "remote", *words)
+        assert names(folder) == [f"api-{number}"]
+        found = projects.take_origin(str(folder))
+        assert found is not None
+        assert [found[1]] == former
 
 
 def test_a_folder_keeps_its_name_when_git_comes_later(home: Path) -> None:
@@ -194,7 +219,7 @@ def test_a_submodule_is_a_project_of_its_own(home: Path) -> None:
     assert names(main, main / "vendor", library) == ["api", "vendor", "library"]
 
 
-# Remote and first commit ---------------------------------------------------------------------------------------------
+# Remotes ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -219,7 +244,7 @@ def test_a_remote_is_kept_without_what_does_not_tell_it_from_others(url: str, ex
     assert remote_of(str(home / "api")) == expected
 
 
-def test_what_cannot_be_known_is_not_taken_for_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_known_is_not_taken_for_nothing(home: Path) -> None:
     folder = repository(home / "api", "https://example.org/a/api")
     assert names(folder) == ["api"]
     before = projects.read_table()
@@ -227,32 +252,6 @@ def test_what_cannot_be_known_is_not_taken_for_nothing(home: Path, monkeypatch: 
     assert remote_of(str(folder)) is None
     assert names(folder) == ["api"]
     assert projects.read_table() == before
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert first_commit(str(folder)) is None
-    assert first_commit(str(plain(home / "notes"))) == ""
-
-
-def test_git_runs_once_for_a_project_and_not_in_an_environment_of_its_own(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = repository(home / "other")
-    folder = repository(home / "api")
-    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
-    assert names(folder) == ["api"]
-    monkeypatch.delenv("GIT_DIR")
-    assert projects.read_table()["projects"][0]["root"] == first_commit(str(folder)) != first_commit(str(other))
-    monkeypatch.setattr(projects, "first_commit", lambda path: pytest.fail("git runs again"))
-    assert names(folder) == ["api"]
-
-
-def test_git_that_takes_too_long_is_given_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = repository(home / "api")
-    slow = plain(home / "bin") / "git"
-    slow.write_text("#!/bin/sh\nexec sleep 60\n")
-    slow.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(checkout, "_GIT_LIMIT_S", 0.05)
-    assert names(folder) == ["api"]
 
 
 # The file ------------------------------------------------------------------------------------------------------------
@@ -395,9 +394,8 @@ def test_names_in_the_configuration_of_git_have_no_case(home: Path) -> None:
 # Other names, other machines -----------------------------------------------------------------------------------------
 
 
-def entry(namespace: str, *folders: Path, former: str = "") -> projects.Project:
-    made = projects.Project(namespace=namespace, remote="", root="", folders=list(map(str, folders)))
-    return projects.Project(**made, former=[former]) if former else made
+def entry(namespace: str, *folders: Path) -> projects.Project:
+    return projects.Project(namespace=namespace, remote="", folders=list(map(str, folders)))
 
 
 def test_a_copy_says_what_its_projects_are_called_and_others_stay(home: Path) -> None:
@@ -411,13 +409,11 @@ def test_a_copy_says_what_its_projects_are_called_and_others_stay(home: Path) ->
     assert projects.take_over([]) == ([], {})
 
 
-@pytest.mark.parametrize("is_forgotten", [False, True])
-def test_a_folder_that_was_joined_to_a_project_after_the_copy_stays_one_of_it(home: Path, is_forgotten: bool) -> None:
+def test_a_folder_that_was_joined_to_a_project_after_the_copy_stays_one_of_it(home: Path) -> None:
     old, new = plain(home / "src/lab"), plain(home / "work/lab")
     assert names(old, new) == ["lab", "lab-2"]
     with projects.change_table() as table:
-        projects.give_name(table["projects"][1], "lab")
-        del table["projects"][: int(is_forgotten)]
+        table["projects"][1]["namespace"] = "lab"
     assert projects.take_over([entry("lab", old)]) == ([], {})
     assert names(old, new) == ["lab", "lab"]
 
@@ -427,7 +423,7 @@ def test_a_checkout_that_was_joined_to_another_repository_stays_with_it(home: Pa
     assert names(one, two) == ["api", "docs"]
     copied = projects.read_table()["projects"][:1]
     with projects.change_table() as table:
-        projects.give_name(table["projects"][1], "api")
+        table["projects"][1]["namespace"] = "api"
     assert projects.take_over(copied) == ([], {})
     assert names(one, two) == ["api", "api"]
 
@@ -458,10 +454,9 @@ def test_a_folder_that_is_gone_is_still_of_the_project_that_it_held(home: Path) 
     assert projects.read_table()["projects"] == [api]
 
 
-@pytest.mark.parametrize("remote", ["https://example.org/a/api.git", ""], ids=["remote", "first commit"])
-def test_a_folder_that_a_project_left_is_still_of_it_until_something_else_is_there(remote: str, home: Path) -> None:
+def test_a_folder_that_a_project_left_is_still_of_it_until_something_else_is_there(home: Path) -> None:
     """Past sessions name it, also once a session was in the checkout at its new place."""
-    folder = repository(home / "old/api", remote)
+    folder = repository(home / "old/api", "https://example.org/a/api.git")
     assert names(folder) == ["api"]
     assert names(moved(folder, home / "new/api"), folder) == ["api", "api"]
     projects.take_over(projects.read_table()["projects"])
@@ -471,9 +466,34 @@ def test_a_folder_that_a_project_left_is_still_of_it_until_something_else_is_the
     assert names(folder, home / "new/api") == ["api-2", "api"]
 
 
-def test_a_project_has_strayed_when_a_former_name_alone_has_memories() -> None:
-    table = projects.ProjectTable(projects=[entry("acme/api", former="api"), entry("web", former="site"), entry("x")])
-    assert projects.find_strayed(table, {"api": 2, "web": 1, "site": 3}) == [("acme/api", "api")]
-    assert projects.find_strayed(table, {"acme/api": 1, "api": 2}) == []
-    table["projects"].append(entry("api"))
-    assert projects.find_strayed(table, {"api": 2}) == [], "it belongs to another one"
+def test_a_table_of_the_version_before_keeps_its_projects(home: Path, data: Path) -> None:
+    """It told checkouts by their first commit, and kept folders that were gone apart."""
+    api, notes = repository(home / "new" / "api"), plain(home / "notes")
+    taken = plain(home / "taken" / "api")
+    data.mkdir()
+    old = [
+        {
+            "namespace": "api",
+            "remote": "",
+            "root": "0" * 40,
+            "folders": [str(api)],
+            "past": [str(home / "old" / "api")],
+        },
+        {"namespace": "diary", "remote": "", "root": "", "folders": [str(notes)], "former": ["notes"]},
+        {"namespace": "x", "remote": "e.org/x", "root": "", "folders": [str(home / "x")], "past": [str(taken)]},
+        {"namespace": "api-2", "remote": "", "root": "", "folders": [str(taken)]},
+    ]
+    (data / FILE).write_text(json.dumps({"projects": old}))
+    places = (api, home / "old" / "api", notes, taken)
+    assert names(*places) == ["api", "api", "diary", "api-2"]
+    assert names(repository(home / "y", "https://e.org/x")) == ["x"]
+    assert names(*places) == ["api", "api", "diary", "api-2"], "also once it was written again"
+    assert {*projects.read_table()["projects"][0]} == {"namespace", "remote", "folders"}
+
+
+def test_a_copy_of_the_version_before_keeps_folders_that_were_gone(home: Path) -> None:
+    here = plain(home / "new" / "api")
+    coming = entry("api", here)
+    coming["past"] = [str(home / "old" / "api")]
+    assert projects.take_over([coming]) == ([], {})
+    assert names(here, home / "old" / "api") == ["api", "api"]

@@ -351,7 +351,9 @@ def test_a_project_that_was_renamed_leaves_no_word_of_its_former_name(
     (folder / "fen").mkdir()
     project_namespace(folder / "fen")
     with projects.change_table() as table:
-        table["projects"][0]["past"] = ["/old/quagmire"]
+        table["projects"][0]["folders"].insert(0, "/old/quagmire")
+        other = projects.Project(namespace="heath", remote="e.org/quagmire", folders=[], origin="quagmire-2")
+        table["projects"] += [other, {**other, "remote": "", "folders": [str(folder)]}]
     memctl("project", "rename", "fen", "quagmire")
     client.backup(str(folder / "copy.sqlite"))
     memctl("project", "rename", "quagmire", "marsh")
@@ -453,11 +455,12 @@ def test_all_that_would_go_is_shown(memctl: Memctl, client: Any, daemon: Any) ->
 
 def test_a_project_that_is_called_so_is_named_once(memctl: Memctl, client: Any) -> None:
     with projects.change_table() as table:
-        old = projects.Project(namespace="quagmire", remote="", root="", folders=["/nowhere/quagmire"])
-        table["projects"] += [old, projects.Project(namespace="quagmire-2", remote="", root="", folders=["/nowhere/x"])]
+        old = projects.Project(namespace="quagmire", remote="", folders=["/nowhere/quagmire"])
+        table["projects"] += [old, projects.Project(namespace="quagmire-2", remote="", folders=["/nowhere/x"])]
     told = memctl("erase", "--matching", "Quagmire", "--dry-run").out.splitlines()
     assert told[-2:] == [
-        "  folder of a project /nowhere/quagmire: rename the folder, then memctl project forget /nowhere/quagmire",
+        "  folder of a project /nowhere/quagmire: rename the folder, then in it: memctl project move"
+        " /nowhere/quagmire .",
         "  project quagmire-2: memctl project rename quagmire-2 NEW",
     ]
     names = memctl("erase", "--matching", "Quagmire", "--dry-run", "--json").json["names"]

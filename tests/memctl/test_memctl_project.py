@@ -9,7 +9,7 @@ from fake_daemon import Memctl
 from memoryd.client import Client
 from memoryd.client.memctl import project
 from memoryd.client.project import project_namespace
-from memoryd.client.projects import FILE, change_table
+from memoryd.client.projects import FILE
 from memoryd.client.protocol import List, NewTurn, Observe, Tiers
 
 
@@ -49,7 +49,7 @@ def test_projects_are_listed_without_a_daemon(memctl: Memctl, home: Path) -> Non
     assert memctl("project", "--json").json == []
     met(home / "a" / "api", home / "b" / "api")
     rows = memctl("project", "list", "--json").json
-    assert rows[1] == {"namespace": "api-2", "remote": "", "root": "", "folders": [str(home / "b" / "api")]}
+    assert rows[1] == {"namespace": "api-2", "remote": "", "folders": [str(home / "b" / "api")]}
     lines = memctl("project").out.splitlines()
     assert lines[0].split() == ["NAMESPACE", "CLONED", "FROM", "FOLDERS"]
     assert lines[2].split() == ["api-2", "~/b/api"]
@@ -147,7 +147,7 @@ def test_a_pause_of_what_is_around_holds_for_a_project_that_leaves_it(
     memctl("observe", "off", "--namespace", "acme")
     memctl("project", "rename", "acme/blog", "acme/site")
     assert [one.name for one in client.get_observing().pauses] == ["acme"]
-    memctl("project", "rename", "acme/site", "garden", "--name-only")
+    memctl("project", "rename", "acme/site", "garden")
     assert [one.name for one in client.get_observing().pauses] == ["acme", "garden"]
 
 
@@ -215,8 +215,8 @@ def test_a_path_names_the_project_that_it_is_in(
     met(home / "a" / "api", home / "b" / "api")
     (home / "b" / "api" / "src").mkdir()
     monkeypatch.chdir(home / "b" / "api" / "src")
-    assert memctl("project", "rename", ".", "payments", "--name-only").code == 0
-    assert memctl("project", "rename", "~/a/api", "ledger", "--name-only").code == 0
+    assert memctl("project", "rename", ".", "payments").code == 0
+    assert memctl("project", "rename", "~/a/api", "ledger").code == 0
     assert namespaces(memctl) == ["ledger", "payments"]
 
 
@@ -273,9 +273,8 @@ def test_what_cannot_be_is_refused_and_changes_nothing(
 
 def test_without_a_daemon_nothing_changes_since_a_pause_could_be_left_behind(memctl: Memctl, home: Path) -> None:
     met(home / "api")
-    for words in ((), ("--name-only",)):
-        assert memctl("project", "rename", "api", "payments", "--no-autostart", *words).code == 3
-        assert namespaces(memctl) == ["api"]
+    assert memctl("project", "rename", "api", "payments", "--no-autostart").code == 3
+    assert namespaces(memctl) == ["api"]
 
 
 def test_a_damaged_table_is_said_in_a_sentence(memctl: Memctl, folder: Path) -> None:
@@ -297,16 +296,58 @@ def test_a_workspace_of_a_whole_project_has_its_namespace(daemon: Any, memctl: M
     assert memctl("workspace", "add", str(one), "--namespace", "x", "--json").json["workspace"]["namespace"] == "x"
 
 
-def test_a_project_or_one_folder_of_it_is_forgotten(client: Client, memctl: Memctl, home: Path) -> None:
-    met(home / "a" / "api", home / "b" / "api")
-    with change_table() as table:
-        table["projects"][0]["folders"].append("/nowhere/api")
+def test_a_folder_that_moved_gets_its_project_back_with_what_was_kept_there_since(
+    client: Client, memctl: Memctl, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met(home / "old/api")
     with Client("api", socket=client.socket_path, autostart=False) as inside:
         inside.add("We pay by invoice.")
-    memctl("project", "forget", "/nowhere/api/src")
-    assert memctl("project", "list", "--json").json[0]["folders"] == [str(home / "a" / "api")]
-    assert memctl("project", "forget", "api").out == (
-        "Forgot the project api in ~/a/api; the memories in api stay. An agent that works there makes it known again.\n"
+    (home / "new").mkdir()
+    (home / "old/api").rename(home / "new/api")
+    assert project_namespace(home / "new/api") == "api-2"
+    say(client, "api-2", "From May on we pay by card.")
+    memctl("observe", "off", "--namespace", "api-2")
+    monkeypatch.chdir(home / "new/api")
+    assert memctl("project", "move", "api").out == (
+        "The project api is in ~/new/api from now on; 1 turn moved there from api-2.\n"
     )
-    assert (namespaces(memctl), held(client, "api")) == (["api-2"], ["We pay by invoice."])
-    assert "There is no project 'api'" in memctl("project", "forget", "api").err
+    [row] = memctl("project", "list", "--json").json
+    assert row == {"namespace": "api", "remote": "", "folders": [str(home / "old/api"), str(home / "new/api")]}
+    assert memctl("project").out.splitlines()[1].split() == ["api", "~/new/api"]
+    assert [one.name for one in client.get_observing().pauses] == ["api"]
+    assert held(client, "api") == ["We pay by invoice."]
+    assert [(one.namespace, one.turns) for one in client.get_log()] == [("api", 1)]
+    assert memctl("project", "move", "api").err == f"memctl: {home}/new/api is of the project api already.\n"
+
+
+def test_a_checkout_whose_remote_changed_gets_its_project_back_before_any_session(
+    daemon: Any, memctl: Memctl, home: Path
+) -> None:
+    (home / "api/.git").mkdir(parents=True)
+    config, text = home / "api/.git/config", '[remote "origin"]\n\turl = https://example.org/{}.git\n'
+    for owner in ("ada", "acme"):
+        config.write_text(text.format(owner))
+        if owner == "ada":
+            assert project_namespace(home / "api") == "api"
+    assert memctl("project", "move", "api", str(home / "api/src")).code == 1, "there is no such folder"
+    assert memctl("project", "move", "api", str(home / "api")).out == "The project api is in ~/api from now on.\n"
+    assert memctl("project", "list", "--json").json == [
+        {"namespace": "api", "remote": "example.org/ada", "folders": []},
+        {"namespace": "api", "remote": "example.org/acme", "folders": [str(home / "api")]},
+    ]
+    assert memctl("project", "move", "api", str(home)).err.endswith("is not the folder of one project.\n")
+    assert "There is no project 'web'" in memctl("project", "move", "web", str(home / "api")).err
+
+
+def test_the_innermost_of_two_projects_is_meant_by_a_path(daemon: Any, memctl: Memctl, home: Path) -> None:
+    met(home / "code", home / "code/api")
+    assert memctl("project", "rename", str(home / "code/api"), "payments").code == 0
+    assert namespaces(memctl) == ["code", "payments"]
+
+
+def test_a_folder_that_leaves_a_shared_name_stays_paused(client: Client, memctl: Memctl, home: Path) -> None:
+    met(home / "a" / "notes", home / "b" / "notes")
+    memctl("project", "rename", "notes-2", "notes", "--join")
+    memctl("observe", "off", "--namespace", "notes")
+    memctl("project", "rename", str(home / "b" / "notes"), "birds")
+    assert sorted(one.name for one in client.get_observing().pauses) == ["birds", "notes"]

@@ -20,7 +20,7 @@ from configs import NO_JOBS, NO_MODEL
 from memoryd.client import Client
 from memoryd.client.memctl.upkeep import backup, repair
 from memoryd.client.project import project_namespace
-from memoryd.client.projects import change_table, give_name
+from memoryd.client.projects import change_table
 from memoryd.client.protocol import AddMany, NewMemory, NewTurn, Observe, Record
 from memoryd.client.rescue import RescueReport
 from memoryd.daemon.store.connection import PAGE_BYTES
@@ -362,7 +362,7 @@ def test_a_copy_knows_how_the_projects_are_called(
     other = folder / "new/other"
     place_project(other, "https://example.com/other/api")
     with change_table() as table:
-        give_name(table["projects"][0], "acme/api")
+        table["projects"][0]["namespace"] = "acme/api"
     done = memctl("restore", copy)
     assert f"No longer a folder of acme/api, which is another project in the copy: {other}." in done.out
     assert f"If both are the same project: `memctl project rename {other} acme/api --join`." in done.out

@@ -21,7 +21,8 @@ from memoryd.client.agents.hooks import hosts
 from memoryd.client.agents.hooks.hosts import HOSTS, Host
 from memoryd.client.agents.hooks.wire import DaemonLink
 from memoryd.client.patterns import compile_late
-from memoryd.client.project import namespace_of_environment, project_namespace
+from memoryd.client.project import namespace_of_environment, project_namespace, project_root
+from memoryd.client.projects import take_origin
 from memoryd.client.transport import paths, trust
 
 CallFields = dict[str, Any]
@@ -114,7 +115,7 @@ def context(link: DaemonLink, event: EventContext) -> str:
         "deadline_ms": DEADLINE_MS,
     }
     text = str(link.call("get_unasked", **place, **call)["text"])
-    return "\n".join(filter(None, [_greet(), text])) if event.event == hosts.START else text
+    return "\n".join(filter(None, [_greet(), _tell_origin(event), text])) if event.event == hosts.START else text
 
 
 def _greet() -> str:
@@ -127,6 +128,20 @@ def _greet() -> str:
     return (
         f"memoryd keeps what is said in sessions, on this machine alone, in {folder}. Say so to the user once:"
         " `memctl observe off` pauses that, `memctl erase` deletes for good."
+    )
+
+
+def _tell_origin(event: EventContext) -> str:
+    """Return, to the first session of a new project alone, which project it may be; the namespace is not given then."""
+    if namespace_of_environment() is not None or not (found := take_origin(project_root(event.folder))):
+        return ""
+    from shlex import quote  # a first session alone needs it
+
+    project, origin = found
+    return (
+        f"memoryd knows this folder as a new project, {project['namespace']}. If it is the project {origin}, moved or"
+        f" with another remote, its memories are not found here until `memctl project move {quote(origin)}` is run in"
+        " this folder. Say so to the user once."
     )
 
 

@@ -150,8 +150,8 @@ def _restored_text(report: RescueReport, file: Path, ran: bool) -> str:
             one["namespace"] + (f" ({one['remote']})" if one["remote"] else "") for one in report.projects
         )
         lines.append(
-            f"Projects without a folder here: {make_printable(names)}. A checkout of the same remote or history is one"
-            " of them by itself; for another folder, before its first session: `memctl project rename FOLDER NAME`."
+            f"Projects without a folder here: {make_printable(names)}. A checkout of the same remote is one of them"
+            " by itself; for another folder: `memctl project move NAME FOLDER`."
         )
     if report.erased:
         erased = f"Erased again, as it was erased here since the copy: {count_text(len(report.erased), 'memory')}."

@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fake_daemon import Memctl
@@ -54,36 +53,6 @@ def test_calls_that_wait_for_the_daemon_are_told(doctor: Doctor, memctl: Memctl,
         assert doctor("hooks", "--fix", "--yes")["hooks"]["mended"] is True
     finally:
         memctl("down")
-
-
-def test_a_project_whose_memories_are_under_its_former_name_is_told(
-    daemon: Any, doctor: Doctor, memctl: Memctl, home: Path
-) -> None:
-    (home / "api").mkdir()
-    project_namespace(home / "api")
-    memctl("add", "The API caches in Valkey", "--namespace", "api")
-    (moved,) = memctl("project", "rename", "api", "acme/api", "--json").json["operations"]
-    assert doctor("projects")["projects"]["state"] == "ok"
-    said = "the project acme/api has no memories; under its former name api there are some"
-    assert memctl("undo", moved).err == f"memctl: {said}: `memctl project rename acme/api api`\n"
-    found = doctor("projects")["projects"]
-    assert (found["state"], found["message"], found["fix"]) == ("warn", said, "memctl project rename acme/api api")
-    assert memctl("project", "rename", "acme/api", "api").code == 0
-    assert doctor("projects")["projects"]["state"] == "ok"
-
-
-def test_parts_of_files_under_a_former_name_are_told_with_the_commands_that_the_rename_prints(
-    daemon: Any, doctor: Doctor, memctl: Memctl, home: Path
-) -> None:
-    (home / "notes").mkdir()
-    (home / "notes/birds.md").write_text("# Birds\n\nHerons stand still.\n")
-    project_namespace(home / "notes")
-    memctl("workspace", "add", str(home / "notes"))
-    commands = "memctl workspace remove notes; memctl workspace add PATH --namespace diary"
-    assert f"`{commands}`" in memctl("project", "rename", "notes", "diary").out
-    found = doctor("projects")["projects"]
-    said = "parts of files of the project diary are still under its former name notes"
-    assert (found["state"], found["message"], found["fix"]) == ("warn", said, commands)
 
 
 def test_a_table_of_projects_that_cannot_be_read_is_told(doctor: Doctor, folder: Path, home: Path) -> None:

@@ -182,6 +182,26 @@ def test_a_prompt_and_an_answer_are_noted_in_the_namespace_of_the_project(proces
         ]
 
 
+def test_the_first_session_in_a_folder_that_moved_names_the_project_that_it_may_be(folder: Path) -> None:
+    old, new = folder / "old/api", folder / "new/api"
+    old.mkdir(parents=True)
+    process = Process(folder, NO_MODEL).start()
+    try:
+        assert "new project" not in Agent("claude-code", folder, old).hook("session-start", source="startup").said
+        new.parent.mkdir()
+        old.rename(new)
+        agent = Agent("claude-code", folder, new)
+        agent.hook("prompt", prompt="Where do the deploys of the api run?")
+        said = agent.hook("session-start", source="startup").said
+        assert said.startswith(
+            "memoryd knows this folder as a new project, api-2. If it is the project api, moved or with another remote,"
+            " its memories are not found here until `memctl project move api` is run in this folder."
+        )
+        assert "new project" not in agent.hook("session-start", source="resume").said
+    finally:
+        process.stop()
+
+
 def test_checkouts_of_one_name_share_no_memory_also_while_the_daemon_is_down(folder: Path) -> None:
     agents = [Agent("claude-code", folder, folder / client / "api", client) for client in ("a", "b")]
     for agent in agents:
