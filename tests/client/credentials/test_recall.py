@@ -8,7 +8,7 @@ import random
 import string
 
 import test_false_alarms
-from examples import HOLDING, unmark
+from credential_examples import HOLDING, unmark
 
 from memoryd.client.credentials import find, redact
 

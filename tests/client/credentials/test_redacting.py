@@ -8,7 +8,7 @@ from collections import Counter
 from importlib.resources import files
 
 import pytest
-from examples import HARMLESS, HOLDING, unmark, write
+from credential_examples import HARMLESS, HOLDING, unmark, write
 from hypothesis import given
 from hypothesis import strategies as st
 

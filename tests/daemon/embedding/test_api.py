@@ -346,7 +346,7 @@ def test_a_switch_to_an_api_model_and_back_goes_on_answering(folder: Path, serve
         wait_until(lambda: core.embedding.report_state().name == NAME)
         assert search(core, "plum number 7").degraded == []
         assert max(len(request["input"]) for request in server.requests) == 32
-        with pytest.raises(NotThere, match="not installed"):
+        with pytest.raises(NotThere, match="neither installed"):
             core.embedding.use("local")
 
 
