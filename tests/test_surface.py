@@ -220,7 +220,7 @@ def list_views():
     text = (root / "client/web/static/app.js").read_text()
     table = re.search(r"const VIEWS = \[(.*?)\];", text, re.DOTALL)[1]
     yield from re.findall(r'\["([a-z]+)"', table)
-    reports = import_module("memoryd.client.web.reports")
+    reports = import_module("memoryd.client.web.reports.table")
     yield from (f"report {name}" for name in sorted(reports.REPORTS))
 
 

@@ -23,8 +23,8 @@ from memoryd.client.protocol import GetStatus
 from memoryd.client.transport.aio import AsyncClient
 from memoryd.client.web import relay
 from memoryd.client.web.guard import GUARDS, PRIVATE, Opening
-from memoryd.client.web.reports import REPORTS
 from memoryd.client.web.reports.health import read_findings
+from memoryd.client.web.reports.table import REPORTS
 
 STATIC = Path(__file__).with_name("static")
 KEPT_S = 2  # a connection without a request; it is less than the limit for one, so that one has time to come
