@@ -413,16 +413,10 @@ def diff_workspaces(workspace: str | None = None) -> protocol.DiffWorkspaces:
 
 
 def dream(
-    place: str | None = None,
-    facts: bool = False,
-    dry_run: bool = False,
-    force: bool = False,
-    undo: bool = False,
-    allow: bool | None = None,
-    date: str | None = None,
+    place: str | None = None, dry_run: bool = False, force: bool = False, undo: bool = False, allow: bool | None = None
 ) -> protocol.Dream:
-    """Put MEMORY.md of a workspace in order with its daily files, or the memories of a namespace."""
-    return protocol.Dream(place=place, facts=facts, dry_run=dry_run, force=force, undo=undo, allow=allow, date=date)
+    """Put MEMORY.md of a workspace in order with its daily files."""
+    return protocol.Dream(place=place, dry_run=dry_run, force=force, undo=undo, allow=allow)
 
 
 def backfill(

@@ -1,4 +1,4 @@
-"""dream: MEMORY.md of workspaces, or the memories of a namespace, put in order."""
+"""dream: MEMORY.md of workspaces put in order."""
 
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Sequence
@@ -17,34 +17,24 @@ _STYLES = {"take": "green", "outdated": "red", "repeat": "yellow"}
 
 
 def _declare(parser: ArgumentParser) -> None:
-    about = "a workspace (its namespace or a path inside) or a namespace; left out: all workspaces with daily files"
+    about = "a workspace: its namespace or a path inside; left out: all workspaces with daily files"
     add_optional(parser, "place", about)
-    parser.add_argument(
-        "--dry-run", action="store_true", help="show what would become of each statement; change nothing"
-    )
     parser.add_argument(
         "--force", action="store_true", help="read again what was processed, and let MEMORY.md lose more than half"
     )
-    parser.add_argument(
-        "--facts", action="store_true", help="PLACE is a namespace, though a workspace has that name too"
-    )
     allow = "let dreams of the workspace write MEMORY.md, now, later and each night; without it they propose"
     parser.add_argument("--allow", action=BooleanOptionalAction, help=allow)
-    undo = "put back MEMORY.md as before the latest dream (of a day)"
-    parser.add_argument("--undo", nargs="?", const="", metavar="DATE", help=undo)
+    parser.add_argument("--undo", action="store_true", help="put back MEMORY.md as before the latest dream")
 
 
 def _run(args: Namespace) -> int:
-    if args.undo is not None and args.place is None:
+    if args.undo and args.place is None:
         raise Usage("--undo needs the workspace that is meant.")
     call = Dream(
         place=None if args.place is None else resolve_place(args.place),
-        facts=args.facts,
-        dry_run=args.dry_run,
         force=args.force,
-        undo=args.undo is not None,
+        undo=args.undo,
         allow=args.allow,
-        date=args.undo or None,
     )
     done = send_with_bar(args, call, "dream", "dream: {}", _TIMEOUT_S)
     show(args, done.dreams, lambda: _text(done))
@@ -57,7 +47,7 @@ def _text(done: Dreamt) -> str:
 
 
 def _report_text(report: DreamReport) -> str:
-    lines = [f"{paint(report.place or 'the root', 'bold')}: {_outcome_text(report)}"]
+    lines = [f"{paint(report.place, 'bold')}: {_outcome_text(report)}"]
     alike: dict[tuple[str, str, str], list[DreamStep]] = {}
     for step in report.steps:
         alike.setdefault((step.action, step.text, step.kept), []).append(step)
@@ -71,11 +61,10 @@ def _report_text(report: DreamReport) -> str:
 
 def _outcome_text(report: DreamReport) -> str:
     sizes = f"{report.chars_before:,} → {report.chars_after:,} characters, by {report.by}"
-    where = short_path(report.path) if report.path else "its memories"
+    where = short_path(report.path)
     match report.outcome:
         case "written":
-            back = f"undo {report.operation[:8]}" if report.operation else f"dream {report.place} --undo"
-            return f"{where} put in order ({sizes}). `memctl {back}` takes it back."
+            return f"{where} put in order ({sizes}). `memctl dream {report.place} --undo` takes it back."
         case "planned":
             done = f"{where} would be put in order ({sizes}). Nothing was changed."
             return f"{done}\n{report.problem}" if report.problem else done
@@ -89,11 +78,10 @@ def _outcome_text(report: DreamReport) -> str:
 
 def _format_step(steps: Sequence[DreamStep]) -> str:
     step = steps[0]
-    origin = step.source if "." in step.source else step.source[:8]
     more = f" and {len(steps) - 1} more" if len(steps) > 1 else ""
     kept = f" → {step.kept}" if step.kept not in ("", step.text) else ""
     why = f"; {step.reason}" if step.action == "outdated" and step.reason else ""
-    remark = f"({origin}{more}{why})"
+    remark = f"({step.source}{more}{why})"
     text = shorten(to_one_line(step.text + kept), max(30, columns() - len(remark) - 12))
     return f"{paint(f'  {step.action:8} ', _STYLES[step.action])}{text} {remark}"
 
@@ -102,6 +90,6 @@ COMMANDS = {
     "dream": Command(
         _declare,
         _run,
-        "  memctl dream\n  memctl dream notes --allow\n  memctl dream notes --undo\n  memctl dream acme/api --facts",
+        "  memctl dream\n  memctl dream notes --allow\n  memctl dream notes --undo",
     )
 }

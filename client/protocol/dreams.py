@@ -1,4 +1,4 @@
-"""Dreams: MEMORY.md of a workspace, or the memories of a namespace, put in order."""
+"""Dreams: MEMORY.md of a workspace put in order."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ DreamOutcome = Literal["written", "planned", "unchanged", "refused", "undone"]
 class DreamStep(Struct, kw_only=True):
     """What became of one statement: `take` puts it into MEMORY.md; `repeat` and `outdated` leave it out.
 
-    `source` is the file or the id that it is from, `kept` the statement that is in its place.
+    `source` is the file that it is from, `kept` the statement that is in its place.
     """
 
     action: Fate
@@ -21,7 +21,7 @@ class DreamStep(Struct, kw_only=True):
     text: str
     """the statement"""
     source: str
-    """the file, or the id of the memory, that it is from"""
+    """the file that it is from"""
     date: str = ""
     """its day, empty when that is not known"""
     kept: str = ""
@@ -37,7 +37,7 @@ class DreamReport(Struct, kw_only=True):
     """
 
     place: str
-    """the namespace of the workspace, or the one whose memories were processed"""
+    """the namespace of the workspace"""
     outcome: DreamOutcome
     """what was done"""
     by: str = "rules"
@@ -46,8 +46,8 @@ class DreamReport(Struct, kw_only=True):
     """what became of each statement"""
     passing: int = 0
     """notes that matter for their day only"""
-    path: str | None = None
-    """of MEMORY.md; null for the memories of a namespace"""
+    path: str = ""
+    """of MEMORY.md; empty for a workspace that could not be read"""
     chars_before: int = 0
     """how many characters it had"""
     chars_after: int = 0
@@ -56,14 +56,12 @@ class DreamReport(Struct, kw_only=True):
     """the file that describes it"""
     backup: str | None = None
     """the file that holds MEMORY.md as it was"""
-    operation: str | None = None
-    """its id, for `undo` of memories alone"""
     problem: str = ""
     """why nothing was changed, or how to have what is planned written"""
 
 
 class Dreamt(Struct, kw_only=True):
-    """Dreams, one for each place."""
+    """Dreams, one for each workspace."""
 
     dreams: list[DreamReport]
     """how each of them went"""
@@ -71,21 +69,17 @@ class Dreamt(Struct, kw_only=True):
 
 @rpc("owner", grows=True, lane="control", page=False)
 class Dream(Call[Dreamt], kw_only=True, frozen=True):
-    """Put MEMORY.md of a workspace in order with its daily files, or the memories of a namespace.
+    """Put MEMORY.md of a workspace in order with its daily files.
 
-    Repeats are removed, the newest of a subject stays, lasting statements of the daily files are added. The old
-    MEMORY.md and a diary are kept in `memory/dreams/`; `undo` puts the old one back, byte for byte. `place` is a
-    workspace, or a namespace (with `facts` also where a workspace has that name); left out: all workspaces with daily
-    files. MEMORY.md is a person's file: it is written once somebody has allowed that for the workspace (`allow`); until
+    Repeats are removed, and what a newer note contradicts is replaced by it, with its date. A language model, where one
+    is configured, also adds what lasts of the daily files, which may take minutes. The old
+    MEMORY.md and a diary are kept in `memory/dreams/`; `undo` puts the old one back, byte for byte. MEMORY.md is a person's file: it is written once somebody has allowed that for the workspace (`allow`); until
     then a dream returns what it would do. Files that were processed are not processed again, unless with `force`, which
-    also lets MEMORY.md lose more than half. A language model is asked where one is configured, so this may take
-    minutes. `dry_run` changes nothing. Sends progress.
+    also lets MEMORY.md lose more than half. `dry_run` changes nothing. Sends progress.
     """
 
     place: str | None = None
-    """a workspace (its namespace, or a path inside) or a namespace; left out: all workspaces"""
-    facts: bool = False
-    """the memories of the namespace, also where a workspace has that name"""
+    """a workspace: its namespace, or a path inside; left out: all workspaces with daily files"""
     dry_run: bool = False
     """report what would be done, and change nothing"""
     force: bool = False
@@ -94,5 +88,3 @@ class Dream(Call[Dreamt], kw_only=True, frozen=True):
     """put back MEMORY.md as it was before the latest dream"""
     allow: bool | None = None
     """let dreams of the workspace write MEMORY.md, now, later and each night; false: not any more"""
-    date: str | None = None
-    """with `undo`: the latest dream of this day, YYYY-MM-DD"""

@@ -1,4 +1,4 @@
-"""Dreams: MEMORY.md of a workspace, or a namespace's memories, put in order with what is newer.
+"""Dreams: MEMORY.md of a workspace put in order with what is newer.
 
 The nightly job compares notes of daily files that no dream has processed with the items of MEMORY.md: groups of similar
 ones by cosine, then the provider names an outcome for each by number, so no text is invented. The rules call a note out

@@ -28,7 +28,7 @@ Judgement = Literal["keep", "passing", "repeats", "outdated"]
 
 
 class DreamNote(NamedTuple):
-    """A statement. `stands`: it is in MEMORY.md, or a memory, already; otherwise it is from a daily file."""
+    """A statement. `stands`: it is in MEMORY.md already; otherwise it is from a daily file."""
 
     text: str
     date: str

@@ -7,10 +7,10 @@ the two leaves nothing that cannot be undone; such a dream comes again, and find
 
 import hashlib
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
-from memoryd.client.errors import Conflict, Invalid, MemorydError, NotFound
+from memoryd.client.errors import Conflict, MemorydError, NotFound
 from memoryd.client.protocol.dreams import DreamReport, DreamStep
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.dreams import dreaming
@@ -23,7 +23,6 @@ from memoryd.daemon.workspaces.replacing import change_file, read_file, remove_f
 from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 _NOTHING_NEW = "Nothing is new since the last dream."
-_DAY_S = 86_400.0
 _TITLES = {"take": "Taken over", "outdated": "Outdated, left out", "repeat": "Said twice, left out"}
 
 
@@ -53,7 +52,7 @@ def dream(core: Core, workspace: StoredWorkspace, terms: DreamTerms, dry_run: bo
         report.outcome = "refused"
         report.problem = (
             f"{MEMORY} would shrink from {report.chars_before} to {report.chars_after} characters, by more than half;"
-            " look at it with --dry-run and let it with --force."
+            " --force lets it."
         )
     elif dry_run:
         report.outcome = "planned"
@@ -158,14 +157,13 @@ def _line(text: str, kept: str, steps: Sequence[DreamStep]) -> str:
 # Undo ----------------------------------------------------------------------------------------------------------------
 
 
-def undo(core: Core, workspace: StoredWorkspace, date: str | None, dry_run: bool = False) -> DreamReport:
-    """Put back MEMORY.md as it was before the latest dream (of a day), byte for byte, if nobody changed it since."""
+def undo(core: Core, workspace: StoredWorkspace, dry_run: bool = False) -> DreamReport:
+    """Put back MEMORY.md as it was before the latest dream, byte for byte, if nobody changed it since."""
     indexing.check_not_gone(core, workspace)
     with core.store.reading() as connection:
-        stored = dreams.read_latest(connection, workspace.id, _span(core, date))
+        stored = dreams.read_latest(connection, workspace.id)
     if stored is None:
-        when = f" of {date}" if date else ""
-        raise NotFound(f"There is no dream{when} of {workspace.namespace} to undo.")
+        raise NotFound(f"There is no dream of {workspace.namespace} to undo.")
     former = None if stored.before is None else _read_former(workspace, stored)
     report = DreamReport(place=workspace.namespace, outcome="planned", path=f"{workspace.root}/{MEMORY}")
     report.backup, report.diary = f"{workspace.root}/{stored.backup}", f"{workspace.root}/{stored.diary}"
@@ -204,19 +202,6 @@ def _read_former(workspace: StoredWorkspace, stored: dreams.StoredDream) -> byte
     if hashlib.sha256(former).digest() != stored.before:
         raise Conflict(f"{stored.backup} was changed, so the dream cannot be undone by it.")
     return former
-
-
-def _span(core: Core, date: str | None) -> tuple[float, float]:
-    """Return from when to when a day lasts; without one all time."""
-    if date is None:
-        return 0.0, float("inf")
-    try:
-        day = datetime.fromisoformat(date)
-    except ValueError:
-        raise Invalid(f"{date[:40]!r} is no date such as 2026-05-31.") from None
-    zone = dreaming.day_of(core, core.clock()).tzinfo
-    day = day.replace(tzinfo=zone)
-    return day.timestamp(), (day + timedelta(seconds=_DAY_S)).timestamp()
 
 
 def dream_all(core: Core, chosen: Sequence[StoredWorkspace], terms: DreamTerms, dry_run: bool) -> list[DreamReport]:

@@ -1,4 +1,4 @@
-"""The job that dreams, and dreams by hand: which places are meant, one after the other.
+"""The job that dreams, and dreams by hand: of which workspaces, one after the other.
 
 By itself it looks at workspaces with daily files, and at the days that are over: today's file is still being written.
 """
@@ -13,13 +13,10 @@ from memoryd.client.protocol.dreams import Dream, Dreamt
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.core.work import Step, StopCheck, Work
 from memoryd.daemon.dreams import dreaming
-from memoryd.daemon.dreams import facts as dream_facts
 from memoryd.daemon.dreams import files as dream_files
 from memoryd.daemon.dreams.dreaming import DreamTerms
 from memoryd.daemon.registry import ReportProgress, handles
-from memoryd.daemon.store import namespaces
 from memoryd.daemon.workspaces import registry
-from memoryd.daemon.workspaces.tables.workspaces import StoredWorkspace
 
 log = logging.getLogger(__name__)
 
@@ -76,39 +73,23 @@ def check(call: Dream) -> None:
     """Raise `Invalid` for a call whose parts do not go together."""
     if call.undo and call.place is None:
         raise Invalid("An undo needs the workspace that is meant.")
-    if call.undo and (call.force or call.facts):
-        raise Invalid("An undo is of MEMORY.md; memories come back with the undo of their operation.")
-    if call.date is not None and not call.undo:
-        raise Invalid("A date says which dream to undo.")
-    if call.facts and call.place is None:
-        raise Invalid("Facts need the namespace that is meant.")
-    if call.allow is not None and (call.place is None or call.facts or call.undo or call.dry_run):
+    if call.undo and call.force:
+        raise Invalid("An undo takes one dream back and cannot be forced.")
+    if call.allow is not None and (call.place is None or call.undo or call.dry_run):
         raise Invalid("A permission is for one workspace; give it alone or with `force`.")
 
 
 def dream(core: Core, call: Dream, terms: DreamTerms) -> Dreamt:
-    """Dream of one place, or of all workspaces that have daily files."""
+    """Dream of one workspace, or of all that have daily files."""
     if call.place is None:
         chosen = [workspace for workspace in registry.list_all(core) if dreaming.list_daily_files(core, workspace)]
         return Dreamt(dreams=dream_files.dream_all(core, chosen, terms, call.dry_run))
-    workspace = None if call.facts else _find_workspace(core, call)
+    workspace = registry.find(core, call.place)
     if call.allow is not None:
-        registry.allow_writing(core, workspace or registry.find(core, call.place), call.allow)
-    if workspace is None:
-        return Dreamt(dreams=[dream_facts.dream(core, namespaces.check(call.place.strip("/")), terms, call.dry_run)])
+        registry.allow_writing(core, workspace, call.allow)
     if call.undo:
-        return Dreamt(dreams=[dream_files.undo(core, workspace, call.date, call.dry_run)])
+        return Dreamt(dreams=[dream_files.undo(core, workspace, call.dry_run)])
     return Dreamt(dreams=dream_files.dream_all(core, [workspace], terms, call.dry_run))
-
-
-def _find_workspace(core: Core, call: Dream) -> StoredWorkspace | None:
-    """Return the workspace that is meant, None where a namespace is."""
-    assert call.place is not None
-    name = call.place.strip("/")
-    known = {workspace.namespace for workspace in registry.list_all(core)}
-    if call.place.startswith("/") or call.undo or name in known:
-        return registry.find(core, call.place)
-    return None
 
 
 @handles(Dream)

@@ -9,7 +9,7 @@ import msgspec
 from memoryd.daemon.store import rows
 from memoryd.daemon.store.filters import ALIVE, Filter, alive_values
 from memoryd.daemon.store.rows import Row
-from memoryd.daemon.store.tiers import DOCUMENTS, L1, L2, build_searched
+from memoryd.daemon.store.tiers import DOCUMENTS, build_searched
 
 _MAX_CHARS = 65_536  # of a memory in a context: more than any budget holds of one
 _SORTED_BY = {
@@ -27,10 +27,6 @@ _EQUAL = (
 _LATEST_OF_SESSION = (
     f"m.namespace = ? AND m.type = ? AND m.source = ? AND m.metadata ->> '$.session' = ? AND {ALIVE}"
     " ORDER BY m.created_at DESC, m.row DESC LIMIT 1"
-)
-_UNPINNED = (
-    f"m.namespace = ? AND m.tier IN ({L1!r}, {L2!r}) AND m.pinned = 0 AND m.key IS NULL AND {ALIVE}"
-    " ORDER BY m.created_at DESC, m.row DESC LIMIT ?"
 )
 
 
@@ -94,11 +90,6 @@ def find_answers(connection: apsw.Connection, questions: Sequence[str], conditio
     )
     where = f"m.row IN ({answers} AND x.turns = 1) AND {rows.near_id(condition)} AND {ALIVE} ORDER BY m.row"
     return rows.select(connection, where, (msgspec.json.encode(questions).decode(), *alive_values(now)))
-
-
-def find_unpinned(connection: apsw.Connection, namespace: int, limit: int, now: float) -> list[Row]:
-    """Return the latest living memories of a namespace, latest first, without what is pinned or a part of a file."""
-    return rows.select(connection, _UNPINNED, (namespace, *alive_values(now), limit))
 
 
 def find_latest_of_session(

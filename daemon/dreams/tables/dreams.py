@@ -37,7 +37,6 @@ class StoredDream(NamedTuple):
     """One dream. `before` is None where there was no MEMORY.md; hashes are SHA-256."""
 
     id: int
-    at: float
     before: bytes | None
     after: bytes
     backup: str
@@ -74,12 +73,12 @@ def end(connection: apsw.Connection, number: int, state: str) -> None:
     connection.execute("UPDATE dreams SET state = ? WHERE id = ?", (state, number))
 
 
-def read_latest(connection: apsw.Connection, workspace: int, day: tuple[float, float]) -> StoredDream | None:
-    """Return the latest dream of a workspace, between two times, that changed MEMORY.md and is not undone."""
+def read_latest(connection: apsw.Connection, workspace: int) -> StoredDream | None:
+    """Return the latest dream of a workspace that changed MEMORY.md and is not undone."""
     row: Any = connection.execute(
-        'SELECT id, at, before, "after", backup, diary FROM dreams WHERE workspace = ? AND at >= ? AND at < ?'
+        'SELECT id, before, "after", backup, diary FROM dreams WHERE workspace = ?'
         " AND state IN ('done', 'begun') AND backup IS NOT NULL ORDER BY id DESC LIMIT 1",
-        (workspace, *day),
+        (workspace,),
     ).fetchone()
     return StoredDream(*row) if row else None
 

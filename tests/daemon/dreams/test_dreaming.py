@@ -23,7 +23,6 @@ from moving import run
 from workbench import Clock, ask, no_model, running
 
 DAY_S = 86400.0
-TODAY = "2027-01-15"  # of the tests' clock
 
 
 @contextmanager
@@ -206,7 +205,7 @@ def test_undo_leaves_a_file_alone_that_was_changed_since(core: Core, root: Path)
     assert memory(root) == "mine\n"
 
 
-def test_undo_goes_back_dream_by_dream_and_by_date(folder: Path, root: Path, model_dir: Path) -> None:
+def test_undo_goes_back_dream_by_dream(folder: Path, root: Path, model_dir: Path) -> None:
     clock = Clock()
     with opened(folder, model_dir, clock=clock) as core:
         write(root, "# Memory\n", d05="- The API listens on port 8443\n")
@@ -216,8 +215,6 @@ def test_undo_goes_back_dream_by_dream_and_by_date(folder: Path, root: Path, mod
         clock.advance(DAY_S)
         write(root, None, d06="- The queue runs RabbitMQ 3.13\n")
         dream(core)
-        with pytest.raises(Conflict):
-            dream(core, undo=True, date=TODAY)  # the later dream stands on it
         dream(core, undo=True)
         assert memory(root) == once
         dream(core, undo=True)
@@ -289,8 +286,7 @@ def test_without_a_model_nothing_is_compared_and_nothing_changed(folder: Path, r
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"undo": True, "place": None}, {"undo": True, "force": True}, {"date": TODAY}, {"facts": True, "place": None}],
+    "options", [{"undo": True, "place": None}, {"undo": True, "force": True}]
 )
 def test_calls_whose_parts_do_not_go_together_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
@@ -321,7 +317,7 @@ def test_a_dream_proposes_until_somebody_has_allowed_it_to_write(core: Core, roo
     assert dream(core, allow=None).outcome == "written", "once is enough"
     write(root, memory(root), d07="- Backups are kept for 30 days\n")
     assert dream(core, allow=False).outcome == "planned"
-    for wrong in ({"place": None}, {"facts": True}, {"undo": True}, {"dry_run": True}):
+    for wrong in ({"place": None}, {"undo": True}, {"dry_run": True}):
         with pytest.raises(Invalid, match="permission"):
             dream_job.check(Dream(**{"place": "notes", "allow": True, **wrong}))
 

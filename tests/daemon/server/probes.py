@@ -297,9 +297,7 @@ _OWN: dict[type[Call[Any]], Probe] = {
         protocol.Flush, turns=[NewTurn(role="user", content="We decided on port 80")], workspace=BETA
     ),
     protocol.Forget: _forgets,
-    protocol.Dream: _once(
-        protocol.Dream(place=BETA, dry_run=True), protocol.Dream(place=BETA, facts=True, dry_run=True)
-    ),
+    protocol.Dream: _once(protocol.Dream(place=BETA, dry_run=True)),
     protocol.Summarize: _once(
         protocol.Summarize(messages=[protocol.Message(id="1", role="user", content=SECRETS[0])], max_tokens=100)
     ),
