@@ -53,7 +53,7 @@ def _report_text(report: DreamReport) -> str:
         alike.setdefault((step.action, step.text, step.kept), []).append(step)
     lines += [_format_step(steps) for steps in alike.values()]
     if report.passing:
-        lines.append(f"  {count_text(report.passing, 'note')} of a day only left in the daily files.")
+        lines.append(f"  {count_text(report.passing, 'note')} left in the daily files.")
     if report.diary:
         lines.append(f"Diary: {short_path(report.diary)}")
     return "\n".join(lines)

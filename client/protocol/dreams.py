@@ -31,7 +31,7 @@ class DreamStep(Struct, kw_only=True):
 
 
 class DreamReport(Struct, kw_only=True):
-    """How one dream went. `passing` counts notes that matter for their day only: they stay in the daily files.
+    """How one dream went. `passing` counts notes that stay in the daily files alone.
 
     `by` is `rules` or the model that decided; `refused` and `unchanged` say why in `problem`.
     """
@@ -45,7 +45,7 @@ class DreamReport(Struct, kw_only=True):
     steps: list[DreamStep] = []
     """what became of each statement"""
     passing: int = 0
-    """notes that matter for their day only"""
+    """notes that stay in the daily files alone"""
     path: str = ""
     """of MEMORY.md; empty for a workspace that could not be read"""
     chars_before: int = 0
@@ -72,10 +72,11 @@ class Dream(Call[Dreamt], kw_only=True, frozen=True):
     """Put MEMORY.md of a workspace in order with its daily files.
 
     Repeats are removed, and what a newer note contradicts is replaced by it, with its date. A language model, where one
-    is configured, also adds what lasts of the daily files, which may take minutes. The old
-    MEMORY.md and a diary are kept in `memory/dreams/`; `undo` puts the old one back, byte for byte. MEMORY.md is a person's file: it is written once somebody has allowed that for the workspace (`allow`); until
-    then a dream returns what it would do. Files that were processed are not processed again, unless with `force`, which
-    also lets MEMORY.md lose more than half. `dry_run` changes nothing. Sends progress.
+    is configured, also adds what lasts of the daily files, which may take minutes. The old MEMORY.md and a diary are
+    kept in `memory/dreams/`; `undo` puts the old one back, byte for byte. MEMORY.md is a person's file: it is written
+    once somebody has allowed that for the workspace (`allow`); until then a dream returns what it would do. Files that
+    were processed are not processed again, unless with `force`, which also lets MEMORY.md lose more than half.
+    `dry_run` changes nothing. Sends progress.
     """
 
     place: str | None = None

@@ -1,8 +1,8 @@
 """The outcome of notes that speak of like things, by rules. The oldest comes first, the newest is looked at first.
 
-A note stays unless a newer one that stays says the same or puts it out of date. Where two say the same, the one that
-is there already is kept. A note of a day that states nothing lasting is passing. Nothing is written again: what is kept
-is an input, word by word.
+An item stays unless a newer note says the same or contradicts it. Where two say the same, the one that is there already
+is kept. A note of a day is taken over when it replaces an item; which of the others last is left to a language model.
+Nothing is written again: what is kept is an input, word by word.
 """
 
 import time
@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.daemon.dreams.lasting import is_durable
 from memoryd.daemon.language.statements import Rule, find_contradiction, is_same
 
 _BREATH_S = 0.0005  # after each note: rules are Python, which other threads wait for
@@ -53,24 +52,30 @@ class Likeness(NamedTuple):
 
 def find_fates(notes: Sequence[DreamNote], likeness: Likeness) -> list[NoteFate]:
     """Return the outcome of each note."""
+    if not any(note.stands for note in notes):
+        return [NoteFate("passing")] * len(notes)
     fates = [NoteFate("keep")] * len(notes)
-    comparable = np.zeros(len(notes), bool)  # newer ones that are not passing
     newest: dict[str, int] = {}
     for number in range(len(notes) - 1, -1, -1):
         time.sleep(_BREATH_S)
-        note = notes[number]
-        if not note.stands and not is_durable(note.text):
-            fates[number] = NoteFate("passing")
-            continue
-        if (same := newest.get(simplify(note.text))) is not None:
+        text = simplify(notes[number].text)
+        if (same := newest.get(text)) is not None:
             fate = NoteFate("repeats", same)
         else:
-            newest[simplify(note.text)] = number
-            near = np.flatnonzero(comparable & (likeness.cosines[number] >= likeness.subject))[::-1]
+            newest[text] = number
+            near = np.flatnonzero(likeness.cosines[number, number + 1 :] >= likeness.subject)[::-1] + number + 1
             fate = _find_fate(notes, number, near.tolist(), likeness)
-        comparable[number] = True
         fates[number] = _follow_chain(fate, fates)
-    return settle(notes, fates)
+    return _pass_over(notes, settle(notes, fates))
+
+
+def _pass_over(notes: Sequence[DreamNote], fates: Sequence[NoteFate]) -> list[NoteFate]:
+    """Leave in the daily files what neither stands nor is kept for a note that stands."""
+    kept = {number if fate.by is None else fate.by for number, fate in enumerate(fates) if notes[number].stands}
+    return [
+        fate if (number if fate.by is None else fate.by) in kept else NoteFate("passing")
+        for number, fate in enumerate(fates)
+    ]
 
 
 def _find_fate(notes: Sequence[DreamNote], number: int, near: Sequence[int], likeness: Likeness) -> NoteFate:

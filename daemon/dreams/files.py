@@ -135,7 +135,7 @@ def _format_entry(moment: datetime, report: DreamReport, names: _Names) -> str:
         if steps:
             parts.append(f"### {title} ({len(steps)})\n\n{_lines(steps)}")
     if report.passing:
-        parts.append(f"{report.passing} notes are of their day only and stay in the daily files.\n")
+        parts.append(f"{report.passing} notes stay in the daily files alone.\n")
     return "\n".join(parts)
 
 

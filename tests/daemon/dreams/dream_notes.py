@@ -124,9 +124,10 @@ SHIP = Story(  # the same; three of its changes showed what the rules lacked
 
 
 class Planted(NamedTuple):
-    """What a MEMORY.md is to hold afterwards, and what not."""
+    """What a MEMORY.md is to hold afterwards, and what not: what it never said (`elsewhere`) among that."""
 
     current: list[str]
+    elsewhere: list[str]
     superseded: list[str]
     chatter: list[str]
 
@@ -157,7 +158,8 @@ def plant(root: Path, story: Story, seed: int = 1) -> Planted:
         (root / "memory" / f"{name}.md").write_text(f"# {name}\n\n" + "\n".join(lines) + "\n")
     (root / "MEMORY.md").write_text(_memory(story, chance))
     return Planted(
-        current=[*(versions[-1] for versions in story.subjects), *story.lasting],
+        current=[*(versions[-1] for versions in story.subjects), *story.lasting[:4]],
+        elsewhere=story.lasting[4:],
         superseded=[version for versions in story.subjects for version in versions[:-1]],
         chatter=story.chatter,
     )

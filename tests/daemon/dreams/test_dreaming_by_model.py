@@ -64,6 +64,19 @@ def test_the_model_chooses_and_is_not_asked_again(core: Core, server: ModelServe
     assert (again.outcome, len(server.requests), usage(core).answers) == ("unchanged", 1, 1)
 
 
+def test_what_lasts_is_taken_over_and_a_file_that_was_made_is_gone_after_an_undo(
+    core: Core, server: ModelServer, root: Path
+) -> None:
+    (root / "MEMORY.md").unlink()
+    (root / "memory" / "2027-01-05.md").write_text("- The API listens on port 8443\n- Had lunch with Anna\n")
+    server.will(says({"notes": [{"number": 1, "fate": "keep"}, {"number": 2, "fate": "passing"}]}))
+    report = dream(core)
+    assert (report.outcome, report.passing) == ("written", 1)
+    assert (root / "MEMORY.md").read_text() == "## Learned\n\n- The API listens on port 8443 (2027-01-05)\n"
+    dream_job.dream(core, Dream(place="notes", undo=True), DreamTerms())
+    assert not (root / "MEMORY.md").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong",
