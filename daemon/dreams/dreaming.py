@@ -126,12 +126,7 @@ def _read(workspace: StoredWorkspace, path: str) -> bytes | None:
 def is_dreamt(core: Core, workspace: StoredWorkspace, reading: DreamInput) -> bool:
     """Return whether a dream was about exactly this, or left it so."""
     with core.store.reading() as connection:
-        return dreams.is_known(connection, subject_of(workspace), reading.digest(reading.memory))
-
-
-def subject_of(workspace: StoredWorkspace) -> str:
-    """Return the name under which dreams of a workspace are kept."""
-    return f"workspace {workspace.id}"
+        return dreams.is_known(connection, workspace.id, reading.digest(reading.memory))
 
 
 def day_of(core: Core, now: float) -> datetime:

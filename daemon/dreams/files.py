@@ -101,7 +101,7 @@ def _note(core: Core, workspace: StoredWorkspace, reading: DreamInput, draft: Dr
 
     def write(transaction: Transaction) -> int:
         connection = transaction.connection
-        number = dreams.begin(connection, dreaming.subject_of(workspace), workspace.id, core.clock(), hashes)
+        number = dreams.begin(connection, workspace.id, core.clock(), hashes)
         if names is None:
             _end(transaction, number, "unchanged", workspace, draft)
         else:
@@ -113,7 +113,7 @@ def _note(core: Core, workspace: StoredWorkspace, reading: DreamInput, draft: Dr
 
 def _end(transaction: Transaction, number: int, state: str, workspace: StoredWorkspace, draft: DreamDraft) -> None:
     """Note that a dream is done, and the notes that it has seen: not before, or a failure would lose them."""
-    dreams.keep_seen(transaction.connection, workspace.id, draft.seen)
+    dreams.keep_seen(transaction.connection, number, workspace.id, draft.seen)
     dreams.end(transaction.connection, number, state)
 
 

@@ -18,7 +18,8 @@ from memoryd.client.errors import StorageFailed
 from memoryd.daemon.store.connection import read_pragma
 from memoryd.daemon.store.schema import DERIVED, FORMER_VERSION, VERSION, build_schema
 
-# From `FORMER_VERSION`. There memories could be shared with other machines; they are this machine's alone now.
+# From `FORMER_VERSION`. There memories could be shared with other machines; they are this machine's alone now. Dreams
+# could be of a namespace, and had a table for the notes that they had seen.
 STEP = """
 DROP TRIGGER IF EXISTS shared_added;
 DROP TRIGGER IF EXISTS shared_changed;
@@ -31,6 +32,14 @@ DROP TABLE IF EXISTS shared_roots;
 DROP TABLE IF EXISTS shared_by_name;
 DROP TABLE IF EXISTS shared_unnoticed;
 DELETE FROM settings WHERE name = 'shared_machine';
+DROP INDEX dreams_subject;
+ALTER TABLE dreams DROP COLUMN subject;
+ALTER TABLE dreams ADD COLUMN seen TEXT;
+DELETE FROM dreams WHERE workspace IS NULL;
+UPDATE dreams
+  SET seen = (SELECT json_group_object(lower(hex(note)), date) FROM dreamt d WHERE d.workspace = dreams.workspace)
+  WHERE id IN (SELECT max(id) FROM dreams GROUP BY workspace);
+DROP TABLE dreamt;
 """
 _OBJECTS = (
     "SELECT type, name, sql FROM sqlite_schema"

@@ -1,15 +1,15 @@
-"""Rows of `dreams` (what was processed, what undoes it) and `dreamt` (the notes that dreams of a workspace saw)."""
+"""Rows of `dreams`: what was processed, what undoes it, and the notes that dreams of a workspace have seen."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import apsw
+import msgspec
 
 TABLES = """
--- What was dreamt of: equal inputs are not dreamt of again. What a workspace's dreams have seen, by note.
+-- What was dreamt of: equal inputs are not dreamt of again.
 CREATE TABLE dreams (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
-  subject TEXT NOT NULL,         -- "workspace 3", "namespace acme/api"
   workspace INTEGER REFERENCES workspaces (id) ON DELETE CASCADE,
   at REAL NOT NULL,
   inputs BLOB NOT NULL,          -- SHA-256 of all that was read
@@ -18,16 +18,10 @@ CREATE TABLE dreams (
   before BLOB,                   -- SHA-256 of MEMORY.md; null: there was none
   "after" BLOB,
   backup TEXT,                   -- where the old MEMORY.md is, relative to the root; null: it did not change
-  diary TEXT
+  diary TEXT,
+  seen TEXT                      -- of the latest: notes that dreams have seen, a JSON object of hashes and dates
 ) STRICT;
-CREATE INDEX dreams_subject ON dreams (subject);
 CREATE INDEX dreams_workspace ON dreams (workspace);
-CREATE TABLE dreamt (
-  workspace INTEGER NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
-  note BLOB NOT NULL,            -- of SHA-256 of its normalised text
-  date TEXT NOT NULL,            -- YYYY-MM-DD; empty: before the first dream
-  PRIMARY KEY (workspace, note)
-) STRICT, WITHOUT ROWID;
 """
 
 _SETTLED = "('done', 'unchanged', 'undone')"
@@ -43,21 +37,16 @@ class StoredDream(NamedTuple):
     diary: str
 
 
-def is_known(connection: apsw.Connection, subject: str, digest: bytes) -> bool:
+def is_known(connection: apsw.Connection, workspace: int, digest: bytes) -> bool:
     """Return whether these inputs were processed, or are what a dream made of its inputs."""
-    sql = f"SELECT 1 FROM dreams WHERE subject = ?1 AND (inputs = ?2 OR result = ?2) AND state IN {_SETTLED}"
-    return connection.execute(sql, (subject, digest)).get is not None
+    sql = f"SELECT 1 FROM dreams WHERE workspace = ?1 AND (inputs = ?2 OR result = ?2) AND state IN {_SETTLED}"
+    return connection.execute(sql, (workspace, digest)).get is not None
 
 
-def begin(
-    connection: apsw.Connection, subject: str, workspace: int | None, at: float, hashes: tuple[bytes, bytes]
-) -> int:
+def begin(connection: apsw.Connection, workspace: int, at: float, hashes: tuple[bytes, bytes]) -> int:
     """Note inputs and result of a dream; return its number."""
-    sql = (
-        "INSERT INTO dreams (subject, workspace, at, inputs, result, state)"
-        " VALUES (?, ?, ?, ?, ?, 'begun') RETURNING id"
-    )
-    return int(connection.execute(sql, (subject, workspace, at, *hashes)).get)
+    sql = "INSERT INTO dreams (workspace, at, inputs, result, state) VALUES (?, ?, ?, ?, 'begun') RETURNING id"
+    return int(connection.execute(sql, (workspace, at, *hashes)).get)
 
 
 def keep_files(
@@ -85,13 +74,13 @@ def read_latest(connection: apsw.Connection, workspace: int) -> StoredDream | No
 
 def read_seen(connection: apsw.Connection, workspace: int) -> dict[bytes, str] | None:
     """Return the notes that dreams of a workspace have seen, with their dates; None before the first dream."""
-    return dict(connection.execute("SELECT note, date FROM dreamt WHERE workspace = ?", (workspace,))) or None
+    sql = "SELECT seen FROM dreams WHERE workspace = ? AND seen IS NOT NULL ORDER BY id DESC LIMIT 1"
+    seen: Any = connection.execute(sql, (workspace,)).get
+    return {bytes.fromhex(note): date for note, date in msgspec.json.decode(seen or "{}").items()} or None
 
 
-def keep_seen(connection: apsw.Connection, workspace: int, notes: Mapping[bytes, str]) -> None:
-    """Keep that notes were seen."""
-    connection.executemany(
-        "INSERT INTO dreamt (workspace, note, date) VALUES (?, ?, ?)"
-        " ON CONFLICT (workspace, note) DO UPDATE SET date = excluded.date",
-        [(workspace, note, date) for note, date in notes.items()],
-    )
+def keep_seen(connection: apsw.Connection, number: int, workspace: int, notes: Mapping[bytes, str]) -> None:
+    """Keep with a dream which notes it and those before it have seen."""
+    seen = {note.hex(): date for note, date in {**(read_seen(connection, workspace) or {}), **notes}.items()}
+    connection.execute("UPDATE dreams SET seen = NULL WHERE workspace = ?", (workspace,))
+    connection.execute("UPDATE dreams SET seen = ? WHERE id = ?", (msgspec.json.encode(seen).decode(), number))

@@ -85,7 +85,9 @@ def memory(root: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("story", [TEAM, GARDEN, SHIP], ids=["team", "garden", "ship"])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_of_what_sixty_days_changed_memory_has_what_holds_and_nothing_that_held(core: Core, root: Path, story: Story, seed: int) -> None:
+def test_of_what_sixty_days_changed_memory_has_what_holds_and_nothing_that_held(
+    core: Core, root: Path, story: Story, seed: int
+) -> None:
     planted = plant(root, story, seed)
     added(core, root)
     before = files(root)
@@ -278,9 +280,7 @@ def test_without_a_model_nothing_is_compared_and_nothing_changed(folder: Path, r
     assert memory(root) == OLD
 
 
-@pytest.mark.parametrize(
-    "options", [{"undo": True, "place": None}, {"undo": True, "force": True}]
-)
+@pytest.mark.parametrize("options", [{"undo": True, "place": None}, {"undo": True, "force": True}])
 def test_calls_whose_parts_do_not_go_together_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         dream_job.check(Dream(**{"place": "notes", **options}))

@@ -11,6 +11,7 @@ import pytest
 
 from memoryd.client.errors import StorageFailed
 from memoryd.client.protocol import Get, History, ImportMemories, List, Record
+from memoryd.daemon.dreams.tables import dreams
 from memoryd.daemon.memories import reading
 from memoryd.daemon.store import migrations
 from memoryd.daemon.store.schema import FORMER_VERSION, VERSION
@@ -168,6 +169,26 @@ _MEMORIES = """
 SELECT m.id, n.name, m.key, m.type, m.content, m.metadata, m.pinned, m.tier, m.created_at, m.superseded_by, m.text_hash
   FROM memories m JOIN namespaces n ON n.id = m.namespace ORDER BY m.row
 """
+
+
+def test_what_dreams_of_a_workspace_have_seen_is_kept_and_dreams_of_a_namespace_go(folder: Path) -> None:
+    path = folder / FILE_NAME
+    shutil.copy(FORMER, path)
+    dreamt = (
+        "INSERT INTO dreams (subject, workspace, at, inputs, result, state, backup) VALUES (?, ?, ?, x'', x'', ?, ?)"
+    )
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("INSERT INTO workspaces VALUES (7, 'n', '/n', '', 0, 0.0)")
+        connection.execute(dreamt, ("workspace 7", 7, 1.0, "done", "old"))
+        connection.execute(dreamt, ("workspace 7", 7, 2.0, "unchanged", None))
+        connection.execute(dreamt, ("namespace acme", None, 3.0, "done", None))
+        connection.execute("INSERT INTO dreamt VALUES (7, x'ab0c', ''), (7, x'01', '2027-01-05')")
+    store = Store(folder)
+    with store.reading() as connection:
+        assert dreams.read_seen(connection, 7) == {b"\xab\x0c": "", b"\x01": "2027-01-05"}
+        assert connection.execute("SELECT at, backup FROM dreams ORDER BY id").fetchall() == [(1.0, "old"), (2.0, None)]
+    assert store.find_problems() == []
+    store.close()
 
 
 @pytest.mark.parametrize("release", RELEASES[:1], ids=lambda path: path.stem)
