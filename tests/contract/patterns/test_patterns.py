@@ -45,7 +45,6 @@ BUILT: dict[str, list[str]] = {
     "client.credentials.redacting.allow_list": [],  # settings: the user's own
     "daemon.config._check": [],  # settings
     "client.memctl.snippet._find_marks": [re.escape("a.b*")],
-    "client.leaving.finding._find_excludes": [r"^/?(?:\.cursor|\.mcp\.json)/?\s*$"],
     "client.systemd.units._replace": ["(?m)^ExecStart=.*$"],
     "daemon.store.fulltext.keeps_dropped": [r".*plonk.*"],  # of one term each
     "daemon.store.leftovers.find_removed": [r"(?:[\s_-]|\\\\+[bfnrt]|[\x80-\xff])+".join(["aa", "bb"])],
