@@ -180,7 +180,7 @@ def test_a_question_and_its_answer_move_each_by_itself_unchanged_and_stay_linked
     [hit] = search(core, FACTS[1], limit=1)
     assert (hit.id, [(one.id, one.kind, one.content) for one in hit.related]) == (
         told,
-        [(asked, "question", FACTS[0])],
+        [(asked, "prompt", FACTS[0])],
     )
     undo(core, operation)
     assert [(row.id, row.tier, row.content) for row in memories(core)] == [(r.id, "L1", r.content) for r in before]
