@@ -16,7 +16,7 @@ ReadSessions = Callable[[Path, Path], Iterator[PastSession]]
 
 
 class PastAgent(NamedTuple):
-    """An agent: its module here, where its sessions are, and whether they were tried with the program itself.
+    """An agent: its module here and where its sessions are.
 
     `files` are patterns below `folder` of the user's home, or below the folder that the variable of
     `home` names, with what follows its name.
@@ -46,12 +46,7 @@ class PastAgent(NamedTuple):
         return read(path, self.find_home())
 
 
-_LOGS = "antigravity*/brain/*/.system_generated/logs"  # of its CLI, its IDE and its manager of agents
-
 AGENTS: dict[str, PastAgent] = {
-    "antigravity": PastAgent(
-        "Antigravity", "antigravity", ".gemini", (f"{_LOGS}/transcript_full.jsonl", f"{_LOGS}/transcript.jsonl")
-    ),
     "claude-code": PastAgent("Claude Code", "claude_code", ".claude", ("projects/*/*.jsonl",), "CLAUDE_CONFIG_DIR"),
     "codex": PastAgent(
         "Codex",

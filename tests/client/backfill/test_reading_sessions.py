@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from memoryd.client.backfill import antigravity, claude_code, codex, gemini
-from memoryd.client.backfill.building import HOST, PastSession, parse_time
+from memoryd.client.backfill import claude_code, codex, gemini
+from memoryd.client.backfill.building import PastSession, parse_time
 
 ID = "0b6cf8a4-3c1e-4d1f-9a7e-5f0d2c4b6a81"
 AT = "2026-03-01T12:00:00.000Z"
@@ -164,57 +164,3 @@ def test_what_was_rewound_in_gemini_is_gone(folder: Path) -> None:
 )
 def test_a_time_is_seconds_milliseconds_or_text(value: Any, at: float | None) -> None:
     assert parse_time(value) == at
-
-
-# Antigravity ---------------------------------------------------------------------------------------------------------
-
-
-def step(number: int, source: str, kind: str, content: str = "", **fields: Any) -> dict[str, Any]:
-    return {"step_index": number, "source": source, "type": kind, "created_at": AT, "content": content, **fields}
-
-
-def place(folder: Path, name: str = "transcript_full.jsonl") -> Path:
-    return folder / "antigravity-ide" / "brain" / ID / ".system_generated" / "logs" / name
-
-
-def test_of_what_antigravity_notes_only_requests_and_answers_are_taken(folder: Path) -> None:
-    request = "<USER_REQUEST>\nFix the test\n</USER_REQUEST>\n<ADDITIONAL_METADATA>\nnow\n</ADDITIONAL_METADATA>"
-    entries = [
-        step(0, "USER_EXPLICIT", "USER_INPUT", request),
-        step(1, "SYSTEM_SDK", "USER_INPUT", "The tasks of a subagent"),
-        step(2, "SYSTEM", "SYSTEM_MESSAGE", "<SYSTEM_MESSAGE>stopped</SYSTEM_MESSAGE>"),
-        step(3, "MODEL", "PLANNER_RESPONSE", tool_calls=[{"name": "run_command", "args": {"Cwd": "/w/src"}}]),
-        step(4, "MODEL", "RUN_COMMAND", "The command failed with exit code: 1"),
-        step(5, "MODEL", "PLANNER_RESPONSE", "It passes now"),
-    ]
-    (session,) = antigravity.read(lines(place(folder), *entries), folder)
-    assert said(session) == [("user", "Fix the test"), ("assistant", "It passes now")]
-    assert (session.name, session.folder) == (ID, "/w/src")
-    assert session.left_out == {"output of tools": 1, HOST: 2, "thinking": 0}
-
-
-@pytest.mark.parametrize("quoted", [False, True])
-def test_files_that_antigravity_wrote_are_noted_but_not_its_own_plans(quoted: bool, folder: Path) -> None:
-    wanted = [
-        ("write_to_file", {"TargetFile": "/w/a.py", "IsArtifact": False}),
-        ("default_api:replace_file_content", {"TargetFile": "/w/b.py"}),
-        ("write_to_file", {"TargetFile": "/w/task.md", "IsArtifact": True}),
-        ("view_file", {"AbsolutePath": "/w/c.py", "TargetFile": "/w/c.py"}),
-    ]
-    calls = [
-        {"name": name, "args": {key: json.dumps(value) for key, value in args.items()} if quoted else args}
-        for name, args in wanted
-    ]
-    entries = [
-        step(0, "USER_EXPLICIT", "USER_INPUT", "Fix the test"),
-        step(1, "MODEL", "PLANNER_RESPONSE", "Done", tool_calls=calls),
-    ]
-    name = "transcript.jsonl" if quoted else "transcript_full.jsonl"
-    (session,) = antigravity.read(lines(place(folder, name), *entries), folder)
-    assert session.turns[1].files == ["/w/a.py", "/w/b.py"]
-
-
-def test_the_shortened_transcript_of_antigravity_is_not_read_beside_the_whole_one(folder: Path) -> None:
-    entry = step(0, "USER_EXPLICIT", "USER_INPUT", "Fix the test")
-    lines(place(folder), entry)
-    assert list(antigravity.read(lines(place(folder, "transcript.jsonl"), entry), folder)) == []
