@@ -1,7 +1,7 @@
-"""Figures of the daemon in the text format of Prometheus: `memctl metrics` prints it, the daemon writes it to a file.
+"""Figures of the daemon in the text format of Prometheus, which `memctl metrics` prints.
 
 Base units (seconds, bytes), `_total` for what only grows, a histogram for latencies. Nothing that a user named is a
-label: no namespace and no text, so the file may be read by a collector of another user.
+label: no namespace and no text, so they may be read by a collector of another user.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -289,13 +289,10 @@ async def _run(
     held: list[presence.WatchedFile],
 ) -> int:
     """Serve until a signal or a call says to stop, or a file is lost, then drain; return the exit code."""
-    from memoryd.client import exposition
-    from memoryd.client.protocol import GetStats
     from memoryd.daemon.jobs.runner import Runner
     from memoryd.daemon.server.envelope import FAREWELL
     from memoryd.daemon.server.server import Server
     from memoryd.daemon.server.succession import RESTART
-    from memoryd.daemon.server.textfile import Textfile
     from memoryd.daemon.server.timer import Timer
 
     stopping = _stop_on_signals()
@@ -315,12 +312,9 @@ async def _run(
     gc.set_threshold(_COLLECTED_AT)
     gc.enable()
     notify.notify_starter(ready_fd, "READY")
-    textfile = Textfile(settings.metrics, lambda: exposition.format_stats(server.perform(GetStats())), core.supervisor)
-    textfile.start()
     timer = Timer(server)
     await _wait_for_end(stopping, timer, settings.jobs)
     await asyncio.to_thread(timer.stop)
-    await asyncio.to_thread(textfile.close)
     core.apart.stopping.set()  # what is long is interrupted; short calls are still answered
     await server.stop()
     lost = watching.done()

@@ -199,14 +199,6 @@ class PrivacyConfig(Struct, frozen=True, forbid_unknown_fields=True):
     allow: Annotated[list[str], "regular expressions; a credential that one matches whole is let through"] = []
 
 
-class MetricsConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """Figures for a monitoring system."""
-
-    textfile: Annotated[
-        str, "file written for node_exporter's textfile collector, absolute, ending in .prom; empty: none"
-    ] = ""
-
-
 class WorkspacesConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How Markdown files are read."""
 
@@ -237,7 +229,6 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     jobs: JobsConfig = JobsConfig()
     access: AccessConfig = AccessConfig()
     workspaces: WorkspacesConfig = WorkspacesConfig()
-    metrics: MetricsConfig = MetricsConfig()
     privacy: PrivacyConfig = PrivacyConfig()
     network: NetworkConfig = NetworkConfig()
 
@@ -303,7 +294,4 @@ def _check(config: Config) -> Config:
             re.compile(pattern)
         except re.error as error:
             raise ValueError(f"`privacy.allow`: {pattern!r} is not a regular expression ({error})") from None
-    textfile = config.metrics.textfile
-    if textfile and not (textfile.endswith(".prom") and textfile.startswith(("/", "~"))):
-        raise ValueError(f"`metrics.textfile` must be an absolute path that ends in .prom, not {textfile!r}")
     return config

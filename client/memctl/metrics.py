@@ -23,8 +23,8 @@ COMMANDS = {
         declare_nothing,
         _print_metrics,
         "  memctl metrics\n"
-        "  memctl metrics > /var/lib/node_exporter/memoryd.prom\n"
-        "The daemon writes such a file itself with, in the configuration:\n"
-        '  [metrics]\n  textfile = "/var/lib/node_exporter/memoryd.prom"',
+        "For node_exporter, a line of cron; the collector never reads half a file:\n"
+        "  * * * * * memctl metrics > /var/lib/node_exporter/memoryd.new;"
+        " mv /var/lib/node_exporter/memoryd.new /var/lib/node_exporter/memoryd.prom",
     )
 }

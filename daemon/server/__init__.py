@@ -18,5 +18,5 @@ that leaves its reach is deleted for it, one that enters is created. `subscripti
 more than 1,000 waiting events are counted and reported as `missed`.
 
 **Figures.** The event loop counts each call into a histogram of 240 buckets (within 9 %). `stats` returns them with
-all that the daemon knows of itself; `top`, `metrics` and the textfile are made of that one reply.
+all that the daemon knows of itself; `top` and `metrics` are made of that one reply.
 """

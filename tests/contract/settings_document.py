@@ -59,11 +59,6 @@ WISHES = (
         "a call with one fails; else it is stored without the password",
     ),
     ("notes have local dates", "[workspaces] local_dates = true", "`memctl remember` writes into the file of your day"),
-    (
-        "Prometheus sees it",
-        '[metrics] textfile = "/var/lib/node/memoryd.prom"',
-        "that file has all figures, every 15 s",
-    ),
 )
 
 HEAD = """# Settings

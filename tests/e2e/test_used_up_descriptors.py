@@ -1,4 +1,4 @@
-"""The real daemon while its descriptors are used up: it reads with those that it has, and says which threads fail."""
+"""The real daemon while its descriptors are used up: it reads with those that it has, and says what fails."""
 
 import os
 import resource
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memoryd.client import Client
+from memoryd.client.errors import MemorydError
 from memoryd.client.protocol import JobRun
 from waiting import wait_until
 from workbench import Process
@@ -20,15 +20,13 @@ name = "none"
 fetch = false
 [jobs]
 enabled = false
-[metrics]
-textfile = "{folder}/memoryd.prom"
 """
-CONSTANTS = {"daemon.server.textfile.EVERY_S": 0.1, "daemon.server.server.WORKERS": 1}
+CONSTANTS = {"daemon.server.server.WORKERS": 1}
 
 
 @pytest.fixture
 def process(folder: Path) -> Iterator[Any]:
-    running = Process(folder, CONFIG.format(folder=folder), constants=CONSTANTS).start()
+    running = Process(folder, CONFIG, constants=CONSTANTS).start()
     yield running
     running.stop()
 
@@ -40,19 +38,14 @@ def limit(pid: int, files: int) -> int:
     return soft
 
 
-def failing(client: Client) -> set[str]:
-    return {thread.name for thread in client.status().threads if thread.is_failing()}
-
-
 @pytest.mark.slow
 def test_what_needs_no_descriptor_goes_on_and_the_rest_once_there_are_some(process: Any, folder: Path) -> None:
-    textfile = folder / "memoryd.prom"
+    copy = folder / "copy.sqlite"
     with process.client(timeout_s=60) as client, process.client(timeout_s=60) as other:
         id = client.add("Herons fish at dawn").id
         client.search("herons", touch=False)
         client.status()
         other.status()
-        wait_until(textfile.exists)
         # The numbers that are free below the limit: whoever opens the next file gets the first of them.
         usual = limit(process.child.pid, len(os.listdir(f"/proc/{process.child.pid}/fd")))
         runs: list[JobRun] = []
@@ -62,13 +55,9 @@ def test_what_needs_no_descriptor_goes_on_and_the_rest_once_there_are_some(proce
         asking.join(60)
         assert [run.outcome for run in runs] == ["done"]
         wait_until(lambda: client.get(id).access_count >= 1)
-        wait_until(lambda: failing(client) == {"textfile"})
-        assert "textfile failed" in (folder / "log").read_text()
+        with pytest.raises(MemorydError, match="open"):
+            client.backup(copy)
 
         limit(process.child.pid, usual)
-        wait_until(lambda: not failing(client), limit_s=60)
-        [found] = [thread for thread in client.status().threads if thread.name == "textfile"]
-        assert found.restarts
-        assert found.error
-        assert found.works_since
-        wait_until(lambda: 'memoryd_thread_restarts_total{thread="textfile"}' in textfile.read_text())
+        assert client.backup(copy).memories == 1
+        assert not [thread for thread in client.status().threads if thread.is_failing()]

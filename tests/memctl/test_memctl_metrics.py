@@ -1,28 +1,17 @@
-"""metrics: what Prometheus reads, from memctl and from the file that the daemon writes."""
+"""metrics: what Prometheus reads."""
 
-import errno
-import os
-import stat
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import apsw
 import pytest
 from fake_daemon import Memctl
 from figures import counted
 from prometheus_client.parser import text_string_to_metric_families
 
 from memoryd.client import exposition
-from memoryd.client.errors import Invalid
 from memoryd.client.protocol import MethodStats
-from memoryd.daemon import config
-from memoryd.daemon.config import MetricsConfig
-from memoryd.daemon.server.textfile import Textfile, write
-from memoryd.daemon.system.supervisor import Supervisor
-from waiting import wait_until
 
 if TYPE_CHECKING:
-    from conftest import Daemon, Process
+    from conftest import Daemon
 
 Values = dict[str, dict[tuple[tuple[str, str], ...], float]]
 
@@ -114,78 +103,3 @@ def test_metrics_start_no_daemon(memctl: Memctl) -> None:
     found = memctl("metrics")
     assert (found.code, found.out) == (3, "")
     assert "memctl up" in found.err
-
-
-# The file ------------------------------------------------------------------------------------------------------------
-
-
-def test_the_daemon_writes_a_file_for_the_collector_and_takes_it_away_at_its_end(
-    process: "Process", folder: Path
-) -> None:
-    process.stop()
-    path = folder / "memoryd.prom"
-    config_text = process.config.read_text()
-    process.constants = {"daemon.server.textfile.EVERY_S": 0.05}
-    process.config.write_text(f'{config_text}\n[metrics]\ntextfile = "{path}"\n')
-    process.start()
-    wait_until(path.exists)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644
-    with process.client() as client:
-        client.add("A fact")
-        wait_until(lambda: parsed(path.read_text()).get("memoryd_memories") == {(("tier", "L1"),): 1})
-    process.stop()
-    assert not path.exists()
-    assert list(folder.glob(".memoryd.prom*")) == []
-
-
-@pytest.mark.parametrize("trouble", [OSError(errno.EIO, "Input/output error"), apsw.CantOpenError("unable to open")])
-def test_whatever_keeps_the_file_from_being_written_it_is_written_later(
-    folder: Path, caplog: pytest.LogCaptureFixture, quick: None, monkeypatch: pytest.MonkeyPatch, trouble: Exception
-) -> None:
-    monkeypatch.setattr("memoryd.daemon.server.textfile.EVERY_S", 0.01)
-    troubles = [trouble, trouble]
-
-    def figures() -> str:
-        if troubles:
-            raise troubles.pop()
-        return "a 1\n"
-
-    supervisor = Supervisor()
-    textfile = Textfile(MetricsConfig(textfile=str(folder / "m.prom")), figures, supervisor)
-    textfile.start()
-    wait_until((folder / "m.prom").exists)
-    wait_until(lambda: supervisor.list_states()[0].works_since is not None)
-    textfile.close()
-    [state] = supervisor.list_states()
-    assert (state.name, state.restarts) == ("textfile", 2)
-    assert len([record for record in caplog.records if "textfile failed" in record.message]) == 2
-
-
-def test_without_a_file_nothing_is_asked() -> None:
-    textfile = Textfile(MetricsConfig(), lambda: pytest.fail("nobody wants these"), Supervisor())
-    textfile.start()
-    textfile.close()
-
-
-def test_a_link_that_somebody_put_beside_it_is_not_written_through(folder: Path) -> None:
-    (folder / "precious").write_text("kept")
-    (folder / f".m.prom.{os.getpid()}").symlink_to(folder / "precious")
-    write(folder / "m.prom", "a 1\n")
-    assert [(folder / name).read_text() for name in ("precious", "m.prom")] == ["kept", "a 1\n"]
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(folder: Path) -> None:
-    path = folder / "m.prom"
-    write(path, "a 1\n")
-    with pytest.raises(UnicodeEncodeError):
-        write(path, "a \ud800\n")
-    assert path.read_text() == "a 1\n"
-    assert [found.name for found in folder.iterdir()] == ["m.prom"]
-
-
-@pytest.mark.parametrize("name", ["metrics.txt", "relative.prom"])
-def test_a_file_that_no_collector_would_read_is_refused(folder: Path, name: str) -> None:
-    path = folder / "config.toml"
-    path.write_text(f'[metrics]\ntextfile = "{name}"\n')
-    with pytest.raises(Invalid, match=r"absolute path that ends in \.prom"):
-        config.load(path)
