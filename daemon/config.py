@@ -163,9 +163,6 @@ class TiersConfig(Struct, frozen=True, forbid_unknown_fields=True):
         bool, "drop the other turns as published hierarchies do; false: they go to L2 and are found"
     ] = False
     turn_days: Annotated[NonNegativeFloat, "days after which a turn that is not pinned is deleted; 0: never"] = 0.0
-    max_turns: Annotated[
-        NonNegativeInt, "turns kept per namespace; the weakest of low importance are deleted; 0: no limit"
-    ] = 0
     recent_half_life_days: Annotated[Duration, "half-life of recency in L1"] = 7.0
     registry_half_life_days: Annotated[Duration, "half-life of recency in L2"] = 30.0
     max_recent: Annotated[PositiveInt, "memories that L1 holds per namespace; the coldest go on to L2"] = 2000

@@ -1,8 +1,8 @@
 """Caps: L1 over its limit passes its least recent memories on to L2; L2 over its limit loses its weakest.
 
-The limits are per namespace; extracted facts and turns have ones of their own, in whatever tier they are. L1 is ordered
-by (last use, importance); L2 by confidence x recency, where confidence is the metadata's number of that name, else the
-importance; so do facts, corrections last. Pinned memories count, but are never moved or deleted.
+The limits are per namespace; extracted facts have one of their own, in whatever tier they are. L1 is ordered by
+(last use, importance); L2 by confidence x recency, where confidence is the metadata's number of that name, else the
+importance; so are facts, corrections last. Pinned memories count, but are never moved or deleted.
 """
 
 from collections import Counter
@@ -19,14 +19,10 @@ from memoryd.daemon.store import aging, rows
 from memoryd.daemon.store.aging import Group
 from memoryd.daemon.store.connection import Connection
 from memoryd.daemon.store.tiers import L1, L2, TIERS
-from memoryd.daemon.store.turns import TYPE
 from memoryd.daemon.store.writer import Transaction
 
 _L1, _L2 = Group("tier", L1), Group("tier", L2)
-_TURNS = Group("type", TYPE)
 _FACTS = Group("source", SOURCE, last_type=CORRECTION)
-
-_CALLED = {SOURCE: "extracted facts", TYPE: "turns"}
 
 
 def plan(core: Core, now: float) -> Iterator[Step]:
@@ -35,7 +31,6 @@ def plan(core: Core, now: float) -> Iterator[Step]:
     with core.store.reading() as connection:
         yield from _move_least_recent(core, connection, TIERS[L1].limit(settings))
         yield from _delete_weakest(core, connection, _L2, TIERS[L2].limit(settings), now)
-        yield from _delete_weakest(core, connection, _TURNS, settings.max_turns, now)
         yield from _delete_weakest(core, connection, _FACTS, core.config.cognition.max_facts, now)
 
 
@@ -50,7 +45,7 @@ def _delete_weakest(core: Core, connection: Connection, group: Group, limit: int
     decay = now, TIERS[L2].half_life_days(core.config.tiers) * DAY_S
     for namespace, count in aging.count_over(connection, group, limit) if limit else ():
         place = core.store.namespaces.name(namespace) or "the root"
-        has = f"{L2} of {place} has {count}" if group is _L2 else f"{place} has {count} {_CALLED[group.value]}"
+        has = f"{L2} of {place} has {count}" if group is _L2 else f"{place} has {count} extracted facts"
         for row, id, worth in aging.find_weakest(connection, group, namespace, count - limit, decay):
             yield Step("delete", id, f"{has}, its limit is {limit}; confidence x recency {worth:.3f}", row)
 
@@ -60,11 +55,7 @@ def apply(core: Core, transaction: Transaction, planned: Sequence[Step], operati
     counts = sweeping.apply(core, transaction, [step for step in planned if step.action != "delete"], operation)
     weak = [step.data for step in planned if step.action == "delete"]
     present = rows.read_rows(transaction.connection, weak)
-    going = [
-        row
-        for row in present.values()
-        if (row.tier == L2 or row.source == SOURCE or row.type == TYPE) and not row.pinned
-    ]
+    going = [row for row in present.values() if (row.tier == L2 or row.source == SOURCE) and not row.pinned]
     remove(core, transaction, going, operation)
     counts.update(deleted=len(going), skipped=len(weak) - len(going))
     return +counts

@@ -43,9 +43,9 @@ class Leaf(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The memories of a tier, a source or a type, which have a limit in each namespace; one type is deleted last."""
+    """The memories of a tier or a source, which have a limit in each namespace; one type is deleted last."""
 
-    column: Literal["tier", "source", "type"]
+    column: Literal["tier", "source"]
     value: str
     last_type: str = ""
 
