@@ -63,12 +63,6 @@ class SearchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 4
 
 
-class ContextConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """Contexts for prompts."""
-
-    encoding: Annotated[str, "encoding of tiktoken that counts tokens; empty: the embedding model's tokenizer"] = ""
-
-
 class HooksConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What agents are told though they did not ask, at a session's start and beside a prompt."""
 
@@ -214,7 +208,6 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     server: ServerConfig = ServerConfig()
     model: ModelConfig = ModelConfig()
     search: SearchConfig = SearchConfig()
-    context: ContextConfig = ContextConfig()
     hooks: HooksConfig = HooksConfig()
     observe: ObserveConfig = ObserveConfig()
     tiers: TiersConfig = TiersConfig()

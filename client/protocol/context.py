@@ -23,7 +23,7 @@ class ContextText(Struct, kw_only=True):
     tokens: int
     """of the text, at most max_tokens"""
     tokenizer: str
-    """the model whose tokenizer counted, an encoding, or bytes (two to a token)"""
+    """the model whose tokenizer counted, or bytes (two to a token)"""
     ids: list[str] = []
     """the memories in it, in order"""
     stable_chars: int = 0
@@ -203,7 +203,7 @@ class TokenCounts(Struct, kw_only=True):
     counts: list[int]
     """tokens of each text, in order"""
     tokenizer: str
-    """the model whose tokenizer counted, an encoding, or bytes (two to a token)"""
+    """the model whose tokenizer counted, or bytes (two to a token)"""
 
 
 @rpc("within", reads=True, page=True)

@@ -91,7 +91,7 @@ class Summarize(Scoped[Summarized], kw_only=True, frozen=True):
     max_summary_tokens: Annotated[int, Meta(ge=MIN_SUMMARY_TOKENS)] = 256
     """of the summary's message"""
     tokenizer: str = ""
-    """what counts: the path of a tokenizer.json, `bytes` (two a token), the embedding model, or an encoding of tiktoken
-    where that is installed; left out: as contexts count"""
+    """what counts: the path of a tokenizer.json, `bytes` (two a token), or the embedding model; left out: as contexts
+    count"""
     wait: bool = False
     """let a language model write the summary, where one is configured"""

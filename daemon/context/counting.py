@@ -1,12 +1,10 @@
-"""Counting tokens: by the tokenizer that a call names, else by the encoding that the settings name, else by the
-tokenizer of an embedding model that is here.
+"""Counting tokens: by the tokenizer that a call names, else by that of an embedding model that is here.
 
 A long text is counted slice by slice: the memory of a tokenizer grows with its text, and who counts can pause between
 two slices. Slices begin at the space before a word, where no tokenizer joins what is before and after it; only in a
 text without spaces may the sum be some tokens off.
 """
 
-import logging
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import lru_cache
@@ -14,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memoryd.client.errors import Forbidden, Invalid
-from memoryd.client.offline import is_offline
 from memoryd.client.protocol import CountTokens, TokenCounts
 from memoryd.daemon.core.core import Core
 from memoryd.daemon.embedding.api import is_api
@@ -27,8 +24,6 @@ _KEPT = 8  # tokenizers
 _BYTES_PER_TOKEN = 2  # without any tokenizer: more than real ones need, so that the budget holds with them
 _LAST_SPACE = re.compile(r".* (?=\S)", re.DOTALL)
 _LAST_GAP = re.compile(r".*\s(?=\S)", re.DOTALL)
-
-log = logging.getLogger(__name__)
 
 
 class Counter(NamedTuple):
@@ -72,9 +67,6 @@ def build_counter(core: Core, named: str = "", caller: Caller = USER) -> Counter
     """Return how tokens are counted: by the tokenizer `named` by a call, or as the daemon does."""
     if named:
         return _find_named(core, named, caller)
-    encoding = core.config.context.encoding
-    if encoding and (loaded := _load_encoding(encoding)) is not None:
-        return Counter(encoding, loaded)
     if (own := _find_own(core)) is not None:
         return own
     return Counter(_BYTES, _count_bytes)
@@ -90,12 +82,9 @@ def _find_named(core: Core, name: str, caller: Caller) -> Counter:
         if caller.bound:
             raise Forbidden("With a token no file may be named as a tokenizer.")
         return Counter(name, _load_file(name))
-    if (encoding := _load_encoding(name)) is None:
-        raise Invalid(
-            f"There is no tokenizer {name[:200]!r}: name the path of a tokenizer.json, `bytes`, the embedding model,"
-            " or an encoding of tiktoken, where that is installed beside the daemon."
-        )
-    return Counter(name, encoding)
+    raise Invalid(
+        f"There is no tokenizer {name[:200]!r}: name the path of a tokenizer.json, `bytes`, or the embedding model."
+    )
 
 
 def _find_own(core: Core) -> Counter | None:
@@ -126,22 +115,6 @@ def _parse_file(path: str, changed_ns: int) -> Callable[[str], int]:
 
 def _count_bytes(text: str) -> int:
     return -(-len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN)
-
-
-@lru_cache(maxsize=_KEPT)
-def _load_encoding(name: str) -> Callable[[str], int] | None:
-    """Return the counter of an encoding of tiktoken, None if it cannot be had. It may be fetched."""
-    if is_offline():
-        log.warning("the encoding %s might be fetched and `offline` is set: the model's tokenizer counts", name)
-        return None
-    try:
-        import tiktoken
-
-        encoding = tiktoken.get_encoding(name)
-    except Exception as error:  # not installed, an unknown name, or no network to fetch it by
-        log.warning("tokens cannot be counted by the encoding %s, the model's tokenizer does: %s", name, error)
-        return None
-    return lambda text: len(encoding.encode(text, disallowed_special=()))
 
 
 @handles(CountTokens)

@@ -27,7 +27,6 @@ class _Mallinfo2(ctypes.Structure):
 
 # What the environment says about places, to this process later on and to its children.
 _PLACES = ("MEMORYD_SOCKET", "MEMORYD_DATA_DIR", "MEMORYD_CONFIG", "MEMORYD_MODEL_DIR", "XDG_CACHE_HOME", "HF_HOME")
-_ENCODINGS = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
 
 
 def leave_working_directory() -> None:
@@ -47,7 +46,7 @@ def keep_temporary_files(folder: Path) -> Path:
     """Have this process, its libraries and its children keep temporary files in the data directory; return the folder.
 
     There a full disk of /tmp does not matter, and nobody else may look. SQLite reads its variable at the first
-    connection. What is to outlast this process is kept apart: the encodings of tiktoken.
+    connection.
     """
     place = folder / "tmp"
     try:
@@ -55,8 +54,6 @@ def keep_temporary_files(folder: Path) -> Path:
     except OSError as error:
         raise StorageFailed(f"The folder {place} cannot be made: {error.strerror}.") from None
     os.environ["TMPDIR"] = os.environ["SQLITE_TMPDIR"] = tempfile.tempdir = str(place)
-    if not any(os.environ.get(name) for name in _ENCODINGS):
-        os.environ[_ENCODINGS[0]] = str(folder / "encodings")
     return place
 
 

@@ -13,12 +13,11 @@ from memoryd.client.errors import ModelUnavailable
 from memoryd.client.offline import is_here, is_offline
 from memoryd.daemon import config
 from memoryd.daemon.config import Config
-from memoryd.daemon.context import counting
 from memoryd.daemon.embedding.fetch import fetch
 from memoryd.daemon.system.remote import Address, Passing, Remote, RemoteFailed
 from memoryd.models import ModelError, pull
 
-WAYS_OUT = "http urllib.request huggingface_hub tiktoken requests httpx ftplib smtplib"
+WAYS_OUT = "http urllib.request huggingface_hub requests httpx ftplib smtplib"
 
 
 @pytest.fixture
@@ -37,7 +36,6 @@ def no_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_module_that_reaches_out_is_known() -> None:
     assert importers(*WAYS_OUT.split()) == [
         "client/doctor/settings.py",
-        "daemon/context/counting.py",
         "daemon/system/remote.py",
         "models/sources.py",
     ], "a new way out must ask `is_offline` and stand in the README"
@@ -106,14 +104,6 @@ def test_no_model_is_fetched(tmp_path: Path) -> None:
         fetch("all-MiniLM-L6-v2", tmp_path, threading.Event())
     with pytest.raises(ModelError, match="not fetched: `offline` is set"):
         pull("all-MiniLM-L6-v2", tmp_path)
-
-
-@pytest.mark.usefixtures("no_way_out")
-def test_no_encoding_is_fetched(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    counting._load_encoding.cache_clear()
-    assert counting._load_encoding("cl100k_base") is None
-    assert "`offline` is set" in caplog.text
-    counting._load_encoding.cache_clear()
 
 
 def test_nothing_is_forbidden_by_default() -> None:

@@ -124,7 +124,7 @@ def test_the_child_that_parses_keeps_temporary_files_beside_the_data(process: "P
     left = process.data / "tmp"
     with process.client() as client:
         client.add_workspace(root)
-        wanted = {"TMPDIR": left, "SQLITE_TMPDIR": left, "TIKTOKEN_CACHE_DIR": process.data / "encodings"}
+        wanted = {"TMPDIR": left, "SQLITE_TMPDIR": left}
         pid = client.status().pid
         wait_until(lambda: wanted == {name: Path(variables_of_child(pid).get(name, "")) for name in wanted})
 
